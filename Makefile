@@ -1,0 +1,52 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PORT ?= 8000
+BUNDLE ?= app/demo
+
+.DEFAULT_GOAL := help
+.PHONY: help serve setup export test lint check format bench demo
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+serve: $(VENV)/.serve  ## install what serving needs (no torch) and serve BUNDLE on PORT
+	VIT_BUNDLE=$(BUNDLE) VIT_PORT=$(PORT) $(BIN)/python -m app
+
+setup: $(VENV)/.dev  ## install everything a developer needs into .venv
+
+test: $(VENV)/.dev  ## run all tests
+	$(BIN)/python -m pytest
+
+export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [IMAGE_SIZE=N]: checkpoint to bundle
+	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE))
+
+lint: $(VENV)/.dev  ## report what ruff finds
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+check: lint  ## lint, and types with mypy
+	$(BIN)/mypy
+
+format: $(VENV)/.dev  ## let ruff repair and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev  ## measure, and write the benchmark tables
+	$(BIN)/python -m tests.benchmarks
+
+demo: $(VENV)/.dev  ## train the demo model again (about 40 minutes on two cores) and export its bundle
+	$(BIN)/python -m model.demo train
+	$(BIN)/python -m export --checkpoint model/demo/shapes.safetensors --out app/demo --replace
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet "pip>=25.1"
+
+$(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group serve
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
+	touch $@ $(VENV)/.serve

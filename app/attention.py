@@ -1,0 +1,102 @@
+"""Chooses one map from what a forward pass left: a method, a layer, a head. Draws nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from app.bundle import Manifest
+from app.errors import InvalidParameter
+from app.store import Record
+
+Method = Literal["class_token", "rollout"]
+REDUCE: dict[Literal["mean", "max", "min"], Callable[..., npt.NDArray[np.float32]]] = {
+    "mean": np.mean,
+    "max": np.max,
+    "min": np.min,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionMap:
+    """Raw numbers of one map, and how they came about."""
+
+    method: Method
+    layer: int | Literal["mean", "all"]
+    head: int | Literal["mean", "max", "min"]
+    recipe: str
+    values: npt.NDArray[np.float32]  # (rows, columns) of the patch grid, unscaled
+    class_token_mass: float
+    register_mass: float
+
+
+def choose(record: Record, manifest: Manifest, *, method: Method, layer: str | None, head: str) -> AttentionMap:
+    """The map asked for. Raises InvalidParameter for a layer or head that the model does not have.
+
+    class_token: the row of the class token (for a model that pools by mean: the patches' mean row), heads reduced.
+    rollout: Abnar & Zuidema 2020 (arXiv 2005.00928), the row of the product over layers of (mean over heads + I) / 2.
+    """
+    whose = "class token's row" if manifest.pool == "cls" else "patches' mean row"
+    chosen_layer = _layer(layer, manifest.layers)
+    chosen_head = _head(head, manifest.heads)
+    if method == "rollout":
+        recipe = f"{whose} in the product over all layers of (mean over heads + identity) / 2"
+        return _split(record.rollout, manifest, method, "all", "mean", recipe)
+    rows = record.attention.astype(np.float32)  # (layers, heads, tokens)
+    of_layer = rows.mean(axis=0) if chosen_layer == "mean" else rows[chosen_layer]
+    row = of_layer[chosen_head] if isinstance(chosen_head, int) else REDUCE[chosen_head](of_layer, axis=0)
+    where = "mean over layers" if chosen_layer == "mean" else f"layer {chosen_layer}"
+    which = f"head {chosen_head}" if isinstance(chosen_head, int) else f"{chosen_head} over heads"
+    return _split(row, manifest, method, chosen_layer, chosen_head, f"{whose} after softmax, {where}, {which}")
+
+
+def _split(
+    row: npt.NDArray[np.float32],
+    manifest: Manifest,
+    method: Method,
+    layer: int | Literal["mean", "all"],
+    head: int | Literal["mean", "max", "min"],
+    recipe: str,
+) -> AttentionMap:
+    """Separate the patches from the tokens before them, which have no place in the picture."""
+    prefix = manifest.tokens.prefix
+    masses = dict.fromkeys(("class", "register"), 0.0)
+    for name, value in zip(prefix, row[: len(prefix)], strict=True):
+        masses[name] += float(value)
+    return AttentionMap(
+        method=method,
+        layer=layer,
+        head=head,
+        recipe=recipe,
+        values=row[len(prefix) :].reshape(manifest.tokens.grid),
+        class_token_mass=masses["class"],
+        register_mass=masses["register"],
+    )
+
+
+def _layer(text: str | None, layers: int) -> int | Literal["mean"]:
+    if text == "mean":
+        return "mean"
+    index = layers - 1 if text is None else _integer(text)
+    if index is None or not -layers <= index < layers:
+        raise InvalidParameter(f"layer has to be 0 to {layers - 1}, negative from the end, or mean.")
+    return index % layers
+
+
+def _head(text: str, heads: int) -> int | Literal["mean", "max", "min"]:
+    for name in REDUCE:
+        if text == name:
+            return name
+    index = _integer(text)
+    if index is None or not 0 <= index < heads:
+        raise InvalidParameter(f"head has to be 0 to {heads - 1}, mean, max or min.")
+    return index
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return int(text) if len(text) < 10 else None
+    except ValueError:
+        return None

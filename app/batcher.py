@@ -1,0 +1,117 @@
+"""Lets many requests share one forward pass.
+
+There is no timer. When the engine is free it takes what is waiting, up to the largest batch; what arrives meanwhile
+joins the next one, so a lone request waits for nothing and batches grow with the load by themselves (the scheme of
+text-embeddings-inference, `core/src/queue.rs`). One thread owns the engine.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from app.engine import Engine, Graph, Outputs
+from app.errors import Overloaded
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Item:
+    graph: Graph
+    pixels: npt.NDArray[np.uint8]  # (height, width, 3)
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Outputs]
+
+
+class Batcher:
+    """A bounded queue of single images in front of an engine. `admit` and `run` belong to the event loop."""
+
+    def __init__(self, *, engine: Engine, max_batch: int, max_images: int) -> None:
+        self._engine = engine
+        self._max_batch = max_batch
+        self._max_images = max_images
+        self._admitted = 0
+        self._waiting: deque[_Item] = deque()
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what is waiting, then end the thread. Blocks."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join()
+
+    @contextmanager
+    def admit(self, images: int) -> Iterator[None]:
+        """Hold places for `images` from before they are decoded until they are answered.
+
+        Raises Overloaded at once when there are not enough: a full queue is an answer, not a wait.
+        """
+        if self._admitted + images > self._max_images:
+            raise Overloaded("Too many images are waiting. Send this request again in a moment.")
+        self._admitted += images
+        try:
+            yield
+        finally:
+            self._admitted -= images
+
+    async def run(self, graph: Graph, pixels: npt.NDArray[np.uint8]) -> Outputs:
+        """Outputs for one image, without the batch dimension. A caller that is cancelled leaves the queue."""
+        loop = asyncio.get_running_loop()
+        item = _Item(graph=graph, pixels=pixels, loop=loop, future=loop.create_future())
+        with self._changed:
+            if self._stopping:
+                raise Overloaded("The service is stopping.")
+            self._waiting.append(item)
+            self._changed.notify()
+        return await item.future
+
+    def _work(self) -> None:
+        while batch := self._take():
+            try:
+                outputs = self._engine.run(batch[0].graph, np.stack([item.pixels for item in batch]))
+            except Exception as error:
+                log.exception("a batch of %d failed", len(batch))
+                self._answer(batch, error)
+            else:
+                self._answer(batch, [{name: rows[i] for name, rows in outputs.items()} for i in range(len(batch))])
+
+    def _take(self) -> list[_Item]:
+        """The next batch: the oldest image and those after it that want the same graph; empty when stopped."""
+        with self._changed:
+            while True:
+                alive = [item for item in self._waiting if not item.future.cancelled()]
+                batch = [item for item in alive if item.graph == alive[0].graph][: self._max_batch]
+                taken = set(batch)
+                self._waiting = deque(item for item in alive if item not in taken)
+                if batch or self._stopping:
+                    return batch
+                self._changed.wait()
+
+    @staticmethod
+    def _answer(batch: list[_Item], answers: list[Outputs] | Exception) -> None:
+        def resolve() -> None:
+            for i, item in enumerate(batch):
+                if item.future.done():
+                    continue
+                if isinstance(answers, Exception):
+                    item.future.set_exception(answers)
+                else:
+                    item.future.set_result(answers[i])
+
+        try:
+            batch[0].loop.call_soon_threadsafe(resolve)
+        except RuntimeError:  # the loop is closed: nobody is left to answer
+            log.warning("dropped %d answers after shutdown", len(batch))

@@ -1,0 +1,138 @@
+"""The bundle: a folder with the ONNX graphs and the manifest that says what the model is.
+
+This is the contract between export, which writes it, and the service, which reads it. It is defined here alone.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+CLASSIFY_GRAPH = "classify.onnx"
+EXPLAIN_GRAPH = "explain.onnx"
+WEIGHTS = "weights.bin"
+
+Prefix = Literal["class"]
+Side = Annotated[int, Field(ge=1, le=16384)]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class BundleError(Exception):
+    """The folder is no bundle that this service can serve; the message says why."""
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Resize(Part):
+    """`shortest` scales the short side to `size`'s smaller entry, `squash` both sides regardless of aspect."""
+
+    mode: Literal["shortest", "squash"]
+    size: tuple[Side, Side]  # height, width
+
+
+class ImageSpec(Part):
+    """How an upright RGB picture becomes the graph's input. Mean and std are folded into the graph."""
+
+    size: tuple[Side, Side]  # height, width of the input in pixels
+    resize: Resize
+    crop: Literal["center", "none"]
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"]
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+    @model_validator(mode="after")
+    def _crop_fits(self) -> "ImageSpec":
+        target = (min(self.resize.size),) * 2 if self.resize.mode == "shortest" else self.resize.size
+        if any(side > resized for side, resized in zip(self.size, target, strict=True)):
+            raise ValueError("the crop is larger than what the resize leaves")
+        if self.crop == "none" and (self.resize.mode != "squash" or self.size != self.resize.size):
+            raise ValueError("without a crop the resize has to give the input's size")
+        return self
+
+
+class Tokens(Part):
+    """Order of the tokens: the prefix, then the patches row by row."""
+
+    patch: Side  # pixels
+    grid: tuple[Side, Side]  # rows, columns
+    prefix: tuple[Prefix, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.prefix) + self.grid[0] * self.grid[1]
+
+
+class Parity(Part):
+    """Largest differences between PyTorch and ONNX Runtime, measured at export."""
+
+    pictures: int
+    logits: float  # relative to the largest logit
+    attention: float  # absolute
+    rollout: float  # absolute
+
+
+class Manifest(Part):
+    format: Literal[1]
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    family: str  # whose numerics: of the library that the weights come from
+    precision: Literal["fp32"]
+    image: ImageSpec
+    tokens: Tokens
+    layers: Annotated[int, Field(ge=1)]
+    heads: Annotated[int, Field(ge=1)]
+    pool: Literal["cls", "mean"]  # whose row of attention is kept: the class token's, or the patches' mean
+    labels: Annotated[tuple[str, ...], Field(min_length=1)]
+    score: Literal["softmax", "sigmoid"]
+    parity: Parity
+    figures: dict[str, float] = {}  # measured on held-out pictures, where there are any
+    made_with: dict[str, str]
+    files: dict[str, Sha256]
+
+    @model_validator(mode="after")
+    def _complete(self) -> "Manifest":
+        missing = {CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS} - self.files.keys()
+        if missing:
+            raise ValueError(f"files lacks {', '.join(sorted(missing))}")
+        return self
+
+
+class Bundle:
+    """A bundle whose every file has been checked."""
+
+    def __init__(self, *, folder: Path, manifest: Manifest, digest: str) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.digest = digest  # sha256 of the manifest, and through its checksums of everything
+
+
+def load_bundle(folder: Path) -> Bundle:
+    """Read and check a bundle. Raises BundleError when anything is missing, unknown or altered."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise BundleError(f"{folder} has no {MANIFEST}: it is not a bundle (make one with `python -m export`)")
+    text = path.read_bytes()
+    try:
+        manifest = Manifest.model_validate_json(text)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])
+        raise BundleError(f"{path} is not a manifest of format {FORMAT}: {wrong}") from None
+    for name, expected in manifest.files.items():
+        if not path_is_inside(folder, name) or not (folder / name).is_file():
+            raise BundleError(f"{folder} lacks {name}, which its manifest lists")
+        if sha256(folder / name) != expected:
+            raise BundleError(f"{folder / name} does not have the checksum that the manifest states: it was altered")
+    return Bundle(folder=folder, manifest=manifest, digest=hashlib.sha256(text).hexdigest())
+
+
+def path_is_inside(folder: Path, name: str) -> bool:
+    return (folder / name).resolve().is_relative_to(folder.resolve())
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,139 @@
+"""Everything that can go wrong for a caller, as one tree, and how each kind is told over HTTP.
+
+    ServiceError
+    ├── MalformedRequest      400   the HTTP body cannot be taken apart
+    ├── UnknownAttention      404   no maps under that id: unknown, expired or malformed, all the same
+    ├── BodyTooLarge          413   too many bytes
+    ├── UnsupportedType       415   not one of the accepted image types
+    ├── UnusableImage         422   an accepted type that cannot be decoded or is over a limit
+    ├── InvalidParameter      422   a query parameter out of range
+    └── Overloaded            503   the service is full or stopping; carries Retry-After
+
+Every answer that is an error is RFC 9457 `application/problem+json`, those of the framework included.
+A detail never repeats exception texts, paths or bytes of the user.
+"""
+
+import logging
+import random
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+
+log = logging.getLogger(__name__)
+
+PROBLEM_TYPE = "application/problem+json"
+RETRY_AFTER_S = (1, 3)  # drawn at random, so that refused clients do not come back together
+
+
+class ServiceError(Exception):
+    """A failure with a public explanation; the classes below fix its status and kind."""
+
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
+    kind = "internal"
+    title = "The service failed"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {}
+
+
+class MalformedRequest(ServiceError):
+    status, kind, title = HTTPStatus.BAD_REQUEST, "malformed-request", "The request cannot be understood"
+
+
+class UnknownAttention(ServiceError):
+    status, kind, title = HTTPStatus.NOT_FOUND, "unknown-attention", "No attention maps under this id"
+
+    def __init__(self) -> None:
+        super().__init__("The id is unknown or its maps have expired. POST the picture to /classify to get a new one.")
+
+
+class BodyTooLarge(ServiceError):
+    status, kind, title = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "The request has too many bytes"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Connection": "close"}  # what is left of the body will not be read
+
+
+class UnsupportedType(ServiceError):
+    status, kind, title = HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-type", "Not an accepted image type"
+
+
+class UnusableImage(ServiceError):
+    status, kind, title = HTTPStatus.UNPROCESSABLE_ENTITY, "unusable-image", "The image cannot be used"
+
+
+class InvalidParameter(ServiceError):
+    status, kind, title = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-parameter", "A parameter is out of range"
+
+
+class Overloaded(ServiceError):
+    status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "overloaded", "The service cannot take more work now"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Retry-After": str(random.randint(*RETRY_AFTER_S))}
+
+
+class Problem(BaseModel):
+    """The one shape of an error (RFC 9457)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+def problem_of(error: ServiceError) -> Problem:
+    return Problem(
+        type=f"urn:vit-serve:problem:{error.kind}", title=error.title, status=error.status, detail=error.detail
+    )
+
+
+def framework_problem(status: int, detail: str, **extra: Any) -> Problem:
+    """The problem for a failure that the framework found: its kind is the name of the status."""
+    phrase = HTTPStatus(status).phrase
+    kind = phrase.lower().replace(" ", "-")
+    return Problem(type=f"urn:vit-serve:problem:{kind}", title=phrase, status=status, detail=detail, **extra)
+
+
+def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:
+    return Response(
+        problem.model_dump_json(), status_code=problem.status, media_type=PROBLEM_TYPE, headers=headers or {}
+    )
+
+
+def install_handlers(app: FastAPI) -> None:
+    """Give every failure of `app` the one shape."""
+
+    @app.exception_handler(ServiceError)
+    async def service_error(request: Request, error: ServiceError) -> Response:
+        return respond(problem_of(error), error.headers)
+
+    @app.exception_handler(HTTPException)
+    async def http_exception(request: Request, error: HTTPException) -> Response:
+        details = {404: "There is nothing at this path.", 405: "This path does not take this method."}
+        detail = details.get(error.status_code, "The request was refused.")
+        return respond(framework_problem(error.status_code, detail), dict(error.headers or {}))
+
+    @app.exception_handler(RequestValidationError)
+    async def validation_error(request: Request, error: RequestValidationError) -> Response:
+        errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
+        detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors)
+        return respond(problem_of(InvalidParameter(detail)).model_copy(update={"errors": errors}))
+
+    @app.exception_handler(Exception)
+    async def unexpected(request: Request, error: Exception) -> Response:
+        log.error("unhandled failure", exc_info=error)
+        return respond(framework_problem(500, "This is a fault of the service, not of the request."))

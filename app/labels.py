@@ -1,0 +1,31 @@
+"""Logits to ranked labels."""
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel
+
+
+class Prediction(BaseModel):
+    label: str
+    index: int
+    score: float
+
+
+def scores(logits: npt.NDArray[np.floating], kind: Literal["softmax", "sigmoid"]) -> npt.NDArray[np.float64]:
+    """Probabilities (classes,) of logits (classes,): of one label among all, or of each on its own."""
+    z = logits.astype(np.float64)
+    if kind == "sigmoid":
+        return np.exp(-np.logaddexp(0.0, -z))
+    exponentials = np.exp(z - z.max())
+    return np.asarray(exponentials / exponentials.sum())
+
+
+def rank(
+    logits: npt.NDArray[np.floating], labels: tuple[str, ...], kind: Literal["softmax", "sigmoid"], top_k: int
+) -> list[Prediction]:
+    """The `top_k` most likely labels, most likely first; all of them when there are fewer."""
+    probabilities = scores(logits, kind)
+    best = np.argsort(-logits, kind="stable")[:top_k]
+    return [Prediction(label=labels[i], index=int(i), score=float(probabilities[i])) for i in best]

@@ -1,0 +1,85 @@
+"""The composition root: settings in, application out. Nothing else in this package builds its own parts."""
+
+import logging
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
+
+from app.batcher import Batcher
+from app.bundle import load_bundle
+from app.classifier import Classifier
+from app.engine import OnnxEngine
+from app.errors import install_handlers
+from app.images import Decoder
+from app.routes import router
+from app.services import Services
+from app.settings import Settings, allowed_cores
+from app.store import MemoryStore
+
+log = logging.getLogger(__name__)
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The service, with its model loaded and warm.
+
+    Raises BundleError for a bundle that is not right, DeviceError when the device asked for is not in use.
+    """
+    services = _build(settings or Settings())
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        services.batcher.start()
+        yield
+        services.batcher.stop()
+        services.cpu_pool.shutdown()
+
+    app: FastAPI = FastAPIOffline(
+        title="vit-serve",
+        description="Labels and class-token attention maps of a Vision Transformer, from one forward pass.",
+        docs_url="/docs",
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    app.state.services = services
+    install_handlers(app)
+    app.include_router(router)
+    return app
+
+
+def _build(settings: Settings) -> Services:
+    bundle = load_bundle(settings.bundle)
+    cores = allowed_cores()
+    engine = OnnxEngine(
+        folder=bundle.folder,
+        image_size=bundle.manifest.image.size,
+        device=settings.device,
+        threads=settings.model_threads or cores,
+    )
+    latency = engine.warm_up(settings.max_batch)
+    batcher = Batcher(engine=engine, max_batch=settings.max_batch, max_images=settings.max_queue_images)
+    store = MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
+    cpu_pool = ThreadPoolExecutor(settings.worker_threads or cores, thread_name_prefix="cpu")
+    decoder = Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
+    classifier = Classifier(
+        bundle=bundle,
+        decoder=decoder,
+        batcher=batcher,
+        store=store,
+        decode_pool=cpu_pool,
+        thumbnail_px=settings.thumbnail_px,
+    )
+    log.info("serving %s (%s)", bundle.manifest.name, bundle.digest[:12])
+    return Services(
+        settings=settings,
+        bundle=bundle,
+        provider=engine.provider,
+        latency=latency,
+        batcher=batcher,
+        classifier=classifier,
+        store=store,
+        cpu_pool=cpu_pool,
+    )

@@ -1,0 +1,63 @@
+"""An upright RGB picture to the graph's input, as the manifest says. The only preprocessing there is: export checks it.
+
+Normalisation is not here: it is folded into the graph, which takes the 8-bit pixels.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from app.bundle import ImageSpec
+
+RESAMPLING = {
+    "nearest": Image.Resampling.NEAREST,
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+    "lanczos": Image.Resampling.LANCZOS,
+}
+
+
+class Box(NamedTuple):
+    """Part of a picture, in its pixels; edges may fall between pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+class Geometry(NamedTuple):
+    """Where the network's input lies in a picture."""
+
+    resized: tuple[int, int]  # width, height after the resize
+    offset: tuple[int, int]  # left, top of the crop in the resized picture
+    box: Box  # the crop in the pixels of the original
+
+
+def geometry(size: tuple[int, int], spec: ImageSpec) -> Geometry:
+    """Geometry for a picture of `size` (width, height)."""
+    width, height = size
+    if spec.resize.mode == "shortest":
+        short = min(spec.resize.size)  # the long side is cut to an integer, as torchvision and timm do
+        resized = (short, max(short, int(short * height / width))) if width <= height else (
+            max(short, int(short * width / height)), short
+        )  # fmt: skip
+    else:
+        resized = (spec.resize.size[1], spec.resize.size[0])
+    rows, columns = spec.size
+    left, top = round((resized[0] - columns) / 2), round((resized[1] - rows) / 2)  # half to even, as torchvision
+    x, y = width / resized[0], height / resized[1]
+    box = Box(left * x, top * y, min((left + columns) * x, width), min((top + rows) * y, height))
+    return Geometry(resized, (left, top), box)
+
+
+def preprocess(image: Image.Image, spec: ImageSpec) -> tuple[npt.NDArray[np.uint8], Box]:
+    """The network's input, uint8 (height, width, 3), and where it lies in `image`."""
+    resized, (left, top), box = geometry(image.size, spec)
+    rows, columns = spec.size
+    if image.size != resized:
+        image = image.resize(resized, RESAMPLING[spec.interpolation])
+    pixels = np.asarray(image)[top : top + rows, left : left + columns]
+    return np.ascontiguousarray(pixels), box

@@ -1,0 +1,88 @@
+"""What goes over the wire."""
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from app.bundle import Manifest
+from app.errors import Problem
+from app.labels import Prediction
+
+
+class ModelName(BaseModel):
+    name: str
+    digest: str  # sha256 of the bundle's manifest
+
+
+class ImageInfo(BaseModel):
+    """The upright picture as decoded."""
+
+    width: int
+    height: int
+    format: str
+
+
+class Result(BaseModel):
+    """One image. `id` and `attention` are there when its maps were kept."""
+
+    id: str | None = None
+    predictions: list[Prediction]
+    attention: str | None = None
+    image: ImageInfo
+
+
+class FailedResult(BaseModel):
+    """Stands in the place of an image that could not be used."""
+
+    error: Problem
+
+
+class ClassifyResponse(BaseModel):
+    model: ModelName
+    results: list[Result | FailedResult]
+
+
+class CropBox(BaseModel):
+    """What the network saw, in pixels of the upright original; edges may fall between pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+class AttentionResponse(BaseModel):
+    """One map: its recipe and its raw numbers."""
+
+    id: str
+    model: ModelName
+    method: Literal["class_token", "rollout"]
+    layer: int | Literal["mean", "all"]
+    head: int | Literal["mean", "max", "min"]
+    recipe: str
+    grid: tuple[int, int]  # rows, columns
+    values: list[float]  # row by row, unscaled
+    min: float
+    max: float
+    sum: float
+    class_token_mass: float
+    register_mass: float
+    crop: CropBox
+    image: tuple[int, int]  # width, height of the upright original
+
+
+class BatchLatency(BaseModel):
+    """Measured at warm-up."""
+
+    graph: Literal["classify", "explain"]
+    batch: int
+    milliseconds: float
+
+
+class ModelResponse(BaseModel):
+    name: str
+    digest: str
+    manifest: Manifest
+    provider: str  # of ONNX Runtime, as really in use
+    max_batch: int
+    latency: list[BatchLatency]

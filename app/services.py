@@ -1,0 +1,23 @@
+"""The parts that `create_app` wires together, as the routes see them."""
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from app.batcher import Batcher
+from app.bundle import Bundle
+from app.classifier import Classifier
+from app.engine import Latency
+from app.settings import Settings
+from app.store import MemoryStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    settings: Settings
+    bundle: Bundle
+    provider: str
+    latency: list[Latency]
+    batcher: Batcher
+    classifier: Classifier
+    store: MemoryStore
+    cpu_pool: Executor  # decodes pictures and draws maps, off the event loop

@@ -1,0 +1,53 @@
+"""How this process serves: `VIT_*` environment variables. What the model is stands in the bundle's manifest."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+DEMO_BUNDLE = Path(__file__).parent / "demo"
+
+
+class Settings(BaseSettings):
+    """Every limit of the service; the README's table lists them all."""
+
+    model_config = SettingsConfigDict(env_prefix="VIT_", frozen=True)
+
+    bundle: Annotated[Path, Field(description="Folder of the bundle to serve")] = DEMO_BUNDLE
+    host: Annotated[str, Field(description="Address to listen on")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on")] = 8000
+    device: Annotated[
+        Literal["auto", "cuda", "cpu"],
+        Field(description="Where the model runs; `cuda` refuses to start without a working GPU"),
+    ] = "auto"
+    max_batch: Annotated[int, Field(ge=1, le=512, description="Most images in one forward pass")] = 8
+    max_queue_images: Annotated[int, Field(ge=1, description="Images in work or waiting before 503 is answered")] = 128
+    max_images_per_request: Annotated[int, Field(ge=1, description="Images in one multipart request")] = 16
+    max_upload_bytes: Annotated[int, Field(ge=1, description="Bytes of one request's body")] = 32 * 2**20
+    max_image_pixels: Annotated[int, Field(ge=1, description="Width times height of one image")] = 50_000_000
+    max_aspect_ratio: Annotated[float, Field(ge=1, description="Long side over short side of one image")] = 64.0
+    model_threads: Annotated[
+        int, Field(ge=0, description="Threads of one forward pass on the CPU; 0 takes every core allowed")
+    ] = 0
+    worker_threads: Annotated[
+        int, Field(ge=0, description="Threads that decode pictures and draw maps; 0 takes every core allowed")
+    ] = 0
+    store_max_bytes: Annotated[int, Field(ge=0, description="Memory for kept attention maps")] = 256 * 2**20
+    store_ttl_s: Annotated[float, Field(gt=0, description="Seconds that attention maps are kept")] = 900.0
+    thumbnail_px: Annotated[int, Field(ge=16, le=2048, description="Long side of the picture maps are drawn on")] = 512
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], Field(description="Least severe log line")] = (
+        "info"
+    )
+
+
+def allowed_cores() -> int:
+    """Processors this process may use: the smaller of its affinity and its control group's quota (cgroup v2)."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = Path("/sys/fs/cgroup/cpu.max")
+    if quota.is_file():
+        allowed, period = quota.read_text().split()
+        if allowed != "max":
+            cores = min(cores, max(1, int(allowed) // int(period)))
+    return cores

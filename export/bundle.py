@@ -1,0 +1,92 @@
+"""Checkpoint to bundle: trace, check, describe, and only then put the folder in its place."""
+
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+import onnx
+import onnxruntime
+from tqdm import tqdm
+
+from app.bundle import (
+    CLASSIFY_GRAPH,
+    EXPLAIN_GRAPH,
+    MANIFEST,
+    WEIGHTS,
+    ImageSpec,
+    Manifest,
+    Resize,
+    Tokens,
+    sha256,
+)
+from app.engine import OnnxEngine
+from app.settings import allowed_cores
+from export.graphs import ClassifyGraph, ExplainGraph
+from export.onnx_file import SharedWeights, trace
+from export.parity import check_parity
+from model.checkpoints.checkpoint import Checkpoint
+from model.preprocessing import Preprocessing
+
+GRAPHS: dict[str, type[ClassifyGraph]] = {CLASSIFY_GRAPH: ClassifyGraph, EXPLAIN_GRAPH: ExplainGraph}
+PACKAGES = ("torch", "onnx", "onnxscript", "numpy", "pillow")
+
+
+def write_bundle(checkpoint: Checkpoint, out: Path, *, replace: bool) -> Manifest:
+    """Write the bundle at `out`.
+
+    Raises FileExistsError when `out` is there and `replace` is not set, ParityError when the graphs do not give the
+    model's numbers. Whatever is raised, nothing is left behind and what was at `out` stays.
+    """
+    if out.exists() and not replace:
+        raise FileExistsError(f"{out} is there already")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:
+        folder = Path(temporary) / "new"
+        folder.mkdir()
+        manifest = _fill(folder, checkpoint)
+        if out.exists():
+            out.rename(Path(temporary) / "old")
+        folder.rename(out)
+    return manifest
+
+
+def _fill(folder: Path, checkpoint: Checkpoint) -> Manifest:
+    weights = SharedWeights(folder / WEIGHTS)
+    for file, graph in tqdm(GRAPHS.items(), desc="tracing", unit="graph"):
+        proto = trace(graph(checkpoint.model, checkpoint.preprocessing))
+        weights.externalise(proto)
+        onnx.save(proto, folder / file)
+    spec = image_spec(checkpoint.preprocessing)
+    engine = OnnxEngine(folder=folder, image_size=spec.size, device="cpu", threads=allowed_cores())
+    config = checkpoint.model.config
+    manifest = Manifest(
+        format=1,
+        name=checkpoint.name,
+        family=checkpoint.family,
+        precision="fp32",
+        image=spec,
+        tokens=Tokens(patch=config.patch_size, grid=config.grid, prefix=config.prefix),
+        layers=config.depth,
+        heads=config.heads,
+        pool=config.pool,
+        labels=checkpoint.labels,
+        score=checkpoint.score,
+        parity=check_parity(checkpoint, spec, engine),
+        figures=checkpoint.figures,
+        made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
+        files={name: sha256(folder / name) for name in (*GRAPHS, WEIGHTS)},
+    )
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
+    return manifest
+
+
+def image_spec(preprocessing: Preprocessing) -> ImageSpec:
+    """The model's facts in the words of the bundle."""
+    return ImageSpec(
+        size=preprocessing.size,
+        resize=Resize(mode=preprocessing.resize_mode, size=preprocessing.resize_size),
+        crop=preprocessing.crop,
+        interpolation=preprocessing.interpolation,
+        mean=preprocessing.mean,
+        std=preprocessing.std,
+    )

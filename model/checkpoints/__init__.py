@@ -1,0 +1,1 @@
+from model.checkpoints.load import load_checkpoint as load_checkpoint

@@ -1,0 +1,76 @@
+"""`python -m model.demo`: train the demo model, measure it, or draw a sheet of its pictures."""
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.native import FAMILY, save
+from model.demo.evaluate import evaluate
+from model.demo.shapes import LABELS, draw
+from model.demo.train import CONFIG, MEAN, STD, Recipe, train
+from model.preprocessing import Preprocessing
+
+WEIGHTS = Path(__file__).parent / "shapes.safetensors"
+SHEET_COLUMNS, SHEET_ROWS = 12, 8
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m model.demo", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, text in (
+        ("train", "train with the recipe (about 40 minutes on two cores), measure and save"),
+        ("evaluate", "measure saved weights on 2,000 held-out pictures"),
+        ("sheet", "draw a contact sheet of pictures to a PNG"),
+    ):
+        command = commands.add_parser(name, help=text)
+        default = Path("sheet.png") if name == "sheet" else WEIGHTS
+        command.add_argument("--file", type=Path, default=default, help=f"default: {default.name}")
+    arguments = parser.parse_args()
+    if arguments.command == "train":
+        train_and_save(arguments.file)
+    elif arguments.command == "evaluate":
+        print(json.dumps(evaluate(load_checkpoint(arguments.file).model), indent=2))  # noqa: T201
+    else:
+        sheet().save(arguments.file)
+
+
+def train_and_save(path: Path) -> None:
+    checkpoint = Checkpoint(
+        name="shapes",
+        family=FAMILY,
+        model=train(Recipe()),
+        preprocessing=Preprocessing(
+            size=CONFIG.image_size,
+            resize_mode="shortest",
+            resize_size=CONFIG.image_size,
+            crop="center",
+            interpolation="bicubic",
+            mean=MEAN,
+            std=STD,
+        ),
+        labels=LABELS,
+        figures={},
+    )
+    checkpoint = dataclasses.replace(checkpoint, figures=evaluate(checkpoint.model))
+    print(json.dumps(checkpoint.figures, indent=2))  # noqa: T201
+    save(checkpoint, path)
+
+
+def sheet() -> Image.Image:
+    """Every shape down a column, in rows of other backgrounds."""
+    side = CONFIG.image_size[0]
+    out = Image.new("RGB", (SHEET_COLUMNS * side, SHEET_ROWS * side))
+    for index in range(SHEET_COLUMNS * SHEET_ROWS):
+        picture = draw(np.random.default_rng(index), size=(side, side), label=index % len(LABELS))
+        out.paste(Image.fromarray(picture.pixels), (index % SHEET_COLUMNS * side, index // SHEET_COLUMNS * side))
+    return out
+
+
+if __name__ == "__main__":
+    main()

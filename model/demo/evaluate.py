@@ -1,0 +1,53 @@
+"""How good the demo model is, on pictures that it has not seen: labels, and whether its attention lies on the shape."""
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from model.demo.shapes import held_out
+from model.demo.train import normalise
+from model.vit import VisionTransformer
+
+CHUNK = 250
+
+
+@torch.inference_mode()
+def evaluate(model: VisionTransformer, *, pictures: int = 2000) -> dict[str, float]:
+    """Shares of `pictures` held-out pictures: top-1 accuracy, and the hottest patch lying on the shape.
+
+    A patch lies on the shape when the mask covers its centre or at least half of it.
+    """
+    names = ("top1_accuracy", "rollout_on_object", "last_layer_on_object", "chance_on_object")
+    totals = dict.fromkeys(names, 0.0)
+    drawn = list(tqdm(held_out(pictures), total=pictures, desc="drawing", unit="picture"))
+    for start in tqdm(range(0, pictures, CHUNK), desc="evaluating", unit=f"x{CHUNK}"):
+        chunk = drawn[start : start + CHUNK]
+        pixels = torch.stack([torch.from_numpy(p.pixels.copy()) for p in chunk]).permute(0, 3, 1, 2)
+        labels = torch.tensor([p.label for p in chunk])
+        masks = torch.stack([torch.from_numpy(p.mask.copy()) for p in chunk])
+        images = normalise(pixels)
+        matrices = model.attentions(images).mean(dim=2)  # (B, L, T, T), heads averaged
+        on_object = patches_on_object(masks, model.config.patch_size)
+        totals["top1_accuracy"] += (model(images).argmax(1) == labels).sum().item()
+        for name, row in (("rollout_on_object", _rollout(matrices)), ("last_layer_on_object", matrices[:, -1, 0])):
+            hottest = row[:, len(model.config.prefix) :].argmax(dim=1, keepdim=True)
+            totals[name] += on_object.gather(1, hottest).sum().item()
+        totals["chance_on_object"] += on_object.float().mean(dim=1).sum().item()
+    return {"pictures": float(pictures), **{name: round(total / pictures, 4) for name, total in totals.items()}}
+
+
+def patches_on_object(masks: Tensor, patch_size: int) -> Tensor:
+    """Bool (B, patches) for masks uint8 (B, height, width)."""
+    cells = (masks > 127).unfold(1, patch_size, patch_size).unfold(2, patch_size, patch_size)
+    covered = cells.float().mean(dim=(-2, -1)) >= 0.5
+    center = cells[..., patch_size // 2, patch_size // 2]
+    return (covered | center).flatten(1)
+
+
+def _rollout(matrices: Tensor) -> Tensor:
+    """The class token's row (B, T) of attention rollout over (B, L, T, T)."""
+    identity = torch.eye(matrices.shape[-1])
+    product = identity.expand(len(matrices), -1, -1)
+    for of_layer in matrices.unbind(1):
+        product = (0.5 * of_layer + 0.5 * identity) @ product
+    return product[:, 0]

@@ -1,0 +1,31 @@
+"""How a picture becomes the network's input: facts only. The pixels themselves are handled by the service."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocessing:
+    """Resize, crop, then (pixel / 255 - mean) / std per RGB channel."""
+
+    size: tuple[int, int]  # (height, width) of the network's input, pixels
+    resize_mode: Literal["shortest", "squash"]  # scale the short side, or both sides regardless of aspect
+    resize_size: tuple[int, int]  # (height, width) to resize to; "shortest" uses the smaller of the two
+    crop: Literal["center", "none"]
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"]
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+    def resized(self, size: tuple[int, int]) -> Self:
+        """The same recipe for another (height, width): the share that the crop cuts off is kept."""
+        scaled = tuple(round(r * new / old) for r, new, old in zip(self.resize_size, size, self.size, strict=True))
+        return type(self)(**{**asdict(self), "size": size, "resize_size": scaled})
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        """Inverse of `to_json`."""
+        known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+        return cls(**known)

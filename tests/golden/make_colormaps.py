@@ -1,0 +1,14 @@
+"""Writes app/colormaps.png from matplotlib's tables: `python tests/golden/make_colormaps.py` (needs matplotlib)."""
+
+from pathlib import Path
+from typing import get_args
+
+import matplotlib
+import numpy as np
+from PIL import Image
+
+from app.heatmap import COLORMAPS, Colormap
+
+rows = [matplotlib.colormaps[name](np.arange(256), bytes=True)[:, :3] for name in get_args(Colormap)]
+Image.fromarray(np.stack(rows)).save(COLORMAPS, optimize=True)
+print(f"{Path(COLORMAPS).name}: {len(rows)} colormaps")  # noqa: T201
