@@ -16,12 +16,13 @@ A detail never repeats exception texts, paths or bytes of the user.
 import logging
 import random
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
+
+from app.draining import DrainingResponse
 
 log = logging.getLogger(__name__)
 
@@ -101,15 +102,16 @@ def problem_of(error: ServiceError) -> Problem:
     )
 
 
-def framework_problem(status: int, detail: str, **extra: Any) -> Problem:
+def framework_problem(status: int, detail: str) -> Problem:
     """The problem for a failure that the framework found: its kind is the name of the status."""
     phrase = HTTPStatus(status).phrase
     kind = phrase.lower().replace(" ", "-")
-    return Problem(type=f"urn:vit-serve:problem:{kind}", title=phrase, status=status, detail=detail, **extra)
+    return Problem(type=f"urn:vit-serve:problem:{kind}", title=phrase, status=status, detail=detail)
 
 
 def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    return Response(
+    response_class = DrainingResponse if problem.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE else Response
+    return response_class(
         problem.model_dump_json(), status_code=problem.status, media_type=PROBLEM_TYPE, headers=headers or {}
     )
 
@@ -130,7 +132,7 @@ def install_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def validation_error(request: Request, error: RequestValidationError) -> Response:
         errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
-        detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors)
+        detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors) + "."
         return respond(problem_of(InvalidParameter(detail)).model_copy(update={"errors": errors}))
 
     @app.exception_handler(Exception)

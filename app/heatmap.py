@@ -70,4 +70,6 @@ def _colorize(values: npt.NDArray[np.float32], size: tuple[int, int], style: Sty
 def _table(colormap: Colormap) -> npt.NDArray[np.uint8]:
     """(256, 3) RGB."""
     with Image.open(COLORMAPS) as image:
-        return np.asarray(image.convert("RGB"))[get_args(Colormap).index(colormap)]
+        colors = np.array(image.convert("RGB"), dtype=np.uint8)
+    row: npt.NDArray[np.uint8] = colors[get_args(Colormap).index(colormap)]
+    return row

@@ -2,22 +2,19 @@
 
 import asyncio
 import hashlib
-from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
-import numpy as np
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 
-from app.attention import AttentionMap, Method, choose
+from app.attention import Method, choose
 from app.errors import Problem, ServiceError, UnknownAttention, problem_of, respond
-from app.heatmap import Colormap, Interpolation, Style, draw
+from app.heatmap import Colormap, Interpolation, Style
+from app.representation import MEDIA_TYPES, RENDERERS, Format, View, preferred_format
 from app.schemas import (
-    AttentionResponse,
     BatchLatency,
     ClassifyResponse,
-    CropBox,
     FailedResult,
     ImageInfo,
     ModelName,
@@ -25,7 +22,6 @@ from app.schemas import (
     Result,
 )
 from app.services import Services
-from app.store import Record
 from app.uploads import read_images
 
 PAGE = Path(__file__).parent / "page.html"
@@ -48,8 +44,6 @@ HOW_TO_ASK = {
     "parameters": "method, layer, head, overlay, alpha, colormap, interpolation, format (png, json, npy); see /docs",
 }
 
-Format = Literal["png", "json", "npy"]
-MEDIA_TYPES: dict[str, Format] = {"image/png": "png", "application/json": "json", "application/x-npy": "npy"}
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'"
 T = TypeVar("T")
 
@@ -170,62 +164,15 @@ async def attention(
     if record is None:
         raise UnknownAttention
     chosen = choose(record, parts.bundle.manifest, method=method, layer=layer, head=head)
-    media_type = next((t for t, f in MEDIA_TYPES.items() if f == format), None) or _negotiate(accept)
-    recipe = (id, parts.bundle.digest, chosen.method, chosen.layer, chosen.head, media_type, style)
+    kind = format or preferred_format(accept)
+    recipe = (id, parts.bundle.digest, chosen.method, chosen.layer, chosen.head, kind, style)
     etag = f'"{hashlib.sha256(repr(recipe).encode()).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "private, max-age=3600", "Vary": "Accept"}
     if etag in if_none_match:
         return Response(status_code=304, headers=headers)
-    body = await asyncio.get_running_loop().run_in_executor(
-        parts.cpu_pool, _represent, media_type, parts, id, record, chosen, style
-    )
-    return Response(body, media_type=media_type, headers=headers)
-
-
-def _negotiate(accept: str) -> str:
-    """The media type that an Accept header likes best (RFC 9110, 12.5.1); PNG when it does not mind."""
-    weights: dict[str, float] = {}
-    for entry in accept.split(","):
-        media_type, *parameters = (part.strip().lower() for part in entry.split(";"))
-        quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
-        weights[media_type] = float(quality) if quality.replace(".", "", 1).isdecimal() else 0.0
-
-    def weight(media_type: str) -> float:
-        ranges = (media_type, f"{media_type.split('/')[0]}/*", "*/*")
-        return next((weights[r] for r in ranges if r in weights), 0.0)
-
-    return max(MEDIA_TYPES, key=weight)
-
-
-def _represent(
-    media_type: str, parts: Services, id: str, record: Record, chosen: AttentionMap, style: Style
-) -> bytes | str:
-    match MEDIA_TYPES[media_type]:
-        case "png":
-            return draw(chosen.values, record, style)
-        case "npy":
-            out = BytesIO()
-            np.save(out, chosen.values, allow_pickle=False)
-            return out.getvalue()
-        case "json":
-            values = chosen.values.ravel()
-            return AttentionResponse(
-                id=id,
-                model=_model_name(parts),
-                method=chosen.method,
-                layer=chosen.layer,
-                head=chosen.head,
-                recipe=chosen.recipe,
-                grid=parts.bundle.manifest.tokens.grid,
-                values=values.tolist(),
-                min=float(values.min()),
-                max=float(values.max()),
-                sum=float(values.sum(dtype=np.float64)),
-                class_token_mass=chosen.class_token_mass,
-                register_mass=chosen.register_mass,
-                crop=CropBox(**record.box._asdict()),
-                image=record.image_size,
-            ).model_dump_json()
+    view = View(id=id, model=_model_name(parts), record=record, map=chosen, style=style)
+    body = await asyncio.get_running_loop().run_in_executor(parts.cpu_pool, RENDERERS[kind], view)
+    return Response(body, media_type=MEDIA_TYPES[kind], headers=headers)
 
 
 @router.get("/model")

@@ -119,7 +119,7 @@ class VisionTransformer(nn.Module):
         """Tokens that enter the first block, (B, T, D)."""
         tokens: Tensor = self.patch_embed(images) + self.pos_embed
         if self.cls_token is not None:
-            tokens = torch.cat([self.cls_token.expand(len(tokens), -1, -1), tokens], dim=1)
+            tokens = torch.cat([self.cls_token.expand(tokens.shape[0], -1, -1), tokens], dim=1)
         return tokens
 
     def encode(self, images: Tensor) -> Tensor:

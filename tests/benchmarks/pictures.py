@@ -1,0 +1,19 @@
+"""A JPEG of the size of an ImageNet picture."""
+
+from functools import cache
+from io import BytesIO
+
+import numpy as np
+from PIL import Image
+
+from model.demo.shapes import draw
+
+
+@cache
+def jpeg() -> bytes:
+    """500 x 334, about 50 kB: a drawn scene with enough grain to be as large as a photograph."""
+    rng = np.random.default_rng(0)
+    pixels = draw(rng, size=(500, 334)).pixels + rng.normal(0, 12, (334, 500, 3))
+    out = BytesIO()
+    Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(out, "JPEG", quality=80)
+    return out.getvalue()

@@ -1,0 +1,29 @@
+"""Checkpoints of real sizes with random weights: speed does not depend on what a model has learned."""
+
+import torch
+
+from model.checkpoints.checkpoint import Checkpoint
+from model.config import variant
+from model.preprocessing import Preprocessing
+from model.vit import VisionTransformer
+
+
+def random_checkpoint(name: str) -> Checkpoint:
+    torch.manual_seed(0)
+    config = variant(name)
+    return Checkpoint(
+        name=name,
+        family="vit-serve",
+        model=VisionTransformer(config).eval(),
+        preprocessing=Preprocessing(
+            size=config.image_size,
+            resize_mode="shortest",
+            resize_size=(256, 256),
+            crop="center",
+            interpolation="bicubic",
+            mean=(0.5, 0.5, 0.5),
+            std=(0.5, 0.5, 0.5),
+        ),
+        labels=tuple(f"class {i}" for i in range(config.num_classes)),
+        figures={},
+    )

@@ -1,0 +1,65 @@
+"""What tests of several kinds share: the served demo model, pictures as bytes, and a small exported bundle."""
+
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from PIL import Image
+
+from app.main import create_app
+from app.settings import Settings
+from model.demo.shapes import LABELS, draw
+
+Encode = Callable[..., bytes]
+
+
+@pytest.fixture(scope="session")
+def encode() -> Encode:
+    """Encode a picture: `encode(image, "PNG", **options)`."""
+
+    def encoded(image: Image.Image, format: str = "PNG", **options: Any) -> bytes:
+        out = BytesIO()
+        image.save(out, format, **options)
+        return out.getvalue()
+
+    return encoded
+
+
+@pytest.fixture(scope="session")
+def star(encode: Encode) -> bytes:
+    """A JPEG of a star, 320 x 240."""
+    picture = draw(np.random.default_rng(11), size=(320, 240), label=LABELS.index("star"))
+    return encode(Image.fromarray(picture.pixels), "JPEG", quality=90)
+
+
+@pytest.fixture(scope="session")
+def serve() -> Callable[..., TestClient]:
+    """A client of an app in this process: `with serve(max_batch=2) as client`."""
+
+    def client(**settings: Any) -> TestClient:
+        app = create_app(Settings(device="cpu", **settings))
+        return TestClient(app, raise_server_exceptions=False)
+
+    return client
+
+
+@pytest.fixture(scope="module")
+def client(serve: Callable[..., TestClient]) -> Iterator[TestClient]:
+    """The demo bundle with default settings."""
+    with serve() as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def oblong_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An exported toy model with a 3 x 5 grid, seven labels and random weights."""
+    from export.bundle import write_bundle
+    from tests.toy import toy_checkpoint
+
+    out = tmp_path_factory.mktemp("bundles") / "oblong"
+    write_bundle(toy_checkpoint(), out, replace=False)
+    return out

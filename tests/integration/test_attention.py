@@ -1,0 +1,142 @@
+"""GET /attention through the whole app: what was asked for is what comes back."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from app.bundle import load_bundle
+from app.engine import OnnxEngine
+from app.preprocess import preprocess
+from model.demo.shapes import held_out
+
+
+@pytest.fixture(scope="module")
+def link(client, star) -> str:
+    return client.post("/classify", content=star).json()["results"][0]["attention"]
+
+
+def test_the_default_is_a_picture_of_the_uploads_shape(client, link):
+    response = client.get(link)
+    assert response.headers["content-type"] == "image/png"
+    assert Image.open(BytesIO(response.content)).size == (320, 240)
+
+
+def test_a_large_picture_is_drawn_small(client, encode):
+    data = encode(Image.new("RGB", (2000, 1000), "teal"), "JPEG")
+    answer = client.post("/classify", content=data).json()["results"][0]
+    assert answer["image"]["width"] == 2000
+    assert Image.open(BytesIO(client.get(answer["attention"]).content)).size == (512, 256)
+
+
+@pytest.mark.parametrize("method", ["class_token", "rollout"])
+def test_the_numbers_are_the_graphs_own(client, encode, method):
+    picture = Image.fromarray(next(iter(held_out(1, seed=5))).pixels)
+    bundle = load_bundle(client.app.state.services.settings.bundle)
+    engine = OnnxEngine(folder=bundle.folder, image_size=(64, 64), device="cpu", threads=1)
+    outputs = engine.run("explain", preprocess(picture, bundle.manifest.image)[0][None])
+    rows = outputs["attention"][0, 2, 1] if method == "class_token" else outputs["rollout"][0]
+    link = client.post("/classify", content=encode(picture)).json()["results"][0]["attention"]
+    answer = client.get(link, params={"method": method, "layer": 2, "head": 1, "format": "json"}).json()
+    assert answer["values"] == pytest.approx(rows[1:].tolist(), rel=1e-3, abs=1e-6)
+    assert answer["grid"] == [8, 8]
+    assert answer["class_token_mass"] == pytest.approx(float(rows[0]), rel=1e-3)
+
+
+def test_json_says_its_recipe_and_adds_up(client, link):
+    answer = client.get(link, params={"layer": "-1", "head": "max"}, headers={"accept": "application/json"}).json()
+    assert (answer["method"], answer["layer"], answer["head"]) == ("class_token", 5, "max")
+    assert "layer 5" in answer["recipe"]
+    assert answer["min"] == min(answer["values"])
+    assert answer["max"] == max(answer["values"])
+    assert answer["sum"] == pytest.approx(sum(answer["values"]))
+    mean = client.get(link, params={"format": "json"}).json()
+    assert mean["sum"] + mean["class_token_mass"] + mean["register_mass"] == pytest.approx(1, abs=1e-3)
+
+
+def test_the_crop_box_is_the_middle_square(client, link):
+    answer = client.get(link, params={"format": "json"}).json()
+    left, right = (10 * 320 / 85, 74 * 320 / 85)  # columns 10 to 74 of the 85 that the resize leaves
+    assert answer["crop"] == pytest.approx({"left": left, "top": 0, "right": right, "bottom": 240})
+    assert answer["image"] == [320, 240]
+
+
+def test_numpy_holds_the_same_numbers_as_json(client, link):
+    response = client.get(link, params={"format": "npy", "head": 2})
+    array = np.load(BytesIO(response.content), allow_pickle=False)
+    assert response.headers["content-type"] == "application/x-npy"
+    assert array.dtype == np.float32
+    assert array.ravel().tolist() == pytest.approx(
+        client.get(link, params={"format": "json", "head": 2}).json()["values"]
+    )
+
+
+def test_the_format_parameter_overrules_the_accept_header(client, link):
+    response = client.get(link, params={"format": "png"}, headers={"accept": "application/json"})
+    assert response.headers["content-type"] == "image/png"
+
+
+def test_the_id_may_be_a_query_parameter(client, link):
+    by_query = client.get("/attention", params={"id": link.rsplit("/", 1)[1], "format": "json"})
+    assert by_query.json() == client.get(link, params={"format": "json"}).json()
+
+
+def test_without_an_id_it_says_how(client):
+    response = client.get("/attention")
+    assert response.status_code == 200
+    assert "/classify" in response.json()["how"]
+
+
+def test_every_parameter_changes_the_picture(client, link):
+    variants = [
+        {},
+        {"method": "rollout"},
+        {"layer": 0},
+        {"head": 0},
+        {"overlay": "false"},
+        {"alpha": 0.9},
+        {"colormap": "inferno"},
+        {"interpolation": "nearest"},
+        {"interpolation": "bicubic"},
+    ]
+    pictures = {client.get(link, params=params).content for params in variants}
+    assert len(pictures) == len(variants)
+
+
+def test_an_etag_saves_drawing_the_same_again(client, link):
+    first = client.get(link, params={"layer": 1})
+    again = client.get(link, params={"layer": 1}, headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    other = client.get(link, params={"layer": 2}, headers={"if-none-match": first.headers["etag"]})
+    assert other.status_code == 200
+
+
+@pytest.mark.parametrize("id", ["nope", "A" * 22, "..%2f..%2fetc", "%00", "a" * 5000, "*"])
+def test_unknown_and_malformed_ids_are_the_same_404(client, id):
+    responses = [client.get(f"/attention/{id}"), client.get("/attention", params={"id": "B" * 22})]
+    assert [r.status_code for r in responses] == [404, 404]
+    if "%2f" not in id:  # that one is another path
+        assert responses[0].json() == responses[1].json()
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["layer=99", "layer=x", "head=4", "head=-1", "method=magic", "alpha=2", "alpha=nan", "colormap=jet", "format=gif"],
+)
+def test_parameters_out_of_range_are_422(client, link, query):
+    response = client.get(f"{link}?{query}")
+    assert response.status_code == 422
+    assert response.json()["type"] == "urn:vit-serve:problem:invalid-parameter"
+
+
+def test_a_model_with_an_oblong_grid(serve, oblong_bundle, encode):
+    with serve(bundle=oblong_bundle) as client:
+        answer = client.post("/classify", content=encode(Image.new("RGB", (200, 100), "teal"))).json()["results"][0]
+        numbers = client.get(answer["attention"], params={"format": "json"}).json()
+        assert numbers["grid"] == [3, 5]
+        assert len(numbers["values"]) == 15
+        assert client.get(answer["attention"], params={"layer": 2}).status_code == 422
+        crop = numbers["crop"]
+        assert crop["right"] - crop["left"] == pytest.approx(200 * 40 / 48)
+        assert crop["bottom"] - crop["top"] == pytest.approx(100 * 24 / 32)

@@ -1,0 +1,123 @@
+"""POST /classify through the whole app, on the demo model."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from app.bundle import load_bundle
+from app.settings import DEMO_BUNDLE
+from model.demo.shapes import LABELS, held_out
+
+
+def test_a_raw_body_is_named_and_linked(client, star):
+    answer = client.post("/classify", content=star).json()
+    bundle = load_bundle(DEMO_BUNDLE)
+    assert answer["model"] == {"name": "shapes", "digest": bundle.digest}
+    (result,) = answer["results"]
+    assert result["image"] == {"width": 320, "height": 240, "format": "JPEG"}
+    assert result["attention"] == f"/attention/{result['id']}"
+    assert len(result["predictions"]) == 5
+    best = result["predictions"][0]
+    assert (best["label"], best["index"]) == ("star", LABELS.index("star"))
+    scores = [p["score"] for p in result["predictions"]]
+    assert scores == sorted(scores, reverse=True)
+    assert 0.5 < best["score"] <= 1
+
+
+@pytest.mark.parametrize("content_type", [None, "image/png", "application/octet-stream", "text/html"])
+def test_the_content_type_of_a_raw_body_does_not_matter(client, star, content_type):
+    headers = {"content-type": content_type} if content_type else {}
+    assert client.post("/classify", content=star, headers=headers).status_code == 200
+
+
+def test_many_images_are_answered_in_order(client, encode):
+    pictures = list(held_out(12, seed=77))
+    files = [(f"part{i}", (f"{i}.png", encode(Image.fromarray(p.pixels)))) for i, p in enumerate(pictures)]
+    together = client.post("/classify?top_k=12", files=files).json()["results"]
+    assert len({result["id"] for result in together}) == 12
+    for picture, result in zip(pictures, together, strict=True):
+        (alone,) = client.post("/classify?top_k=12", content=encode(Image.fromarray(picture.pixels))).json()["results"]
+        ours = {p["index"]: p["score"] for p in result["predictions"]}
+        theirs = {p["index"]: p["score"] for p in alone["predictions"]}
+        assert ours == pytest.approx(theirs, abs=1e-4)
+
+
+def test_most_held_out_pictures_get_their_label(client, encode):
+    pictures = list(held_out(100, seed=78))
+    hits = 0
+    for picture in pictures:
+        answer = client.post("/classify?attention=false&top_k=1", content=encode(Image.fromarray(picture.pixels)))
+        hits += answer.json()["results"][0]["predictions"][0]["index"] == picture.label
+    assert hits >= 90
+
+
+def test_without_attention_nothing_is_kept_and_the_scores_are_the_same(client, star):
+    lean = client.post("/classify?attention=false", content=star).json()["results"][0]
+    full = client.post("/classify", content=star).json()["results"][0]
+    assert set(lean) == {"predictions", "image"}
+    assert [p["label"] for p in lean["predictions"]] == [p["label"] for p in full["predictions"]]
+    for a, b in zip(lean["predictions"], full["predictions"], strict=True):
+        assert a["score"] == pytest.approx(b["score"], abs=1e-4)
+
+
+@pytest.mark.parametrize(("top_k", "given"), [(1, 1), (12, 12), (1000, 12)])
+def test_top_k(client, star, top_k, given):
+    (result,) = client.post(f"/classify?top_k={top_k}", content=star).json()["results"]
+    assert len(result["predictions"]) == given
+    if given == 12:
+        assert sum(p["score"] for p in result["predictions"]) == pytest.approx(1)
+
+
+def test_a_bad_image_among_good_ones_costs_only_itself(client, star):
+    files = [("a", ("a", star)), ("b", ("b", b"not an image")), ("c", ("c", star[:2000])), ("d", ("d", star))]
+    response = client.post("/classify", files=files)
+    assert response.status_code == 200
+    good, text, torn, last = response.json()["results"]
+    assert good["predictions"][0]["label"] == last["predictions"][0]["label"] == "star"
+    assert text["error"]["status"] == 415
+    assert torn["error"]["status"] == 422
+    assert set(torn) == {"error"}
+
+
+def test_only_bad_images_are_an_error_that_lists_them(client):
+    response = client.post("/classify", files=[("a", ("a", b"text")), ("b", ("b", b"more"))])
+    assert response.status_code == 415
+    assert [e["pointer"] for e in response.json()["errors"]] == ["/images/0", "/images/1"]
+
+
+def test_a_tiny_and_a_long_picture_are_fine(client, encode):
+    for size in ((1, 1), (1, 60), (3000, 50)):
+        assert client.post("/classify", content=encode(Image.new("RGB", size, "teal"))).status_code == 200
+
+
+def test_exif_orientation_does_not_change_the_answer(client, encode):
+    upright = Image.fromarray(next(iter(held_out(1, seed=80))).pixels)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned = encode(upright.transpose(Image.Transpose.ROTATE_90), "PNG", exif=exif)
+    answers = [client.post("/classify", content=data).json()["results"][0] for data in (encode(upright), turned)]
+    assert answers[0]["predictions"] == answers[1]["predictions"]
+    assert answers[0]["image"] == answers[1]["image"]
+
+
+def test_simple_drawings_from_elsewhere_are_named(client, encode):
+    """A plain disc and a plain box on white, as a person would try first."""
+    from PIL import ImageDraw
+
+    for name in ("circle", "square"):
+        image = Image.new("RGB", (300, 300), "white")
+        pen = ImageDraw.Draw(image)
+        (pen.ellipse if name == "circle" else pen.rectangle)([80, 80, 220, 220], fill="crimson")
+        best = client.post("/classify", content=encode(image)).json()["results"][0]["predictions"][0]
+        assert best["label"] == name
+
+
+def test_the_picture_drawn_on_is_the_one_that_was_sent(client, encode):
+    halves = np.zeros((64, 64, 3), np.uint8)
+    halves[:, 32:] = 255
+    answer = client.post("/classify", content=encode(Image.fromarray(halves))).json()["results"][0]
+    png = client.get(answer["attention"], params={"alpha": 0}).content
+    drawn = np.asarray(Image.open(BytesIO(png)).convert("L")).astype(int)
+    assert np.abs(drawn - halves[..., 0]).mean() < 3

@@ -1,0 +1,42 @@
+"""What the service says of itself."""
+
+import re
+
+import pytest
+
+
+def test_model_says_what_is_served_and_how_fast(client):
+    answer = client.get("/model").json()
+    assert answer["name"] == "shapes"
+    assert answer["provider"] == "CPUExecutionProvider"
+    assert answer["manifest"]["tokens"] == {"patch": 8, "grid": [8, 8], "prefix": ["class"]}
+    measured = {(row["graph"], row["batch"]) for row in answer["latency"]}
+    assert measured == {(graph, batch) for graph in ("classify", "explain") for batch in (1, 2, 4, 8)}
+    assert all(row["milliseconds"] > 0 for row in answer["latency"])
+
+
+def test_the_demo_models_figures_are_in_its_manifest(client):
+    figures = client.get("/model").json()["manifest"]["figures"]
+    assert figures["pictures"] == 2000
+    assert figures["top1_accuracy"] >= 0.97
+    assert max(figures["rollout_on_object"], figures["last_layer_on_object"]) >= 0.8
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+def test_probes(client, path):
+    assert client.get(path).status_code == 200
+
+
+def test_the_page_and_the_docs_need_no_other_server(client):
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    docs = client.get("/docs")
+    for text in (page.text, docs.text):
+        assert re.findall(r"""(?:src|href)=["']?(https?:)?//""", text) == []
+    for asset in re.findall(r"""(?:src|href)="(/[^"]+)\"""", docs.text):
+        assert client.get(asset).status_code == 200
+
+
+def test_the_schema_lists_every_path(client):
+    paths = client.get("/openapi.json").json()["paths"]
+    assert set(paths) == {"/classify", "/attention", "/attention/{id}", "/model", "/livez", "/readyz"}

@@ -1,0 +1,102 @@
+"""The real server in a process of its own: start, load, stop, and refusals to start."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+
+def start(**variables: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "VIT_DEVICE": "cpu", **{f"VIT_{k.upper()}": v for k, v in variables.items()}}
+    return subprocess.Popen(
+        [sys.executable, "-m", "app"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+@pytest.fixture
+def server():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = start(port=str(port))
+    base = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            try:
+                if httpx.get(f"{base}/readyz").status_code == 200:
+                    break
+            except httpx.TransportError:
+                time.sleep(0.1)
+        yield process, base
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_it_serves_many_clients_at_once_and_stops_when_told(server, star):
+    process, base = server
+    with httpx.Client(base_url=base, timeout=60) as client, ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda _: client.post("/classify", content=star).json(), range(64)))
+        assert {answer["results"][0]["predictions"][0]["label"] for answer in answers} == {"star"}
+        assert client.get(answers[0]["results"][0]["attention"]).headers["content-type"] == "image/png"
+        assert "server" not in client.get("/livez").headers
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=20)
+    assert "Traceback" not in out
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_client_that_sends_far_too_much_still_gets_its_answer(server, declared):
+    _, base = server
+    size = 100_000_000
+    body = bytes(size) if declared else (bytes(1_000_000) for _ in range(size // 1_000_000))
+    response = httpx.post(f"{base}/classify", content=body, timeout=60)
+    assert response.status_code == 413
+    assert response.json()["type"] == "urn:vit-serve:problem:body-too-large"
+    assert httpx.get(f"{base}/readyz").status_code == 200
+
+
+def test_a_declared_length_over_the_limit_is_refused_unread(server):
+    """The client waits for `100 Continue`, and is told 413 instead."""
+    _, base = server
+    with socket.create_connection(("127.0.0.1", int(base.rsplit(":", 1)[1])), timeout=10) as connection:
+        connection.sendall(
+            b"POST /classify HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\nExpect: 100-continue\r\n\r\n"
+        )
+        assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
+
+
+def refusal(**variables: str) -> tuple[int, str]:
+    process = start(port="0", **variables)
+    out, _ = process.communicate(timeout=60)
+    return process.returncode, out
+
+
+def test_a_damaged_bundle_keeps_it_from_starting(tmp_path):
+    bundle = shutil.copytree("app/demo", tmp_path / "bundle")
+    with (bundle / "weights.bin").open("r+b") as file:
+        file.seek(1000)
+        file.write(b"\x01\x02\x03")
+    code, out = refusal(bundle=str(bundle))
+    assert code == 3
+    assert "weights.bin does not have the checksum" in out
+    assert "Traceback" not in out
+
+
+def test_cuda_that_does_not_work_keeps_it_from_starting():
+    code, out = refusal(device="cuda")
+    assert code == 3
+    assert "cannot start: ONNX Runtime cannot use CUDA here" in out
+
+
+def test_settings_that_make_no_sense_are_named():
+    code, out = refusal(max_batch="0")
+    assert code == 2
+    assert "VIT_MAX_BATCH" in out

@@ -1,0 +1,92 @@
+"""app/bundle.py: a bundle is taken whole and unaltered, or not at all."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.bundle import BundleError, ImageSpec, Resize, load_bundle
+
+
+@pytest.fixture
+def bundle(tmp_path) -> Path:
+    return Path(shutil.copytree("app/demo", tmp_path / "bundle"))
+
+
+def edit(bundle: Path, **changes) -> None:
+    path = bundle / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_the_demo_bundle_is_whole():
+    bundle = load_bundle(Path("app/demo"))
+    assert bundle.manifest.tokens.count == 65
+    assert len(bundle.digest) == 64
+
+
+def test_the_digest_follows_the_manifest(bundle):
+    before = load_bundle(bundle).digest
+    edit(bundle, name="another")
+    assert load_bundle(bundle).digest != before
+
+
+@pytest.mark.parametrize("name", ["weights.bin", "classify.onnx", "explain.onnx"])
+def test_one_changed_byte_is_refused(bundle, name):
+    data = bytearray((bundle / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (bundle / name).write_bytes(data)
+    with pytest.raises(BundleError, match=f"{name} does not have the checksum"):
+        load_bundle(bundle)
+
+
+def test_a_missing_file_is_refused(bundle):
+    (bundle / "weights.bin").unlink()
+    with pytest.raises(BundleError, match=r"lacks weights\.bin"):
+        load_bundle(bundle)
+
+
+def test_a_missing_manifest_is_refused(tmp_path):
+    with pytest.raises(BundleError, match="not a bundle"):
+        load_bundle(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"format": 2}, "format"),
+        ({"surprise": 1}, "surprise"),
+        ({"labels": []}, "labels"),
+        ({"files": {}}, "files"),
+        ({"pool": "nothing"}, "pool"),
+    ],
+)
+def test_a_manifest_that_is_not_understood_is_refused_by_field(bundle, changes, said):
+    edit(bundle, **changes)
+    with pytest.raises(BundleError, match=said):
+        load_bundle(bundle)
+
+
+def test_a_file_outside_the_folder_is_refused(bundle):
+    files = json.loads((bundle / "manifest.json").read_text())["files"]
+    edit(bundle, files=files | {"../../../etc/hostname": "0" * 64})
+    with pytest.raises(BundleError, match="lacks"):
+        load_bundle(bundle)
+
+
+def test_broken_json_is_refused(bundle):
+    (bundle / "manifest.json").write_text("{")
+    with pytest.raises(BundleError, match="not a manifest"):
+        load_bundle(bundle)
+
+
+def test_a_crop_larger_than_the_resize_is_refused():
+    with pytest.raises(ValueError, match="crop is larger"):
+        ImageSpec(
+            size=(64, 64),
+            resize=Resize(mode="shortest", size=(60, 80)),
+            crop="center",
+            interpolation="bicubic",
+            mean=(0, 0, 0),
+            std=(1, 1, 1),
+        )

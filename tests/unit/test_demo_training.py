@@ -1,0 +1,50 @@
+"""model/demo/train.py and evaluate.py: the recipe runs, and what it learns from is right."""
+
+import numpy as np
+import torch
+
+from model.demo.evaluate import evaluate, patches_on_object
+from model.demo.train import CHUNK, CONFIG, Dataset, Recipe, batches, draw_dataset, train
+
+
+def test_turning_and_flipping_moves_pixels_and_mask_together():
+    covered = torch.from_numpy(np.random.default_rng(0).integers(0, 2, (64, 8, 8), dtype=np.uint8))
+    pixels = (covered * 255).repeat_interleave(8, 1).repeat_interleave(8, 2)[:, None].expand(-1, 3, -1, -1)
+    data = Dataset(pixels=pixels, labels=torch.arange(64), covered=covered)
+    stream = batches(data, Recipe(batch=64))
+    turned = 0
+    for _ in range(20):
+        seen, labels, moved = next(stream)
+        as_patches = (seen[:, 0, ::8, ::8] == 255).flatten(1)
+        inverted = not torch.equal(as_patches, moved.bool())
+        assert torch.equal(as_patches ^ inverted, moved.bool())
+        turned += not torch.equal(moved, covered.flatten(1)[labels])
+    assert turned > 10
+
+
+def test_the_recipe_decides_the_weights():
+    recipe = Recipe(pictures=CHUNK, steps=4, batch=16, warm_up=2)
+    data = draw_dataset(recipe)
+    assert data.pixels.shape == (CHUNK, 3, 64, 64)
+    assert 0.05 < data.covered.float().mean() < 0.5
+    first, second = (train(recipe, data=data) for _ in range(2))
+    assert not first.training
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_patches_on_object_are_those_with_a_covered_centre_or_half():
+    mask = torch.zeros(1, 16, 16, dtype=torch.uint8)
+    mask[0, 0:4, 0:8] = 255  # half of the first patch, not its centre
+    mask[0, 11:14, 11:14] = 255  # a speck on the centre of the last one
+    mask[0, 8:10, 0:2] = 255  # a corner of the third
+    assert patches_on_object(mask, 8).tolist() == [[True, False, False, True]]
+
+
+def test_an_untrained_model_is_at_chance():
+    from model.vit import VisionTransformer
+
+    torch.manual_seed(0)
+    figures = evaluate(VisionTransformer(CONFIG).eval(), pictures=250)
+    assert figures["top1_accuracy"] < 0.25
+    assert 0.1 < figures["chance_on_object"] < 0.3

@@ -1,0 +1,104 @@
+"""export/: a bundle is written when it is right, and not at all otherwise."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from app.bundle import load_bundle
+from app.engine import OnnxEngine
+from app.preprocess import preprocess
+from app.settings import DEMO_BUNDLE
+from export.__main__ import resized
+from export.bundle import write_bundle
+from export.graphs import ClassifyGraph
+from export.parity import ParityError, reference
+from export.pictures import reference_pictures
+from model.checkpoints import load_checkpoint
+from tests.toy import toy_checkpoint
+
+
+def engine_of(folder, manifest) -> OnnxEngine:
+    return OnnxEngine(folder=folder, image_size=manifest.image.size, device="cpu", threads=1)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_the_bundle_gives_the_models_numbers_at_any_batch(oblong_bundle, batch):
+    bundle = load_bundle(oblong_bundle)
+    rng = np.random.default_rng(batch)
+    pictures = [Image.fromarray(rng.integers(0, 256, (50, 70, 3), dtype=np.uint8)) for _ in range(batch)]
+    pixels = np.stack([preprocess(picture, bundle.manifest.image)[0] for picture in pictures])
+    expected = reference(toy_checkpoint(), pixels)
+    engine = engine_of(oblong_bundle, bundle.manifest)
+    found = engine.run("explain", pixels)
+    assert np.abs(found["logits"] - expected.logits).max() < 1e-4 * np.abs(expected.logits).max()
+    assert np.abs(found["attention"] - expected.attention).max() < 1e-5
+    assert np.abs(found["rollout"] - expected.rollout).max() < 1e-5
+    assert found["attention"].shape == (batch, 2, 2, 16)
+    assert found["attention"].sum(axis=-1) == pytest.approx(1, abs=1e-5)
+    assert found["rollout"].sum(axis=-1) == pytest.approx(1, abs=1e-5)
+    lean = engine.run("classify", pixels)["logits"]
+    assert np.abs(lean - expected.logits).max() < 1e-4 * np.abs(expected.logits).max()
+
+
+def test_attention_of_the_toy_is_far_from_uniform(oblong_bundle):
+    """Else the comparisons above would say little."""
+    noise = np.random.default_rng(0).integers(0, 256, (1, 24, 40, 3), dtype=np.uint8)
+    assert reference(toy_checkpoint(), noise).attention.max() > 0.3
+
+
+@pytest.mark.parametrize(
+    "changes", [{"pool": "mean", "class_token": False}, {"pool": "mean", "representation_size": 9}]
+)
+def test_mean_pooling_is_exported_and_checked(tmp_path, changes):
+    manifest = write_bundle(toy_checkpoint(**changes), tmp_path / "mean", replace=False)
+    assert manifest.pool == "mean"
+    assert manifest.tokens.prefix == (() if changes.get("class_token") is False else ("class",))
+    assert manifest.parity.logits < 1e-4
+
+
+def test_another_image_size_is_interpolated_and_checked(tmp_path):
+    manifest = write_bundle(resized(toy_checkpoint(), (40, 24)), tmp_path / "tall", replace=False)
+    assert manifest.tokens.grid == (5, 3)
+    assert manifest.image.resize.size == (53, 29)  # the crop still cuts off the same share
+
+
+def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):
+    manifest = write_bundle(load_checkpoint("model/demo/shapes.safetensors"), tmp_path / "demo", replace=False)
+    committed = load_bundle(DEMO_BUNDLE).manifest
+    varying = {"made_with", "files", "parity"}
+    assert manifest.model_dump(exclude=varying) == committed.model_dump(exclude=varying)
+    pixels = np.stack([preprocess(p, manifest.image)[0] for p in reference_pictures(6)])
+    ours, theirs = (engine_of(folder, manifest).run("explain", pixels) for folder in (tmp_path / "demo", DEMO_BUNDLE))
+    for name, values in ours.items():
+        assert values == pytest.approx(theirs[name], abs=1e-5), name
+
+
+def test_a_wrong_graph_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(ClassifyGraph, "run", _off_by_a_little(ClassifyGraph.run))
+    with pytest.raises(ParityError, match="logits differs"):
+        write_bundle(toy_checkpoint(), tmp_path / "wrong", replace=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _off_by_a_little(run):
+    def wrong(self, images):
+        logits, projections = run(self, images)
+        return logits * torch.tensor(1.001), projections
+
+    return wrong
+
+
+def test_what_is_there_is_kept_unless_it_may_be_replaced(oblong_bundle, tmp_path):
+    out = tmp_path / "taken"
+    out.mkdir()
+    (out / "mine.txt").write_text("precious")
+    with pytest.raises(FileExistsError):
+        write_bundle(toy_checkpoint(), out, replace=False)
+    assert (out / "mine.txt").read_text() == "precious"
+    renamed = dataclasses.replace(toy_checkpoint(), name="second")
+    write_bundle(renamed, out, replace=True)
+    assert load_bundle(out).manifest.name == "second"
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]

@@ -1,0 +1,68 @@
+"""app/preprocess.py: the crop, and where it lies in the original."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from app.bundle import ImageSpec, Resize
+from app.preprocess import geometry, preprocess
+
+
+def spec(mode: str, resize: tuple[int, int], size: tuple[int, int], interpolation: str = "bicubic") -> ImageSpec:
+    return ImageSpec(
+        size=size,
+        resize=Resize(mode=mode, size=resize),
+        crop="center",
+        interpolation=interpolation,
+        mean=(0.5, 0.5, 0.5),
+        std=(0.5, 0.5, 0.5),
+    )
+
+
+sides = st.integers(1, 400)
+
+
+@settings(max_examples=200, deadline=None)
+@given(width=sides, height=sides, mode=st.sampled_from(["shortest", "squash"]))
+def test_the_crop_has_the_inputs_size_and_lies_inside_the_picture(width, height, mode):
+    chosen = spec(mode, (40, 48), (24, 32))
+    pixels, box = preprocess(Image.new("RGB", (width, height), "teal"), chosen)
+    assert pixels.shape == (24, 32, 3)
+    assert pixels.dtype == np.uint8
+    assert pixels.flags.c_contiguous
+    assert (pixels == pixels[0, 0]).all()
+    assert 0 <= box.left < box.right <= width
+    assert 0 <= box.top < box.bottom <= height
+
+
+@settings(max_examples=100, deadline=None)
+@given(width=st.integers(20, 300), height=st.integers(20, 300))
+def test_the_box_has_the_shape_of_the_input_when_aspect_is_kept(width, height):
+    box = geometry((width, height), spec("shortest", (64, 64), (48, 48))).box
+    scale = min(width, height) / 64
+    assert box.right - box.left == pytest.approx(48 * scale, rel=0.05)
+    assert box.bottom - box.top == pytest.approx(48 * scale, rel=0.05)
+    assert box.left + box.right == pytest.approx(width, abs=1.5 * scale)
+    assert box.top + box.bottom == pytest.approx(height, abs=1.5 * scale)
+
+
+def test_it_is_resize_then_centre_crop():
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 150, 3), dtype=np.uint8))
+    pixels, _ = preprocess(noise, spec("shortest", (32, 32), (24, 24), "bilinear"))
+    resized = noise.resize((53, 32), Image.Resampling.BILINEAR)  # 150 * 32 / 90 = 53.3
+    left = round((53 - 24) / 2)
+    assert (pixels == np.asarray(resized.crop((left, 4, left + 24, 28)))).all()
+
+
+def test_a_picture_of_the_right_size_is_not_touched():
+    noise = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8)
+    pixels, box = preprocess(Image.fromarray(noise), spec("squash", (24, 32), (24, 32)))
+    assert (pixels == noise).all()
+    assert box == (0, 0, 32, 24)
+
+
+def test_a_long_picture_is_not_blown_up():
+    resized = geometry((64, 1), spec("shortest", (256, 256), (224, 224))).resized
+    assert resized == (64 * 256, 256)

@@ -1,0 +1,24 @@
+"""app/settings.py: VIT_* variables."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from app.settings import Settings, allowed_cores
+
+
+def test_variables_of_the_environment_are_read(monkeypatch):
+    monkeypatch.setenv("VIT_PORT", "9001")
+    monkeypatch.setenv("VIT_BUNDLE", "bundles/mine")
+    assert (Settings().port, Settings().bundle) == (9001, Path("bundles/mine"))
+
+
+@pytest.mark.parametrize(("name", "value"), [("port", 70_000), ("device", "tpu"), ("max_batch", 0), ("store_ttl_s", 0)])
+def test_nonsense_is_refused_by_name(name, value):
+    with pytest.raises(ValidationError, match=name):
+        Settings(**{name: value})
+
+
+def test_at_least_one_core_is_allowed():
+    assert allowed_cores() >= 1

@@ -1,0 +1,70 @@
+"""app/store.py: bounded in bytes and in time."""
+
+import numpy as np
+import pytest
+
+from app.preprocess import Box
+from app.store import ID_PATTERN, MemoryStore, Record
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def record(kilobytes: int) -> Record:
+    return Record(
+        attention=np.zeros((1, 1, 0), np.float16),
+        rollout=np.zeros(0, np.float32),
+        image_size=(1, 1),
+        box=Box(0, 0, 1, 1),
+        thumbnail=bytes(1000 * kilobytes),
+    )
+
+
+def test_what_is_put_comes_back_under_an_unguessable_id(clock):
+    store = MemoryStore(max_bytes=10_000, ttl_s=60, clock=clock)
+    first, second = record(1), record(1)
+    keys = [store.put(first), store.put(second)]
+    assert [store.get(key) for key in keys] == [first, second]
+    assert all(ID_PATTERN.fullmatch(key) for key in keys)
+    assert keys[0] != keys[1]
+
+
+def test_the_least_recently_used_goes_first(clock):
+    store = MemoryStore(max_bytes=3000, ttl_s=60, clock=clock)
+    a, b, c = (store.put(record(1)) for _ in range(3))
+    assert store.get(a)
+    d = store.put(record(1))
+    assert store.nbytes == 3000
+    assert store.get(b) is None
+    assert all(store.get(key) for key in (a, c, d))
+
+
+def test_records_expire(clock):
+    store = MemoryStore(max_bytes=3000, ttl_s=60, clock=clock)
+    key = store.put(record(1))
+    clock.now = 59.9
+    assert store.get(key)
+    clock.now = 60
+    assert store.get(key) is None
+    assert store.nbytes == 0
+
+
+def test_a_record_over_the_limit_is_not_kept_and_drops_nothing(clock):
+    store = MemoryStore(max_bytes=1500, ttl_s=60, clock=clock)
+    key = store.put(record(1))
+    assert store.put(record(2)) is None
+    assert store.get(key)
+
+
+@pytest.mark.parametrize("key", ["", "nope", "../../etc/passwd", "a" * 10_000, "ä" * 22, "*" * 22])
+def test_a_malformed_id_is_unknown(clock, key):
+    assert MemoryStore(max_bytes=1, ttl_s=1, clock=clock).get(key) is None
