@@ -1,6 +1,9 @@
 """The composition root: settings in, application out. Nothing else in this package builds its own parts."""
 
 import logging
+import os
+import sys
+import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -20,6 +23,8 @@ from app.settings import Settings, allowed_cores
 from app.store import MemoryStore
 
 log = logging.getLogger(__name__)
+
+WORKER_NICENESS = 10
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -62,7 +67,9 @@ def _build(settings: Settings) -> Services:
     latency = engine.warm_up(settings.max_batch)
     batcher = Batcher(engine=engine, max_batch=settings.max_batch, max_images=settings.max_queue_images)
     store = MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
-    cpu_pool = ThreadPoolExecutor(settings.worker_threads or cores, thread_name_prefix="cpu")
+    cpu_pool = ThreadPoolExecutor(
+        settings.worker_threads or cores, thread_name_prefix="cpu", initializer=_yield_to_the_model
+    )
     decoder = Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
     classifier = Classifier(
         bundle=bundle,
@@ -83,3 +90,12 @@ def _build(settings: Settings) -> Services:
         store=store,
         cpu_pool=cpu_pool,
     )
+
+
+def _yield_to_the_model() -> None:
+    """Let this thread decode when the model leaves a core: the model's threads wait for each other by spinning.
+
+    On Linux alone a thread has a priority of its own.
+    """
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), WORKER_NICENESS)
