@@ -11,14 +11,32 @@ In shapes: B batch, T tokens, D width, H heads, L layers.
 """
 
 import math
+from dataclasses import MISSING, fields
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model.attention import Attention
+from model.blocks import Block
+from model.config import ViTConfig
+from model.mlp import Mlp
+from model.patch_embed import PatchEmbed
 from model.preprocessing import Preprocessing
-from model.vit import LAYER_NORM_EPS, Attention, Block, Mlp, VisionTransformer
+from model.vit import VisionTransformer
+
+SERVED = {"class_token", "norm_eps", "pool", "position_resize", "representation_size"}  # beside the sizes
+
+
+def refuse_unserved(config: ViTConfig) -> None:
+    """Raises ValueError for a switch of the network that these graphs do not have."""
+    switches = [f for f in fields(config) if f.name not in SERVED and f.default is not MISSING]
+    unserved = [f.name for f in switches if getattr(config, f.name) != f.default]
+    if config.pool not in ("cls", "mean"):
+        unserved.append("pool")
+    if unserved:
+        raise ValueError(f"the serving graph does not know this network's {', '.join(unserved)}")
 
 
 class Linear(nn.Module):
@@ -44,6 +62,8 @@ class FoldedPatchEmbed(nn.Module):
     def __init__(self, model: VisionTransformer, preprocessing: Preprocessing) -> None:
         super().__init__()
         config = model.config
+        assert isinstance(model.patch_embed, PatchEmbed)
+        assert model.pos_embed is not None
         self.patch_size, self.grid = config.patch_size, config.grid
         kernel = model.patch_embed.proj.weight.detach().double()  # (D, 3, patch, patch)
         mean, std = (torch.tensor(v, dtype=torch.double) for v in (preprocessing.mean, preprocessing.std))
@@ -77,6 +97,7 @@ class FusedAttention(nn.Module):
         self.heads = source.heads
         weights, biases = source.qkv.weight.chunk(3), source.qkv.bias.chunk(3)
         self.q, self.k, self.v = (Linear(w.T, b) for w, b in zip(weights, biases, strict=True))
+        assert isinstance(source.proj, nn.Linear)
         self.proj = _linear(source.proj)
 
     def project(self, tokens: Tensor, queries: int | None) -> Projections:
@@ -127,8 +148,9 @@ class ServingBlock(nn.Module):
         return tokens + self.mlp(self.norm2(tokens)), projections
 
 
-def _norm(source: nn.LayerNorm) -> nn.LayerNorm:
-    norm = nn.LayerNorm(source.normalized_shape, eps=LAYER_NORM_EPS)
+def _norm(source: nn.Module) -> nn.LayerNorm:
+    assert isinstance(source, nn.LayerNorm)
+    norm = nn.LayerNorm(source.normalized_shape, eps=source.eps)
     norm.load_state_dict(source.state_dict())
     return norm
 
@@ -140,6 +162,7 @@ class ClassifyGraph(nn.Module):
 
     def __init__(self, model: VisionTransformer, preprocessing: Preprocessing) -> None:
         super().__init__()
+        refuse_unserved(model.config)
         self.config = model.config
         self.patch_embed = FoldedPatchEmbed(model, preprocessing)
         self.blocks = nn.ModuleList(ServingBlock(b) for b in model.blocks if isinstance(b, Block))

@@ -1,31 +1,121 @@
-"""Sizes of a Vision Transformer: one frozen record and the table of named variants. Knows nothing of torch."""
+"""Sizes and switches of a Vision Transformer: one frozen record and the table of named variants. Knows no torch."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+
+PositionResize = Literal[
+    "bicubic_antialias",  # timm torch files, OpenCLIP, DINOv2 with registers
+    "bicubic",  # Hugging Face
+    "bicubic_corners",  # torchvision: corners aligned
+    "bicubic_offset",  # DINO and DINOv2: scale factor (n + 0.1) / m
+    "bilinear",  # timm for Google's npz; Hugging Face BEiT's relative tables
+    "bilinear_corners",  # vit_jax and big_vision: scipy.ndimage.zoom of order 1
+]
+PrefixToken = Literal["class", "distillation", "register"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ViTConfig:
-    """What has to be known to build the network; every field appears in a checkpoint's metadata."""
+    """What has to be known to build the network; every field appears in a checkpoint's metadata.
+
+    The fields without a default are the paper's; the defaults are the paper's network as timm and DeiT write it.
+    """
 
     image_size: tuple[int, int]  # (height, width) in pixels, multiples of patch_size
-    patch_size: int  # pixels, square
+    patch_size: int  # pixels a token is wide and high, the stem's stride included
     width: int  # token dimension D
     depth: int  # encoder blocks L
-    mlp_dim: int
+    mlp_dim: int  # hidden width, after gating
     heads: int
     num_classes: int
-    pool: Literal["cls", "mean"] = "cls"  # "mean" averages the patch tokens after the final norm
-    class_token: bool = True
+
+    # Patches
+    stem_layers: tuple[int, ...] | None = None  # hybrids: ResNet units a stage, () the root alone; None is no stem
+    stem_numerics: Literal["timm", "flax"] = "timm"  # timm and Hugging Face, or Google; see model/resnet.py
+    patch_bias: bool = True  # False: CLIP and all with norm_pre
+    patch_norm: Literal["none", "after", "dual"] = "none"  # "after": AIMv2; "dual" (LN-Linear-LN): vit-pytorch >= 1.0
+
+    # Tokens before the patches, in this order. Their own positions are constants and live in the tokens.
+    class_token: bool = True  # False: SigLIP, IJEPA, vit-pytorch SimpleViT, timm *_gap_*
+    distillation_token: bool = False  # DeiT distilled, and every DeiT of Hugging Face
+    registers: int = 0  # DINOv2 with registers, timm *_reg1_*, *_reg4_*
+
+    # Positions
+    positions: Literal["none", "learned", "learned_2d", "sincos2d"] = "learned"  # 2-D: paper, D.4; sincos: SimpleViT
+    position_resize: PositionResize = "bicubic_antialias"  # how this checkpoint's library goes to another grid
+    relative_bias: bool = False  # BEiT: a bias per offset and head; a table shared by all layers is copied to each
+    norm_pre: bool = False  # a norm before the first block: CLIP, OpenCLIP
+
+    # Blocks
+    block: Literal["pre_norm", "res_post", "parallel"] = "pre_norm"  # timm ResPostBlock, ParallelScalingBlock
+    norm: Literal["layer", "rms"] = "layer"  # "rms": timm *_xp_*, AIMv2
+    norm_eps: float = 1e-6  # flax, timm, torchvision, DINO; 1e-12 Hugging Face ViT; 1e-5 CLIP, vit-pytorch
+    layer_scale: bool = False  # DINOv2, DeiT-3, BEiT, timm *_reg*
+    inner_norm: bool = False  # BEiT-3: norms before attention's output projection and in the MLP before fc2
+    attn_dim: int | None = None  # heads * dim_head; None is width. vit-pytorch sets dim_head freely
+    attn_proj: bool = True  # False: vit-pytorch with one head as wide as the token
+    qkv_bias: bool = True  # False: vit-pytorch, timm *_miil, *_medium_*_gap_*, so150m2
+    qk_norm: bool = False  # norms of each head's queries and keys: timm *_xp_*
+    activation: Literal["gelu", "gelu_tanh", "quick_gelu", "silu"] = "gelu"  # tanh: JAX, SigLIP; quick: OpenAI's CLIP
+    gated_mlp: bool = False  # activation(x1) * x2; SwiGLU with "silu": DINOv2 giant, AIMv2
+
+    # Head
+    final_norm: Literal["before_pool", "after_pool", "none"] = "before_pool"  # after: timm fc_norm, BEiT, MAE
+    pool: Literal["cls", "mean", "mean_all", "map", "cls_mean"] = "cls"  # see VisionTransformer.pooled
+    head_layers: int = 1  # class tokens of that many last blocks side by side: DINO ViT-S and DINOv2 linear heads, 4
     representation_size: int | None = None  # width of the tanh hidden layer of the head, None for a linear head
+    head_bias: bool = True  # False: CLIP projections
+    distillation_head: bool = False  # DeiT distilled: a second head on its token, logits are the mean of both
 
     def __post_init__(self) -> None:
-        if any(side % self.patch_size for side in self.image_size):
-            raise ValueError(f"image_size {self.image_size} is not a multiple of patch_size {self.patch_size}")
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
-        if self.pool == "cls" and not self.class_token:
-            raise ValueError('pool "cls" needs a class token')
+        for name, hint in get_type_hints(type(self)).items():
+            if get_origin(hint) is Literal and getattr(self, name) not in get_args(hint):
+                raise ValueError(f"{name} {getattr(self, name)!r} is none of {', '.join(get_args(hint))}")
+        for complaint, contradicts in self._contradictions().items():
+            if contradicts:
+                raise ValueError(complaint)
+
+    def _contradictions(self) -> dict[str, bool]:
+        plain_head = self.head_layers == 1 and self.representation_size is None and self.final_norm != "after_pool"
+        return {
+            f"image_size {self.image_size} is not a multiple of patch_size {self.patch_size}": any(
+                side % self.patch_size for side in self.image_size
+            ),
+            f"patch_size {self.patch_size} is not a multiple of the stem's stride {self.stem_stride}": bool(
+                self.patch_size % self.stem_stride
+            ),
+            'patch_norm "dual" works on pixels, not on the features of a stem': (
+                self.patch_norm == "dual" and self.stem_layers is not None
+            ),
+            f"{'width' if self.attn_dim is None else 'attn_dim'} {self.attn_width} is not a multiple of"
+            f" heads {self.heads}": bool(self.attn_width % self.heads),
+            "without attn_proj attn_dim has to be the width": not self.attn_proj and self.attn_width != self.width,
+            f"registers cannot be {self.registers}": self.registers < 0,
+            "a distillation token stands after a class token": self.distillation_token and not self.class_token,
+            "a relative bias knows patches and at most a class token": (
+                self.relative_bias and len(self.prefix) > self.class_token
+            ),
+            f"positions {self.positions!r} need a width that is a multiple of 4": (
+                self.positions in ("learned_2d", "sincos2d") and self.width % 4 != 0
+            ),
+            'block "res_post" has no layer_scale': self.block == "res_post" and self.layer_scale,
+            f'pool "{self.pool}" needs a class token': self.pool in ("cls", "cls_mean") and not self.class_token,
+            f"head_layers {self.head_layers} is not between 1 and depth {self.depth}": (
+                not 1 <= self.head_layers <= self.depth
+            ),
+            f'pool "{self.pool}" reads one layer, not {self.head_layers}': (
+                self.pool not in ("cls", "cls_mean") and self.head_layers > 1
+            ),
+            f'pool "map" splits width {self.width} into heads {self.heads} and has a plain MLP': (
+                self.pool == "map" and (self.width % self.heads != 0 or self.gated_mlp or self.inner_norm)
+            ),
+            "tokens that are pooled side by side are normed before, not after": (
+                self.final_norm == "after_pool" and self.features != self.width
+            ),
+            'a distillation head goes with a distillation token, pool "cls" and one linear layer': (
+                self.distillation_head and not (self.distillation_token and self.pool == "cls" and plain_head)
+            ),
+        }
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -34,9 +124,27 @@ class ViTConfig:
         return height // self.patch_size, width // self.patch_size
 
     @property
-    def prefix(self) -> tuple[Literal["class"], ...]:
-        """Names of the tokens that stand before the patches."""
-        return ("class",) if self.class_token else ()
+    def prefix(self) -> tuple[PrefixToken, ...]:
+        """Names of the tokens that stand before the patches, in order."""
+        names: list[PrefixToken] = ["class"] * self.class_token
+        names += ["distillation"] * self.distillation_token
+        names += ["register"] * self.registers
+        return tuple(names)
+
+    @property
+    def stem_stride(self) -> int:
+        """Pixels a feature of the stem is wide: 4 after root and first stage, doubled by each further stage."""
+        return 1 if self.stem_layers is None else 4 << max(len(self.stem_layers) - 1, 0)
+
+    @property
+    def attn_width(self) -> int:
+        """All heads of a query side by side."""
+        return self.width if self.attn_dim is None else self.attn_dim
+
+    @property
+    def features(self) -> int:
+        """Width of what the pool hands to the head."""
+        return self.width * (self.head_layers + (self.pool == "cls_mean"))
 
     def resized(self, image_size: tuple[int, int]) -> Self:
         """The same network for pictures of another (height, width)."""
@@ -48,9 +156,8 @@ class ViTConfig:
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Self:
         """Inverse of `to_json`. Raises TypeError for a field that is unknown or missing."""
-        fields = dict(fields)
-        height, width = fields.pop("image_size")
-        return cls(image_size=(int(height), int(width)), **fields)
+        known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+        return cls(**known)
 
 
 # width, depth, mlp_dim, heads: paper, Table 1 (B, L, H); big_vision `models/vit.py` decode_variant (mu, Ti, S).
@@ -77,13 +184,5 @@ def variant(
         raise ValueError(f"unknown variant {name!r}, known are {', '.join(VARIANTS)}")
     size, patch = name.split("/")
     width, depth, mlp_dim, heads = SIZES[size]
-    return ViTConfig(
-        image_size=image_size,
-        patch_size=int(patch),
-        width=width,
-        depth=depth,
-        mlp_dim=mlp_dim,
-        heads=heads,
-        num_classes=num_classes,
-        **changes,
-    )
+    sizes: dict[str, Any] = {"width": width, "depth": depth, "mlp_dim": mlp_dim, "heads": heads}
+    return ViTConfig(image_size=image_size, patch_size=int(patch), num_classes=num_classes, **{**sizes, **changes})

@@ -1,29 +1,65 @@
-"""Position embeddings for another number of patches."""
+"""Positions for another number of patches. Every library interpolates in its own way, and it matters."""
 
+from typing import Any
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.config import ViTConfig
+from model.config import PositionResize
 from model.vit import VisionTransformer
 
+Grid = tuple[int, int]  # (rows, columns)
 
-def resize_positions(positions: Tensor, old: tuple[int, int], new: tuple[int, int]) -> Tensor:
-    """Interpolate (1, rows * columns, D) from one grid of (rows, columns) to another.
+INTERPOLATION: dict[PositionResize, dict[str, Any]] = {
+    "bicubic_antialias": {"mode": "bicubic", "antialias": True},
+    "bicubic": {"mode": "bicubic"},
+    "bicubic_corners": {"mode": "bicubic", "align_corners": True},
+    "bicubic_offset": {"mode": "bicubic"},
+    "bilinear": {"mode": "bilinear"},
+    "bilinear_corners": {"mode": "bilinear", "align_corners": True},
+}
+OFFSET = 0.1  # DINO `vision_transformer.py`: guards against a rounding error, and shifts every sample a little
 
-    Antialiased bicubic in float32, as timm does for torch checkpoints (`layers/pos_embed.py`).
-    """
+
+def resize_positions(positions: Tensor, old: Grid, new: Grid, method: PositionResize) -> Tensor:
+    """Interpolate (1, rows * columns, D) from one grid to another, in float32."""
     if old == new:
         return positions
-    table = positions.reshape(1, *old, -1).permute(0, 3, 1, 2).float()
-    table = F.interpolate(table, size=new, mode="bicubic", antialias=True, align_corners=False)
+    table = positions.reshape(1, *old, -1).permute(0, 3, 1, 2).float()  # (1, D, rows, columns)
+    target: dict[str, Any] = {"size": new}
+    if method == "bicubic_offset":
+        target = {"scale_factor": tuple((n + OFFSET) / m for n, m in zip(new, old, strict=True))}
+    table = F.interpolate(table, **target, **INTERPOLATION[method])
     return table.permute(0, 2, 3, 1).flatten(1, 2).to(positions.dtype)
 
 
+def resize_relative_bias(table: Tensor, old: Grid, new: Grid, method: PositionResize) -> Tensor:
+    """Interpolate a table (offsets, H) of relative biases; the rows of the class token, which are last, stay."""
+    (old_rows, old_columns), (rows, columns) = ((2 * down - 1, 2 * across - 1) for down, across in (old, new))
+    offsets, of_class_token = table.tensor_split([old_rows * old_columns])
+    resized = resize_positions(offsets.unsqueeze(0), (old_rows, old_columns), (rows, columns), method)
+    return torch.cat([resized.squeeze(0), of_class_token])
+
+
 def resize(model: VisionTransformer, image_size: tuple[int, int]) -> VisionTransformer:
-    """The same network for pictures of (height, width), with interpolated positions (paper, section 3.2)."""
-    config: ViTConfig = model.config.resized(image_size)
-    resized = VisionTransformer(config)
+    """The same network for pictures of (height, width), with interpolated positions (paper, section 3.2).
+
+    The model's `position_resize` says how; fixed positions are computed anew.
+    """
+    config = model.config.resized(image_size)
+    (old_rows, old_columns), (rows, columns) = old, new = model.config.grid, config.grid
+    method = config.position_resize
     state = model.state_dict()
-    state["pos_embed"] = resize_positions(state["pos_embed"], model.config.grid, config.grid)
+    for name, table in state.items():
+        if name == "pos_embed":
+            state[name] = resize_positions(table, old, new, method)
+        elif name == "pos_embed_x":
+            state[name] = resize_positions(table, (1, old_columns), (1, columns), method)
+        elif name == "pos_embed_y":
+            state[name] = resize_positions(table, (old_rows, 1), (rows, 1), method)
+        elif name.endswith("relative_position_bias_table"):
+            state[name] = resize_relative_bias(table, old, new, method)
+    resized = VisionTransformer(config)
     resized.load_state_dict(state)
     return resized.train(model.training)

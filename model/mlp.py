@@ -1,0 +1,53 @@
+"""The feed-forward half of a block."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.config import ViTConfig
+from model.norm import norm_layer
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """GELU by its tanh approximation: flax's default."""
+    return F.gelu(x, approximate="tanh")
+
+
+def quick_gelu(x: Tensor) -> Tensor:
+    """OpenAI's sigmoid approximation of GELU (CLIP `model.py`)."""
+    return x * torch.sigmoid(1.702 * x)
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_tanh": gelu_tanh,
+    "quick_gelu": quick_gelu,
+    "silu": F.silu,
+}
+
+
+class Mlp(nn.Module):
+    """Two linear layers with an activation between them, applied to each token.
+
+    Gated, fc1 computes twice the hidden width: activation(first half) * second half (SwiGLU, arXiv 2002.05202;
+    DINOv2's `w12`, timm's SwiGLUPacked).
+    """
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.activation, self.gated = ACTIVATIONS[config.activation], config.gated_mlp
+        self.fc1 = nn.Linear(config.width, config.mlp_dim * (2 if self.gated else 1))
+        self.norm = norm_layer(config, config.mlp_dim) if config.inner_norm else nn.Identity()
+        self.fc2 = nn.Linear(config.mlp_dim, config.width)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        hidden: Tensor = self.fc1(tokens)
+        if self.gated:
+            gate, value = hidden.chunk(2, dim=-1)
+            hidden = self.activation(gate) * value
+        else:
+            hidden = self.activation(hidden)
+        out: Tensor = self.fc2(self.norm(hidden))
+        return out

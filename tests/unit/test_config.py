@@ -1,0 +1,91 @@
+"""model/config.py: what a configuration derives, how it travels, and what it refuses."""
+
+import json
+
+import pytest
+
+from model.config import VARIANTS, ViTConfig, variant
+
+
+def test_a_named_variant_is_the_papers():
+    base = variant("B/16")
+    assert (base.width, base.depth, base.mlp_dim, base.heads) == (768, 12, 3072, 12)
+    assert base.grid == (14, 14)
+    assert base.prefix == ("class",)
+
+
+def test_every_listed_variant_can_be_made():
+    for name in VARIANTS:
+        patch = int(name.split("/")[1])
+        assert variant(name, image_size=(2 * patch, 3 * patch)).grid == (2, 3)
+
+
+def test_a_size_can_be_changed_beside_the_switches():
+    assert variant("mu/16", heads=4, qk_norm=True).heads == 4
+
+
+def test_an_unknown_variant_is_refused_by_name():
+    with pytest.raises(ValueError, match="unknown variant 'XL/16'"):
+        variant("XL/16")
+
+
+def test_prefix_tokens_stand_in_the_order_of_deit_and_dinov2():
+    config = variant("mu/16", distillation_token=True, registers=2)
+    assert config.prefix == ("class", "distillation", "register", "register")
+
+
+@pytest.mark.parametrize(("layers", "stride"), [(None, 1), ((), 4), ((3, 4, 9), 16), ((2, 2, 2, 2), 32)])
+def test_the_stem_stride_doubles_with_every_stage_after_the_first(layers, stride):
+    assert variant("mu/32", stem_layers=layers).stem_stride == stride
+
+
+def test_the_head_reads_what_the_pool_puts_side_by_side():
+    assert variant("mu/16", pool="cls_mean", depth=4, head_layers=4).features == 5 * 32
+
+
+def test_json_round_trip():
+    config = variant("mu/16", image_size=(32, 48), stem_layers=(1, 2, 1), registers=1, attn_dim=24)
+    assert ViTConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_metadata_from_before_the_switches_still_loads():
+    sizes = {"image_size": [64, 64], "patch_size": 8, "width": 128, "depth": 6, "mlp_dim": 512, "heads": 4}
+    old = {**sizes, "num_classes": 12, "pool": "cls", "class_token": True, "representation_size": None}
+    assert ViTConfig.from_json(old) == ViTConfig(**{**sizes, "image_size": (64, 64), "num_classes": 12})
+
+
+def test_an_unknown_field_is_refused():
+    with pytest.raises(TypeError, match="rope"):
+        ViTConfig.from_json({**variant("mu/16").to_json(), "rope": True})
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"pool": "max"}, "pool 'max' is none of"),
+        ({"image_size": (32, 40)}, "not a multiple of patch_size"),
+        ({"stem_layers": (1, 1, 1, 1)}, "multiple of the stem's stride 32"),
+        ({"stem_layers": (1,), "patch_norm": "dual"}, "not on the features of a stem"),
+        ({"heads": 3}, "width 32 is not a multiple of heads 3"),
+        ({"attn_dim": 33}, "attn_dim 33 is not a multiple of heads 2"),
+        ({"attn_dim": 64, "attn_proj": False}, "without attn_proj"),
+        ({"registers": -1}, "registers cannot be -1"),
+        ({"class_token": False, "pool": "mean", "distillation_token": True}, "after a class token"),
+        ({"relative_bias": True, "registers": 1}, "relative bias"),
+        ({"width": 30, "positions": "sincos2d"}, "multiple of 4"),
+        ({"block": "res_post", "layer_scale": True}, "no layer_scale"),
+        ({"class_token": False}, "needs a class token"),
+        ({"class_token": False, "pool": "cls_mean"}, "needs a class token"),
+        ({"head_layers": 3}, "not between 1 and depth 2"),
+        ({"head_layers": 0}, "not between 1 and depth 2"),
+        ({"head_layers": 2, "pool": "mean"}, "reads one layer"),
+        ({"pool": "map", "gated_mlp": True}, "has a plain MLP"),
+        ({"pool": "map", "heads": 3, "attn_dim": 48}, "splits width 32 into heads 3"),
+        ({"pool": "cls_mean", "final_norm": "after_pool"}, "normed before"),
+        ({"distillation_head": True}, "goes with a distillation token"),
+        ({"distillation_head": True, "distillation_token": True, "representation_size": 8}, "one linear layer"),
+    ],
+)
+def test_contradictions_are_refused(changes, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        variant("mu/16", **{"image_size": (32, 48), **changes})

@@ -1,0 +1,64 @@
+"""model/resnet.py: standardised kernels in both dialects, TensorFlow's padding, and the shapes of the stages."""
+
+import numpy as np
+import pytest
+import torch
+
+from model.resnet import ResNet, StdConv2d, Unit, pad_same
+
+BY_FORMULA = {
+    "flax": lambda w: (w - w.mean()) / (w.std() + 1e-5),
+    "timm": lambda w: (w - w.mean()) / np.sqrt(w.var() + 1e-8),
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("numerics", ["timm", "flax"])
+def test_kernels_are_standardised_in_the_dialect_of_the_library(numerics):
+    conv = StdConv2d(4, 8, size=3, numerics=numerics)
+    conv.weight.mul_(1e-3)  # small enough for the two constants to tell
+    expected = np.stack([BY_FORMULA[numerics](kernel) for kernel in conv.weight.double().numpy()])
+    torch.testing.assert_close(conv.kernel(), torch.from_numpy(expected).float(), rtol=1e-5, atol=1e-5)
+    other = np.stack([BY_FORMULA["timm" if numerics == "flax" else "flax"](k) for k in conv.weight.double().numpy()])
+    assert np.abs(other - expected).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("side", "size", "stride", "before", "after"),
+    [(8, 7, 2, 2, 3), (8, 3, 2, 0, 1), (7, 3, 2, 1, 1), (8, 3, 1, 1, 1), (8, 1, 2, 0, 0)],
+)
+def test_padding_is_tensorflows_same(side, size, stride, before, after):
+    padded = pad_same(torch.ones(1, 1, side, side + stride), size, stride)
+    assert padded.shape[2:] == (before + side + after, before + side + stride + after)
+    occupied = padded[0, 0].any(dim=1).nonzero().flatten()
+    assert (occupied.min(), occupied.max()) == (before, before + side - 1)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("layers", "channels", "stride"), [((), 64, 4), ((1,), 256, 4), ((1, 2), 512, 8), ((1, 1, 1), 1024, 16)]
+)
+def test_stages_halve_the_picture_and_double_the_channels(layers, channels, stride):
+    network = ResNet(layers, numerics="timm")
+    assert network.channels == channels
+    assert network(torch.randn(2, 3, 32, 48)).shape == (2, channels, 32 // stride, 48 // stride)
+
+
+@torch.no_grad()
+def test_a_unit_with_a_silent_branch_is_its_shortcut():
+    unit = Unit(128, 32, stride=1, numerics="timm")
+    unit.norm3.weight.zero_()
+    x = torch.randn(1, 128, 4, 4)
+    torch.testing.assert_close(unit(x), x.relu())
+
+
+def test_names_are_timms():
+    names = dict(ResNet((2, 1), numerics="timm").named_parameters())
+    assert {
+        "stem.conv.weight",
+        "stem.norm.bias",
+        "stages.0.blocks.0.downsample.conv.weight",
+        "stages.0.blocks.1.conv3.weight",
+        "stages.1.blocks.0.norm2.weight",
+    } <= names.keys()
+    assert "stages.0.blocks.1.downsample.conv.weight" not in names
