@@ -35,6 +35,7 @@ def resized(checkpoint: Checkpoint, image_size: tuple[int, int]) -> Checkpoint:
     """The same checkpoint for pictures of (height, width)."""
     return dataclasses.replace(
         checkpoint,
+        config=checkpoint.config.resized(image_size),
         model=resize(checkpoint.model, image_size),
         preprocessing=checkpoint.preprocessing.resized(image_size),
     )

@@ -27,6 +27,8 @@ def toy_checkpoint(*, image_size: tuple[int, int] = (24, 40), **changes: Any) ->
     return Checkpoint(
         name="toy",
         family="vit-serve",
+        architecture="vit",
+        config=config,
         model=toy_model(config),
         preprocessing=Preprocessing(
             size=image_size,
@@ -38,5 +40,4 @@ def toy_checkpoint(*, image_size: tuple[int, int] = (24, 40), **changes: Any) ->
             std=(0.229, 0.224, 0.225),
         ),
         labels=tuple("abcdefg"),
-        figures={},
     )

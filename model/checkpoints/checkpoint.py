@@ -1,8 +1,9 @@
 """What a checkpoint says, whatever file it came in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
@@ -12,11 +13,23 @@ class CheckpointError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checkpoint:
+class Description:
+    """Everything but the weights."""
+
     name: str
     family: str  # the library whose numbers the model gives
-    model: VisionTransformer  # in eval mode
+    architecture: str  # that library's word for it
+    config: ViTConfig
     preprocessing: Preprocessing
     labels: tuple[str, ...]
     score: Literal["softmax", "sigmoid"] = "softmax"
-    figures: dict[str, float]  # measured on held-out pictures, empty when none were
+    origins: dict[str, str] = field(default_factory=dict)  # where each fact was found
+    overrides: dict[str, str] = field(default_factory=dict)  # facts that a person has set
+    figures: dict[str, float] = field(default_factory=dict)  # measured on held-out pictures
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint(Description):
+    """With the weights."""
+
+    model: VisionTransformer  # in eval mode

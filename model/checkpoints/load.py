@@ -1,16 +1,52 @@
-"""Recognises a checkpoint by its content and loads it."""
+"""Recognises a checkpoint by its content and loads it: every tensor used, or a refusal that names it."""
 
 from pathlib import Path
+from types import ModuleType
+
+from torch import Tensor
 
 from model.checkpoints import native
-from model.checkpoints.checkpoint import Checkpoint, CheckpointError
+from model.checkpoints.assign import MOST_NAMED, assign
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
+from model.checkpoints.facts import Facts
+from model.checkpoints.source import Source
+from model.vit import VisionTransformer
+
+# The first that recognises a file loads it. Each has recognises(source), describe(source, facts) and
+# tensors(source, description).
+FAMILIES: tuple[ModuleType, ...] = (native,)
 
 
-def load_checkpoint(path: str | Path) -> Checkpoint:
+def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None) -> Checkpoint:
     """The network with its weights, preprocessing and labels. Raises CheckpointError with the reason."""
-    path = Path(path)
-    if not path.is_file():
-        raise CheckpointError(f"{path} is not a file")
-    if native.recognises(path):
-        return native.load(path)
-    raise CheckpointError(f"{path.name} is not a checkpoint that this version knows: a safetensors file made by it")
+    source = Source(Path(path))
+    family, description = _describe(source, overrides)
+    tensors: dict[str, Tensor] = family.tensors(source, description)
+    if source.unused:
+        named = ", ".join(source.unused[:MOST_NAMED])
+        raise CheckpointError(f"{description.architecture} has no place for {len(source.unused)} tensors: {named}")
+    model = VisionTransformer(description.config)
+    assign(model, tensors)
+    if not model.head.weight.any():
+        raise CheckpointError(
+            "the head is all zeros: the file was published for fine-tuning and would give every label the same score"
+        )
+    return Checkpoint(**vars(description), model=model.eval())
+
+
+def describe_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None) -> Description:
+    """What a checkpoint says, without reading its tensors. Raises CheckpointError with the reason."""
+    return _describe(Source(Path(path)), overrides)[1]
+
+
+def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[ModuleType, Description]:
+    family = next((family for family in FAMILIES if family.recognises(source)), None)
+    if family is None:
+        first = ", ".join(sorted(source.keys())[:MOST_NAMED])
+        raise CheckpointError(f"{source.file.name} is of no family that is known; its first tensors are {first}")
+    facts = Facts(overrides)
+    description: Description = family.describe(source, facts)
+    facts.check_overrides()
+    description.origins.update(facts.origins)
+    description.overrides.update(facts.overrides)
+    return family, description

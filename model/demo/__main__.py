@@ -44,6 +44,8 @@ def train_and_save(path: Path) -> None:
     checkpoint = Checkpoint(
         name="shapes",
         family=FAMILY,
+        architecture="vit",
+        config=CONFIG,
         model=train(Recipe()),
         preprocessing=Preprocessing(
             size=CONFIG.image_size,
@@ -55,7 +57,6 @@ def train_and_save(path: Path) -> None:
             std=STD,
         ),
         labels=LABELS,
-        figures={},
     )
     checkpoint = dataclasses.replace(checkpoint, figures=evaluate(checkpoint.model))
     print(json.dumps(checkpoint.figures, indent=2))  # noqa: T201

@@ -14,6 +14,8 @@ def random_checkpoint(name: str) -> Checkpoint:
     return Checkpoint(
         name=name,
         family="vit-serve",
+        architecture="vit",
+        config=config,
         model=VisionTransformer(config).eval(),
         preprocessing=Preprocessing(
             size=config.image_size,
@@ -25,5 +27,4 @@ def random_checkpoint(name: str) -> Checkpoint:
             std=(0.5, 0.5, 0.5),
         ),
         labels=tuple(f"class {i}" for i in range(config.num_classes)),
-        figures={},
     )

@@ -1,0 +1,52 @@
+"""Facts about a checkpoint, each with the place where it was found; a person may overrule any of them."""
+
+import ast
+from typing import Any, TypeVar
+
+from model.checkpoints.checkpoint import CheckpointError
+
+T = TypeVar("T")
+
+
+class Facts:
+    """Collects what a family's loader finds. `--set key=value` on the command line comes in as `overrides`."""
+
+    def __init__(self, overrides: dict[str, str] | None = None) -> None:
+        self.overrides = dict(overrides or {})
+        self.values: dict[str, Any] = {}
+        self.origins: dict[str, str] = {}
+
+    def note(self, name: str, value: T, origin: str) -> T:
+        """Record a fact and return it, or what a person has set in its place."""
+        if name in self.overrides:
+            value, origin = self._parse(name, value), "set by hand"
+        self.values[name] = value
+        self.origins[name] = origin
+        return value
+
+    def need(self, name: str, example: Any) -> Any:
+        """A fact that the file cannot carry. Raises CheckpointError unless a person has set it."""
+        if name not in self.overrides:
+            raise CheckpointError(f"the file does not say {name}: give it with --set {name}={example}")
+        return self.note(name, example, "")
+
+    def check_overrides(self) -> None:
+        """Raises CheckpointError for an override that no loader asked about."""
+        unknown = self.overrides.keys() - self.values.keys()
+        if unknown:
+            raise CheckpointError(
+                f"--set {', '.join(sorted(unknown))}: this kind of checkpoint has {', '.join(sorted(self.values))}"
+            )
+
+    def _parse(self, name: str, like: Any) -> Any:
+        """The text of an override as a value; a word that is no Python literal is text."""
+        text = self.overrides[name]
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            value = text
+        if isinstance(like, float) and isinstance(value, int):
+            value = float(value)
+        if like is not None and type(value) is not type(like):
+            raise CheckpointError(f"--set {name}={text}: expected something like {name}={like}")
+        return value

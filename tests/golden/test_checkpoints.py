@@ -1,0 +1,50 @@
+"""Small checkpoints made by each family's own library, with that library's pixels and logits.
+
+`tests/golden/make_checkpoints.py` writes them and needs those libraries; the tests need none of them.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from app.preprocess import preprocess
+from export.bundle import image_spec
+from model.checkpoints import load_checkpoint
+
+FOLDER = Path(__file__).parent / "checkpoints"
+CASES = sorted(path.parent for path in FOLDER.rglob("expected.npz"))
+TOLERANCE = 1e-5  # of the largest logit
+
+
+def load(case: Path):
+    """A case is a folder as its hub has it, or holds a lone file named `checkpoint.*`."""
+    overrides = case / "overrides.json"
+    path = next(case.glob("checkpoint.*"), case)
+    return load_checkpoint(path, overrides=json.loads(overrides.read_text()) if overrides.exists() else None)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.relative_to(FOLDER)))
+def test_the_familys_own_numbers(case):
+    expected = np.load(case / "expected.npz")
+    checkpoint = load(case)
+
+    crop, _ = preprocess(Image.fromarray(expected["picture"]), image_spec(checkpoint.preprocessing))
+    mean, std = (np.array(v, np.float32) for v in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std))
+    pixels = ((crop.astype(np.float32) / 255 - mean) / std).transpose(2, 0, 1)
+    assert pixels.shape == expected["pixels"].shape
+    assert np.abs(pixels - expected["pixels"]).max() < 1e-5
+
+    with torch.inference_mode():
+        logits = checkpoint.model(torch.from_numpy(expected["pixels"])[None])[0].numpy()
+    assert logits.shape == expected["logits"].shape
+    assert np.abs(logits - expected["logits"]).max() <= TOLERANCE * np.abs(expected["logits"]).max()
+    assert len(checkpoint.labels) == len(logits)
+
+
+def test_golden_files_are_small():
+    sizes = {case: sum(f.stat().st_size for f in case.iterdir()) for case in CASES}
+    assert {str(case): size for case, size in sizes.items() if size > 300_000} == {}
