@@ -2,16 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import Manifest
+from app.bundle import Manifest, Prefix
 from app.errors import InvalidParameter
 from app.store import Record
 
 Method = Literal["class_token", "rollout"]
+ROWS = {  # by what the head reads
+    "cls": "class token's row",
+    "cls_mean": "class token's row",
+    "mean": "patches' mean row",
+    "mean_all": "mean row of all tokens",
+    "map": "patches' rows, weighted by the attention pool,",
+}
 REDUCE: dict[Literal["mean", "max", "min"], Callable[..., npt.NDArray[np.float32]]] = {
     "mean": np.mean,
     "max": np.max,
@@ -29,16 +36,17 @@ class AttentionMap:
     recipe: str
     values: npt.NDArray[np.float32]  # (rows, columns) of the patch grid, unscaled
     class_token_mass: float
+    distillation_mass: float
     register_mass: float
 
 
 def choose(record: Record, manifest: Manifest, *, method: Method, layer: str | None, head: str) -> AttentionMap:
     """The map asked for. Raises InvalidParameter for a layer or head that the model does not have.
 
-    class_token: the row of the class token (for a model that pools by mean: the patches' mean row), heads reduced.
+    class_token: the row of the class token, or what stands for it in a model that pools otherwise; heads reduced.
     rollout: Abnar & Zuidema 2020 (arXiv 2005.00928), the row of the product over layers of (mean over heads + I) / 2.
     """
-    whose = "class token's row" if manifest.pool == "cls" else "patches' mean row"
+    whose = ROWS[manifest.pool]
     chosen_layer = _layer(layer, manifest.layers)
     chosen_head = _head(head, manifest.heads)
     if method == "rollout":
@@ -62,7 +70,7 @@ def _split(
 ) -> AttentionMap:
     """Separate the patches from the tokens before them, which have no place in the picture."""
     prefix = manifest.tokens.prefix
-    masses = dict.fromkeys(("class", "register"), 0.0)
+    masses = dict.fromkeys(get_args(Prefix), 0.0)
     for name, value in zip(prefix, row[: len(prefix)], strict=True):
         masses[name] += float(value)
     return AttentionMap(
@@ -72,6 +80,7 @@ def _split(
         recipe=recipe,
         values=row[len(prefix) :].reshape(manifest.tokens.grid),
         class_token_mass=masses["class"],
+        distillation_mass=masses["distillation"],
         register_mass=masses["register"],
     )
 

@@ -15,7 +15,7 @@ CLASSIFY_GRAPH = "classify.onnx"
 EXPLAIN_GRAPH = "explain.onnx"
 WEIGHTS = "weights.bin"
 
-Prefix = Literal["class"]
+Prefix = Literal["class", "distillation", "register"]
 Side = Annotated[int, Field(ge=1, le=16384)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -85,10 +85,11 @@ class Manifest(Part):
     tokens: Tokens
     layers: Annotated[int, Field(ge=1)]
     heads: Annotated[int, Field(ge=1)]
-    pool: Literal["cls", "mean"]  # whose row of attention is kept: the class token's, or the patches' mean
+    pool: Literal["cls", "cls_mean", "mean", "mean_all", "map"]  # what the head reads; see ROWS for whose row is kept
     labels: Annotated[tuple[str, ...], Field(min_length=1)]
     score: Literal["softmax", "sigmoid"]
     parity: Parity
+    overrides: dict[str, str] = {}  # facts that a person has set in place of what the checkpoint says
     figures: dict[str, float] = {}  # measured on held-out pictures, where there are any
     made_with: dict[str, str]
     files: dict[str, Sha256]

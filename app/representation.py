@@ -71,6 +71,7 @@ def as_json(view: View) -> bytes:
             max=float(values.max()),
             sum=float(values.sum(dtype=np.float64)),
             class_token_mass=view.map.class_token_mass,
+            distillation_mass=view.map.distillation_mass,
             register_mass=view.map.register_mass,
             crop=CropBox(**view.record.box._asdict()),
             image=view.record.image_size,

@@ -66,6 +66,7 @@ class AttentionResponse(BaseModel):
     max: float
     sum: float
     class_token_mass: float
+    distillation_mass: float
     register_mass: float
     crop: CropBox
     image: tuple[int, int]  # width, height of the upright original

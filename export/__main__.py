@@ -1,4 +1,4 @@
-"""`python -m export`: a checkpoint in, a checked bundle out."""
+"""`python -m export`: a checkpoint in, a checked bundle out. `python -m export inspect`: what a checkpoint says."""
 
 import argparse
 import dataclasses
@@ -7,25 +7,36 @@ import sys
 from pathlib import Path
 
 from export.bundle import write_bundle
+from export.inspection import report
 from export.parity import ParityError
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError
+from model.checkpoints.load import describe_checkpoint
 from model.positions import resize
 
+CHECKPOINT = "file with the weights, or a folder as a model hub has it"
 
-def main() -> None:
-    arguments = _parser().parse_args()
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+
+def main(arguments: list[str]) -> None:
     try:
-        checkpoint = load_checkpoint(arguments.checkpoint)
-        if arguments.image_size:
-            checkpoint = resized(checkpoint, arguments.image_size)
-        manifest = write_bundle(checkpoint, arguments.out, replace=arguments.replace)
+        if arguments[:1] == ["inspect"]:
+            options = _inspect_parser().parse_args(arguments[1:])
+            print(report(describe_checkpoint(options.checkpoint, overrides=dict(options.set))))  # noqa: T201
+        else:
+            export(_parser().parse_args(arguments))
     except (CheckpointError, FileExistsError, ParityError, ValueError) as error:
-        sys.exit(f"not exported: {error}")
+        sys.exit(f"{'not inspected' if arguments[:1] == ['inspect'] else 'not exported'}: {error}")
+
+
+def export(options: argparse.Namespace) -> None:
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    checkpoint = load_checkpoint(options.checkpoint, overrides=dict(options.set))
+    if options.image_size:
+        checkpoint = resized(checkpoint, options.image_size)
+    manifest = write_bundle(checkpoint, options.out, replace=options.replace)
     parity = manifest.parity
     print(  # noqa: T201
-        f"{arguments.out}: {manifest.name}, {manifest.layers} layers, {len(manifest.labels)} labels. "
+        f"{options.out}: {manifest.name}, {manifest.layers} layers, {len(manifest.labels)} labels. "
         f"Largest difference to PyTorch on {parity.pictures} pictures: logits {parity.logits:.0e} (relative), "
         f"attention {parity.attention:.0e}, rollout {parity.rollout:.0e}."
     )
@@ -48,23 +59,53 @@ def _image_size(text: str) -> tuple[int, int]:
     return sides[0], sides[-1]
 
 
+def _override(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError
+    return name, value
+
+
+def _inspect_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m export inspect", description="Say what a checkpoint is, and where each fact was found."
+    )
+    parser.add_argument("checkpoint", help=CHECKPOINT)
+    _add_overrides(parser)
+    return parser
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m export",
-        description="Turn a Vision Transformer checkpoint into a bundle that the service can serve. "
-        "The ONNX graphs are checked against PyTorch; if they differ, nothing is written.",
+        description="Turn a Vision Transformer checkpoint into a bundle that the service can serve. The ONNX graphs "
+        "are checked against PyTorch; if they differ, nothing is written.",
+        epilog="`python -m export inspect CHECKPOINT` says what a checkpoint is.",
     )
-    parser.add_argument("--checkpoint", type=Path, required=True, help="file with the weights")
+    parser.add_argument("--checkpoint", required=True, help=CHECKPOINT)
+    _add_overrides(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder to write, such as bundles/NAME")
     parser.add_argument("--replace", action="store_true", help="replace the folder if it is there")
     parser.add_argument(
         "--image-size",
         type=_image_size,
         metavar="N or HEIGHTxWIDTH",
-        help="serve another size; positions are interpolated, the share that the crop cuts off is kept",
+        help="serve another size; positions are interpolated as the checkpoint's library does it, and the share that "
+        "the crop cuts off is kept",
     )
     return parser
 
 
+def _add_overrides(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        type=_override,
+        action="append",
+        default=[],
+        metavar="FACT=VALUE",
+        help="overrule a fact of the checkpoint, or give one that the file cannot carry, such as heads=12",
+    )
+
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

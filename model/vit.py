@@ -5,8 +5,6 @@ names follow the timm / DeiT / DINO line, so that those checkpoints load without
 ONNX, nor HTTP. In shapes: B batch, N patches, T tokens (prefix and patches), D width, H heads, L layers, C classes.
 """
 
-from collections import deque
-
 import torch
 from torch import Tensor, nn
 
@@ -92,14 +90,20 @@ class VisionTransformer(nn.Module):
         out: Tensor = self.norm_pre(tokens)
         return out
 
+    def layers(self, images: Tensor) -> list[Tensor]:
+        """Tokens that enter the first block, and those that leave each block: L + 1 of (B, T, D)."""
+        layers = [self.embed(images)]
+        for block in self.blocks:
+            layers.append(block(layers[-1]))
+        return layers
+
     def encode(self, images: Tensor) -> Tensor:
         """Tokens after the final norm, (B, T, D); of the last `head_layers` blocks side by side, (B, T, layers * D)."""
-        tokens = self.embed(images)
-        outputs: deque[Tensor] = deque(maxlen=self.config.head_layers)
-        for block in self.blocks:
-            tokens = block(tokens)
-            outputs.append(tokens)
-        return torch.cat([self.norm(output) for output in outputs], dim=-1)
+        return self.normed(self.layers(images))
+
+    def normed(self, layers: list[Tensor]) -> Tensor:
+        """What the head reads of `layers`."""
+        return torch.cat([self.norm(tokens) for tokens in layers[-self.config.head_layers :]], dim=-1)
 
     def classify(self, tokens: Tensor) -> Tensor:
         """Logits (B, C) of the tokens of `encode`."""
@@ -130,9 +134,8 @@ class VisionTransformer(nn.Module):
 
     def attentions(self, images: Tensor) -> Tensor:
         """Every attention matrix after softmax, (B, L, H, T, T)."""
-        tokens, matrices = self.embed(images), []
-        for block in self.blocks:
+        matrices = []
+        for block, tokens in zip(self.blocks, self.layers(images), strict=False):  # the last layer enters no block
             assert isinstance(block, EncoderBlock)
             matrices.append(block.attention(tokens))
-            tokens = block(tokens)
         return torch.stack(matrices, dim=1)

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from PIL import Image
@@ -20,6 +21,11 @@ from model.checkpoints import load_checkpoint
 from tests.toy import toy_checkpoint
 
 
+def toy_reference(pixels):
+    toy = toy_checkpoint()
+    return reference(toy.model, toy.preprocessing, pixels)
+
+
 def engine_of(folder, manifest) -> OnnxEngine:
     return OnnxEngine(folder=folder, image_size=manifest.image.size, device="cpu", threads=1)
 
@@ -30,33 +36,64 @@ def test_the_bundle_gives_the_models_numbers_at_any_batch(oblong_bundle, batch):
     rng = np.random.default_rng(batch)
     pictures = [Image.fromarray(rng.integers(0, 256, (50, 70, 3), dtype=np.uint8)) for _ in range(batch)]
     pixels = np.stack([preprocess(picture, bundle.manifest.image)[0] for picture in pictures])
-    expected = reference(toy_checkpoint(), pixels)
+    expected = toy_reference(pixels)
     engine = engine_of(oblong_bundle, bundle.manifest)
     found = engine.run("explain", pixels)
-    assert np.abs(found["logits"] - expected.logits).max() < 1e-4 * np.abs(expected.logits).max()
-    assert np.abs(found["attention"] - expected.attention).max() < 1e-5
-    assert np.abs(found["rollout"] - expected.rollout).max() < 1e-5
+    assert np.abs(found["logits"] - expected["logits"]).max() < 1e-4 * np.abs(expected["logits"]).max()
+    assert np.abs(found["attention"] - expected["attention"]).max() < 1e-5
+    assert np.abs(found["rollout"] - expected["rollout"]).max() < 1e-5
     assert found["attention"].shape == (batch, 2, 2, 16)
     assert found["attention"].sum(axis=-1) == pytest.approx(1, abs=1e-5)
     assert found["rollout"].sum(axis=-1) == pytest.approx(1, abs=1e-5)
     lean = engine.run("classify", pixels)["logits"]
-    assert np.abs(lean - expected.logits).max() < 1e-4 * np.abs(expected.logits).max()
+    assert np.abs(lean - expected["logits"]).max() < 1e-4 * np.abs(expected["logits"]).max()
 
 
 def test_attention_of_the_toy_is_far_from_uniform(oblong_bundle):
     """Else the comparisons above would say little."""
     noise = np.random.default_rng(0).integers(0, 256, (1, 24, 40, 3), dtype=np.uint8)
-    assert reference(toy_checkpoint(), noise).attention.max() > 0.3
+    assert toy_reference(noise)["attention"].max() > 0.3
 
 
-@pytest.mark.parametrize(
-    "changes", [{"pool": "mean", "class_token": False}, {"pool": "mean", "representation_size": 9}]
-)
-def test_mean_pooling_is_exported_and_checked(tmp_path, changes):
-    manifest = write_bundle(toy_checkpoint(**changes), tmp_path / "mean", replace=False)
-    assert manifest.pool == "mean"
-    assert manifest.tokens.prefix == (() if changes.get("class_token") is False else ("class",))
+SWITCHES = {
+    "mean pooling without a class token": {"pool": "mean", "class_token": False},
+    "pre_logits": {"pool": "mean", "representation_size": 9},
+    "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool": {
+        "registers": 2, "layer_scale": True, "qk_norm": True, "activation": "silu", "gated_mlp": True,
+        "final_norm": "after_pool", "pool": "mean",
+    },
+    "distilled, with two heads": {"distillation_token": True, "distillation_head": True},
+    "distilled, with one head": {"distillation_token": True, "norm_eps": 1e-12},
+    "attention pooling": {"pool": "map", "class_token": False, "activation": "gelu_tanh", "registers": 1},
+    "class token and mean, with registers": {"pool": "cls_mean", "registers": 3, "qkv_bias": False},
+    "class tokens of two layers": {"head_layers": 2},
+    "relative bias": {
+        "relative_bias": True, "positions": "none", "pool": "mean", "final_norm": "after_pool", "layer_scale": True,
+    },
+    "relative bias, class token pooled": {"relative_bias": True},
+    "dual patch norm, narrow heads, all tokens pooled": {
+        "patch_norm": "dual", "attn_dim": 24, "qkv_bias": False, "pool": "mean_all", "norm_eps": 1e-5,
+    },
+    "hybrid": {"stem_layers": (1, 1), "stem_numerics": "flax"},
+    "norms after the branches, root mean square": {"block": "res_post", "norm": "rms", "positions": "learned_2d"},
+    "parallel branches, inner norms": {
+        "block": "parallel", "inner_norm": True, "activation": "quick_gelu", "norm_pre": True, "patch_bias": False,
+        "head_bias": False, "layer_scale": True,
+    },
+    "norm after the patches, fixed positions": {"patch_norm": "after", "positions": "sincos2d", "final_norm": "none"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", SWITCHES.values(), ids=SWITCHES)
+def test_every_switch_is_exported_and_checked(tmp_path, changes):
+    checkpoint = toy_checkpoint(**changes)
+    manifest = write_bundle(checkpoint, tmp_path / "toy", replace=False)
+    assert manifest.pool == changes.get("pool", "cls")
+    assert manifest.tokens.prefix == checkpoint.config.prefix
     assert manifest.parity.logits < 1e-4
+    assert max(manifest.parity.attention, manifest.parity.rollout) < 5e-5
+    graph = onnx.load(tmp_path / "toy" / "classify.onnx", load_external_data=False).graph
+    assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
 
 
 def test_another_image_size_is_interpolated_and_checked(tmp_path):
@@ -77,16 +114,16 @@ def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):
 
 
 def test_a_wrong_graph_is_not_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(ClassifyGraph, "run", _off_by_a_little(ClassifyGraph.run))
+    monkeypatch.setattr(ClassifyGraph, "forward", _off_by_a_little(ClassifyGraph.forward))
     with pytest.raises(ParityError, match="logits differs"):
         write_bundle(toy_checkpoint(), tmp_path / "wrong", replace=False)
     assert list(tmp_path.iterdir()) == []
 
 
-def _off_by_a_little(run):
+def _off_by_a_little(forward):
     def wrong(self, images):
-        logits, projections = run(self, images)
-        return logits * torch.tensor(1.001), projections
+        (logits,) = forward(self, images)
+        return (logits * torch.tensor(1.001),)
 
     return wrong
 

@@ -1,0 +1,179 @@
+"""The network rewritten for serving: the same numbers from fewer operations.
+
+What changes, each step exact up to rounding:
+- input is 8-bit NHWC; mean, std and 1/255 are folded into the patch projection, which has no padding;
+- the patch projection is a reshape and a MatMul; positions and biases are one table;
+- Q, K and V are three MatMuls, and attention is ONNX Runtime's fused MultiHeadAttention;
+- weights are stored (in, out), so that no Transpose stands before a MatMul; LayerScale is folded into them;
+- where the head reads only the first tokens, the last block computes nothing but those.
+
+In shapes: B batch, N patches, T tokens, D width, H heads.
+"""
+
+import copy
+import math
+
+import torch
+from torch import Tensor, nn
+
+from export.patches import FixedConv2d, FoldedPatchEmbed, StemPatchEmbed
+from model.attention import Attention
+from model.blocks import Block, ParallelBlock
+from model.norm import LayerScale
+from model.patch_embed import PatchEmbed
+from model.preprocessing import Preprocessing
+from model.resnet import StdConv2d
+from model.vit import VisionTransformer
+
+
+def rewrite(model: VisionTransformer, preprocessing: Preprocessing) -> VisionTransformer:
+    """A copy of `model` that takes uint8 pictures (B, height, width, 3)."""
+    network = copy.deepcopy(model).eval()
+    source = network.patch_embed
+    if isinstance(source, PatchEmbed) and source.backbone is not None:
+        network.patch_embed = StemPatchEmbed(source, preprocessing)  # type: ignore[assignment]
+    else:
+        network.patch_embed = FoldedPatchEmbed(source, network.config, preprocessing)  # type: ignore[assignment]
+        _fold_positions(network)
+    for block in network.blocks:
+        _fold_layer_scale(block)
+    _replace(network)
+    last = network.blocks[-1]
+    if isinstance(last, Block) and network.config.pool == "cls" and network.config.head_layers == 1:
+        network.blocks[-1] = HeadTokensBlock(last, tokens=2 if network.config.distillation_head else 1)
+    return network
+
+
+class Linear(nn.Module):
+    """x @ weight + bias with weight (in, out)."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.detach().contiguous().clone())
+        self.bias = None if bias is None else nn.Parameter(bias.detach().contiguous().clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = x @ self.weight
+        return out if self.bias is None else out + self.bias
+
+
+class FusedAttention(nn.Module):
+    """model/attention.py with the operator that ONNX Runtime has one kernel for, on CPU and CUDA."""
+
+    def __init__(self, source: Attention) -> None:
+        super().__init__()
+        self.heads = source.heads
+        weights = source.qkv.weight.chunk(3)
+        biases = (None, None, None) if source.qkv.bias is None else source.qkv.bias.chunk(3)
+        self.q, self.k, self.v = (Linear(w.T, b) for w, b in zip(weights, biases, strict=True))
+        self.q_norm, self.k_norm = source.q_norm, source.k_norm
+        self.norm, self.proj = source.norm, source.proj
+        bias = source.bias()
+        self.bias = None if bias is None else nn.Parameter(bias.detach().contiguous())  # (1, H, T, T)
+
+    def forward(self, tokens: Tensor, queries: int | None = None) -> Tensor:
+        """(B, T, D), or (B, queries, D) where only the first tokens ask."""
+        query, key = self._query(tokens, queries), self._key(tokens)
+        bias = None if self.bias is None else self.bias[:, :, :queries]
+        inputs = (query, key, self.v(tokens)) if bias is None else (query, key, self.v(tokens), None, None, bias)
+        mixed = torch.onnx.ops.symbolic(
+            "com.microsoft::MultiHeadAttention",
+            inputs,
+            {"num_heads": self.heads},
+            dtype=query.dtype,
+            shape=query.shape,
+            version=1,
+        )
+        out: Tensor = self.proj(self.norm(mixed))
+        return out
+
+    def weights(self, tokens: Tensor, queries: int | None = None) -> Tensor:
+        """Attention after softmax, (B, H, queries, T), beside the fused operator and in float32.
+
+        Q and K are written a second time; equal nodes of a graph are merged.
+        """
+        query, key = self._query(tokens, queries), self._key(tokens)
+        width = query.shape[-1] // self.heads
+        query = query.unflatten(-1, (self.heads, width)).transpose(1, 2) * (1 / math.sqrt(width))
+        scores = query @ key.unflatten(-1, (self.heads, width)).permute(0, 2, 3, 1)
+        if self.bias is not None:
+            scores = scores + self.bias[:, :, :queries]
+        weights: Tensor = scores.float().softmax(dim=-1)
+        return weights
+
+    def _query(self, tokens: Tensor, queries: int | None) -> Tensor:
+        return self._normed(self.q_norm, self.q(tokens[:, :queries]))
+
+    def _key(self, tokens: Tensor) -> Tensor:
+        return self._normed(self.k_norm, self.k(tokens))
+
+    def _normed(self, norm: nn.Module, x: Tensor) -> Tensor:
+        """Each head on its own; x and the result are (B, T, H * width of a head)."""
+        if isinstance(norm, nn.Identity):
+            return x
+        out: Tensor = norm(x.unflatten(-1, (self.heads, -1))).flatten(2)
+        return out
+
+
+class HeadTokensBlock(nn.Module):
+    """A last block that computes only the first `tokens` tokens: the others would reach no logit."""
+
+    def __init__(self, source: Block, *, tokens: int) -> None:
+        super().__init__()
+        self.norm1, self.attn, self.norm2, self.mlp = source.norm1, source.attn, source.norm2, source.mlp
+        self.tokens = tokens
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        kept = tokens[:, : self.tokens] + self.attn(self.norm1(tokens), self.tokens)
+        out: Tensor = kept + self.mlp(self.norm2(kept))
+        return out
+
+    def attention(self, tokens: Tensor) -> Tensor:
+        """(B, H, tokens, T)."""
+        return self.attn.weights(self.norm1(tokens), self.tokens)  # type: ignore[call-arg]
+
+
+def _replace(module: nn.Module) -> None:
+    """Put the serving form in place of every layer that has one."""
+    for name, child in module.named_children():
+        if isinstance(child, Attention):
+            child = FusedAttention(child)
+            setattr(module, name, child)
+        if isinstance(child, nn.Linear):
+            setattr(module, name, Linear(child.weight.T, child.bias))
+        elif isinstance(child, StdConv2d):
+            setattr(module, name, FixedConv2d(child))
+        else:
+            _replace(child)
+
+
+def _fold_positions(network: VisionTransformer) -> None:
+    """Make positions part of the patch projection's bias, which becomes a table (N, D)."""
+    positions = network.positions()
+    patch_embed = network.patch_embed
+    assert isinstance(patch_embed, FoldedPatchEmbed)
+    if positions is None or not isinstance(patch_embed.norm, nn.Identity):
+        return
+    bias = patch_embed.proj.bias
+    table = positions[0] if bias is None else positions[0] + bias
+    patch_embed.proj.bias = nn.Parameter(table.detach())
+    network.pos_embed = network.pos_embed_x = network.pos_embed_y = None
+
+
+@torch.no_grad()
+def _fold_layer_scale(block: nn.Module) -> None:
+    """Multiply each branch's factors into its last projection."""
+    branches = {"ls1": ["attn.proj"], "ls2": ["mlp.fc2"]}
+    if isinstance(block, ParallelBlock):
+        branches = {"ls1": ["attn.proj", "mlp.fc2"]}
+    for name, projections in branches.items():
+        scale = getattr(block, name, None)
+        layers = [block.get_submodule(path) for path in projections]
+        if not isinstance(scale, LayerScale) or not all(isinstance(layer, nn.Linear) for layer in layers):
+            continue
+        for layer in layers:
+            assert isinstance(layer, nn.Linear)
+            layer.weight.mul_(scale.gamma[:, None])
+            if layer.bias is not None:
+                layer.bias.mul_(scale.gamma)
+        setattr(block, name, nn.Identity())
