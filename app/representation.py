@@ -9,7 +9,7 @@ import numpy as np
 
 from app.attention import AttentionMap
 from app.heatmap import Style, draw
-from app.schemas import AttentionResponse, CropBox, ModelName
+from app.schemas import AttentionResponse, ModelName
 from app.store import Record
 
 Format = Literal["png", "json", "npy"]
@@ -73,8 +73,8 @@ def as_json(view: View) -> bytes:
             class_token_mass=view.map.class_token_mass,
             distillation_mass=view.map.distillation_mass,
             register_mass=view.map.register_mass,
-            crop=CropBox(**view.record.box._asdict()),
             image=view.record.image_size,
+            crop_box=view.record.box,
         )
         .model_dump_json()
         .encode()

@@ -42,15 +42,6 @@ class ClassifyResponse(BaseModel):
     results: list[Result | FailedResult]
 
 
-class CropBox(BaseModel):
-    """What the network saw, in pixels of the upright original; edges may fall between pixels."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-
 class AttentionResponse(BaseModel):
     """One map: its recipe and its raw numbers."""
 
@@ -68,8 +59,8 @@ class AttentionResponse(BaseModel):
     class_token_mass: float
     distillation_mass: float
     register_mass: float
-    crop: CropBox
     image: tuple[int, int]  # width, height of the upright original
+    crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
 
 
 class BatchLatency(BaseModel):

@@ -58,7 +58,7 @@ def test_json_says_its_recipe_and_adds_up(client, link):
 def test_the_crop_box_is_the_middle_square(client, link):
     answer = client.get(link, params={"format": "json"}).json()
     left, right = (10 * 320 / 85, 74 * 320 / 85)  # columns 10 to 74 of the 85 that the resize leaves
-    assert answer["crop"] == pytest.approx({"left": left, "top": 0, "right": right, "bottom": 240})
+    assert answer["crop_box"] == pytest.approx([left, 0, right, 240])
     assert answer["image"] == [320, 240]
 
 
@@ -137,6 +137,6 @@ def test_a_model_with_an_oblong_grid(serve, oblong_bundle, encode):
         assert numbers["grid"] == [3, 5]
         assert len(numbers["values"]) == 15
         assert client.get(answer["attention"], params={"layer": 2}).status_code == 422
-        crop = numbers["crop"]
-        assert crop["right"] - crop["left"] == pytest.approx(200 * 40 / 48)
-        assert crop["bottom"] - crop["top"] == pytest.approx(100 * 24 / 32)
+        left, top, right, bottom = numbers["crop_box"]
+        assert right - left == pytest.approx(200 * 40 / 48)
+        assert bottom - top == pytest.approx(100 * 24 / 32)

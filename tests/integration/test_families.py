@@ -1,0 +1,32 @@
+"""From another library's file to an answer: export, serve, classify, look at a map."""
+
+import json
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from app.labels import scores
+from export.bundle import write_bundle
+from tests.golden.test_checkpoints import CASES, FOLDER, load
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.relative_to(FOLDER)))
+def test_a_bundle_of_every_family_answers(case, tmp_path, serve, encode):
+    expected = np.load(case / "expected.npz")
+    checkpoint = load(case)
+    manifest = write_bundle(checkpoint, tmp_path / "bundle", replace=False)
+    picture = Image.fromarray(expected["picture"])
+    with serve(bundle=tmp_path / "bundle", max_batch=1) as client:
+        (result,) = client.post("/classify?top_k=1000", content=encode(picture)).json()["results"]
+        found = {p["index"]: p["score"] for p in result["predictions"]}
+        theirs = scores(expected["logits"], checkpoint.score)
+        assert [found[i] for i in range(len(theirs))] == pytest.approx(theirs.tolist(), abs=1e-4)
+        for method in ("class_token", "rollout"):
+            numbers = client.get(result["attention"], params={"method": method, "format": "json"}).json()
+            assert tuple(numbers["grid"]) == manifest.tokens.grid
+            masses = (numbers[f"{name}_mass"] for name in ("class_token", "distillation", "register"))
+            assert numbers["sum"] + sum(masses) == pytest.approx(1, abs=2e-3), json.dumps(numbers)
+            png = client.get(result["attention"], params={"method": method}).content
+            assert Image.open(BytesIO(png)).size == picture.size
