@@ -54,7 +54,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Turn a Vision Transformer checkpoint into a bundle that the service can serve. "
         "The ONNX graphs are checked against PyTorch; if they differ, nothing is written.",
     )
-    parser.add_argument("--checkpoint", type=Path, required=True, help="file with the weights")
+    parser.add_argument(
+        "--checkpoint", required=True, help="file or folder with the weights, or hf://org/name[@revision]"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder to write, such as bundles/NAME")
     parser.add_argument("--replace", action="store_true", help="replace the folder if it is there")
     parser.add_argument(
