@@ -14,7 +14,7 @@ from model.checkpoints.checkpoint import Checkpoint, CheckpointError
 from model.checkpoints.load import describe_checkpoint
 from model.positions import resize
 
-CHECKPOINT = "file with the weights, or a folder as a model hub has it"
+CHECKPOINT = "file with the weights, folder as a model hub has it, or hf://org/name[@revision]"
 
 
 def main(arguments: list[str]) -> None:

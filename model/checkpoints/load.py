@@ -5,21 +5,22 @@ from types import ModuleType
 
 from torch import Tensor
 
-from model.checkpoints import native
+from model.checkpoints import huggingface, native, torchvision
 from model.checkpoints.assign import MOST_NAMED, assign
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts
+from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.source import Source
 from model.vit import VisionTransformer
 
 # The first that recognises a file loads it. Each has recognises(source), describe(source, facts) and
 # tensors(source, description).
-FAMILIES: tuple[ModuleType, ...] = (native,)
+FAMILIES: tuple[ModuleType, ...] = (native, huggingface, torchvision)
 
 
 def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None) -> Checkpoint:
     """The network with its weights, preprocessing and labels. Raises CheckpointError with the reason."""
-    source = Source(Path(path))
+    source = _open(path)
     family, description = _describe(source, overrides)
     tensors: dict[str, Tensor] = family.tensors(source, description)
     if source.unused:
@@ -36,7 +37,15 @@ def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None
 
 def describe_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None) -> Description:
     """What a checkpoint says, without reading its tensors. Raises CheckpointError with the reason."""
-    return _describe(Source(Path(path)), overrides)[1]
+    return _describe(_open(path), overrides)[1]
+
+
+def _open(path: str | Path) -> Source:
+    """A file, a folder, or a repository of the Hugging Face Hub, hf://org/name@revision."""
+    if not str(path).startswith(SCHEME):
+        return Source(Path(path))
+    repository = str(path).removeprefix(SCHEME)
+    return Source(fetch(repository), name=repository)
 
 
 def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[ModuleType, Description]:
@@ -45,7 +54,10 @@ def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[ModuleT
         first = ", ".join(sorted(source.keys())[:MOST_NAMED])
         raise CheckpointError(f"{source.file.name} is of no family that is known; its first tensors are {first}")
     facts = Facts(overrides)
-    description: Description = family.describe(source, facts)
+    try:
+        description: Description = family.describe(source, facts)
+    except ValueError as error:  # of ViTConfig: facts that contradict each other
+        raise CheckpointError(f"{source.name}: {error}") from None
     facts.check_overrides()
     description.origins.update(facts.origins)
     description.overrides.update(facts.overrides)

@@ -22,6 +22,7 @@ from model.checkpoints.checkpoint import CheckpointError
 
 WEIGHT_FILES = (
     "model.safetensors",
+    "model.safetensors.index.json",
     "open_clip_model.safetensors",
     "pytorch_model.bin",
     "open_clip_pytorch_model.bin",
@@ -33,9 +34,10 @@ WRAPPER_PREFIXES = ("module.", "_orig_mod.", "backbone.", "timm_model.")
 class Source:
     """Tensors by name. What is taken is remembered, so that nothing is dropped in silence."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, name: str | None = None) -> None:
         """`path` is a weights file or a folder that holds one. Raises CheckpointError."""
         self.file = _weights_file(path)
+        self.name = name or (path.stem if path.is_file() else path.resolve().name)
         self.folder = self.file.parent
         self._beside = path.is_dir()
         self.metadata: dict[str, str] = {}
@@ -101,18 +103,24 @@ class Source:
             self._open_npz() if is_npz else self._open_pickle()
         elif head[:1] == b"\x80":
             self._open_pickle()
+        elif self.file.name.endswith(".index.json"):
+            shards = self.json(self.file.name).get("weight_map", {}).values()
+            self._open_safetensors(*(self.folder / shard for shard in sorted(set(shards))))
         else:
-            self._open_safetensors()
+            self._open_safetensors(self.file)
 
-    def _open_safetensors(self) -> None:
-        try:
-            file = safe_open(self.file, framework="pt")
-        except (SafetensorError, OSError):
-            raise CheckpointError(f"{self.file.name} is neither safetensors, npz nor a PyTorch file") from None
-        self.metadata = dict(file.metadata() or {})
-        names = self._strip({key: key for key in file.keys()})  # noqa: SIM118 - safe_open is no mapping
-        self._shapes = {name: tuple(file.get_slice(key).get_shape()) for name, key in names.items()}
-        self._read = lambda name: file.get_tensor(names[name])
+    def _open_safetensors(self, *shards: Path) -> None:
+        found: dict[str, tuple[Any, str]] = {}  # in which file, and under which key
+        for shard in shards:
+            try:
+                file = safe_open(shard, framework="pt")
+            except (SafetensorError, OSError):
+                raise CheckpointError(f"{shard.name} is neither safetensors, npz nor a PyTorch file") from None
+            self.metadata |= file.metadata() or {}
+            found |= {key: (file, key) for key in file.keys()}  # noqa: SIM118 - safe_open is no mapping
+        found = self._strip(found)
+        self._shapes = {name: tuple(file.get_slice(key).get_shape()) for name, (file, key) in found.items()}
+        self._read = lambda name: found[name][0].get_tensor(found[name][1])
 
     def _open_npz(self) -> None:
         archive = np.load(self.file, allow_pickle=False)

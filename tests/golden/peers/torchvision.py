@@ -1,0 +1,60 @@
+"""Checkpoints and numbers of torchvision's VisionTransformer, with the transform of its published weights."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import nn
+
+from tests.golden.torchvision_operators import declare
+
+SIZES = {"image_size": 20, "patch_size": 4, "num_layers": 2, "num_heads": 3, "hidden_dim": 24, "mlp_dim": 40}
+# What a file of a width of one's own cannot say.
+STATED = {
+    "heads": 3,
+    "resize_mode": "shortest",
+    "crop": "center",
+    "mean": (0.485, 0.456, 0.406),
+    "std": (0.229, 0.224, 0.225),
+}
+
+
+def make(folder: Path) -> None:
+    operators = declare()
+    from torchvision.models import VisionTransformer
+    from torchvision.transforms import InterpolationMode
+    from torchvision.transforms._presets import ImageClassification
+
+    preset = partial(ImageClassification, crop_size=20)
+    write(folder / "torchvision-vit", VisionTransformer(**SIZES, num_classes=5), preset(resize_size=25), "bilinear")
+    bicubic = preset(resize_size=20, interpolation=InterpolationMode.BICUBIC)
+    hidden = VisionTransformer(**SIZES, num_classes=5, representation_size=16)
+    write(folder / "torchvision-hidden", hidden, bicubic, "bicubic")
+    tuned = VisionTransformer(**SIZES)
+    tuned.heads = nn.Linear(24, 7)
+    write(folder / "torchvision-tuned", tuned, bicubic, "bicubic", old_names=True)
+    del operators
+
+
+def write(case: Path, model: nn.Module, preset, interpolation: str, *, old_names: bool = False) -> None:
+    torch.manual_seed(0)
+    for name, parameter in model.named_parameters():
+        scale = "ln" in name and name.endswith("weight")
+        nn.init.uniform_(parameter, 0.5, 1.5) if scale else nn.init.normal_(parameter, std=0.3)
+    model.eval()
+    state = model.state_dict()
+    if old_names:  # what MLPBlock._load_from_state_dict translates
+        state = {key.replace("mlp.0", "mlp.linear_1").replace("mlp.3", "mlp.linear_2"): state[key] for key in state}
+    case.mkdir(parents=True, exist_ok=True)
+    torch.save(state, case / "checkpoint.pth")
+    resize = preset.resize_size[0]
+    stated = {**STATED, "interpolation": interpolation, "resize_size": (resize, resize)}
+    (case / "overrides.json").write_text(json.dumps({name: str(value) for name, value in stated.items()}) + "\n")
+    picture = np.random.default_rng(0).integers(0, 256, (37, 53, 3), dtype=np.uint8)
+    pixels = preset(Image.fromarray(picture))
+    with torch.inference_mode():
+        logits = model(pixels[None])[0]
+    np.savez_compressed(case / "expected.npz", picture=picture, pixels=pixels.numpy(), logits=logits.numpy())
