@@ -10,6 +10,8 @@ PositionResize = Literal[
     "bicubic_offset",  # DINO and DINOv2: scale factor (n + 0.1) / m
     "bilinear",  # timm for Google's npz; Hugging Face BEiT's relative tables
     "bilinear_corners",  # vit_jax and big_vision: scipy.ndimage.zoom of order 1
+    "geometric",  # relative tables alone: BEiT as Microsoft and timm write it
+    "none",  # relative tables of timm's MLPs: such a file is loaded for another size, not resized afterwards
 ]
 PrefixToken = Literal["class", "distillation", "register"]
 

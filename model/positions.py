@@ -26,6 +26,8 @@ def resize_positions(positions: Tensor, old: Grid, new: Grid, method: PositionRe
     """Interpolate (1, rows * columns, D) from one grid to another, in float32."""
     if old == new:
         return positions
+    if method not in INTERPOLATION:
+        raise ValueError(f"positions of this kind ({method}) cannot be interpolated from {old} to {new} patches")
     table = positions.reshape(1, *old, -1).permute(0, 3, 1, 2).float()  # (1, D, rows, columns)
     target: dict[str, Any] = {"size": new}
     if method == "bicubic_offset":
@@ -38,8 +40,33 @@ def resize_relative_bias(table: Tensor, old: Grid, new: Grid, method: PositionRe
     """Interpolate a table (offsets, H) of relative biases; the rows of the class token, which are last, stay."""
     (old_rows, old_columns), (rows, columns) = ((2 * down - 1, 2 * across - 1) for down, across in (old, new))
     offsets, of_class_token = table.tensor_split([old_rows * old_columns])
+    if method == "geometric" and old != new:
+        down, across = geometric_weights(old_rows, rows), geometric_weights(old_columns, columns)
+        square = offsets.unflatten(0, (old_rows, old_columns)).float()  # (rows, columns, H)
+        square = torch.einsum("rs,sth,ct->rch", down, square, across)
+        return torch.cat([square.flatten(0, 1).to(table.dtype), of_class_token])
     resized = resize_positions(offsets.unsqueeze(0), (old_rows, old_columns), (rows, columns), method)
     return torch.cat([resized.squeeze(0), of_class_token])
+
+
+def geometric_weights(old: int, new: int) -> Tensor:
+    """Linear interpolation from `old` to `new` offsets along one side, (new, old): BEiT `run_class_finetuning.py`.
+
+    New offsets are one apart, old ones grow from 1 by a constant factor so that both end together: near offsets keep
+    their bias. The factor is bisected as in timm's layers/pos_embed_rel.py.
+    """
+    low, high = 1.01, 1.5
+    while high - low > 1e-6:
+        factor = (low + high) / 2
+        low, high = (low, factor) if (1 - factor ** (old // 2)) / (1 - factor) > new // 2 else (factor, high)
+    steps = torch.tensor([0, *(factor**i for i in range(old // 2))], dtype=torch.double).cumsum(0)
+    places = torch.cat([-steps.flip(0)[:-1], steps]).float()  # (old,)
+    wanted = torch.arange(-(new // 2), new // 2 + 1, dtype=torch.float32)
+    right = torch.searchsorted(places, wanted).clamp(1, old - 1)
+    share = ((wanted - places[right - 1]) / (places[right] - places[right - 1])).clamp(0, 1)
+    weights = torch.zeros(new, old)
+    weights[torch.arange(new), right - 1], weights[torch.arange(new), right] = 1 - share, share
+    return weights
 
 
 def resize(model: VisionTransformer, image_size: tuple[int, int]) -> VisionTransformer:

@@ -6,16 +6,17 @@ import pytest
 import torch
 
 from model.config import PositionResize, variant
-from model.positions import resize, resize_positions, resize_relative_bias
+from model.positions import INTERPOLATION, geometric_weights, resize, resize_positions, resize_relative_bias
 from tests.toy import toy_model
 
-METHODS = get_args(PositionResize)
+METHODS = list(INTERPOLATION)
 KINDS = {
     "learned": {},
     "learned_2d": {"positions": "learned_2d"},
     "sincos2d": {"positions": "sincos2d"},
     "none": {"positions": "none"},
     "relative": {"positions": "none", "relative_bias": True},
+    "geometric": {"positions": "none", "relative_bias": True, "position_resize": "geometric"},
     "both": {"relative_bias": True},
     "hybrid": {"stem_layers": (1,)},
     "dual norm": {"patch_norm": "dual"},
@@ -103,6 +104,34 @@ def test_relative_tables_resize_their_offsets_and_keep_the_class_tokens_rows():
     assert resized.shape == (7 * 5 + 3, 2)
     torch.testing.assert_close(resized[-3:], table[-3:])
     torch.testing.assert_close(resized[:-3].reshape(7, 5, 2)[3], table[:-3].reshape(3, 5, 2)[1])  # no offset down
+
+
+@pytest.mark.parametrize(("old", "new"), [(27, 47), (27, 41), (11, 23)])
+def test_geometric_weights_keep_near_offsets_and_both_ends(old, new):
+    weights = geometric_weights(old, new)
+    torch.testing.assert_close(weights.sum(dim=1), torch.ones(new))
+    for near in (-1, 0, 1):
+        assert weights[new // 2 + near, old // 2 + near] > 0.9999
+    assert weights[0, 0] > 0.99
+    assert weights[-1, -1] > 0.99
+    torch.testing.assert_close(weights.flip(0, 1), weights, atol=1e-4, rtol=0)
+
+
+def test_geometric_weights_are_linear_between_old_offsets():
+    """The factor is looked for below 1.5, so that 5 old offsets end at 2.5; what is beyond is their last."""
+    weights = geometric_weights(5, 13)[6:, 2:]
+    expected = [[1, 0, 0], [0, 1, 0], [0, 1 / 3, 2 / 3], [0, 0, 1], [0, 0, 1], [0, 0, 1], [0, 0, 1]]
+    torch.testing.assert_close(weights, torch.tensor(expected), atol=1e-4, rtol=0)
+
+
+def test_every_other_method_is_refused_for_learned_positions():
+    others = set(get_args(PositionResize)) - set(METHODS)
+    assert others == {"geometric", "none"}
+    for method in others:
+        with pytest.raises(ValueError, match=rf"positions of this kind \({method}\) cannot be interpolated"):
+            resize_positions(torch.zeros(1, 4, 8), (2, 2), (3, 3), method)
+    with pytest.raises(ValueError, match="cannot be interpolated"):
+        resize_relative_bias(torch.zeros(9, 2), (2, 2), (3, 3), "none")
 
 
 @torch.no_grad()

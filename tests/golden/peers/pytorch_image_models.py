@@ -1,0 +1,97 @@
+"""Checkpoints and numbers of timm, saved by its own `save_for_hf` and read by its own evaluation transform.
+
+Not named timm.py, which would hide the library from a script in this folder.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import nn
+
+from tests.golden.torchvision_operators import declare
+
+SMALL: dict[str, Any] = {"embed_dim": 24, "depth": 2, "num_heads": 3, "img_size": 32, "patch_size": 8, "num_classes": 5}
+CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {  # architecture, arguments, preprocessing
+    "plain": ("vit_base_patch16_224", {"init_values": 1e-5}, {}),
+    "clip": ("vit_base_patch16_clip_quickgelu_224", {"img_size": (32, 32)}, {"crop_mode": "squash"}),
+    "registers": ("vit_little_patch16_reg4_gap_256", {}, {}),
+    "slots-of-registers": ("test_vit2", {"class_token": True, "global_pool": "token", "mlp_ratio": 3.1}, {}),
+    "distilled": ("deit_tiny_distilled_patch16_224", {}, {"interpolation": "bilinear"}),
+    "map": ("vit_so400m_patch16_siglip_256", {}, {}),
+    "prefix-in-mean": ("eva_large_patch14_196", {"pool_include_prefix": True, "fc_norm": False}, {}),
+    "inner-norms": ("beit3_base_patch16_224", {"mlp_ratio": 2}, {"crop_pct": 0.6}),
+    "parallel": ("vit_base_patch16_xp_224", {"mlp_ratio": 2}, {}),
+    "post-norm": ("vit_base_patch16_rpn_224", {"mlp_ratio": 2}, {}),
+    "split-swiglu": ("aimv2_large_patch14_224", {}, {}),
+    "packed-swiglu": ("vit_giant_patch14_dinov2", {"mlp_ratio": 2}, {}),
+    "beit": ("beit_base_patch16_224", {}, {}),
+    "relative-mlp": ("vit_relpos_base_patch16_clsgap_224", {"rel_pos_dim": 16}, {}),
+    "shared-relative-mlp": ("vit_srelpos_small_patch16_224", {"rel_pos_dim": 16}, {}),
+    "hybrid": ("vit_tiny_r_s16_p8_224", {"patch_size": 2}, {}),
+}
+DESCRIPTIONS = {f"n{i}": f"the {i}th thing" for i in range(4)}
+
+
+def make(folder: Path) -> None:
+    operators = declare()
+    import timm
+    from timm.models import save_for_hf
+
+    for case, (architecture, arguments, recipe) in CASES.items():
+        model = randomised(timm.create_model(architecture, **{**SMALL, **arguments}))
+        path = started(folder, case)
+        labels = {"label_names": [f"n{i}" for i in range(5)], "label_descriptions": DESCRIPTIONS}
+        save_for_hf(model, path, labels, safe_serialization=case != "clip", data_config=recipe)
+        expect(path, model, json.loads((path / "config.json").read_text())["pretrained_cfg"])
+
+    # Before timm 0.9: one dictionary, no model_args; weights from before its patches were a convolution.
+    model = randomised(timm.create_model("test_vit", num_classes=3, img_size=32, depth=1))
+    path = started(folder, "legacy")
+    state = model.state_dict()
+    state["patch_embed.proj.weight"] = state["patch_embed.proj.weight"].flatten(1)
+    state["pre_logits.fc.weight"] = torch.randn(64, 64)
+    torch.save({key: tensor.half() for key, tensor in state.items()}, path / "pytorch_model.bin")
+    model.load_state_dict({key: tensor.half().float() for key, tensor in model.state_dict().items()})
+    config = {**model.pretrained_cfg, "input_size": (3, 32, 32), "num_classes": 3, "labels": ["ant", "bee", "cow"]}
+    (path / "config.json").write_text(json.dumps(config, indent=2))
+    (path / "overrides.json").write_text('{"depth": "1"}\n')  # where no argument was saved
+    expect(path, model, config)
+
+    # What timm's training script saves, and nothing beside it.
+    model = randomised(timm.create_model("vit_tiny_patch16_224", **SMALL))
+    path = started(folder, "lone")
+    state = {f"module.{key}": tensor for key, tensor in model.state_dict().items()}
+    torch.save({"epoch": 3, "arch": "vit_tiny_patch16_224", "state_dict": state}, path / "checkpoint.pth.tar")
+    arguments = {name: str(SMALL[name]) for name in ("embed_dim", "depth", "num_heads", "patch_size")}
+    (path / "overrides.json").write_text(json.dumps({"architecture": "vit_tiny_patch16_224", **arguments}, indent=2))
+    expect(path, model, {**model.pretrained_cfg, "input_size": (3, 32, 32)})
+    del operators
+
+
+def started(folder: Path, case: str) -> Path:
+    path = folder / f"timm-{case}"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def randomised(model: nn.Module) -> nn.Module:
+    torch.manual_seed(0)
+    for name, parameter in model.named_parameters():
+        nn.init.normal_(parameter, std=0.25)
+        if "norm" in name and name.endswith("weight"):
+            parameter.data += 1
+    return model.eval()
+
+
+@torch.inference_mode()
+def expect(path: Path, model: nn.Module, config: dict[str, Any]) -> None:
+    from timm.data import create_transform, resolve_data_config
+
+    picture = np.random.default_rng(0).integers(0, 256, (61, 83, 3), dtype=np.uint8)
+    pixels = create_transform(**resolve_data_config(pretrained_cfg=config))(Image.fromarray(picture))
+    logits = model(pixels[None])[0]
+    np.savez_compressed(path / "expected.npz", picture=picture, pixels=pixels.numpy(), logits=logits.numpy())
