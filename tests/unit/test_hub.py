@@ -80,7 +80,7 @@ def hub(monkeypatch, tmp_path):
     """The server, while huggingface_hub is imported anew: it reads its environment once."""
     handler = type("Handler", (Hub,), {"folders": {}, "fetched": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     for name in [name for name in os.environ if name.startswith("HF_") or name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")

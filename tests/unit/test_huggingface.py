@@ -86,6 +86,12 @@ def test_what_the_classifier_does_not_use_may_lie_in_the_file(altered):
     assert same_model(load_checkpoint(altered(tensors=more)), load_checkpoint(GOLDEN / "huggingface-vit"))
 
 
+def test_early_files_hold_the_index_of_relative_positions(altered):
+    key = "beit.encoder.layer.0.attention.attention.relative_position_bias.relative_position_index"
+    folder = altered("beit", tensors=lambda found: {**found, key: torch.zeros(26, 26, dtype=torch.long)})
+    assert same_model(load_checkpoint(folder), load_checkpoint(GOLDEN / "huggingface-beit"))
+
+
 def test_keys_that_are_not_in_config_json_are_their_classs_defaults(altered):
     description = describe_checkpoint(altered("vit-msn", layer_norm_eps=None, hidden_act=None, qkv_bias=None))
     assert (description.config.norm_eps, description.config.activation, description.config.qkv_bias) == (
@@ -95,6 +101,8 @@ def test_keys_that_are_not_in_config_json_are_their_classs_defaults(altered):
     )
     assert description.origins["norm_eps"] == "transformers' default for vit_msn"
     assert description.origins["heads"] == "config.json"
+    gated = describe_checkpoint(GOLDEN / "huggingface-dinov2-v5")
+    assert (gated.config.activation, gated.origins["activation"]) == ("silu", "Dinov2ForImageClassification")
 
 
 @pytest.mark.parametrize(
@@ -179,3 +187,6 @@ def test_shards_are_one_file(altered):
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
     assert same_model(load_checkpoint(folder), load_checkpoint(GOLDEN / "huggingface-vit"))
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"lists model-00002-of-00002\.safetensors, which is not beside it"):
+        load_checkpoint(folder)
