@@ -22,7 +22,7 @@ WEIGHTS = (
 def fetch(repository: str) -> Path:
     """The folder of "org/name" or "org/name@revision", downloaded unless it is in the cache. Raises CheckpointError."""
     # Imported where it is used: it reads its environment at import, and loading a file does without it.
-    from huggingface_hub import constants, errors, snapshot_download
+    from huggingface_hub import snapshot_download
 
     name, _, revision = repository.partition("@")
     try:
@@ -31,19 +31,20 @@ def fetch(repository: str) -> Path:
             folder = Path(snapshot_download(name, revision=revision or None, allow_patterns=patterns))
             if (folder / weights[0]).is_file():
                 return folder
-    except errors.GatedRepoError:
-        why = "its owner admits who asks: accept the terms on its page and set HF_TOKEN"
-    except errors.RepositoryNotFoundError:
-        why = "there is none of that name, or it is private: set HF_TOKEN"
-    except errors.RevisionNotFoundError:
-        why = f"it has no revision {revision}"
-    except errors.LocalEntryNotFoundError:
-        offline = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else f"{constants.ENDPOINT} does not answer"
-        why = f"it is not in the cache, and {offline}"
-    except errors.HFValidationError:
-        why = "a repository is named org/name or org/name@revision"
-    except (errors.HfHubHTTPError, OSError) as error:
-        why = str(error)
-    else:
-        why = f"it has none of {', '.join(weights[0] for weights in WEIGHTS)}"
-    raise CheckpointError(f"{SCHEME}{repository} cannot be fetched from the Hugging Face Hub: {why}")
+    except Exception as error:  # of the network, of the server, of the disk
+        raise CheckpointError(f"{SCHEME}{repository} cannot be fetched: {_reason(error)}") from error
+    raise CheckpointError(f"{SCHEME}{repository} has none of {', '.join(weights[0] for weights in WEIGHTS)}")
+
+
+def _reason(error: Exception) -> str:
+    from huggingface_hub import constants, errors
+
+    unreachable = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else f"{constants.ENDPOINT} does not answer"
+    reasons: dict[type[Exception], str] = {
+        errors.GatedRepoError: "it is gated: accept its terms on its page and set HF_TOKEN",
+        errors.RepositoryNotFoundError: "there is none of that name, or it is private: set HF_TOKEN",
+        errors.RevisionNotFoundError: "it has no such revision",
+        errors.LocalEntryNotFoundError: f"it is not in the cache, and {unreachable}",
+        errors.HFValidationError: "a repository is named org/name or org/name@revision",
+    }
+    return next((why for kind, why in reasons.items() if isinstance(error, kind)), f"{type(error).__name__}: {error}")

@@ -71,7 +71,7 @@ def describe(source: Source, facts: Facts) -> Description:
             f"the image processor gives {preprocessing.size} and {architecture} takes {size}, which transformers "
             f"refuses: choose with --set image_size={size[0]},{size[1]}, positions are resized where they have to be"
         )
-    classes = source.shape(f"{head}.weight")[0]
+    classes, switches = source.shape(f"{head}.weight")[0], kind.switches(stated)
     fields: dict[str, Any] = {
         "image_size": preprocessing.size,
         "patch_size": stated["patch_size"],
@@ -85,11 +85,11 @@ def describe(source: Source, facts: Facts) -> Description:
         "qkv_bias": stated["qkv_bias"],
         "activation": ACTIVATIONS.get(stated["hidden_act"], stated["hidden_act"]),
         "distillation_head": head == "cls_classifier",
-        **kind.switches(stated),
+        **switches,
     }
     for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
-        origin = "config.json" if key in config else f"transformers' default for {model_type}"
-        fields[field] = facts.note(field, fields[field], origin)
+        found = "config.json" if key in config else f"transformers' default for {model_type}"
+        fields[field] = facts.note(field, fields[field], architecture if field in switches else found)
     return Description(
         name=facts.note("name", source.name, "name of the checkpoint"),
         family="transformers",

@@ -112,6 +112,8 @@ class Source:
     def _open_safetensors(self, *shards: Path) -> None:
         found: dict[str, tuple[Any, str]] = {}  # in which file, and under which key
         for shard in shards:
+            if not shard.is_file():
+                raise CheckpointError(f"{self.file.name} lists {shard.name}, which is not beside it")
             try:
                 file = safe_open(shard, framework="pt")
             except (SafetensorError, OSError):

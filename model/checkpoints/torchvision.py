@@ -23,7 +23,7 @@ BLOCK = {
     "norm1": ("ln_1",),
     "attn.proj": ("self_attention.out_proj",),
     "norm2": ("ln_2",),
-    "mlp.fc1": ("mlp.0", "mlp.linear_1"),  # the second until version 0.13
+    "mlp.fc1": ("mlp.0", "mlp.linear_1"),  # the second in files of MLPBlock version 1
     "mlp.fc2": ("mlp.3", "mlp.linear_2"),
 }
 
@@ -83,7 +83,9 @@ def describe(source: Source, facts: Facts) -> Description:
             width=width,
             depth=depth,
             mlp_dim=source.shape(fc1)[0],
-            heads=facts.note("heads", heads, architecture) if heads else facts.need("heads", max(width // 64, 1)),
+            heads=facts.note("heads", heads, f"torchvision's {architecture}")
+            if heads
+            else facts.need("heads", max(width // 64, 1)),
             num_classes=classes,
             position_resize="bicubic_corners",
             norm_eps=facts.note("norm_eps", 1e-6, "torchvision's VisionTransformer"),

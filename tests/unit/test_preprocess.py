@@ -66,3 +66,18 @@ def test_a_picture_of_the_right_size_is_not_touched():
 def test_a_long_picture_is_not_blown_up():
     resized = geometry((64, 1), spec("shortest", (256, 256), (224, 224))).resized
     assert resized == (64 * 256, 256)
+
+
+@pytest.mark.parametrize(
+    ("rounding", "resized", "left"), [("half_even", 31, 4), ("half_even", 33, 4), ("floor", 31, 3), ("floor", 33, 4)]
+)
+def test_half_a_pixel_of_margin_is_rounded_as_the_library_does(rounding, resized, left):
+    chosen = spec("squash", (resized, resized), (24, 24)).model_copy(update={"crop_rounding": rounding})
+    assert geometry((100, 100), chosen).offset == (left, left)
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"])
+def test_every_filter_is_pillows_of_that_name(interpolation):
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 150, 3), dtype=np.uint8))
+    pixels, _ = preprocess(noise, spec("squash", (24, 32), (24, 32), interpolation))
+    assert (pixels == np.asarray(noise.resize((32, 24), Image.Resampling[interpolation.upper()]))).all()
