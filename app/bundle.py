@@ -41,7 +41,8 @@ class ImageSpec(Part):
     size: tuple[Side, Side]  # height, width of the input in pixels
     resize: Resize
     crop: Literal["center", "none"]
-    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"]
+    crop_rounding: Literal["half_even", "floor"] = "half_even"  # where the margin is an odd number of pixels
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"]
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
 

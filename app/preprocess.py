@@ -3,6 +3,8 @@
 Normalisation is not here: it is folded into the graph, which takes the 8-bit pixels.
 """
 
+import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +18,8 @@ RESAMPLING = {
     "bilinear": Image.Resampling.BILINEAR,
     "bicubic": Image.Resampling.BICUBIC,
     "lanczos": Image.Resampling.LANCZOS,
+    "box": Image.Resampling.BOX,
+    "hamming": Image.Resampling.HAMMING,
 }
 
 
@@ -47,7 +51,8 @@ def geometry(size: tuple[int, int], spec: ImageSpec) -> Geometry:
     else:
         resized = (spec.resize.size[1], spec.resize.size[0])
     rows, columns = spec.size
-    left, top = round((resized[0] - columns) / 2), round((resized[1] - rows) / 2)  # half to even, as torchvision
+    to_pixel: Callable[[float], int] = math.floor if spec.crop_rounding == "floor" else round  # that is half to even
+    left, top = to_pixel((resized[0] - columns) / 2), to_pixel((resized[1] - rows) / 2)
     x, y = width / resized[0], height / resized[1]
     box = Box(left * x, top * y, min((left + columns) * x, width), min((top + rows) * y, height))
     return Geometry(resized, (left, top), box)

@@ -86,6 +86,7 @@ def image_spec(preprocessing: Preprocessing) -> ImageSpec:
         size=preprocessing.size,
         resize=Resize(mode=preprocessing.resize_mode, size=preprocessing.resize_size),
         crop=preprocessing.crop,
+        crop_rounding=preprocessing.crop_rounding,
         interpolation=preprocessing.interpolation,
         mean=preprocessing.mean,
         std=preprocessing.std,

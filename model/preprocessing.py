@@ -1,7 +1,7 @@
 """How a picture becomes the network's input: facts only. The pixels themselves are handled by the service."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,9 +12,15 @@ class Preprocessing:
     resize_mode: Literal["shortest", "squash"]  # scale the short side, or both sides regardless of aspect
     resize_size: tuple[int, int]  # (height, width) to resize to; "shortest" uses the smaller of the two
     crop: Literal["center", "none"]
-    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"]
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"]
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
+    crop_rounding: Literal["half_even", "floor"] = "half_even"  # of half a pixel: torchvision and timm, or transformers
+
+    def __post_init__(self) -> None:
+        for name, hint in get_type_hints(type(self)).items():
+            if get_origin(hint) is Literal and getattr(self, name) not in get_args(hint):
+                raise ValueError(f"{name} {getattr(self, name)!r} is none of {', '.join(get_args(hint))}")
 
     def resized(self, size: tuple[int, int]) -> Self:
         """The same recipe for another (height, width): the share that the crop cuts off is kept."""
