@@ -5,7 +5,7 @@ from types import ModuleType
 
 from torch import Tensor
 
-from model.checkpoints import native
+from model.checkpoints import facebook, google, lucidrains, native
 from model.checkpoints.assign import MOST_NAMED, assign
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts
@@ -14,7 +14,7 @@ from model.vit import VisionTransformer
 
 # The first that recognises a file loads it. Each has recognises(source), describe(source, facts) and
 # tensors(source, description).
-FAMILIES: tuple[ModuleType, ...] = (native,)
+FAMILIES: tuple[ModuleType, ...] = (native, google, lucidrains, facebook)
 
 
 def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None) -> Checkpoint:

@@ -1,0 +1,13 @@
+"""Write tests/golden/checkpoints: `PYTHONPATH=. python tests/golden/make_checkpoints.py`, where the libraries are."""
+
+import importlib
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).parent
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for peer in sorted((HERE / "peers").glob("*.py")):
+        importlib.import_module(f"tests.golden.peers.{peer.stem}").make(HERE / "checkpoints")
