@@ -168,7 +168,8 @@ def _recipe(library: Literal["vit_jax", "big_vision"], size: tuple[int, int]) ->
     if library == "vit_jax":
         return recipe, "vit_jax input_pipeline.py: tf.image.resize to a square"
     resized = (round(rows * 256 / 224), round(columns * 256 / 224))
-    cropped = replace(recipe, resize_mode="shortest", resize_size=resized, crop="center", interpolation="hamming")
+    shortest = replace(recipe, resize_mode="shortest", resize_size=resized, interpolation="hamming")
+    cropped = replace(shortest, crop="center", crop_rounding="floor")
     return cropped, "big_vision configs/vit_i1k.py: resize_small(256)|central_crop(224)"
 
 
