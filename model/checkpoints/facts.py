@@ -26,9 +26,15 @@ class Facts:
 
     def need(self, name: str, example: Any) -> Any:
         """A fact that the file cannot carry. Raises CheckpointError unless a person has set it."""
-        if name not in self.overrides:
-            raise CheckpointError(f"the file does not say {name}: give it with --set {name}={example}")
-        return self.note(name, example, "")
+        return self.need_all({name: example})[0]
+
+    def need_all(self, examples: dict[str, Any]) -> list[Any]:
+        """Several such facts: what is missing is said in one go."""
+        missing = [name for name in examples if name not in self.overrides]
+        if missing:
+            flags = " ".join(f"--set {name}={_text(examples[name])}" for name in missing)
+            raise CheckpointError(f"the file does not say {', '.join(missing)}: give it with {flags}")
+        return [self.note(name, example, "") for name, example in examples.items()]
 
     def check_overrides(self) -> None:
         """Raises CheckpointError for an override that no loader asked about."""
@@ -50,3 +56,8 @@ class Facts:
         if like is not None and type(value) is not type(like):
             raise CheckpointError(f"--set {name}={text}: expected something like {name}={like}")
         return value
+
+
+def _text(value: Any) -> str:
+    """As one writes it after `--set`, without the brackets that a shell would want quoted."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

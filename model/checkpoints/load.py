@@ -5,7 +5,7 @@ from types import ModuleType
 
 from torch import Tensor
 
-from model.checkpoints import huggingface, native, pytorch_image_models, torchvision
+from model.checkpoints import facebook, google, huggingface, lucidrains, native, pytorch_image_models, torchvision
 from model.checkpoints.assign import MOST_NAMED, assign
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts
@@ -15,7 +15,15 @@ from model.vit import VisionTransformer
 
 # The first that recognises a file loads it. Each has recognises(source), describe(source, facts) and
 # tensors(source, description).
-FAMILIES: tuple[ModuleType, ...] = (native, huggingface, torchvision, pytorch_image_models)
+FAMILIES: tuple[ModuleType, ...] = (
+    native,
+    google,
+    huggingface,
+    torchvision,
+    lucidrains,
+    facebook,
+    pytorch_image_models,
+)
 
 
 def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None) -> Checkpoint:

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ WEIGHT_FILES = (
     "pytorch_model.bin",
     "open_clip_pytorch_model.bin",
 )
+LONE_FILES = (".safetensors", ".pth", ".pt")  # in a folder that has none of those
 WRAPPERS = ("model", "state_dict", "model_state", "model_ema", "teacher", "encoder", "target_encoder")
 WRAPPER_PREFIXES = ("module.", "_orig_mod.", "backbone.", "timm_model.")
 
@@ -35,15 +36,17 @@ class Source:
     """Tensors by name. What is taken is remembered, so that nothing is dropped in silence."""
 
     def __init__(self, path: Path, *, name: str | None = None) -> None:
-        """`path` is a weights file or a folder that holds one. Raises CheckpointError."""
-        self.file = _weights_file(path)
+        """`path` is a weights file, or a folder that holds one or a backbone and its head. Raises CheckpointError."""
+        self.file, *others = _weights_files(path)
         self.name = name or (path.stem if path.is_file() else path.resolve().name)
         self.folder = self.file.parent
-        self._beside = path.is_dir()
         self.metadata: dict[str, str] = {}
+        self.wrappers: tuple[str, ...] = ()  # names of the dictionaries around the state dict
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._read: Callable[[str], Tensor]
         self._open()
+        for other in others:
+            self._add(Source(other))
         self.used: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
@@ -54,6 +57,8 @@ class Source:
 
     def shape(self, key: str) -> tuple[int, ...]:
         """Known without reading the tensor."""
+        if key not in self._shapes:
+            raise CheckpointError(f"{self.file.name} has no {key}")
         return self._shapes[key]
 
     def take(self, key: str) -> Tensor:
@@ -94,6 +99,15 @@ class Source:
         if not isinstance(content, dict):
             raise CheckpointError(f"{path.name} is not a JSON object")
         return content
+
+    def _add(self, other: Self) -> None:
+        """Tensors of another file to those of this one. Raises CheckpointError when both have the same."""
+        twice = sorted(self._shapes.keys() & other._shapes.keys())
+        if twice:
+            raise CheckpointError(f"{self.file.name} and {other.file.name} both have {twice[0]}: name the one to load")
+        read = self._read
+        self._read = lambda key: other._read(key) if key in other else read(key)
+        self._shapes |= other._shapes
 
     def _open(self) -> None:
         head = self.file.read_bytes()[:9] if self.file.stat().st_size < 9 else _head(self.file)
@@ -143,7 +157,8 @@ class Source:
                 f"{self.file.name} is no PyTorch file of plain tensors: it holds code or other objects, which are "
                 "never run; save its state_dict() instead"
             ) from None
-        tensors = self._strip(_unwrap(content))
+        state, self.wrappers = _unwrap(content)
+        tensors = self._strip(state)
         self._shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         self._read = lambda name: tensors[name]
 
@@ -161,25 +176,32 @@ def _head(path: Path) -> bytes:
         return file.read(9)
 
 
-def _weights_file(path: Path) -> Path:
+def _weights_files(path: Path) -> list[Path]:
+    """The file itself; of a folder the one that a hub names, else the only one or two, the larger first."""
     if path.is_file():
-        return path
+        return [path]
     for name in WEIGHT_FILES:
         if (path / name).is_file():
-            return path / name
-    if path.is_dir():
-        raise CheckpointError(f"{path} has none of {', '.join(WEIGHT_FILES)}")
-    raise CheckpointError(f"{path} is not a file")
+            return [path / name]
+    if not path.is_dir():
+        raise CheckpointError(f"{path} is not a file")
+    found = [file for file in path.iterdir() if file.suffix in LONE_FILES]
+    if len(found) not in (1, 2):
+        raise CheckpointError(
+            f"{path} has none of {', '.join(WEIGHT_FILES)}, and {len(found)} files of {', '.join(LONE_FILES)}: name one"
+        )
+    return sorted(found, key=lambda file: file.stat().st_size, reverse=True)
 
 
-def _unwrap(content: Any) -> dict[str, Tensor]:
-    """The state dict in what a training script saved. Raises CheckpointError when there is none."""
+def _unwrap(content: Any) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """The state dict in what a training script saved, and what it was in. Raises CheckpointError when there is none."""
+    wrappers: tuple[str, ...] = ()
     while isinstance(content, dict):
         tensors = {key: value for key, value in content.items() if isinstance(value, Tensor)}
         if tensors:
-            return tensors
-        inner = next((content[name] for name in WRAPPERS if isinstance(content.get(name), dict)), None)
-        content = inner
+            return tensors, wrappers
+        wrapper = next((name for name in WRAPPERS if isinstance(content.get(name), dict)), "")
+        wrappers, content = (*wrappers, wrapper), content.get(wrapper)
     raise CheckpointError("the file holds no state dict")
 
 

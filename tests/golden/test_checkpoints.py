@@ -14,17 +14,30 @@ from PIL import Image
 from app.preprocess import preprocess
 from export.bundle import image_spec
 from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import Checkpoint, Description
+from model.checkpoints.load import describe_checkpoint
 
 FOLDER = Path(__file__).parent / "checkpoints"
 CASES = sorted(path.parent for path in FOLDER.rglob("expected.npz"))
 TOLERANCE = 1e-5  # of the largest logit
 
 
-def load(case: Path):
+def load(case: Path) -> Checkpoint:
+    return load_checkpoint(_path(case), overrides=_overrides(case))
+
+
+def describe(case: Path) -> Description:
+    return describe_checkpoint(_path(case), overrides=_overrides(case))
+
+
+def _path(case: Path) -> Path:
     """A case is a folder as its hub has it, or holds a lone file named `checkpoint.*`."""
-    overrides = case / "overrides.json"
-    path = next(case.glob("checkpoint.*"), case)
-    return load_checkpoint(path, overrides=json.loads(overrides.read_text()) if overrides.exists() else None)
+    return next(case.glob("checkpoint.*"), case)
+
+
+def _overrides(case: Path) -> dict[str, str]:
+    path = case / "overrides.json"
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.relative_to(FOLDER)))
