@@ -1,0 +1,149 @@
+"""Checkpoints of DeiT, MAE, DINO and DINOv2 as facebookresearch publishes them; their networks are timm's too.
+
+The files' names, containers and heads are theirs: dino `eval_linear.py`, dinov2 `hub/classifiers.py`. So is the
+interpolation of DINOv2's positions, `interpolate_pos_encoding`.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import Tensor, nn
+
+from tests.golden.torchvision_operators import declare
+
+SIDE, PATCH, GRID = 16, 4, 4
+NATIVE = 7  # patches a side of DINOv2's table
+PLAIN = {"img_size": SIDE, "patch_size": PATCH, "embed_dim": 24, "depth": 4, "num_heads": 3, "mlp_ratio": 2}
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+CLASSES = 6
+
+
+def make(folder: Path) -> None:
+    operators = declare()
+    from timm.layers import SwiGLUPacked
+    from timm.models.deit import VisionTransformerDistilled
+    from timm.models.vision_transformer import VisionTransformer
+
+    deit = random(VisionTransformer(**PLAIN, num_classes=CLASSES))
+    write(folder / "deit", {"checkpoint.pth": {"model": deit.state_dict()}}, deit)
+
+    distilled = random(VisionTransformerDistilled(**PLAIN, num_classes=CLASSES))
+    write(folder / "deit-distilled", {"checkpoint.pth": {"model": distilled.state_dict()}}, distilled)
+
+    deit3 = random(VisionTransformer(**PLAIN, num_classes=CLASSES, no_embed_class=True, init_values=1))
+    state = renamed(deit3, (r"\.ls([12])\.gamma", r".gamma_\1"))
+    write(folder / "deit-3", {"checkpoint.pth": {"model": state}}, deit3, share=1)
+
+    mae = random(VisionTransformer(**PLAIN, num_classes=CLASSES, global_pool="avg", fc_norm=True))
+    write(folder / "mae", {"checkpoint.pth": {"model": mae.state_dict()}}, mae)
+
+    backbone = random(VisionTransformer(**PLAIN, num_classes=0))
+    four = Classifier(backbone, 4 * 24, lambda cls, patches: torch.cat(cls, dim=1))
+    write(folder / "dino-four-blocks", dino(backbone.state_dict(), four), four)
+    teacher = {f"module.backbone.{key}": tensor for key, tensor in backbone.state_dict().items()}
+    projection = {"module.head.mlp.0.weight": torch.zeros(5, 24), "module.head.last_layer.weight_g": torch.ones(7, 1)}
+    mean = Classifier(backbone, 2 * 24, lambda cls, patches: torch.stack([cls[-1], patches.mean(1)], -1).flatten(1))
+    write(folder / "dino-mean-patch", dino({"teacher": {**teacher, **projection}}, mean), mean)
+
+    backbone = random(VisionTransformer(**PLAIN, num_classes=0, init_values=1))
+    table = native_table(backbone, scale_factor=((GRID + 0.1) / NATIVE,) * 2)
+    state = {**backbone.state_dict(), "pos_embed": table, "mask_token": torch.ones(1, 24)}
+    linear = Classifier(backbone, 2 * 24, lambda cls, patches: torch.cat([cls[-1], patches.mean(1)], dim=1))
+    write(folder / "dinov2", dinov2(state, linear), linear, image_size="16,16")
+    hub = {f"backbone.{key}": tensor for key, tensor in state.items()}
+    hub |= {f"linear_head.{key}": tensor for key, tensor in linear.head.state_dict().items()}
+    write(folder / "dinov2-hub", {"checkpoint.pth": hub}, linear, image_size="16,16")
+
+    giant = {"mlp_layer": SwiGLUPacked, "act_layer": nn.SiLU, "reg_tokens": 2, "no_embed_class": True}
+    backbone = random(VisionTransformer(**PLAIN, num_classes=0, init_values=1, **giant))
+    table = native_table(backbone, size=(GRID, GRID), antialias=True)
+    state = renamed(
+        backbone,
+        (r"^blocks\.([01])\.", r"blocks.0.\1."),
+        (r"^blocks\.([23])\.", r"blocks.1.\1."),
+        (r"\.mlp\.fc1\.", ".mlp.w12."),
+        (r"\.mlp\.fc2\.", ".mlp.w3."),
+        (r"^reg_token$", "register_tokens"),
+    )
+    slot = torch.full((1, 1, 24), 0.5)  # timm has the class token's position in the token
+    state |= {"cls_token": state["cls_token"] - slot, "pos_embed": torch.cat([slot, table], dim=1)}
+    state["mask_token"] = torch.ones(1, 24)
+    four = Classifier(backbone, 5 * 24, lambda cls, patches: torch.cat([*cls, patches.mean(1)], dim=1))
+    write(folder / "dinov2-registers", dinov2(state, four), four, image_size="16,16")
+    del operators
+
+
+class Classifier(nn.Module):
+    """A linear layer on normed outputs of the last four blocks."""
+
+    def __init__(self, backbone: nn.Module, features: int, gather) -> None:
+        super().__init__()
+        self.backbone, self.gather = backbone, gather
+        self.head = random(nn.Linear(features, CLASSES), seed=1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        layers = self.backbone.get_intermediate_layers(images, n=4, return_prefix_tokens=True, norm=True)
+        return self.head(self.gather([prefix[:, 0] for _, prefix in layers], layers[-1][0]))
+
+
+def random(model: nn.Module, *, seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        scale = name.endswith("gamma") or ("norm" in name and name.endswith("weight"))
+        nn.init.normal_(parameter, mean=float(scale), std=0.25)
+        parameter.data = (parameter.data * 64).round() / 64
+    return model.eval()
+
+
+def renamed(model: nn.Module, *pairs: tuple[str, str]) -> dict[str, Tensor]:
+    state = model.state_dict()
+    for pattern, replacement in pairs:
+        state = {re.sub(pattern, replacement, key): tensor for key, tensor in state.items()}
+    return state
+
+
+def native_table(backbone: nn.Module, **target) -> Tensor:
+    """A larger table of positions; the backbone gets what DINOv2 makes of it for its own size."""
+    own = backbone.pos_embed
+    slots = own.shape[1] - GRID * GRID
+    table = torch.randn(1, slots + NATIVE * NATIVE, own.shape[2]) / 4
+    square = table[:, slots:].unflatten(1, (NATIVE, NATIVE)).permute(0, 3, 1, 2)
+    resized = F.interpolate(square, mode="bicubic", **target).permute(0, 2, 3, 1).flatten(1, 2)
+    own.data = torch.cat([table[:, :slots], resized], dim=1)
+    return table
+
+
+def dino(backbone: dict, model: Classifier) -> dict[str, dict]:
+    head = {f"module.linear.{key}": tensor for key, tensor in model.head.state_dict().items()}
+    return {"checkpoint.dino/full.pth": backbone, "checkpoint.dino/linearweights.pth": {"epoch": 9, "state_dict": head}}
+
+
+def dinov2(backbone: dict, model: Classifier) -> dict[str, dict]:
+    return {"checkpoint.hub/pretrain.pth": backbone, "checkpoint.hub/linear_head.pth": model.head.state_dict()}
+
+
+def write(case: Path, files: dict[str, dict], model: nn.Module, *, share: float = 0.875, **overrides: str) -> None:
+    from torchvision import transforms
+
+    for name, content in files.items():
+        (case / name).parent.mkdir(parents=True, exist_ok=True)
+        torch.save(content, case / name)
+    (case / "overrides.json").write_text(json.dumps({"heads": "3", **overrides}) + "\n")
+    picture = np.random.default_rng(1).integers(0, 256, (43, 61, 3), dtype=np.uint8)
+    preprocess = transforms.Compose(
+        [
+            transforms.Resize(int(SIDE / share), transforms.InterpolationMode.BICUBIC),
+            transforms.CenterCrop(SIDE),
+            transforms.ToTensor(),
+            transforms.Normalize(MEAN, STD),
+        ]
+    )
+    pixels = preprocess(Image.fromarray(picture))
+    with torch.inference_mode():
+        logits = model(pixels[None])[0]
+    np.savez_compressed(case / "expected.npz", picture=picture, pixels=pixels.numpy(), logits=logits.numpy())
