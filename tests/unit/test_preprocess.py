@@ -66,3 +66,11 @@ def test_a_picture_of_the_right_size_is_not_touched():
 def test_a_long_picture_is_not_blown_up():
     resized = geometry((64, 1), spec("shortest", (256, 256), (224, 224))).resized
     assert resized == (64 * 256, 256)
+
+
+def test_a_size_that_is_no_square_is_just_covered():
+    """As timm's ResizeKeepRatio: the side that has more to spare is the one that overlaps."""
+    wide = spec("shortest", (32, 64), (32, 64))
+    assert geometry((200, 50), wide).resized == (128, 32)
+    assert geometry((100, 100), wide).resized == (64, 64)
+    assert geometry((33, 20), wide).resized == (64, 39)  # 20 * 64 / 33 = 38.8
