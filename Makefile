@@ -1,11 +1,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PARITY := .venv-parity
 PORT ?= 8000
 BUNDLE ?= app/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help serve setup export test lint check format bench demo
+.PHONY: help serve setup export test lint check format bench parity demo
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -35,6 +36,9 @@ format: $(VENV)/.dev  ## let ruff repair and format
 bench: $(VENV)/.dev  ## measure, and write the benchmark tables
 	$(BIN)/python -m tests.benchmarks
 
+parity: $(PARITY)/.peers  ## compare with other libraries, network by network, and write docs/parity.md
+	$(PARITY)/bin/python -m tests.parity
+
 demo: $(VENV)/.dev  ## train the demo model again (about 40 minutes on two cores) and export its bundle
 	$(BIN)/python -m model.demo train
 	$(BIN)/python -m export --checkpoint model/demo/shapes.safetensors --out app/demo --replace
@@ -50,3 +54,10 @@ $(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
 	touch $@ $(VENV)/.serve
+
+$(PARITY)/.peers: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(PARITY)
+	$(PARITY)/bin/python -m pip install --quiet "pip>=25.1"
+	$(PARITY)/bin/python -m pip install --quiet --constraint constraints.txt --group parity
+	$(PARITY)/bin/python -m pip install --quiet --no-deps --group parity-peers
+	touch $@

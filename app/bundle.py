@@ -29,7 +29,7 @@ class Part(BaseModel):
 
 
 class Resize(Part):
-    """`shortest` scales the short side to `size`'s smaller entry, `squash` both sides regardless of aspect."""
+    """`shortest` scales until `size` is just covered, `squash` both sides regardless of aspect."""
 
     mode: Literal["shortest", "squash"]
     size: tuple[Side, Side]  # height, width
@@ -48,8 +48,7 @@ class ImageSpec(Part):
 
     @model_validator(mode="after")
     def _crop_fits(self) -> "ImageSpec":
-        target = (min(self.resize.size),) * 2 if self.resize.mode == "shortest" else self.resize.size
-        if any(side > resized for side, resized in zip(self.size, target, strict=True)):
+        if any(side > resized for side, resized in zip(self.size, self.resize.size, strict=True)):
             raise ValueError("the crop is larger than what the resize leaves")
         if self.crop == "none" and (self.resize.mode != "squash" or self.size != self.resize.size):
             raise ValueError("without a crop the resize has to give the input's size")

@@ -43,7 +43,10 @@ class Geometry(NamedTuple):
 def geometry(size: tuple[int, int], spec: ImageSpec) -> Geometry:
     """Geometry for a picture of `size` (width, height)."""
     width, height = size
-    if spec.resize.mode == "shortest":
+    if spec.resize.mode == "shortest" and len(set(spec.resize.size)) > 1:
+        shrink = min(height / spec.resize.size[0], width / spec.resize.size[1])
+        resized = (round(width / shrink), round(height / shrink))  # both rounded, as timm's ResizeKeepRatio does
+    elif spec.resize.mode == "shortest":
         short = min(spec.resize.size)  # the long side is cut to an integer, as torchvision and timm do
         resized = (short, max(short, int(short * height / width))) if width <= height else (
             max(short, int(short * width / height)), short

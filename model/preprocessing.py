@@ -9,8 +9,8 @@ class Preprocessing:
     """Resize, crop, then (pixel / 255 - mean) / std per RGB channel."""
 
     size: tuple[int, int]  # (height, width) of the network's input, pixels
-    resize_mode: Literal["shortest", "squash"]  # scale the short side, or both sides regardless of aspect
-    resize_size: tuple[int, int]  # (height, width) to resize to; "shortest" uses the smaller of the two
+    resize_mode: Literal["shortest", "squash"]  # keep the aspect, or scale both sides regardless of it
+    resize_size: tuple[int, int]  # (height, width) to resize to, or with "shortest" just to cover
     crop: Literal["center", "none"]
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"]
     mean: tuple[float, float, float]

@@ -194,11 +194,11 @@ def network(
 
 
 def _word(architecture: Architecture, argument: str, value: Any) -> Any:
-    if value not in WORDS[argument]:
-        meaning = f"{argument}={value!r}" + (f" ({REFUSED[value]})" if value in REFUSED else "")
-        can = ", ".join(repr(known) for known in WORDS[argument])
-        raise CheckpointError(f"{architecture.name} has {meaning}, which is not supported; supported are {can}")
-    return WORDS[argument][value]
+    if value in WORDS[argument]:
+        return WORDS[argument][value]
+    can = f"supported are {', '.join(repr(known) for known in WORDS[argument])}"
+    why = f"that is {REFUSED[value]}, which is not supported" if value in REFUSED else can
+    raise CheckpointError(f"{architecture.name} has {argument}={value!r}: {why}")
 
 
 def _norm(architecture: Architecture, layer: Any) -> tuple[Any, float]:

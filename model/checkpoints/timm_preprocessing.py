@@ -39,10 +39,6 @@ def preprocessing(
     mode = facts.note("resize_mode", RESIZE_MODES.get(crop_mode, crop_mode), mode_origin)
     if mode not in RESIZE_MODES.values():
         raise CheckpointError(f"crop_mode {mode!r} is not supported; --set resize_mode=squash or shortest replaces it")
-    if mode == "shortest" and size[0] != size[1]:
-        raise CheckpointError(
-            f"timm resizes to cover {size} without a squash, which is not supported: --set resize_mode=squash"
-        )
     interpolation, origin = found("interpolation", "interpolation")
     interpolation = facts.note("interpolation", interpolation, origin)
     known = get_args(get_type_hints(Preprocessing)["interpolation"])

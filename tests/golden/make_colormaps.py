@@ -11,4 +11,4 @@ from app.heatmap import COLORMAPS, Colormap
 
 rows = [matplotlib.colormaps[name](np.arange(256), bytes=True)[:, :3] for name in get_args(Colormap)]
 Image.fromarray(np.stack(rows)).save(COLORMAPS, optimize=True)
-print(f"{Path(COLORMAPS).name}: {len(rows)} colormaps")  # noqa: T201
+print(f"{Path(COLORMAPS).name}: {len(rows)} colormaps")

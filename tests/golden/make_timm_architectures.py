@@ -16,15 +16,15 @@ import torch
 from tests.golden import torchvision_operators
 
 DECLARED = torchvision_operators.declare()
-import timm  # noqa: E402
-from timm.models._registry import (  # noqa: E402
+import timm
+from timm.models._registry import (
     _deprecated_models,
     _module_to_models,
     get_arch_pretrained_cfgs,
     model_entrypoint,
     split_model_name_tag,
 )
-from timm.models.resnetv2 import ResNetV2  # noqa: E402
+from timm.models.resnetv2 import ResNetV2
 
 TABLE = Path("model/checkpoints/timm_architectures.json")
 MODULES = ("vision_transformer", "deit", "vision_transformer_hybrid", "vision_transformer_relpos", "beit")
@@ -56,7 +56,7 @@ def main() -> None:
     lines = [f'  "{key}": {rows(value)}' for key, value in {**table, "architectures": architectures}.items()]
     TABLE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     published = sum(len(a["tags"]) for a in architectures.values())
-    print(f"{TABLE}: {len(architectures)} architectures, {published} tags")  # noqa: T201
+    print(f"{TABLE}: {len(architectures)} architectures, {published} tags")
 
 
 def called(module: Any, name: str) -> tuple[type, dict[str, Any]]:

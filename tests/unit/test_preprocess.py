@@ -81,3 +81,11 @@ def test_every_filter_is_pillows_of_that_name(interpolation):
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 150, 3), dtype=np.uint8))
     pixels, _ = preprocess(noise, spec("squash", (24, 32), (24, 32), interpolation))
     assert (pixels == np.asarray(noise.resize((32, 24), Image.Resampling[interpolation.upper()]))).all()
+
+
+def test_a_size_that_is_no_square_is_just_covered():
+    """As timm's ResizeKeepRatio: the side that has more to spare is the one that overlaps."""
+    wide = spec("shortest", (32, 64), (32, 64))
+    assert geometry((200, 50), wide).resized == (128, 32)
+    assert geometry((100, 100), wide).resized == (64, 64)
+    assert geometry((33, 20), wide).resized == (64, 39)  # 20 * 64 / 33 = 38.8
