@@ -127,7 +127,7 @@ def describe(source: Source, facts: Facts) -> Description:
     pool = facts.note("pool", "cls" if member is DINO and blocks != 2 else member.pool, f"width {features} of the head")
     gated = shape("blocks.0.mlp.fc1.weight")[0] != shape("blocks.0.mlp.fc2.weight")[1]
     return Description(
-        name=facts.note("name", source.file.stem, "the file's name"),
+        name=facts.note("name", source.name, "the file's name"),
         family="facebookresearch",
         architecture=member.name,
         config=ViTConfig(

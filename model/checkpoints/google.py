@@ -135,7 +135,7 @@ def describe(source: Source, facts: Facts) -> Description:
     )
     multi_label = num_classes == IMAGENET_21K
     return Description(
-        name=facts.note("name", source.file.stem, "the file's name"),
+        name=facts.note("name", source.name, "the file's name"),
         family=layout.library,
         architecture=f"{layout.library} ViT",
         config=config,

@@ -105,7 +105,7 @@ def describe(source: Source, facts: Facts) -> Description:
         raise CheckpointError(f"--set pool={pool}: vit-pytorch knows cls and mean")
     num_classes = source.shape(f"{rest['head']}.weight")[0]
     return Description(
-        name=facts.note("name", source.file.stem, "the file's name"),
+        name=facts.note("name", source.name, "the file's name"),
         family="vit-pytorch",
         architecture="ViT" if grid else "SimpleViT",
         config=ViTConfig(
