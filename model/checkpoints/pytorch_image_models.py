@@ -40,23 +40,15 @@ IGNORED = (
 
 def recognises(source: Source) -> bool:
     blocks = re.compile(r"(visual\.trunk\.)?blocks\.0\.(attn\.qkv|in_proj|attns\.0\.attn\.qkv)\.weight")
-    tower = "visual.conv1.weight" in source  # OpenAI's and OpenCLIP's own
-    return "architecture" in source.config or tower or any(blocks.fullmatch(key) for key in source.keys())  # noqa: SIM118
+    named = any(blocks.fullmatch(key) for key in source.keys())  # noqa: SIM118 - a source is no mapping
+    return "architecture" in source.config or named or _is_clip(source)
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    head = _prefix(source) + "head.weight"
-    if (
-        "visual.conv1.weight" in source
-        or _prefix(source) + "proj.weight" in source
-        or "visual.head.proj.weight" in source
-    ):
+    if _is_clip(source):
         raise CheckpointError("this is the image tower of a CLIP: its outputs are embeddings to compare, not classes")
-    if head not in source:
-        raise CheckpointError(f"there is no {head}: this is a feature extractor (num_classes=0), it gives no classes")
-
     config = source.config
-    stated = config.get("pretrained_cfg", config)  # before timm 0.9 the two were one
+    stated = config.get("pretrained_cfg", config)  # in the legacy form the two are one (_parse_model_cfg)
     if "architecture" in config:
         named = facts.note("architecture", config["architecture"], "config.json")
     else:
@@ -64,6 +56,9 @@ def describe(source: Source, facts: Facts) -> Description:
     architecture, tag = find(named)
     tag = tag or stated.get("tag")
 
+    head = _prefix(source) + "head.weight"
+    if head not in source:
+        raise CheckpointError(f"there is no {head}: this is a feature extractor (num_classes=0), it gives no classes")
     outputs = source.shape(head)[0]
     num_classes = outputs - (stated.get("label_offset") or 0)  # background classes come first, and timm cuts them off
     if config.get("num_classes", num_classes) != num_classes:
@@ -159,6 +154,12 @@ TRANSFORMS: tuple[Callable[[dict[str, Tensor], ViTConfig], None], ...] = (
 
 def _prefix(source: Source) -> str:
     return TOWER if any(key.startswith(TOWER) for key in source.keys()) else ""  # noqa: SIM118
+
+
+def _is_clip(source: Source) -> bool:
+    """OpenAI's and OpenCLIP's own tower, or a timm tower with OpenCLIP's projection after it."""
+    own = "visual.conv1.weight" in source or ("conv1.weight" in source and "class_embedding" in source)
+    return own or any(key.startswith("visual.head.") for key in source.keys())  # noqa: SIM118
 
 
 def _arguments(source: Source, config: dict[str, Any], facts: Facts, architecture: Architecture) -> dict[str, Any]:

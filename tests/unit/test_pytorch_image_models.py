@@ -198,6 +198,12 @@ def test_the_tower_of_an_openclip_file(tmp_path):
         load_checkpoint(write(tmp_path / "own", {"visual.conv1.weight": torch.ones(24, 3, 8, 8)}))
 
 
+def test_a_network_that_is_no_vision_transformer_is_refused_by_name(tmp_path):
+    """Its head has another name, which is not what stands in the way."""
+    with pytest.raises(CheckpointError, match="architecture resnet50 is none of"):
+        load_checkpoint(write(tmp_path, {"fc.weight": torch.ones(5, 24)}, {"architecture": "resnet50"}))
+
+
 def lone(folder: Path, architecture: str, **arguments: Any) -> Path:
     _, state = toy(architecture, **arguments)
     return write(folder, state) / "model.safetensors"

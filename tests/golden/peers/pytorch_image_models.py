@@ -48,7 +48,7 @@ def make(folder: Path) -> None:
         save_for_hf(model, path, labels, safe_serialization=case != "clip", data_config=recipe)
         expect(path, model, json.loads((path / "config.json").read_text())["pretrained_cfg"])
 
-    # Before timm 0.9: one dictionary, no model_args; weights from before its patches were a convolution.
+    # The legacy form: one dictionary, no model_args; weights from before its patches were a convolution.
     model = randomised(timm.create_model("test_vit", num_classes=3, img_size=32, depth=1))
     path = started(folder, "legacy")
     state = model.state_dict()
