@@ -42,7 +42,7 @@ class ImageSpec(Part):
     resize: Resize
     crop: Literal["center", "none"]
     crop_rounding: Literal["half_even", "floor"] = "half_even"  # where the margin is an odd number of pixels
-    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"]
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "bilinear_sampled"]
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
 

@@ -12,7 +12,7 @@ class Preprocessing:
     resize_mode: Literal["shortest", "squash"]  # keep the aspect, or scale both sides regardless of it
     resize_size: tuple[int, int]  # (height, width) to resize to, or with "shortest" just to cover
     crop: Literal["center", "none"]
-    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"]
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "bilinear_sampled"]
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     crop_rounding: Literal["half_even", "floor"] = "half_even"  # of half a pixel: torchvision and timm, or transformers

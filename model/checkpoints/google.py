@@ -152,8 +152,8 @@ def describe(source: Source, facts: Facts) -> Description:
 def _recipe(library: Literal["vit_jax", "big_vision"], size: tuple[int, int]) -> tuple[Preprocessing, str]:
     """Pixels from -1 to 1, and where the library says so.
 
-    TensorFlow resizes otherwise than Pillow, which always looks at every pixel when it scales down: its "bilinear" is
-    without antialiasing, its "area", nearest to which is "hamming", weighs parts of pixels.
+    TensorFlow resizes otherwise than Pillow, which always looks at every pixel when it scales down: its "bilinear"
+    looks at four, its "area", nearest to which is "hamming", weighs parts of pixels.
     """
     half, rows, columns = (0.5, 0.5, 0.5), *size
     recipe = Preprocessing(
@@ -161,7 +161,7 @@ def _recipe(library: Literal["vit_jax", "big_vision"], size: tuple[int, int]) ->
         resize_mode="squash",
         resize_size=size,
         crop="none",
-        interpolation="bilinear",
+        interpolation="bilinear_sampled",
         mean=half,
         std=half,
     )

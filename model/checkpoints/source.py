@@ -4,6 +4,7 @@ Safetensors, NumPy's npz and PyTorch's zip or legacy pickles are told apart by t
 `weights_only`, never otherwise.
 """
 
+import argparse
 import json
 import pickle
 import re
@@ -29,7 +30,7 @@ WEIGHT_FILES = (
 )
 LONE_FILES = (".safetensors", ".pth", ".pt")  # in a folder that has none of those
 WRAPPERS = ("model", "state_dict", "model_state", "model_ema", "teacher", "encoder", "target_encoder")
-WRAPPER_PREFIXES = ("module.", "_orig_mod.", "backbone.", "timm_model.")
+WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "timm_model.")
 
 
 class Source:
@@ -151,7 +152,10 @@ class Source:
 
     def _open_pickle(self) -> None:
         try:
-            content = torch.load(self.file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(self.file))
+            with torch.serialization.safe_globals([argparse.Namespace]):  # the command line that trained it
+                content = torch.load(
+                    self.file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(self.file)
+                )
         except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError):
             raise CheckpointError(
                 f"{self.file.name} is no PyTorch file of plain tensors: it holds code or other objects, which are "

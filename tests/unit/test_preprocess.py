@@ -89,3 +89,13 @@ def test_a_size_that_is_no_square_is_just_covered():
     assert geometry((200, 50), wide).resized == (128, 32)
     assert geometry((100, 100), wide).resized == (64, 64)
     assert geometry((33, 20), wide).resized == (64, 39)  # 20 * 64 / 33 = 38.8
+
+
+def test_sampled_bilinear_looks_at_four_pixels_alone():
+    """As tf.image.resize without antialiasing; Pillow would average all sixty-four."""
+    columns = np.arange(64, dtype=np.uint8)[None, :, None].repeat(64, 0).repeat(3, 2) * 3
+    columns[:, 1::8] = 255  # a line that no sample touches
+    pixels, _ = preprocess(Image.fromarray(columns), spec("squash", (8, 8), (8, 8), "bilinear_sampled"))
+    assert pixels[0, :, 0].tolist() == [round(3 * (8 * i + 3.5)) for i in range(8)]
+    grown, _ = preprocess(Image.fromarray(columns[:2, :2]), spec("squash", (4, 4), (4, 4), "bilinear_sampled"))
+    assert grown[0, :, 0].tolist() == [0, 64, 191, 255]

@@ -125,6 +125,7 @@ def test_the_folder_says_everything(plain):
         "resize_mode": "shortest",
         "resize_size": (35, 35),  # 32 / 0.9 = 35.6
         "crop": "center",
+        "crop_rounding": "half_even",
         "interpolation": "bicubic",
         "mean": (0.4, 0.4, 0.4),
         "std": (0.2, 0.2, 0.2),

@@ -2,7 +2,7 @@
 
 JAX need not be installed: `classify` is the documented forward pass (vit_jax `models_vit.py` and `models_resnet.py`,
 big_vision `models/vit.py`) in NumPy and float64, on parameters as flax keeps them. Neither library has a Pillow
-pipeline; the pixels are Pillow's nearest to theirs, see `_recipe` in model/checkpoints/google.py.
+pipeline: vit_jax's pixels are by TensorFlow's formula, big_vision's are Pillow's nearest to theirs.
 """
 
 import json
@@ -256,8 +256,18 @@ def from_bfloat16(array: Array) -> Array:
 
 
 def squashed(size: int) -> tuple[Array, Array]:
+    """tf.image.resize with half-pixel centres and no antialiasing, rounded to 8 bits as the service takes them."""
     picture = noise()
-    return picture, np.asarray(Image.fromarray(picture).resize((size, size), Image.Resampling.BILINEAR))
+    height, width, _ = picture.shape
+    image = np.empty((size, size, 3))
+    for row in range(size):
+        for column in range(size):
+            y, x = (row + 0.5) * height / size - 0.5, (column + 0.5) * width / size - 0.5
+            top, left = math.floor(y), math.floor(x)
+            corner = picture[top : top + 2, left : left + 2].astype(np.float64)
+            weights = np.outer([top + 1 - y, y - top], [left + 1 - x, x - left])
+            image[row, column] = (corner * weights[..., None]).sum(axis=(0, 1))
+    return picture, np.rint(image).astype(np.uint8)
 
 
 def cropped(size: int) -> tuple[Array, Array]:

@@ -1,0 +1,79 @@
+"""model/checkpoints/source.py: files of every kind, told apart by content."""
+
+import argparse
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.source import Source
+
+TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2])}
+
+
+def check(source: Source) -> None:
+    assert set(source.keys()) == set(TENSORS)
+    assert source.shape("a.weight") == (2, 3)
+    for name, tensor in TENSORS.items():
+        assert torch.equal(source.take(name), tensor)
+    assert source.unused == []
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize(
+    "wrap", [lambda t: t, lambda t: {"state_dict": t, "args": argparse.Namespace(lr=0.1), "epoch": 3}]
+)
+def test_pytorch_files(tmp_path, legacy, around):
+    content = {"state_dict": TENSORS, **around} if around else TENSORS
+    torch.save(content, tmp_path / "x.weights", _use_new_zipfile_serialization=not legacy)
+    check(Source(tmp_path / "x.weights"))
+
+
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "model.", "module.model."])
+def test_prefixes_of_wrappers_are_dropped(tmp_path, prefix):
+    save_file({prefix + name: tensor for name, tensor in TENSORS.items()}, tmp_path / "x.safetensors")
+    check(Source(tmp_path / "x.safetensors"))
+
+
+def test_npz_with_bfloat16(tmp_path):
+    values = torch.tensor([1.5, -2.0, 3.25], dtype=torch.bfloat16)
+    np.savez(tmp_path / "x.npz", a=values.view(torch.int16).numpy().view("V2"), b=np.ones((2, 2), np.float16))
+    source = Source(tmp_path / "x.npz")
+    assert source.shape("b") == (2, 2)
+    assert torch.equal(source.take("a"), values.float())
+    assert source.take("b").dtype == torch.float32
+
+
+class Code:
+    def __reduce__(self):
+        return (print, ("this ran",))
+
+
+@pytest.mark.parametrize(
+    "save", [torch.save, lambda content, path: path.write_bytes(pickle.dumps(content, protocol=2))]
+)
+def test_code_in_a_pickle_is_refused_and_never_run(tmp_path, save, capsys):
+    save({"a": TENSORS["a.weight"], "code": Code()}, tmp_path / "x.pth")
+    with pytest.raises(CheckpointError, match="never run"):
+        Source(tmp_path / "x.pth")
+    assert "this ran" not in capsys.readouterr().out
+
+
+def test_a_file_without_tensors_is_refused(tmp_path):
+    torch.save({"epoch": 3}, tmp_path / "x.pth")
+    with pytest.raises(CheckpointError, match="no state dict"):
+        Source(tmp_path / "x.pth")
+
+
+def test_what_is_not_taken_is_remembered(tmp_path):
+    save_file(TENSORS, tmp_path / "x.safetensors")
+    source = Source(tmp_path / "x.safetensors")
+    source.take("b")
+    assert source.unused == ["a.weight"]
+    source.ignore(r"a\..*")
+    assert source.unused == []
+    with pytest.raises(CheckpointError, match="has no c"):
+        source.take("c")
