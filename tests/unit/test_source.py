@@ -23,9 +23,7 @@ def check(source: Source) -> None:
 
 
 @pytest.mark.parametrize("legacy", [False, True])
-@pytest.mark.parametrize(
-    "wrap", [lambda t: t, lambda t: {"state_dict": t, "args": argparse.Namespace(lr=0.1), "epoch": 3}]
-)
+@pytest.mark.parametrize("around", [{}, {"args": argparse.Namespace(lr=0.1), "epoch": 3}])
 def test_pytorch_files(tmp_path, legacy, around):
     content = {"state_dict": TENSORS, **around} if around else TENSORS
     torch.save(content, tmp_path / "x.weights", _use_new_zipfile_serialization=not legacy)
