@@ -1,6 +1,7 @@
 """`python -m app`: run the server with settings from VIT_* variables."""
 
 import logging
+import signal
 import sys
 
 import uvicorn
@@ -21,6 +22,8 @@ def main() -> None:
         for e in error.errors():
             print(f"VIT_{str(e['loc'][0]).upper()}: {e['msg']}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
+    # While loading this ends the process at once; later uvicorn finishes its requests first and then raises it again.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         app = create_app(settings)

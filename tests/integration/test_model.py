@@ -24,7 +24,7 @@ def test_the_demo_models_figures_are_in_its_manifest(client):
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz"])
 def test_probes(client, path):
-    assert client.get(path).status_code == 200
+    assert client.get(path).status_code == client.head(path).status_code == 200
 
 
 def test_the_page_and_the_docs_need_no_other_server(client):

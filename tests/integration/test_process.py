@@ -50,6 +50,7 @@ def test_it_serves_many_clients_at_once_and_stops_when_told(server, star):
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=20)
     assert "Traceback" not in out
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("declared", [True, False])
