@@ -31,9 +31,9 @@ def rewrite(model: VisionTransformer, preprocessing: Preprocessing) -> VisionTra
     network = copy.deepcopy(model).eval()
     source = network.patch_embed
     if isinstance(source, PatchEmbed) and source.backbone is not None:
-        network.patch_embed = StemPatchEmbed(source, preprocessing)  # type: ignore[assignment]
+        network.add_module("patch_embed", StemPatchEmbed(source, preprocessing))
     else:
-        network.patch_embed = FoldedPatchEmbed(source, network.config, preprocessing)  # type: ignore[assignment]
+        network.add_module("patch_embed", FoldedPatchEmbed(source, network.config, preprocessing))
         _fold_positions(network)
     for block in network.blocks:
         _fold_layer_scale(block)
@@ -120,7 +120,9 @@ class HeadTokensBlock(nn.Module):
 
     def __init__(self, source: Block, *, tokens: int) -> None:
         super().__init__()
-        self.norm1, self.attn, self.norm2, self.mlp = source.norm1, source.attn, source.norm2, source.mlp
+        attention = source.get_submodule("attn")
+        assert isinstance(attention, FusedAttention)
+        self.norm1, self.attn, self.norm2, self.mlp = source.norm1, attention, source.norm2, source.mlp
         self.tokens = tokens
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -130,7 +132,7 @@ class HeadTokensBlock(nn.Module):
 
     def attention(self, tokens: Tensor) -> Tensor:
         """(B, H, tokens, T)."""
-        return self.attn.weights(self.norm1(tokens), self.tokens)  # type: ignore[call-arg]
+        return self.attn.weights(self.norm1(tokens), self.tokens)
 
 
 def _replace(module: nn.Module) -> None:
