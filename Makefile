@@ -36,8 +36,8 @@ format: $(VENV)/.dev  ## let ruff repair and format
 bench: $(VENV)/.dev  ## measure, and write the benchmark tables
 	$(BIN)/python -m tests.benchmarks
 
-parity: $(PARITY)/.peers  ## compare with other libraries, network by network, and write docs/parity.md
-	$(PARITY)/bin/python -m tests.parity
+parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare with other libraries, network by network, and write docs/parity.md
+	$(PARITY)/bin/python -m tests.parity $(PEERS)
 
 demo: $(VENV)/.dev  ## train the demo model again (about 40 minutes on two cores) and export its bundle
 	$(BIN)/python -m model.demo train

@@ -13,19 +13,17 @@ from app.bundle import (
     EXPLAIN_GRAPH,
     MANIFEST,
     WEIGHTS,
-    ImageSpec,
     Manifest,
-    Resize,
     Tokens,
     sha256,
 )
 from app.engine import OnnxEngine
 from app.settings import allowed_cores
 from export.graphs import ClassifyGraph, ExplainGraph
+from export.image_spec import image_spec
 from export.onnx_file import SharedWeights, trace
 from export.parity import check_parity
 from model.checkpoints.checkpoint import Checkpoint
-from model.preprocessing import Preprocessing
 
 GRAPHS: dict[str, type[ClassifyGraph]] = {CLASSIFY_GRAPH: ClassifyGraph, EXPLAIN_GRAPH: ExplainGraph}
 PACKAGES = ("torch", "onnx", "onnxscript", "numpy", "pillow")
@@ -79,16 +77,3 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> Manifest:
     )
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
     return manifest
-
-
-def image_spec(preprocessing: Preprocessing) -> ImageSpec:
-    """The model's facts in the words of the bundle."""
-    return ImageSpec(
-        size=preprocessing.size,
-        resize=Resize(mode=preprocessing.resize_mode, size=preprocessing.resize_size),
-        crop=preprocessing.crop,
-        crop_rounding=preprocessing.crop_rounding,
-        interpolation=preprocessing.interpolation,
-        mean=preprocessing.mean,
-        std=preprocessing.std,
-    )

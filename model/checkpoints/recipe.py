@@ -50,7 +50,7 @@ def need_recipe(facts: Facts, why: str, *, size: tuple[int, int], crop_rounding:
 
 
 def _checked(recipe: Preprocessing) -> Preprocessing:
-    resized = (min(recipe.resize_size),) * 2 if recipe.resize_mode == "shortest" else recipe.resize_size
+    resized = recipe.resize_size  # "shortest" covers it
     if recipe.crop == "none" and (recipe.resize_mode == "shortest" or resized != recipe.size):
         raise CheckpointError(
             f"a {recipe.resize_mode} resize to {resized} without a crop does not give every picture {recipe.size}"

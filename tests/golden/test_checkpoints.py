@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from app.preprocess import preprocess
-from export.bundle import image_spec
+from export.image_spec import image_spec
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint, Description
 from model.checkpoints.load import describe_checkpoint

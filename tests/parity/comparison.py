@@ -1,11 +1,13 @@
-"""What a list of networks hands to the sweep: one row for each network of a library."""
+"""What the peers hand to the sweep: a row for each network of a library, or for each of its image pipelines."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from importlib import metadata
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,27 +27,46 @@ class Row:
         return max(self.errors, default=0.0) / (self.largest or 1.0)
 
 
-class Peer(Protocol):
-    """A module for each library: tests/parity/pytorch_image_models.py and the like."""
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """A library's preprocessing: how far its pixels are from those that the service gives its network."""
 
-    TITLE: str
+    name: str
+    size: tuple[int, int]  # (height, width) of the network's input
+    pictures: int
+    equal: int  # pictures with every 8-bit value the same
+    error: float  # largest absolute difference of a value, in 8-bit steps
+    rounding: float = 1e-3  # steps: an error beyond this is not of rounding alone
+    reason: str = ""  # of a difference that is known
 
-    def rows(self) -> Iterator[Row]: ...
+
+def released(package: str) -> str:
+    """Name and version, without the build."""
+    return f"{package} {metadata.version(package).split('+')[0]}"
 
 
-def randomise(model: nn.Module) -> nn.Module:
-    """Weights large enough that attention is far from uniform and every bias, norm and position matters."""
+def randomise(model: nn.Module, *, std: float = 0.25) -> nn.Module:
+    """Weights large enough that attention is far from uniform and every bias, norm and position matters.
+
+    The default is for a width of 48: sums over more weights want smaller ones.
+    """
     torch.manual_seed(0)
     for name, parameter in model.named_parameters():
-        nn.init.normal_(parameter, std=0.25)
-        if "norm" in name and name.endswith("weight"):
+        nn.init.normal_(parameter, std=std)
+        if re.search(r"norm|\bln", name) and name.endswith("weight"):
             parameter.data += 1
     return model.eval()
 
 
 @torch.inference_mode()
-def logits(model: nn.Module, size: tuple[int, int]) -> torch.Tensor:
+def logits(model: Callable[[Tensor], Tensor], size: tuple[int, int]) -> Tensor:
     """Of one picture of noise, which is the same for everyone who asks."""
-    picture: torch.Tensor = torch.randn(1, 3, *size, generator=torch.Generator().manual_seed(1))
-    found: torch.Tensor = model(picture)
-    return found
+    return model(torch.randn(1, 3, *size, generator=torch.Generator().manual_seed(1)))
+
+
+def difference(ours: list[Tensor], theirs: list[Tensor]) -> dict[str, Any]:
+    """`errors` and `largest` of a Row."""
+    return {
+        "errors": tuple((a - b).abs().max().item() for a, b in zip(ours, theirs, strict=True)),
+        "largest": min(logits.abs().max().item() for logits in theirs),
+    }

@@ -124,6 +124,12 @@ def test_a_person_overrules_the_file():
     assert (recipe.size, recipe.resize_size, recipe.std) == ((448, 448), (512, 512), (1, 1, 1))
 
 
+def test_the_shorter_edge_of_another_aspect_covers_it():
+    found = {"image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 224}}
+    recipe = described(found, overrides={"image_size": "224,448"})
+    assert (recipe.resize_mode, recipe.resize_size, recipe.size) == ("shortest", (224, 448), (224, 448))
+
+
 def test_a_word_that_is_none_is_refused():
     with pytest.raises(ValueError, match="interpolation 'sharp' is none of nearest"):
         described({"do_resize": True}, overrides={"interpolation": "sharp"})

@@ -1,0 +1,117 @@
+"""transformers' image classifiers on the grids of published checkpoints, but narrow and two blocks deep.
+
+Each is saved with the names of version 4 (save_pretrained) and of version 5 (state_dict). ViTHybrid is not here: it
+left transformers with version 5, and tests/golden/peers/huggingface.py builds it again.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from model.checkpoints import load_checkpoint
+from tests.parity.comparison import Row, difference, logits, randomise, released
+
+Json = dict[str, Any]
+
+NARROW: Json = {
+    "hidden_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "id2label": {i: f"thing {i}" for i in range(7)},
+}
+PLAIN: Json = {**NARROW, "intermediate_size": 96}
+GATED: Json = {**NARROW, "use_swiglu_ffn": True}
+RELATIVE: Json = {**PLAIN, "use_relative_position_bias": True}
+SHARED: Json = {**PLAIN, "use_shared_relative_position_bias": True}
+ABSOLUTE: Json = {**PLAIN, "use_absolute_position_embeddings": True}
+CLASS_TOKEN: Json = {"use_mean_pooling": False, "layer_scale_init_value": 0.0, "use_mask_token": True}
+
+
+class Network(NamedTuple):
+    kind: str  # what its configuration's name begins with
+    grids: tuple[tuple[int, int], ...]  # sides of picture and patch in pixels
+    stated: Json  # of its configuration
+    note: str = ""
+    suffix: str = ""  # of the class
+    crop: int | None = None  # where the image processor's picture is smaller than the positions' in the file
+    always: bool = False  # interpolates without being asked to
+
+
+NETWORKS = (
+    Network("ViT", ((224, 16), (224, 32), (384, 16), (384, 32), (224, 14)), PLAIN),
+    Network("DeiT", ((224, 16), (384, 16)), PLAIN),
+    Network("DeiT", ((224, 16), (384, 16)), PLAIN, suffix="WithTeacher"),
+    Network("ViTMSN", ((224, 16), (224, 7), (224, 4)), PLAIN),
+    Network("IJepa", ((224, 14), (224, 16), (448, 16)), PLAIN),
+    Network("Dinov2", ((518, 14),), NARROW, always=True),
+    Network("Dinov2", ((518, 14),), NARROW, "cropped", crop=224, always=True),
+    Network("Dinov2", ((518, 14),), GATED, "SwiGLU", crop=224, always=True),
+    Network("Dinov2WithRegisters", ((518, 14),), NARROW, always=True),
+    Network("Dinov2WithRegisters", ((518, 14),), NARROW, "cropped", crop=224, always=True),
+    Network("Dinov2WithRegisters", ((518, 14),), GATED, "SwiGLU", crop=224, always=True),
+    Network("Beit", ((224, 16), (384, 16), (512, 16)), RELATIVE, "bias of each layer"),
+    Network("Beit", ((224, 16), (384, 16)), SHARED, "shared bias"),
+    Network("Beit", ((224, 16),), RELATIVE | SHARED | CLASS_TOKEN, "both biases, class token"),
+    Network("Beit", ((224, 16), (384, 16)), ABSOLUTE, "absolute positions"),
+)
+
+
+def title() -> str:
+    return released("transformers")
+
+
+def rows() -> Iterator[Row]:
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    for network in NETWORKS:
+        for side, patch in network.grids:
+            for version in (4, 5):
+                with tempfile.TemporaryDirectory() as folder:
+                    yield compare(network, side, patch, version, Path(folder))
+
+
+def compare(network: Network, side: int, patch: int, version: int, folder: Path) -> Row:
+    import transformers
+
+    config = getattr(transformers, f"{network.kind}Config")(**network.stated, image_size=side, patch_size=patch)
+    model = randomise(getattr(transformers, f"{network.kind}ForImageClassification{network.suffix}")(config))
+    if version == 4:
+        model.save_pretrained(folder)
+    else:
+        config.architectures = [type(model).__name__]
+        config.save_pretrained(folder)
+        torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    processor(network.crop or side, squash=not network.always).save_pretrained(folder)
+
+    ours = load_checkpoint(folder)
+    (rows, columns), own = ours.model.config.grid, ours.model.config.image_size
+    other = ((rows + 1) * patch, (columns + 3) * patch)
+    resized = load_checkpoint(folder, overrides={"image_size": f"{other[0]},{other[1]}"})
+    asked = {} if network.always else {"interpolate_pos_encoding": True}
+    return Row(
+        name=", ".join(filter(None, (f"{type(model).__name__} {side}/{patch}", network.note, f"version {version}"))),
+        sizes=(own, other),
+        **difference(
+            [logits(ours.model, own), logits(resized.model, other)],
+            [logits(answers(model), own), logits(answers(model, **asked), other)],
+        ),
+    )
+
+
+def processor(side: int, *, squash: bool) -> Any:
+    from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
+    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+
+    square = {"height": side, "width": side}
+    if squash:
+        return ViTImageProcessorPil(size=square)
+    return BitImageProcessorPil(size={"shortest_edge": side}, crop_size=square)
+
+
+def answers(model: Any, **options: bool) -> Callable[[Tensor], Tensor]:
+    return lambda pictures: model(pictures, **options).logits

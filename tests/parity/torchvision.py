@@ -1,0 +1,79 @@
+"""torchvision's five constructors, of their own width, heads and MLP, but two blocks deep, for every published size."""
+
+import math
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from model.checkpoints import load_checkpoint
+from tests.parity.comparison import Row, difference, logits, randomise, released
+
+SIZES = {"vit_b_16": (224, 384), "vit_b_32": (224,), "vit_l_16": (224, 512), "vit_l_32": (224,), "vit_h_14": (224, 518)}
+# What a file of a depth of one's own cannot say; the logits of noise do not depend on it.
+STATED = {
+    "resize_mode": "squash",
+    "crop": "none",
+    "interpolation": "bilinear",
+    "mean": "0.485,0.456,0.406",
+    "std": "0.229,0.224,0.225",
+}
+
+
+def title() -> str:
+    return released("torchvision")
+
+
+def rows() -> Iterator[Row]:
+    for constructor, sides in SIZES.items():
+        for side in sides:
+            with tempfile.TemporaryDirectory() as folder:
+                yield compare(constructor, side, Path(folder) / "checkpoint.pth")
+
+
+def compare(constructor: str, side: int, file: Path) -> Row:
+    from torchvision.models.vision_transformer import interpolate_embeddings
+
+    theirs = shallow(constructor, side)
+    randomise(theirs, std=math.sqrt(3 / theirs.hidden_dim))
+    torch.save(theirs.state_dict(), file)
+    larger = side + 3 * theirs.patch_size  # theirs are square
+    theirs_resized = shallow(constructor, larger).eval()
+    theirs_resized.load_state_dict(interpolate_embeddings(larger, theirs.patch_size, theirs.state_dict()))
+
+    heads = theirs.encoder.layers[0].num_heads
+    own, other = (side, side), (larger, larger)
+    ours, ours_resized = (
+        load_checkpoint(
+            file, overrides={**STATED, "heads": str(heads), "image_size": str(size), "resize_size": str(size)}
+        ).model
+        for size in (own, other)
+    )
+    return Row(
+        name=f"{constructor} {side}/{theirs.patch_size}",
+        sizes=(own, other),
+        rounding=1e-5,  # of sums this wide; in float64 the two sides differ by 1e-7, which is rounded in the file
+        **difference(
+            [logits(ours, own), logits(ours_resized, other)],
+            [logits(theirs, own), logits(theirs_resized, other)],
+        ),
+    )
+
+
+def shallow(constructor: str, side: int) -> nn.Module:
+    """Of the constructor's sizes, which are read from its network without the memory for it."""
+    from torchvision import models
+
+    with torch.device("meta"):
+        whole = getattr(models, constructor)(image_size=side)
+    return models.VisionTransformer(
+        image_size=side,
+        patch_size=whole.patch_size,
+        num_layers=2,
+        num_heads=whole.encoder.layers[0].num_heads,
+        hidden_dim=whole.hidden_dim,
+        mlp_dim=whole.mlp_dim,
+        num_classes=7,
+    )
