@@ -1,7 +1,6 @@
 """`python -m export`: a checkpoint in, a checked bundle out. `python -m export inspect`: what a checkpoint says."""
 
 import argparse
-import dataclasses
 import logging
 import sys
 from pathlib import Path
@@ -10,9 +9,8 @@ from export.bundle import write_bundle
 from export.inspection import report
 from export.parity import ParityError
 from model.checkpoints import load_checkpoint
-from model.checkpoints.checkpoint import Checkpoint, CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.load import describe_checkpoint
-from model.positions import resize
 
 CHECKPOINT = "file with the weights, folder as a model hub has it, or hf://org/name[@revision]"
 
@@ -30,9 +28,10 @@ def main(arguments: list[str]) -> None:
 
 def export(options: argparse.Namespace) -> None:
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    checkpoint = load_checkpoint(options.checkpoint, overrides=dict(options.set))
+    overrides = dict(options.set)
     if options.image_size:
-        checkpoint = resized(checkpoint, options.image_size)
+        overrides["image_size"] = options.image_size
+    checkpoint = load_checkpoint(options.checkpoint, overrides=overrides)
     manifest = write_bundle(checkpoint, options.out, replace=options.replace)
     parity = manifest.parity
     print(  # noqa: T201
@@ -42,21 +41,12 @@ def export(options: argparse.Namespace) -> None:
     )
 
 
-def resized(checkpoint: Checkpoint, image_size: tuple[int, int]) -> Checkpoint:
-    """The same checkpoint for pictures of (height, width)."""
-    return dataclasses.replace(
-        checkpoint,
-        config=checkpoint.config.resized(image_size),
-        model=resize(checkpoint.model, image_size),
-        preprocessing=checkpoint.preprocessing.resized(image_size),
-    )
-
-
-def _image_size(text: str) -> tuple[int, int]:
+def _image_size(text: str) -> str:
+    """The fact image_size of "N" or "HEIGHTxWIDTH"."""
     sides = [int(side) for side in text.lower().split("x")]
     if len(sides) > 2 or min(sides) < 1:
         raise ValueError
-    return sides[0], sides[-1]
+    return f"{sides[0]},{sides[-1]}"
 
 
 def _override(text: str) -> tuple[str, str]:

@@ -7,11 +7,14 @@ from typing import Any
 from safetensors.torch import save_file
 from torch import Tensor
 
+from model.checkpoints.assign import assign
 from model.checkpoints.checkpoint import Checkpoint, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.source import Source
 from model.config import ViTConfig
+from model.positions import resize
 from model.preprocessing import Preprocessing
+from model.vit import VisionTransformer
 
 FAMILY = "vit-serve"
 
@@ -21,13 +24,14 @@ def recognises(source: Source) -> bool:
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    stated: dict[str, Any] = json.loads(source.metadata[FAMILY])
+    stated, config = _stated(source), _config(source)
+    size = facts.note("image_size", config.image_size, "metadata")
     return Description(
         name=facts.note("name", stated["name"], "metadata"),
         family=FAMILY,
         architecture="vit",
-        config=ViTConfig.from_json(stated["config"]),
-        preprocessing=Preprocessing.from_json(stated["preprocessing"]),
+        config=config.resized(size),
+        preprocessing=Preprocessing.from_json(stated["preprocessing"]).resized(size),
         labels=tuple(stated["labels"]),
         score=stated["score"],
         figures=stated["figures"],
@@ -35,7 +39,22 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    return {key: source.take(key) for key in source.keys()}  # noqa: SIM118 - a source is no mapping
+    state = {key: source.take(key) for key in source.keys()}  # noqa: SIM118 - a source is no mapping
+    saved = _config(source)
+    if saved.image_size == description.config.image_size:
+        return state
+    model = VisionTransformer(saved)
+    assign(model, state)
+    return resize(model, description.config.image_size).state_dict()
+
+
+def _stated(source: Source) -> dict[str, Any]:
+    stated: dict[str, Any] = json.loads(source.metadata[FAMILY])
+    return stated
+
+
+def _config(source: Source) -> ViTConfig:
+    return ViTConfig.from_json(_stated(source)["config"])
 
 
 def save(checkpoint: Checkpoint, path: Path) -> None:

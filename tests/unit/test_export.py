@@ -12,12 +12,12 @@ from app.bundle import load_bundle
 from app.engine import OnnxEngine
 from app.preprocess import preprocess
 from app.settings import DEMO_BUNDLE
-from export.__main__ import resized
 from export.bundle import write_bundle
 from export.graphs import ClassifyGraph
 from export.parity import ParityError, reference
 from export.pictures import reference_pictures
 from model.checkpoints import load_checkpoint
+from model.checkpoints.native import save
 from tests.toy import toy_checkpoint
 
 
@@ -97,7 +97,9 @@ def test_every_switch_is_exported_and_checked(tmp_path, changes):
 
 
 def test_another_image_size_is_interpolated_and_checked(tmp_path):
-    manifest = write_bundle(resized(toy_checkpoint(), (40, 24)), tmp_path / "tall", replace=False)
+    save(toy_checkpoint(), tmp_path / "toy.safetensors")
+    tall = load_checkpoint(tmp_path / "toy.safetensors", overrides={"image_size": "40,24"})
+    manifest = write_bundle(tall, tmp_path / "tall", replace=False)
     assert manifest.tokens.grid == (5, 3)
     assert manifest.image.resize.size == (53, 29)  # the crop still cuts off the same share
 

@@ -21,7 +21,7 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     main(["--checkpoint", str(checkpoint), "--out", str(out), "--image-size", "32x48", "--set", "name=mine"])
     manifest = load_bundle(out).manifest
     assert (manifest.name, manifest.image.size, manifest.tokens.grid) == ("mine", (32, 48), (4, 6))
-    assert manifest.overrides == {"name": "mine"}
+    assert manifest.overrides == {"name": "mine", "image_size": "32,48"}
     assert "Largest difference to PyTorch" in capsys.readouterr().out
 
 
@@ -45,7 +45,7 @@ def test_parameters_are_counted_as_torch_does():
     ("arguments", "said"),
     [
         (["--checkpoint", "nowhere.npz"], "nowhere.npz is not a file"),
-        (["--checkpoint", "{}", "--set", "colour=red"], "--set colour: this kind of checkpoint has name"),
+        (["--checkpoint", "{}", "--set", "colour=red"], "--set colour: this kind of checkpoint has image_size, name"),
         (["--checkpoint", "{}", "--image-size", "33"], "not a multiple of patch_size"),
     ],
 )

@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.native import FAMILY, save
+from model.positions import resize
 from tests.toy import toy_checkpoint
 
 
@@ -71,3 +72,13 @@ def test_an_unknown_file_is_refused(tmp_path, content):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="is not a file"):
         load_checkpoint(tmp_path / "nowhere.npz")
+
+
+def test_another_image_size_interpolates_the_positions(tmp_path):
+    saved = toy_checkpoint()
+    save(saved, tmp_path / "toy.safetensors")
+    loaded = load_checkpoint(tmp_path / "toy.safetensors", overrides={"image_size": "32,64"})
+    images = torch.randn(1, 3, 32, 64)
+    with torch.inference_mode():
+        assert torch.equal(loaded.model(images), resize(saved.model, (32, 64))(images))
+    assert loaded.preprocessing == saved.preprocessing.resized((32, 64))
