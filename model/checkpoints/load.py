@@ -1,5 +1,6 @@
 """Recognises a checkpoint by its content and loads it: every tensor used, or a refusal that names it."""
 
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -24,6 +25,17 @@ FAMILIES: tuple[ModuleType, ...] = (
     facebook,
     pytorch_image_models,
 )
+
+
+# What most names of a family's tensors begin with, for a file that none of them recognises.
+LIKENESS = {
+    "Google's vit_jax and big_vision": r".*/",
+    "Hugging Face transformers": r"(\w+\.)?(embeddings|encoder\.layer|layernorm|pooler|classifier)\b",
+    "torchvision": r"encoder\.(layers\.encoder_layer_|ln|pos_embedding)|conv_proj|heads\.",
+    "vit-pytorch": r"transformer\.(layers|norm)|to_patch_embedding|mlp_head|pos_embedding|cls_token",
+    "OpenAI's CLIP": r"(visual\.)?(transformer\.resblocks|conv1|ln_)",
+    "timm": r"blocks\.|patch_embed\.|cls_token|pos_embed|norm\.|head\.",
+}
 
 
 def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None) -> Checkpoint:
@@ -59,8 +71,7 @@ def _open(path: str | Path) -> Source:
 def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[ModuleType, Description]:
     family = next((family for family in FAMILIES if family.recognises(source)), None)
     if family is None:
-        first = ", ".join(sorted(source.keys())[:MOST_NAMED])
-        raise CheckpointError(f"{source.file.name} is of no family that is known; its first tensors are {first}")
+        raise CheckpointError(_unknown(source))
     facts = Facts(overrides)
     try:
         description: Description = family.describe(source, facts)
@@ -70,3 +81,19 @@ def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[ModuleT
     description.origins.update(facts.origins)
     description.overrides.update(facts.overrides)
     return family, description
+
+
+def _unknown(source: Source) -> str:
+    """Why no family took the file: the one it is most like, and the names that are not of that one."""
+    keys = sorted(source.keys())
+    alike = {name: [key for key in keys if re.match(start, key)] for name, start in LIKENESS.items()}
+    nearest = max(alike, key=lambda name: len(alike[name]))
+    if not alike[nearest]:
+        return (
+            f"{source.file.name} is like no family that is known; its first tensors are {', '.join(keys[:MOST_NAMED])}"
+        )
+    others = [key for key in keys if key not in alike[nearest]] or keys
+    return (
+        f"{source.file.name} is of no family that is known. It is most like {nearest}, which does not have "
+        f"{', '.join(others[:MOST_NAMED])}"
+    )

@@ -82,3 +82,21 @@ def test_another_image_size_interpolates_the_positions(tmp_path):
     with torch.inference_mode():
         assert torch.equal(loaded.model(images), resize(saved.model, (32, 64))(images))
     assert loaded.preprocessing == saved.preprocessing.resized((32, 64))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["blocks.0.attn.q.weight", "rope.freqs", "head.weight"], r"most like timm, .*not have rope\.freqs"),
+        (
+            ["encoder.layer.0.mixer.weight", "embeddings.cls"],
+            "most like Hugging Face transformers, .*encoder.layer.0.mixer",
+        ),
+        (["conv1.weight", "layer1.0.conv1.weight", "transformer.resblocks.0.x"], "most like OpenAI's CLIP, .*layer1"),
+        (["foo", "bar"], "like no family that is known; its first tensors are bar, foo"),
+    ],
+)
+def test_an_unknown_network_is_told_what_it_is_most_like(tmp_path, names, said):
+    save_file({name: torch.zeros(1) for name in names}, tmp_path / "x.safetensors")
+    with pytest.raises(CheckpointError, match=said):
+        load_checkpoint(tmp_path / "x.safetensors")
