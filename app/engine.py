@@ -54,6 +54,7 @@ class OnnxEngine:
         self._sessions: dict[Graph, ort.InferenceSession] = {}
         for graph, file in FILES.items():
             self._sessions[graph] = _session(str(folder / file), cuda=cuda, threads=threads)
+        self._outputs = {graph: [output.name for output in s.get_outputs()] for graph, s in self._sessions.items()}
         self.provider: str = self._sessions["classify"].get_providers()[0]
         self._image_size = image_size
         if device == "cuda" and self.provider != "CUDAExecutionProvider":
@@ -64,7 +65,7 @@ class OnnxEngine:
 
     def run(self, graph: Graph, images: npt.NDArray[np.uint8]) -> Outputs:
         session = self._sessions[graph]
-        names = [output.name for output in session.get_outputs()]
+        names = self._outputs[graph]
         return dict(zip(names, session.run(names, {"images": images}), strict=True))
 
     def warm_up(self, max_batch: int) -> list[Latency]:

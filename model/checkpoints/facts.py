@@ -1,6 +1,7 @@
 """Facts about a checkpoint, each with the place where it was found; a person may overrule any of them."""
 
 import ast
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from model.checkpoints.checkpoint import CheckpointError
@@ -28,13 +29,18 @@ class Facts:
         """A fact that the file cannot carry. Raises CheckpointError unless a person has set it."""
         return self.need_all({name: example})[0]
 
-    def need_all(self, examples: dict[str, Any]) -> list[Any]:
+    def need_all(self, examples: Mapping[str, Any]) -> list[Any]:
         """Several such facts: what is missing is said in one go."""
         missing = [name for name in examples if name not in self.overrides]
         if missing:
-            flags = " ".join(f"--set {name}={_text(examples[name])}" for name in missing)
+            flags = self.missing_flags(examples)
             raise CheckpointError(f"the file does not say {', '.join(missing)}: give it with {flags}")
         return [self.note(name, example, "") for name, example in examples.items()]
+
+    def missing_flags(self, examples: Mapping[str, Any]) -> str:
+        """What a person would have to type for those of the facts that nobody has set; empty when all are."""
+        missing = (name for name in examples if name not in self.overrides)
+        return " ".join(f"--set {name}={_text(examples[name])}" for name in missing)
 
     def check_overrides(self) -> None:
         """Raises CheckpointError for an override that no loader asked about."""

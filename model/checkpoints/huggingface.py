@@ -15,9 +15,10 @@ from model.checkpoints.facts import Facts
 from model.checkpoints.huggingface_images import describe_images
 from model.checkpoints.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS
 from model.checkpoints.layers import first_present, take_layer
+from model.checkpoints.position_table import without_slots
 from model.checkpoints.source import Source
 from model.config import ViTConfig
-from model.positions import Grid, resize_positions, resize_relative_bias
+from model.positions import Grid, resize_relative_bias
 
 PATCHES = "embeddings.patch_embeddings.projection"
 BACKBONE = "embeddings.patch_embeddings.backbone.bit."
@@ -139,10 +140,7 @@ def _embeddings(source: Source, root: str, config: ViTConfig) -> dict[str, Tenso
     taken = {ours: source.take(place + theirs) for ours, theirs in [*PREFIX.items()][:kept]}
     if config.positions == "learned":
         table = source.take(f"{place}position_embeddings")  # (1, kept + N, D): registers have no position
-        taken = {name: token + table[:, [slot]] for slot, (name, token) in enumerate(taken.items())}
-        taken["pos_embed"] = resize_positions(
-            table[:, kept:], _grid(source, config), config.grid, config.position_resize
-        )
+        taken = without_slots(table, taken, _grid(source, config), config)
     if config.registers:
         taken["reg_token"] = source.take(f"{place}register_tokens")
     if config.stem_layers is not None:

@@ -40,11 +40,9 @@ def note_recipe(facts: Facts, found: Preprocessing, origin: str) -> Preprocessin
 
 def need_recipe(facts: Facts, why: str, *, size: tuple[int, int], crop_rounding: CropRounding) -> Preprocessing:
     """What a person has set, for pictures of the `size` that the network is for. Raises CheckpointError with `why`."""
-    missing = [name for name in EXAMPLE if name not in facts.overrides]
-    if missing:
-        examples = " ".join(f"--set {name}={_shell(EXAMPLE[name])}" for name in missing)
-        raise CheckpointError(f"{why}, or give it by hand, such as {examples}")
-    values = {name: facts.need(name, example) for name, example in EXAMPLE.items()}
+    if flags := facts.missing_flags(EXAMPLE):
+        raise CheckpointError(f"{why}, or give it by hand, such as {flags}")
+    values = dict(zip(EXAMPLE, facts.need_all(EXAMPLE), strict=True))
     size = facts.note("image_size", size, "the network")
     return _checked(Preprocessing(size=size, crop_rounding=crop_rounding, **values))
 
@@ -60,8 +58,3 @@ def _checked(recipe: Preprocessing) -> Preprocessing:
             f"a crop of {recipe.size} is larger than the picture it is cut from, resized to {resized}"
         )
     return recipe
-
-
-def _shell(value: Any) -> str:
-    """Without the brackets and blanks that a shell would read."""
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

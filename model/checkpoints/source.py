@@ -111,12 +111,13 @@ class Source:
         self._shapes |= other._shapes
 
     def _open(self) -> None:
-        head = self.file.read_bytes()[:9] if self.file.stat().st_size < 9 else _head(self.file)
+        with self.file.open("rb") as file:
+            first = file.read(1)
         if zipfile.is_zipfile(self.file):
             with zipfile.ZipFile(self.file) as archive:
                 is_npz = any(name.endswith(".npy") for name in archive.namelist())
             self._open_npz() if is_npz else self._open_pickle()
-        elif head[:1] == b"\x80":
+        elif first == b"\x80":
             self._open_pickle()
         elif self.file.name.endswith(".index.json"):
             shards = self.json(self.file.name).get("weight_map", {}).values()
@@ -173,11 +174,6 @@ class Source:
             if named and sum(key.startswith(prefix) for key in named) > len(named) / 2:
                 named = {key.removeprefix(prefix): value for key, value in named.items()}
         return named
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(9)
 
 
 def _weights_files(path: Path) -> list[Path]:

@@ -1,6 +1,5 @@
 """torchvision's vit_b_16 ... vit_h_14 and what is fine-tuned from them (torchvision/models/vision_transformer.py)."""
 
-import math
 import re
 from typing import Literal, NamedTuple
 
@@ -9,10 +8,11 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.layers import first_present, take_layer
+from model.checkpoints.position_table import square_grid, without_slots
 from model.checkpoints.recipe import need_recipe, note_recipe
 from model.checkpoints.source import Source
 from model.config import ViTConfig
-from model.positions import resize_positions
+from model.positions import Grid
 from model.preprocessing import Preprocessing
 
 POSITIONS = "encoder.pos_embedding"
@@ -72,7 +72,7 @@ def describe(source: Source, facts: Facts) -> Description:
     width, _, patch, _ = source.shape("conv_proj.weight")
     depth, classes = source.count(re.escape(BLOCKS) + r"(\d+)\."), source.shape(head)[0]
     architecture, heads = CONSTRUCTORS.get((width, depth, patch), ("VisionTransformer", None))
-    preprocessing = _preprocessing(architecture, patch * _rows(source), facts)
+    preprocessing = _preprocessing(architecture, patch * _grid(source)[0], facts)
     return Description(
         name=facts.note("name", source.name, "name of the checkpoint"),
         family="torchvision",
@@ -97,11 +97,9 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    config, rows = description.config, _rows(source)
-    table = source.take(POSITIONS)  # (1, 1 + N, D), the class token's first
+    config = description.config
     taken = {
-        "cls_token": source.take("class_token") + table[:, :1],
-        "pos_embed": resize_positions(table[:, 1:], (rows, rows), config.grid, config.position_resize),
+        **without_slots(source.take(POSITIONS), {"cls_token": source.take("class_token")}, _grid(source), config),
         **take_layer(source, "patch_embed.proj", ["conv_proj"]),
         **take_layer(source, "norm", ["encoder.ln"]),
         **take_layer(source, "head", HEADS),
@@ -117,9 +115,9 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     return taken
 
 
-def _rows(source: Source) -> int:
+def _grid(source: Source) -> Grid:
     """Of patches; torchvision's pictures are square."""
-    return math.isqrt(source.shape(POSITIONS)[1] - 1)
+    return square_grid(source.shape(POSITIONS)[1], most_slots=1)
 
 
 def _preprocessing(architecture: str, side: int, facts: Facts) -> Preprocessing:
