@@ -51,8 +51,8 @@ def choose(record: Record, manifest: Manifest, *, method: Method, layer: str | N
     chosen_head = _head(head, manifest.heads)
     if method == "rollout":
         recipe = f"{whose} in the product over all layers of (mean over heads + identity) / 2"
-        return _split(record.rollout, manifest, method, "all", "mean", recipe)
-    rows = record.attention.astype(np.float32)  # (layers, heads, tokens)
+        return _split(record.maps.rollout, manifest, method, "all", "mean", recipe)
+    rows = record.maps.attention.astype(np.float32)  # (layers, heads, tokens)
     of_layer = rows.mean(axis=0) if chosen_layer == "mean" else rows[chosen_layer]
     row = of_layer[chosen_head] if isinstance(chosen_head, int) else REDUCE[chosen_head](of_layer, axis=0)
     where = "mean over layers" if chosen_layer == "mean" else f"layer {chosen_layer}"

@@ -14,6 +14,7 @@ from app.bundle import Bundle
 from app.engine import Outputs
 from app.images import Decoder
 from app.labels import Prediction, rank
+from app.maps import Maps
 from app.preprocess import Box, preprocess
 from app.store import MemoryStore, Record
 
@@ -89,10 +90,10 @@ class Classifier:
             return None
         return self._store.put(
             Record(
-                attention=outputs["attention"].astype(np.float16),
-                rollout=outputs["rollout"].astype(np.float32),
+                maps=Maps.of(outputs),
                 image_size=prepared.size,
                 box=prepared.box,
+                pixels=prepared.pixels,
                 thumbnail=prepared.thumbnail,
             )
         )

@@ -16,6 +16,7 @@ A detail never repeats exception texts, paths or bytes of the user.
 import logging
 import random
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -107,6 +108,11 @@ def framework_problem(status: int, detail: str) -> Problem:
     phrase = HTTPStatus(status).phrase
     kind = phrase.lower().replace(" ", "-")
     return Problem(type=f"urn:vit-serve:problem:{kind}", title=phrase, status=status, detail=detail)
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What OpenAPI says of a path that can answer with these."""
+    return {status: {"model": Problem, "content": {PROBLEM_TYPE: {}}} for status in statuses}
 
 
 def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:

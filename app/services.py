@@ -2,11 +2,15 @@
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
 
 from app.batcher import Batcher
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.engine import Latency
+from app.schemas import ModelName
 from app.settings import Settings
 from app.store import MemoryStore
 
@@ -21,3 +25,15 @@ class Services:
     classifier: Classifier
     store: MemoryStore
     cpu_pool: Executor  # decodes pictures and draws maps, off the event loop
+
+    @property
+    def model_name(self) -> ModelName:
+        return ModelName(name=self.bundle.manifest.name, digest=self.bundle.digest)
+
+
+async def _services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+Parts = Annotated[Services, Depends(_services)]

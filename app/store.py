@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from app.maps import Maps
 from app.preprocess import Box
 
 ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}")  # 128 random bits, so that no id can be guessed
@@ -19,15 +20,15 @@ ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}")  # 128 random bits, so that no id 
 class Record:
     """What one forward pass said about one picture, and the picture to draw it on."""
 
-    attention: npt.NDArray[np.float16]  # (layers, heads, tokens), each row sums to 1
-    rollout: npt.NDArray[np.float32]  # (tokens,), sums to 1
+    maps: Maps
     image_size: tuple[int, int]  # width, height of the upright original
     box: Box  # what the network saw, in pixels of the upright original
+    pixels: npt.NDArray[np.uint8]  # (height, width, 3) that the network saw
     thumbnail: bytes  # JPEG of the upright original, scaled down
 
     @property
     def nbytes(self) -> int:
-        return self.attention.nbytes + self.rollout.nbytes + len(self.thumbnail)
+        return self.maps.nbytes + self.pixels.nbytes + len(self.thumbnail)
 
 
 class MemoryStore:

@@ -8,8 +8,8 @@ import pytest
 from app.attention import choose
 from app.bundle import load_bundle
 from app.errors import InvalidParameter
-from app.preprocess import Box
 from app.store import Record
+from tests.records import make_maps, make_record
 
 LAYERS, HEADS, TOKENS = 6, 4, 65
 
@@ -22,12 +22,11 @@ def manifest():
 @pytest.fixture(scope="module")
 def record() -> Record:
     rng = np.random.default_rng(0)
-    return Record(
-        attention=rng.dirichlet(np.ones(TOKENS), (LAYERS, HEADS)).astype(np.float16),
-        rollout=rng.dirichlet(np.ones(TOKENS)).astype(np.float32),
-        image_size=(64, 64),
-        box=Box(0, 0, 64, 64),
-        thumbnail=b"",
+    return make_record(
+        maps=make_maps(
+            attention=rng.dirichlet(np.ones(TOKENS), (LAYERS, HEADS)).astype(np.float16),
+            rollout=rng.dirichlet(np.ones(TOKENS)).astype(np.float32),
+        )
     )
 
 
@@ -36,7 +35,7 @@ def values(record, manifest, method="class_token", layer=None, head="mean"):
 
 
 def test_one_head_of_one_layer(record, manifest):
-    expected = record.attention[2, 3, 1:].astype(np.float32).reshape(8, 8)
+    expected = record.maps.attention[2, 3, 1:].astype(np.float32).reshape(8, 8)
     assert (values(record, manifest, layer="2", head="3") == expected).all()
 
 
@@ -48,25 +47,25 @@ def test_the_last_layer_is_the_default_and_negative_counts_from_the_end(record, 
 
 @pytest.mark.parametrize("head", ["mean", "max", "min"])
 def test_heads_are_reduced(record, manifest, head):
-    expected = getattr(np, head)(record.attention[1].astype(np.float32), axis=0)[1:].reshape(8, 8)
+    expected = getattr(np, head)(record.maps.attention[1].astype(np.float32), axis=0)[1:].reshape(8, 8)
     assert values(record, manifest, layer="1", head=head) == pytest.approx(expected)
 
 
 def test_the_mean_over_layers(record, manifest):
-    expected = record.attention.astype(np.float32).mean(axis=(0, 1))[1:].reshape(8, 8)
+    expected = record.maps.attention.astype(np.float32).mean(axis=(0, 1))[1:].reshape(8, 8)
     assert values(record, manifest, layer="mean") == pytest.approx(expected)
 
 
 def test_rollout_has_neither_layer_nor_head_and_says_so(record, manifest):
     chosen = choose(record, manifest, method="rollout", layer="1", head="2")
     assert (chosen.layer, chosen.head) == ("all", "mean")
-    assert (chosen.values == record.rollout[1:].reshape(8, 8)).all()
+    assert (chosen.values == record.maps.rollout[1:].reshape(8, 8)).all()
 
 
 def test_nothing_of_a_row_is_lost(record, manifest):
     chosen = choose(record, manifest, method="class_token", layer="0", head="0")
     assert chosen.values.sum() + chosen.class_token_mass + chosen.register_mass == pytest.approx(1, abs=1e-3)
-    assert chosen.class_token_mass == pytest.approx(float(record.attention[0, 0, 0]))
+    assert chosen.class_token_mass == pytest.approx(float(record.maps.attention[0, 0, 0]))
 
 
 @pytest.mark.parametrize("layer", ["6", "-7", "99", "x", "", "1.5", "9" * 30, "max", "٣" * 12])

@@ -9,6 +9,7 @@ from PIL import Image
 from app.heatmap import Style, draw
 from app.preprocess import Box
 from app.store import Record
+from tests.records import make_record
 
 VIRIDIS_ENDS = (68, 1, 84), (253, 231, 36)
 
@@ -18,9 +19,7 @@ MIDDLE = Box(10, 0, 50, 40)
 
 def record(encode, size=(60, 40), box=MIDDLE, scale=1, color="gray") -> Record:
     thumbnail = encode(Image.new("RGB", size, color), "JPEG", quality=100)
-    return Record(
-        attention=np.zeros((1, 1, 1), np.float16),
-        rollout=np.zeros(1, np.float32),
+    return make_record(
         image_size=(size[0] * scale, size[1] * scale),
         box=Box(*(edge * scale for edge in box)),
         thumbnail=thumbnail,

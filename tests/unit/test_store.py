@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from app.preprocess import Box
 from app.store import ID_PATTERN, MemoryStore, Record
+from tests.records import make_maps, make_record
 
 
 class Clock:
@@ -20,13 +20,8 @@ def clock() -> Clock:
 
 
 def record(kilobytes: int) -> Record:
-    return Record(
-        attention=np.zeros((1, 1, 0), np.float16),
-        rollout=np.zeros(0, np.float32),
-        image_size=(1, 1),
-        box=Box(0, 0, 1, 1),
-        thumbnail=bytes(1000 * kilobytes),
-    )
+    maps = make_maps(attention=np.zeros((1, 1, 0), np.float16), rollout=np.zeros(0, np.float32))
+    return make_record(maps=maps, pixels=np.zeros((0, 0, 3), np.uint8), thumbnail=bytes(1000 * kilobytes))
 
 
 def test_what_is_put_comes_back_under_an_unguessable_id(clock):

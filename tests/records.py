@@ -1,0 +1,28 @@
+"""Records as a store keeps them, of a model with one layer, one head and a 2 x 2 grid unless a test says otherwise."""
+
+from typing import Any
+
+import numpy as np
+
+from app.maps import Maps
+from app.preprocess import Box
+from app.store import Record
+
+
+def make_maps(**changes: Any) -> Maps:
+    fields: dict[str, Any] = {
+        "attention": np.full((1, 1, 5), 0.2, np.float16),
+        "rollout": np.full(5, 0.2, np.float32),
+    }
+    return Maps(**{**fields, **changes})
+
+
+def make_record(**changes: Any) -> Record:
+    fields: dict[str, Any] = {
+        "maps": make_maps(),
+        "image_size": (2, 2),
+        "box": Box(0, 0, 2, 2),
+        "pixels": np.zeros((2, 2, 3), np.uint8),
+        "thumbnail": b"",
+    }
+    return Record(**{**fields, **changes})
