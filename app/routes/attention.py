@@ -15,7 +15,7 @@ from app.services import Parts
 
 HOW_TO_ASK = {
     "how": "POST a picture to /classify; its answer has an id. Then GET /attention/{id} for the map as a picture.",
-    "parameters": "method, layer, head, overlay, alpha, colormap, interpolation, format (png, json, npy); see /docs",
+    "parameters": "method, layer, head, label, against, overlay, alpha, colormap, interpolation, format; see /docs",
 }
 
 router = APIRouter()
@@ -36,9 +36,15 @@ async def attention(
     parts: Parts,
     style: Annotated[Style, Depends(_style)],
     id: str = "",
-    method: Annotated[Method, Query(description="class_token: one row; rollout: through all layers")] = "class_token",
-    layer: Annotated[str | None, Query(description="0 to L-1, negative from the end, or mean; the last")] = None,
+    method: Annotated[
+        Method, Query(description="class_token: one row; rollout: all layers; evidence: for a label")
+    ] = "class_token",
+    layer: Annotated[
+        str | None, Query(description="0 to L-1, negative from the end, mean; the last; evidence: sum")
+    ] = None,
     head: Annotated[str, Query(description="0 to H-1, mean, max or min")] = "mean",
+    label: Annotated[str | None, Query(description="evidence: for this label, by index or name; the likeliest")] = None,
+    against: Annotated[str | None, Query(description="evidence: less that for this label")] = None,
     format: Annotated[Format | None, Query(description="Overrules the Accept header")] = None,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
     if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
@@ -49,9 +55,19 @@ async def attention(
     record = parts.store.get(id)
     if record is None:
         raise UnknownAttention
-    chosen = choose(record, parts.bundle.manifest, method=method, layer=layer, head=head)
+    chosen = choose(record, parts.bundle.manifest, method=method, layer=layer, head=head, label=label, against=against)
     kind = format or preferred_format(accept)
-    recipe = (id, parts.bundle.digest, chosen.method, chosen.layer, chosen.head, kind, style)
+    recipe = (
+        id,
+        parts.bundle.digest,
+        chosen.method,
+        chosen.layer,
+        chosen.head,
+        label,
+        against,
+        kind,
+        style,
+    )
     etag = f'"{hashlib.sha256(repr(recipe).encode()).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "private, max-age=3600", "Vary": "Accept"}
     if etag in if_none_match:

@@ -14,16 +14,16 @@ from app.preprocess import preprocess
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
 from export.graphs import ClassifyGraph
-from export.parity import ParityError, reference
+from export.parity import ParityError
 from export.pictures import reference_pictures
+from export.reference import reference
 from model.checkpoints import load_checkpoint
 from model.checkpoints.native import save
 from tests.toy import toy_checkpoint
 
 
 def toy_reference(pixels):
-    toy = toy_checkpoint()
-    return reference(toy.model, toy.preprocessing, pixels)
+    return reference(toy_checkpoint(), pixels, np.zeros((len(pixels), 1), np.int64))
 
 
 def engine_of(folder, manifest) -> OnnxEngine:
