@@ -65,7 +65,7 @@ class Classifier:
         prepared = await loop.run_in_executor(self._decode_pool, self._prepare, data, attention)
         outputs = await self._batcher.run("explain" if attention else "classify", prepared.pixels)
         return Classified(
-            predictions=rank(outputs["logits"], self._manifest.labels, self._manifest.score, top_k),
+            predictions=self._rank(outputs, top_k),
             width=prepared.size[0],
             height=prepared.size[1],
             format=prepared.format,
@@ -85,12 +85,16 @@ class Classifier:
         small.save(out, "JPEG", quality=THUMBNAIL_QUALITY)
         return out.getvalue()
 
+    def _rank(self, outputs: Outputs, top_k: int) -> list[Prediction]:
+        return rank(outputs["logits"], self._manifest.labels, self._manifest.score, top_k)
+
     def _keep(self, prepared: _Prepared, outputs: Outputs) -> str | None:
         if prepared.thumbnail is None:
             return None
         return self._store.put(
             Record(
                 maps=Maps.of(outputs),
+                predictions=tuple(self._rank(outputs, len(outputs["classes"]))),
                 image_size=prepared.size,
                 box=prepared.box,
                 pixels=prepared.pixels,

@@ -175,7 +175,9 @@ def test_a_touch_reads_them_too(visit):
 def test_a_click_on_the_wall_shows_that_head(looking):
     page = looking
     page.locator("#wall img[src]").wait_for()
-    layout = page.request.get(page.url.split("#")[0] + address(page, "png")[1:].split("?")[0] + "/wall?format=json").json()
+    layout = page.request.get(
+        page.url.split("#")[0] + address(page, "png")[1:].split("?")[0] + "/wall?format=json"
+    ).json()
     scale = page.locator("#wall img").bounding_box()["width"] / layout["size"][0]
     at = [
         (layout["origin"][i] + index * (layout["cell"][i] + layout["gap"]) + layout["cell"][i] / 2) * scale
