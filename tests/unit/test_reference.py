@@ -28,7 +28,7 @@ def normalised(checkpoint: Checkpoint, pixels: np.ndarray) -> torch.Tensor:
     mean, std = (
         torch.tensor(v, dtype=torch.double) for v in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std)
     )
-    return ((torch.from_numpy(pixels) / 255 - mean) / std).permute(0, 3, 1, 2)
+    return ((torch.from_numpy(pixels).double() / 255 - mean) / std).permute(0, 3, 1, 2)
 
 
 @pytest.mark.parametrize("changes", [{}, *SWITCHES.values()], ids=["plain", *SWITCHES])
