@@ -84,6 +84,7 @@ def _distance(model: VisionTransformer, matrices: Tensor) -> Tensor:
     return (matrices[..., first:, first:] * apart).sum(-1).mean(-1)
 
 
+@torch.enable_grad()
 def _evidence(
     model: VisionTransformer, streams: list[Tensor], matrices: Tensor, chosen: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
