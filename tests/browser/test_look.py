@@ -25,7 +25,7 @@ def test_nothing_has_to_be_scrolled_sideways(visit, width):
         lambda: page.click("[data-sample=arrow]"),
         lambda: page.check("[name=beside]"),
         lambda: page.check("[name=colorbar]"),
-        lambda: page.check("[value=evidence]", force=True),
+        lambda: page.check("[value=evidence]"),
     ):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         step()
@@ -77,7 +77,7 @@ def test_the_theme_follows_the_system_until_it_is_chosen(visit):
 
 def test_everything_that_can_be_operated_has_a_name(looking):
     page = looking
-    page.check("[value=evidence]", force=True)
+    page.check("[value=evidence]")
     for role in ("button", "link", "slider", "radio", "checkbox", "combobox"):
         for control in page.get_by_role(role).all():
             name = control.evaluate(

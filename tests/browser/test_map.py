@@ -2,6 +2,7 @@
 
 import json
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def press(where: str, name: str):
 
 
 def method(value: str):
-    return lambda page: page.check(f"[name=method][value={value}]", force=True)
+    return lambda page: page.check(f"[name=method][value={value}]")
 
 
 CONTROLS = [
@@ -202,8 +203,7 @@ def test_downloads_are_what_is_on_show(looking):
         with page.expect_download() as started:
             page.click(f"#take-{kind}")
         assert started.value.suggested_filename.endswith(f".{kind}")
-        with open(started.value.path(), "rb") as file:
-            return file.read()
+        return Path(started.value.path()).read_bytes()
 
     numbers = json.loads(download("json"))
     assert numbers["layer"] == 4

@@ -81,7 +81,7 @@ def test_a_head_can_be_chosen_in_the_report(looking):
 
 def test_a_map_is_measured_when_asked_and_forgotten_when_it_changes(looking):
     page = looking
-    page.click("[value=evidence] + span")
+    page.check("[value=evidence]")
     settle(page)
     with page.expect_response(lambda response: "/verify" in response.url) as answered:
         page.click("#measure")

@@ -27,7 +27,7 @@ def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
 
 def test_a_link_of_evidence_restores_both_classes(looking, visit):
     page = looking
-    page.check("[name=method][value=evidence]", force=True)
+    page.check("[name=method][value=evidence]")
     against = page.locator("[name=against] option").nth(1).get_attribute("value")
     page.select_option("[name=against]", against)
     before = shown(page)
