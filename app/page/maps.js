@@ -26,7 +26,7 @@ export const receiptAddress = (values) =>
   address("", values, ["label", "against"], { method: "evidence", format: "json" });
 
 export const wallAddress = (values, format) =>
-  address("/wall", values, format === "png" ? ["colormap", "interpolation"] : [], { format });
+  address("/wall", values, format === "png" ? ["colormap", "interpolation"] : [], { scale: "percentile", format });
 
 export const reportAddress = (values) => address("/report", values, ["label"]);
 

@@ -74,7 +74,8 @@ function lensTable({ classes, scores }) {
 function grid(numbers, title, unit) {
   const largest = Math.max(...numbers.flat().map(Math.abs)) || 1;
   const lowest = Math.min(...numbers.flat());
-  const low = lowest < 0 ? 0 : lowest; // signed numbers are shaded by their size
+  const signed = lowest < 0;
+  const low = signed ? 0 : lowest; // signed numbers are shaded by their size
   const rows = numbers.map((row, layer) =>
     element(
       "tr",
@@ -92,7 +93,7 @@ function grid(numbers, title, unit) {
     "figure",
     {},
     element("figcaption", {}, element("b", {}, title), ` ${unit}`),
-    element("table", { class: numbers[0].length > NUMBERED ? "dense" : "" }, element("tbody", {}, ...rows)),
+    element("table", { class: `${signed ? "signed" : ""} ${numbers[0].length > NUMBERED ? "dense" : ""}` }, element("tbody", {}, ...rows)),
   );
 }
 

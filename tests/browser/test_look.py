@@ -53,7 +53,7 @@ def test_text_and_controls_have_contrast(visit, theme):
             assert contrast(color(text), color(ground)) >= 4.5, (text, ground)
     assert contrast(color("accent-ink"), color("accent")) >= 4.5
     assert contrast(color("accent"), color("wash")) >= 4.5
-    for edge in ("edge", "plus", "minus"):
+    for edge in ("edge", "plus", "minus", "wrong"):
         assert contrast(color(edge), color("paper")) >= 3, edge
 
 

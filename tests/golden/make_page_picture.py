@@ -1,0 +1,37 @@
+"""Writes docs/page.jpg, the page as a browser shows it: `PYTHONPATH=. .venv/bin/python tests/golden/make_page_picture.py`.
+
+Needs Chromium (`apt-get install chromium`).
+"""
+
+import shutil
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from app.settings import DEMO_BUNDLE
+from tests.benchmarks.server import running
+from tests.browser.stage import settle
+
+
+def main() -> None:
+    with running(DEMO_BUNDLE) as server, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 880}, device_scale_factor=1.25)
+        page.goto(server.url)
+        for sample in ("crescent", "heart", "arrow", "star"):
+            page.click(f"[data-sample={sample}]")
+            page.locator(".queue .named button", has_text="%").last.wait_for()
+        page.locator(".queue .named").nth(3).locator("button").click()
+        page.check("[value=evidence]")
+        page.check("[name=colorbar]")
+        settle(page)
+        page.evaluate("scrollTo(0, 0)")
+        picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
+        browser.close()
+    picture.save(Path("docs/page.jpg"), quality=82, optimize=True, progressive=True)
+
+
+if __name__ == "__main__":
+    main()
