@@ -35,6 +35,7 @@ class AttentionMap:
     head: int | Literal["mean", "max", "min"]
     recipe: str
     values: npt.NDArray[np.float32]  # (rows, columns) of the patch grid, unscaled
+    signed: bool  # whether numbers below zero have a meaning
     class_token_mass: float
     distillation_mass: float
     register_mass: float
@@ -60,6 +61,17 @@ def choose(record: Record, manifest: Manifest, *, method: Method, layer: str | N
     return _split(row, manifest, method, chosen_layer, chosen_head, f"{whose} after softmax, {where}, {which}")
 
 
+def every_head(record: Record, manifest: Manifest) -> npt.NDArray[np.float32]:
+    """The class token's row of all heads of all layers, patches alone: (layers, heads, rows, columns)."""
+    patches = record.maps.attention[..., len(manifest.tokens.prefix) :].astype(np.float32)
+    return patches.reshape(*patches.shape[:2], *manifest.tokens.grid)
+
+
+def siblings(record: Record, manifest: Manifest, chosen: AttentionMap) -> npt.NDArray[np.float32]:
+    """The maps that `chosen` is compared with on a shared scale, (..., rows, columns): all of its method."""
+    return every_head(record, manifest) if chosen.method == "class_token" else chosen.values
+
+
 def _split(
     row: npt.NDArray[np.float32],
     manifest: Manifest,
@@ -79,6 +91,7 @@ def _split(
         head=head,
         recipe=recipe,
         values=row[len(prefix) :].reshape(manifest.tokens.grid),
+        signed=False,
         class_token_mass=masses["class"],
         distillation_mass=masses["distillation"],
         register_mass=masses["register"],
