@@ -28,7 +28,7 @@ def outline(canvas: Image.Image, patches: Mask, place: tuple[int, int, int, int]
     left, top, right, bottom = place
     inside = np.zeros((canvas.height, canvas.width), bool)
     inside[top:bottom, left:right] = np.asarray(
-        Image.fromarray(patches).resize((right - left, bottom - top), Image.Resampling.NEAREST)
+        Image.fromarray(patches.view(np.uint8)).resize((right - left, bottom - top), Image.Resampling.NEAREST)
     )
     for line, color in (
         (inside & _grown(~inside, beyond=True), LIGHT),

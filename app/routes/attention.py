@@ -16,7 +16,8 @@ from app.scale import Scale, limits
 from app.services import Parts
 
 HOW_TO_ASK = {
-    "how": "POST a picture to /classify; its answer has an id. Then GET /attention/{id} for the map as a picture.",
+    "how": "POST a picture to /classify; its answer has an id. Then GET /attention/{id} for the map as a picture, "
+    "/attention/{id}/wall for all heads.",
     "parameters": "method, layer, head, overlay, alpha, colormap, interpolation, scale, colorbar, threshold, "
     "format (png, json, npy); see /docs",
 }
