@@ -72,6 +72,8 @@ def as_json(view: View) -> bytes:
             method=view.map.method,
             layer=view.map.layer,
             head=view.map.head,
+            label=view.map.label,
+            against=view.map.against,
             recipe=view.map.recipe,
             grid=(rows, columns),
             values=values.ravel().tolist(),
@@ -82,10 +84,11 @@ def as_json(view: View) -> bytes:
             class_token_mass=view.map.class_token_mass,
             distillation_mass=view.map.distillation_mass,
             register_mass=view.map.register_mass,
+            receipt=view.map.receipt,
             image=view.record.image_size,
             crop_box=view.record.box,
         )
-        .model_dump_json()
+        .model_dump_json(exclude_none=True)
         .encode()
     )
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from app.attention import Head, Layer, Method, Receipt
 from app.bundle import Manifest
 from app.errors import Problem
 from app.labels import Prediction
@@ -47,9 +48,11 @@ class AttentionResponse(BaseModel):
 
     id: str
     model: ModelName
-    method: Literal["class_token", "rollout"]
-    layer: int | Literal["mean", "all"]
-    head: int | Literal["mean", "max", "min"]
+    method: Method
+    layer: Layer
+    head: Head
+    label: str | None  # of evidence
+    against: str | None
     recipe: str
     grid: tuple[int, int]  # rows, columns
     values: list[float]  # row by row, unscaled
@@ -61,6 +64,7 @@ class AttentionResponse(BaseModel):
     distillation_mass: float
     register_mass: float
     image: tuple[int, int]  # width, height of the upright original
+    receipt: Receipt | None  # of evidence
     crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
 
 

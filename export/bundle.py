@@ -25,7 +25,6 @@ from export.onnx_file import SharedWeights, trace
 from export.parity import check_parity
 from model.checkpoints.checkpoint import Checkpoint
 
-GRAPHS: dict[str, type[ClassifyGraph]] = {CLASSIFY_GRAPH: ClassifyGraph, EXPLAIN_GRAPH: ExplainGraph}
 PACKAGES = ("torch", "onnx", "onnxscript", "numpy", "pillow")
 
 
@@ -50,8 +49,10 @@ def write_bundle(checkpoint: Checkpoint, out: Path, *, replace: bool) -> Manifes
 
 def _fill(folder: Path, checkpoint: Checkpoint) -> Manifest:
     weights = SharedWeights(folder / WEIGHTS)
-    for file, graph in tqdm(GRAPHS.items(), desc="tracing", unit="graph"):
-        proto = trace(graph(checkpoint.model, checkpoint.preprocessing))
+    explain = ExplainGraph(checkpoint.model, checkpoint.preprocessing, score=checkpoint.score)
+    graphs = {CLASSIFY_GRAPH: ClassifyGraph(checkpoint.model, checkpoint.preprocessing), EXPLAIN_GRAPH: explain}
+    for file, graph in tqdm(graphs.items(), desc="tracing", unit="graph"):
+        proto = trace(graph)
         weights.externalise(proto)
         onnx.save(proto, folder / file)
     spec = image_spec(checkpoint.preprocessing)
@@ -67,13 +68,14 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> Manifest:
         layers=config.depth,
         heads=config.heads,
         pool=config.pool,
+        explains=explain.outputs,
         labels=checkpoint.labels,
         score=checkpoint.score,
         parity=check_parity(checkpoint, spec, engine),
         overrides=checkpoint.overrides,
         figures=checkpoint.figures,
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
-        files={name: sha256(folder / name) for name in (*GRAPHS, WEIGHTS)},
+        files={name: sha256(folder / name) for name in (*graphs, WEIGHTS)},
     )
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
     return manifest

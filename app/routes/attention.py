@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.responses import JSONResponse
 
-from app.attention import Method, choose, siblings
+from app.attention import Method, choose
 from app.colormaps import Colormap
 from app.conditional import answer_once
 from app.errors import UnknownAttention, problems
@@ -18,8 +18,8 @@ from app.services import Parts
 HOW_TO_ASK = {
     "how": "POST a picture to /classify; its answer has an id. Then GET /attention/{id} for the map as a picture, "
     "/attention/{id}/wall for all heads.",
-    "parameters": "method, layer, head, overlay, alpha, colormap, interpolation, scale, colorbar, threshold, "
-    "format (png, json, npy); see /docs",
+    "parameters": "method, layer, head, label, against, overlay, alpha, colormap, interpolation, scale, colorbar, "
+    "threshold, format (png, json, npy); see /docs",
 }
 
 router = APIRouter()
@@ -51,9 +51,15 @@ async def attention(
     parts: Parts,
     style: Annotated[Style, Depends(_style)],
     id: str = "",
-    method: Annotated[Method, Query(description="class_token: one row; rollout: through all layers")] = "class_token",
-    layer: Annotated[str | None, Query(description="0 to L-1, negative from the end, or mean; the last")] = None,
+    method: Annotated[
+        Method, Query(description="class_token: one row; rollout: all layers; evidence: for a label")
+    ] = "class_token",
+    layer: Annotated[
+        str | None, Query(description="0 to L-1, negative from the end, mean; the last; evidence: sum")
+    ] = None,
     head: Annotated[str, Query(description="0 to H-1, mean, max or min")] = "mean",
+    label: Annotated[str | None, Query(description="evidence: for this label, by index or name; the likeliest")] = None,
+    against: Annotated[str | None, Query(description="evidence: less that for this label")] = None,
     scale: Annotated[Scale, Query(description="Which numbers are at the ends of the colours")] = "min-max",
     format: Annotated[Format | None, Query(description="Overrules the Accept header")] = None,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
@@ -65,8 +71,7 @@ async def attention(
     record = parts.store.get(id)
     if record is None:
         raise UnknownAttention
-    manifest = parts.bundle.manifest
-    chosen = choose(record, manifest, method=method, layer=layer, head=head)
+    chosen = choose(record, parts.bundle.manifest, method=method, layer=layer, head=head, label=label, against=against)
     kind = format or preferred_format(accept)
     view = View(
         id=id,
@@ -74,10 +79,11 @@ async def attention(
         record=record,
         map=chosen,
         style=style,
-        limits=limits(chosen.values, siblings(record, manifest, chosen), scale, signed=chosen.signed),
+        limits=limits(chosen.values, chosen.siblings, scale, signed=chosen.signed),
     )
+    made_of = (chosen.method, chosen.layer, chosen.head, chosen.label, chosen.against)
     return await answer_once(
-        recipe=(id, parts.bundle.digest, chosen.method, chosen.layer, chosen.head, kind, style, scale),
+        recipe=(id, parts.bundle.digest, made_of, kind, style, scale),
         if_none_match=if_none_match,
         media_type=MEDIA_TYPES[kind],
         pool=parts.cpu_pool,
