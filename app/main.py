@@ -17,7 +17,7 @@ from app.classifier import Classifier
 from app.engine import OnnxEngine
 from app.errors import install_handlers
 from app.images import Decoder
-from app.routes import attention, classify, model, page, probes
+from app.routes import attention, classify, model, page, probes, wall
 from app.services import Services
 from app.settings import Settings, allowed_cores
 from app.store import MemoryStore
@@ -51,7 +51,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.services = services
     install_handlers(app)
-    for routes in (classify, attention, model, probes, page):
+    for routes in (classify, attention, wall, model, probes, page):
         app.include_router(routes.router)
     return app
 
