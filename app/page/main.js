@@ -6,6 +6,7 @@ import { byId, element } from "./element.js";
 import { showGallery } from "./gallery.js";
 import { listenToKeys } from "./keyboard.js";
 import { Labels } from "./labels.js";
+import { reportAddress } from "./maps.js";
 import { Picture } from "./picture.js";
 import { Queue } from "./queue.js";
 import { Receipt } from "./receipt.js";
@@ -42,23 +43,35 @@ async function main() {
   new Verification(state);
   listenToKeys(state, shape);
 
-  function choose({ id, predictions, image }) {
-    document.body.classList.remove("empty");
-    picture.reserve(image);
+  let labelled = ""; // id of the picture whose labels are shown
+
+  function label(id, predictions) {
+    labelled = id;
     labels.show(predictions);
     controls.classes = predictions;
-    state.set({ id, label: "", against: "" });
-    queue.mark(id);
   }
+
+  function choose({ id, predictions, image }) {
+    picture.reserve(image);
+    label(id, predictions);
+    state.set({ id, label: "", against: "" });
+  }
+
+  state.addEventListener("change", async () => {
+    const { id } = state.values;
+    document.body.classList.toggle("empty", !id);
+    queue.mark(id);
+    if (!id || id === labelled) return;
+    labelled = id; // of a link: the picture is none of this visit
+    const { predictions } = await json(reportAddress(state.values)).catch(() => ({ predictions: [] })); // the map says why
+    if (state.values.id === id) label(id, predictions);
+  });
 
   queue.addEventListener("choose", ({ detail }) => choose(detail));
   byId("copy").addEventListener("click", () => copy(state.link));
 
   showGallery();
-  if (state.values.id) {
-    document.body.classList.remove("empty");
-    state.announce();
-  }
+  state.announce();
 }
 
 async function copy(link) {

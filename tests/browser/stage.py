@@ -11,13 +11,13 @@ def settle(page: Any) -> None:
 
 
 def shown(page: Any) -> str:
-    """The pixels of the map on show, as something to compare."""
+    """The map on show, scaled down to something that is quick to compare."""
     settle(page)
     return page.evaluate(
         """() => {
             const canvas = document.createElement("canvas");
-            [canvas.width, canvas.height] = [map.naturalWidth, map.naturalHeight];
-            canvas.getContext("2d").drawImage(map, 0, 0);
+            [canvas.width, canvas.height] = [160, Math.round((160 * map.naturalHeight) / map.naturalWidth)];
+            canvas.getContext("2d").drawImage(map, 0, 0, canvas.width, canvas.height);
             return canvas.toDataURL();
         }"""
     )
