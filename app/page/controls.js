@@ -7,7 +7,7 @@ const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
 const MEANS = {
   class_token: "Where the head of the network reads from in one layer: its row of attention, after softmax.",
   rollout: "Attention multiplied through all layers, half of each layer passing straight on (Abnar and Zuidema, 2020).",
-  evidence: "What each patch adds to the class’s score, and what it takes away: the direct effect, exact to rounding.",
+  evidence: "What each patch adds to the class’s score (red) and what it takes away (blue): the direct effect, and exact.",
 };
 const LAYER_NAMES = { class_token: ["mean"], rollout: [], evidence: ["sum", "mean"] };
 const HEAD_NAMES = ["mean", "max", "min"];

@@ -7,6 +7,7 @@ import { mapAddress, originalAddress } from "./maps.js";
 import { percent, significant } from "./numbers.js";
 
 const WAIT_MS = 60; // a slider gives many values a second; the one it rests on counts
+const GONE = "The server does not keep the maps of this picture any more. Add the picture again to see them.";
 const STYLE_ONLY = new Set(["overlay", "alpha", "colormap", "interpolation", "scale", "colorbar", "threshold"]);
 
 export class Picture {
@@ -58,7 +59,7 @@ export class Picture {
     if (fresh) this.#numbers = undefined; // those on show belong to other controls
   }
 
-  async #show(picture, numbers) {
+  #show(picture, numbers) {
     this.#numbers = numbers;
     replace(this.#map, picture);
     const [width, height] = numbers.image;
@@ -66,6 +67,7 @@ export class Picture {
     this.#map.alt = `Map on the picture: ${numbers.recipe}`;
     byId("recipe").textContent = `${numbers.recipe[0].toUpperCase()}${numbers.recipe.slice(1)}.`;
     byId("trouble").hidden = true;
+    byId("work").classList.remove("gone");
     this.#pane.hidden = false;
     this.#stage.ariaBusy = "false";
     this.#leave();
@@ -75,8 +77,10 @@ export class Picture {
     this.#stage.ariaBusy = "false";
     this.#pane.hidden = true;
     byId("recipe").textContent = byId("readout").textContent = "";
-    byId("trouble").textContent = problem.message;
+    const gone = problem.status === 404;
+    byId("trouble").textContent = gone ? GONE : problem.message;
     byId("trouble").hidden = false;
+    byId("work").classList.toggle("gone", gone);
   }
 
   #showOriginal() {

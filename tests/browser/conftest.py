@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from app.settings import DEMO_BUNDLE
 from tests.benchmarks.server import running
 from tests.browser.stage import settle
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -24,11 +23,11 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator["sync_api.Browser"]:
+def browser() -> Iterator[Browser]:
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip(f"none of {', '.join(NAMES)} is installed")
-    with sync_api.sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
         browser.close()
@@ -41,7 +40,7 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture
-def visit(browser, server, complaints) -> Iterator[Callable[..., "sync_api.Page"]]:
+def visit(browser, server, complaints) -> Iterator[Callable[..., Page]]:
     """Open the page: `visit("#id=...", viewport=..., color_scheme=...)`, each time in a context of its own."""
     contexts = []
     host = urlsplit(server).netloc
@@ -66,7 +65,7 @@ def visit(browser, server, complaints) -> Iterator[Callable[..., "sync_api.Page"
 
 
 @pytest.fixture
-def page(visit) -> "sync_api.Page":
+def page(visit) -> Page:
     """The page as someone sees it who comes for the first time."""
     return visit()
 

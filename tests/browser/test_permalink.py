@@ -59,13 +59,17 @@ def test_the_link_can_be_copied(looking):
 def test_maps_that_are_gone_are_told_in_a_sentence(visit, complaints):
     page = visit("#id=AAAAAAAAAAAAAAAAAAAAAA")
     page.locator("#trouble").wait_for()
-    assert page.locator("#trouble").inner_text().startswith("The id is unknown or its maps have expired.")
+    assert (
+        page.locator("#trouble").inner_text().startswith("The server does not keep the maps of this picture any more.")
+    )
+    assert page.locator("#controls").is_hidden()
     page.wait_for_load_state("networkidle")
     assert {complaint[:16] for complaint in complaints} == {"404 /attention/A"}
     complaints.clear()
     page.click("[data-sample=star]")
     settle(page)
     assert page.locator("#trouble").is_hidden()
+    assert page.locator("#controls").is_visible()
 
 
 def test_a_link_with_nonsense_is_told_in_a_sentence(looking, complaints):

@@ -1,4 +1,4 @@
-"""Writes docs/page.jpg, the page as a browser shows it: `PYTHONPATH=. .venv/bin/python tests/golden/make_page_picture.py`.
+"""Writes docs/page.jpg, the page in a browser: `PYTHONPATH=. .venv/bin/python tests/golden/make_page_picture.py`.
 
 Needs Chromium (`apt-get install chromium`).
 """
@@ -20,12 +20,11 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 880}, device_scale_factor=1.25)
         page.goto(server.url)
-        for sample in ("crescent", "heart", "arrow", "star"):
+        for place, sample in enumerate(("star", "heart", "bolt", "crescent")):
             page.click(f"[data-sample={sample}]")
-            page.locator(".queue .named button", has_text="%").last.wait_for()
-        page.locator(".queue .named").nth(3).locator("button").click()
+            page.locator(".queue .named").nth(place).wait_for()
         page.check("[value=evidence]")
-        page.check("[name=colorbar]")
+        page.select_option("[name=against]", label="crescent")
         settle(page)
         page.evaluate("scrollTo(0, 0)")
         picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
