@@ -26,6 +26,7 @@ export class Queue extends EventTarget {
   }
 
   add(files) {
+    if (!files.length) return;
     this.#fresh = true;
     for (const file of files) {
       const item = new Item(file, {
