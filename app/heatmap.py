@@ -63,11 +63,11 @@ def _colorize(values: npt.NDArray[np.float32], size: tuple[int, int], style: Sty
     unit = (values - low) / (high - low) if high > low else np.zeros_like(values)
     smooth = Image.fromarray(unit.astype(np.float32)).resize(size, RESAMPLING[style.interpolation])
     shades = np.clip(np.rint(np.asarray(smooth) * 255), 0, 255).astype(np.uint8)
-    return Image.fromarray(_table(style.colormap)[shades])
+    return Image.fromarray(color_table(style.colormap)[shades])
 
 
 @cache
-def _table(colormap: Colormap) -> npt.NDArray[np.uint8]:
+def color_table(colormap: Colormap) -> npt.NDArray[np.uint8]:
     """(256, 3) RGB."""
     with Image.open(COLORMAPS) as image:
         colors = np.array(image.convert("RGB"), dtype=np.uint8)
