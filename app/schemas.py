@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from app.bundle import Manifest
 from app.errors import Problem
@@ -61,6 +61,19 @@ class AttentionResponse(BaseModel):
     register_mass: float
     image: tuple[int, int]  # width, height of the upright original
     crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
+
+
+class ModelPicture(BaseModel):
+    """One of the model's own pictures."""
+
+    name: str
+    title: str
+    png: str
+    numbers: str = Field(alias="json")
+
+
+class ModelPicturesResponse(BaseModel):
+    pictures: list[ModelPicture]
 
 
 class BatchLatency(BaseModel):
