@@ -45,6 +45,13 @@ def test_text_is_as_wide_as_it_says():
     assert abs((left + right) / 2 - 100) <= 1
 
 
+def test_upward_text_begins_below():
+    canvas = Canvas(60, 200)
+    canvas.upward_text(30, 100, "WWW.....", size=16)
+    rows, _ = np.nonzero((drawn(canvas) < 128).all(axis=-1))
+    assert np.median(rows) > (rows.min() + rows.max()) / 2
+
+
 def test_upward_text_is_turned_about_its_middle():
     canvas = Canvas(60, 200)
     canvas.upward_text(30, 100, "Added to scores", size=16)
