@@ -82,6 +82,10 @@ class Parity(Part):
     logits: float  # relative to the largest logit
     attention: float  # absolute
     rollout: float  # absolute
+    evidence: float  # relative to the largest part of a logit
+    distance: float  # patches
+    lens: float  # absolute
+    receipt: float  # what the parts of a logit leave of it, relative to the largest part
 
 
 class Manifest(Part):
@@ -94,6 +98,7 @@ class Manifest(Part):
     layers: Annotated[int, Field(ge=1)]
     heads: Annotated[int, Field(ge=1)]
     pool: Literal["cls", "cls_mean", "mean", "mean_all", "map"]  # what the head reads; see ROWS for whose row is kept
+    explains: tuple[str, ...]  # outputs of the explaining graph
     labels: Annotated[tuple[str, ...], Field(min_length=1)]
     score: Literal["softmax", "sigmoid"]
     parity: Parity

@@ -1,11 +1,10 @@
 """A white sheet for charts: shapes and text with smooth edges, with Pillow alone."""
 
 from functools import cache
-from io import BytesIO
 
-import numpy as np
-import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
+
+from app.png import encode
 
 INK, FAINT = (33, 37, 41), (206, 212, 218)
 SCALE = 3  # everything is drawn this much larger and averaged down
@@ -42,16 +41,13 @@ class Canvas:
         edges = (x - radius, y - radius, x + radius, y + radius)
         self._pen.ellipse([edge * SCALE for edge in edges], fill=fill, outline=outline, width=round(1.5 * SCALE))
 
-    def pixels(self, x: int, y: int, pixels: npt.NDArray[np.uint8], *, zoom: int = 1) -> None:
-        """RGB (height, width, 3), each of them a square of `zoom` pixels."""
-        image = Image.fromarray(pixels)
+    def picture(self, x: int, y: int, image: Image.Image, *, zoom: int = 1) -> None:
+        """Each pixel of an RGB picture a square of `zoom` pixels."""
         larger = (image.width * zoom * SCALE, image.height * zoom * SCALE)
         self._image.paste(image.resize(larger, Image.Resampling.NEAREST), (x * SCALE, y * SCALE))
 
     def png(self) -> bytes:
-        out = BytesIO()
-        self._image.reduce(SCALE).save(out, "PNG")
-        return out.getvalue()
+        return encode(self._image.reduce(SCALE))
 
 
 def text_width(text: str, *, size: int) -> float:

@@ -91,11 +91,11 @@ class Classifier:
     def _keep(self, prepared: _Prepared, outputs: Outputs) -> str | None:
         if prepared.thumbnail is None:
             return None
-        if "distance" in outputs:
-            self._distance.add(outputs["distance"])
+        maps = Maps.of(outputs)
+        self._distance.add(maps.distance)
         return self._store.put(
             Record(
-                maps=Maps.of(outputs),
+                maps=maps,
                 image_size=prepared.size,
                 box=prepared.box,
                 pixels=prepared.pixels,

@@ -18,7 +18,7 @@ from app.distance import RunningDistance
 from app.engine import OnnxEngine
 from app.errors import install_handlers
 from app.images import Decoder
-from app.routes import attention, classify, inspection, model, page, probes
+from app.routes import attention, classify, inspection, model, page, probes, wall
 from app.services import Services
 from app.settings import Settings, allowed_cores
 from app.store import MemoryStore
@@ -52,7 +52,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.services = services
     install_handlers(app)
-    for routes in (classify, attention, model, inspection, probes, page):
+    for routes in (classify, attention, wall, model, inspection, probes, page):
         app.include_router(routes.router)
     return app
 

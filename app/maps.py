@@ -8,22 +8,44 @@ import numpy.typing as npt
 
 from app.engine import Outputs
 
+FLOAT32 = ("rollout", "evidence", "evidence_heads", "evidence_rest", "distance")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Maps:
-    """In shapes: L layers, H heads, T tokens (the prefix, then the patches row by row)."""
+    """In shapes: L layers, H heads, T tokens (the prefix, then the patches row by row), K most likely classes.
+
+    Evidence keeps 32 bits: its receipt has to add up.
+    """
 
     attention: npt.NDArray[np.float16]  # (L, H, T): row of the class token after softmax, sums to 1
     rollout: npt.NDArray[np.float32]  # (T,), sums to 1
+    classes: npt.NDArray[np.int64]  # (K,), most likely first
+    logits: npt.NDArray[np.float32]  # (K,), of these classes
+    evidence: npt.NDArray[np.float32]  # (K, L, T): what token t, read in layer l, adds to the logit; signed
+    evidence_heads: npt.NDArray[np.float32]  # (K, L, H): the same by head
+    evidence_rest: npt.NDArray[np.float32]  # (K, 2): what the MLPs add, and what is constant
+    distance: npt.NDArray[np.float32]  # (L, H): mean attention distance, in patches
+    lens: npt.NDArray[np.float32] | None  # (L, K): scores if the head read layer l; None where that has no meaning
 
     @classmethod
     def of(cls, outputs: Outputs) -> Self:
         """From the graph's outputs for one picture, without the batch dimension."""
-        return cls(attention=outputs["attention"].astype(np.float16), rollout=outputs["rollout"].astype(np.float32))
+        classes = outputs["classes"]
+        kept = {name: outputs[name].astype(np.float32) for name in FLOAT32}
+        return cls(
+            **kept,
+            attention=outputs["attention"].astype(np.float16),
+            classes=classes,
+            logits=outputs["logits"][classes].astype(np.float32),
+            lens=outputs["lens"].astype(np.float32) if "lens" in outputs else None,
+        )
 
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays().values())
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """By name, those that there are."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: array for name, array in named.items() if array is not None}

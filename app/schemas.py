@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from app.attention import Head, Layer, Method, Receipt
 from app.bundle import Manifest
 from app.errors import Problem
 from app.labels import Prediction
@@ -47,20 +48,41 @@ class AttentionResponse(BaseModel):
 
     id: str
     model: ModelName
-    method: Literal["class_token", "rollout"]
-    layer: int | Literal["mean", "all"]
-    head: int | Literal["mean", "max", "min"]
+    method: Method
+    layer: Layer
+    head: Head
+    label: str | None  # of evidence
+    against: str | None
     recipe: str
     grid: tuple[int, int]  # rows, columns
     values: list[float]  # row by row, unscaled
     min: float
     max: float
+    limits: tuple[float, float]  # the numbers that the first and the last colour of the picture stand for
     sum: float
     class_token_mass: float
     distillation_mass: float
     register_mass: float
     image: tuple[int, int]  # width, height of the upright original
+    receipt: Receipt | None  # of evidence
     crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
+
+
+class WallResponse(BaseModel):
+    """Where each head's map lies on a wall: layer l and head h at origin + (h, l) * (cell + gap), in pixels."""
+
+    id: str
+    model: ModelName
+    layers: int
+    heads: int
+    grid: tuple[int, int]  # rows, columns of each map
+    origin: tuple[int, int]  # left, top
+    cell: tuple[int, int]  # width, height
+    gap: int
+    size: tuple[int, int]  # width, height of the picture without a colour bar
+    min: float  # of all maps
+    max: float
+    limits: tuple[float, float]  # the numbers that the first and the last colour stand for
 
 
 class ModelPicture(BaseModel):

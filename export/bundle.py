@@ -1,7 +1,6 @@
 """Checkpoint to bundle: trace, check, describe, and only then put the folder in its place."""
 
 import tempfile
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from app.bundle import (
     MANIFEST,
     PICTURE_FORMATS,
     WEIGHTS,
-    ImageSpec,
     Manifest,
     Tokens,
     picture_file,
@@ -23,7 +21,7 @@ from app.bundle import (
 )
 from app.engine import OnnxEngine
 from app.settings import allowed_cores
-from export.distances import distances, reference_distance
+from export.distances import reference_distance
 from export.filters import filters
 from export.graphs import ClassifyGraph, ExplainGraph
 from export.image_spec import image_spec
@@ -33,8 +31,8 @@ from export.portrait import Portrait
 from export.relative_bias import relative_bias
 from export.similarity import positions
 from model.checkpoints.checkpoint import Checkpoint
+from model.vit import VisionTransformer
 
-GRAPHS: dict[str, type[ClassifyGraph]] = {CLASSIFY_GRAPH: ClassifyGraph, EXPLAIN_GRAPH: ExplainGraph}
 PACKAGES = ("torch", "onnx", "onnxscript", "numpy", "pillow")
 
 
@@ -59,15 +57,17 @@ def write_bundle(checkpoint: Checkpoint, out: Path, *, replace: bool) -> Manifes
 
 def _fill(folder: Path, checkpoint: Checkpoint) -> Manifest:
     weights = SharedWeights(folder / WEIGHTS)
-    for file, graph in tqdm(GRAPHS.items(), desc="tracing", unit="graph"):
-        proto = trace(graph(checkpoint.model, checkpoint.preprocessing))
+    explain = ExplainGraph(checkpoint.model, checkpoint.preprocessing, score=checkpoint.score)
+    graphs = {CLASSIFY_GRAPH: ClassifyGraph(checkpoint.model, checkpoint.preprocessing), EXPLAIN_GRAPH: explain}
+    for file, graph in tqdm(graphs.items(), desc="tracing", unit="graph"):
+        proto = trace(graph)
         weights.externalise(proto)
         onnx.save(proto, folder / file)
     spec = image_spec(checkpoint.preprocessing)
     engine = OnnxEngine(folder=folder, image_size=spec.size, device="cpu", threads=allowed_cores())
     config = checkpoint.model.config
     parity = check_parity(checkpoint, spec, engine)
-    portraits = _portraits(checkpoint, spec)
+    portraits = _portraits(checkpoint.model, reference_distance(engine, spec, patch_size=config.patch_size))
     for portrait in portraits:
         portrait.write(folder)
     pictures = [picture_file(portrait.name, kind) for portrait in portraits for kind in PICTURE_FORMATS]
@@ -81,6 +81,7 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> Manifest:
         layers=config.depth,
         heads=config.heads,
         pool=config.pool,
+        explains=explain.outputs,
         labels=checkpoint.labels,
         score=checkpoint.score,
         parity=parity,
@@ -88,15 +89,12 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> Manifest:
         figures=checkpoint.figures,
         inspect={portrait.name: portrait.title for portrait in portraits},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
-        files={name: sha256(folder / name) for name in (*GRAPHS, WEIGHTS, *pictures)},
+        files={name: sha256(folder / name) for name in (*graphs, WEIGHTS, *pictures)},
     )
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
     return manifest
 
 
-def _portraits(checkpoint: Checkpoint, spec: ImageSpec) -> list[Portrait]:
+def _portraits(model: VisionTransformer, distance: Portrait) -> list[Portrait]:
     """The pictures that this model has of itself, in the order to show them."""
-    model = checkpoint.model
-    measure = partial(distances, model, checkpoint.preprocessing)
-    distance = reference_distance(measure, spec, patch_size=model.config.patch_size)
     return [portrait for portrait in (filters(model), positions(model), relative_bias(model), distance) if portrait]

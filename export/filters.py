@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from export.portrait import Portrait
-from export.tiles import Pixels, Sheet
+from export.tiles import Sheet
 from model.patch_embed import DualNormPatchEmbed
 from model.vit import VisionTransformer
 
@@ -83,8 +84,7 @@ def principal_components(kernels: Floats) -> Components:
     return Components((directions * np.sign(largest)).reshape(kept, *kernels.shape[1:]), shares)
 
 
-def _displayed(component: Floats) -> Pixels:
-    """(p, p, 3) with 0 in the middle of the range and the largest entry at an end of it."""
+def _displayed(component: Floats) -> Image.Image:
+    """With 0 in the middle of the range and the largest entry at an end of it."""
     unit = component / np.abs(component).max() / 2 + 0.5
-    pixels: Pixels = np.rint(255 * unit).astype(np.uint8).transpose(1, 2, 0)
-    return pixels
+    return Image.fromarray(np.rint(255 * unit).astype(np.uint8).transpose(1, 2, 0))

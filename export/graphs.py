@@ -3,14 +3,30 @@
 In shapes: B batch, N patches, T tokens, H heads, L layers.
 """
 
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from export.rewrite import HeadTokensBlock, rewrite
+from export.evidence import LayerFacts, evidence
+from export.rewrite import FusedAttention, HeadTokensBlock, rewrite
 from model.blocks import EncoderBlock
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
+
+MOST_LIKELY = 5  # classes whose evidence is kept
+EXPLAINED = (
+    "logits",
+    "attention",
+    "rollout",
+    "classes",
+    "evidence",
+    "evidence_rest",
+    "distance",
+    "evidence_heads",
+)
+Score = Literal["softmax", "sigmoid"]
 
 
 class ClassifyGraph(nn.Module):
@@ -34,27 +50,72 @@ class ExplainGraph(ClassifyGraph):
     that are pooled, weighted as the pool weighs them.
     rollout (B, T): the same row of the product over all layers of (mean over heads + identity) / 2
     (Abnar & Zuidema 2020, arXiv 2005.00928), computed as a row from the last layer to the first.
+    classes (B, K) int64: the K most likely classes, most likely first.
+    evidence (B, K, L, T), evidence_rest (B, K, 2), evidence_heads (B, K, L, H): see export/evidence.py.
+    distance (B, L, H): the mean over patches of the distance to what each attends to, weighted by attention, in
+    patches (paper, Fig. 7 right; Keras' `probing-vits`: attention on the tokens before the patches counts as 0).
+    lens (B, L, K): the scores of these classes if the head read each layer's tokens. It exists where the head reads one
+    layer, and not through an attention pool, which would have to run once for each layer.
     """
 
-    outputs = ("logits", "attention", "rollout")
+    def __init__(self, model: VisionTransformer, preprocessing: Preprocessing, *, score: Score) -> None:
+        super().__init__(model, preprocessing)
+        self.score = score
+        lens = ("lens",) if self.config.head_layers == 1 and self.config.pool != "map" else ()
+        self.outputs = (*EXPLAINED, *lens)
+        prefix, (rows, columns) = len(self.config.prefix), self.config.grid
+        place = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).float()  # (N, 2)
+        distances = F.pad(torch.cdist(place, place) / (rows * columns), (prefix, 0, prefix, 0))
+        self.distances = nn.Buffer(distances.reshape(-1, 1))  # (T * T, 1): summed, the mean over the patches
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         network = self.network
-        layers = network.layers(images)
-        tokens = network.normed(layers)
+        streams, layers = self._run(images)
+        tokens = network.normed(streams)
         logits = network.classify(tokens)
-        matrices = []
-        for block, entering in zip(network.blocks, layers, strict=False):
-            assert isinstance(block, EncoderBlock | HeadTokensBlock)
-            matrices.append(block.attention(entering))  # (B, H, T, T), or of the first tokens alone in the last block
         pool = self.pool(tokens)
-        attention = torch.stack([self.pooled(pool, matrix) for matrix in matrices], dim=1)
-        means = [matrix.mean(dim=1, keepdim=True) for matrix in matrices]  # (B, 1, T, T)
-        start = self.start(pool, attention.shape[-1])
-        rollout = 0.5 * self.pooled(pool, means[-1]).squeeze(1) + 0.5 * start
-        for mean in reversed(means[:-1]):
+        attention = torch.stack([self.pooled(pool, layer.matrix) for layer in layers], dim=1)
+        means = [layer.matrix.mean(dim=1, keepdim=True) for layer in layers]  # (B, 1, T, T)
+        rollout = self.start(pool, attention.shape[-1])
+        for mean in reversed(means):
             rollout = 0.5 * (rollout.unsqueeze(1) @ mean.squeeze(1)).squeeze(1) + 0.5 * rollout
-        return logits, attention, rollout
+        distance = torch.stack([(layer.matrix.flatten(2) @ self.distances).squeeze(-1) for layer in layers], dim=1)
+        classes = logits.topk(min(MOST_LIKELY, logits.shape[1])).indices
+        parts = evidence(network, classes, streams, layers)
+        out = (logits, attention, rollout, classes, parts.tokens, parts.rest, distance, parts.heads)
+        return (*out, self.lens(streams, classes)) if "lens" in self.outputs else out
+
+    def _run(self, images: Tensor) -> tuple[list[Tensor], list[LayerFacts]]:
+        """The residual stream before the first block and after each, and what each block did."""
+        streams, layers = [self.network.embed(images)], []
+        for block in self.network.blocks:
+            assert isinstance(block, EncoderBlock | HeadTokensBlock)
+            assert isinstance(block.attn, FusedAttention)
+            entering = streams[-1]
+            read = block.read(entering)
+            attended, transformed = block.branches(entering)
+            layers.append(LayerFacts(block, read, block.attn.weights(read), transformed))
+            streams.append(entering[:, : transformed.shape[1]] + attended + transformed)
+        return streams, layers
+
+    def lens(self, streams: list[Tensor], classes: Tensor) -> Tensor:
+        """Scores of `classes` (B, K) with the head on each layer's tokens, (B, L, K)."""
+        read = torch.stack([self._condensed(tokens) for tokens in streams[1:]], dim=1)  # (B, L, few tokens, D)
+        logits = self.network.classify(read.flatten(0, 1)).unflatten(0, read.shape[:2])  # (B, L, C)
+        scores: Tensor = logits.softmax(-1) if self.score == "softmax" else logits.sigmoid()
+        return scores.gather(-1, classes.unsqueeze(1).expand(-1, read.shape[1], -1))
+
+    def _condensed(self, stream: Tensor) -> Tensor:
+        """The final tokens of one layer, as few as the head takes for the same answer."""
+        config, prefix = self.config, len(self.config.prefix)
+        match config.pool:
+            case "cls":
+                return self.network.normed([stream[:, : 2 if config.distillation_head else 1]])
+            case "mean_all":
+                return self.network.normed([stream]).mean(1, keepdim=True)
+            case _:
+                tokens = self.network.normed([stream])
+                return torch.cat([tokens[:, :prefix], tokens[:, prefix:].mean(1, keepdim=True)], dim=1)
 
     def pool(self, tokens: Tensor) -> Tensor | None:
         """Weight of each token in the pooled vector, (B or 1, T), of normed tokens; None for the class token alone."""

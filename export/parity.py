@@ -5,22 +5,28 @@ model/vit.py; ONNX Runtime runs the graphs through the service's engine, with ev
 """
 
 import copy
+import dataclasses
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from app.bundle import ImageSpec, Parity
 from app.engine import OnnxEngine, Outputs
 from app.preprocess import preprocess
 from export.pictures import reference_pictures
+from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
-from model.preprocessing import Preprocessing
-from model.vit import VisionTransformer
 
 BATCHES = (1, 3, 8)
-TOLERANCES = {"logits": 1e-4, "attention": 1e-5, "rollout": 1e-5}  # logits relative to the largest, else absolute
+TOLERANCES = {  # of logits and parts of logits relative to the largest, else absolute
+    "logits": 1e-4,
+    "attention": 1e-5,
+    "rollout": 1e-5,
+    "evidence": 1e-4,
+    "distance": 1e-4,  # patches
+    "lens": 1e-4,
+    "receipt": 1e-3,
+}
 ROUNDINGS = 4.0  # times PyTorch's own error in float32
 ROW_SUM_TOLERANCE = 1e-5
 
@@ -41,15 +47,16 @@ def check_parity(checkpoint: Checkpoint, spec: ImageSpec, engine: OnnxEngine) ->
     for batch in BATCHES:
         pixels = np.stack([preprocess(p, spec)[0] for p in pictures[start : start + batch]])
         start += batch
-        expected = reference(checkpoint.model, checkpoint.preprocessing, pixels)
         explained = engine.run("explain", pixels)
         _check_sums(explained)
+        _check_classes(explained)
+        expected = reference(checkpoint, pixels, explained["classes"])
         found = max_differences(expected, explained)
-        lean = float(np.abs(engine.run("classify", pixels)["logits"] - expected["logits"]).max())
-        found["logits"] = max(found["logits"], lean / float(np.abs(expected["logits"]).max()))
+        lean = np.abs(engine.run("classify", pixels)["logits"] - expected["logits"]).max()
+        found["logits"] = max(found["logits"], float(lean / np.abs(expected["logits"]).max()))
         allowed = dict(TOLERANCES)
         if any(found[name] > allowed[name] for name in found):
-            rounding = max_differences(_in_float64(checkpoint, pixels), expected)
+            rounding = max_differences(_in_float64(checkpoint, pixels, explained["classes"]), expected)
             allowed = {name: max(limit, ROUNDINGS * rounding[name]) for name, limit in allowed.items()}
         for name, difference in found.items():
             _check(name, difference, allowed[name])
@@ -58,51 +65,36 @@ def check_parity(checkpoint: Checkpoint, spec: ImageSpec, engine: OnnxEngine) ->
 
 
 def max_differences(expected: Outputs, found: Outputs) -> dict[str, float]:
-    """By quantity; the logits' relative to the largest of them."""
-    differences = {name: float(np.abs(found[name] - expected[name]).max()) for name in TOLERANCES}
-    differences["logits"] /= float(np.abs(expected["logits"]).max())
-    return differences
-
-
-@torch.inference_mode()
-def reference(model: VisionTransformer, preprocessing: Preprocessing, pixels: npt.NDArray[np.uint8]) -> Outputs:
-    """The plain model's numbers for uint8 pixels (B, height, width, 3), in the model's own precision."""
-    dtype = model.head.weight.dtype
-    mean, std = (torch.tensor(v, dtype=dtype) for v in (preprocessing.mean, preprocessing.std))
-    images = ((torch.from_numpy(pixels).to(dtype) / 255 - mean) / std).permute(0, 3, 1, 2)
-    matrices = model.attentions(images)  # (B, L, H, T, T)
-    pool = _pool(model, images)  # (B, T)
-    identity = torch.eye(matrices.shape[-1], dtype=dtype)
-    product = identity.expand(len(pixels), -1, -1)
-    for of_layer in matrices.mean(dim=2).unbind(1):
-        product = (0.5 * of_layer + 0.5 * identity) @ product
+    """By quantity, with `receipt` what the parts of a logit in `found` leave of it."""
+    largest = max(float(np.abs(expected[name]).max()) for name in ("logits", "evidence_rest"))
+    apart = {name: float(np.abs(found[name] - expected[name]).max()) for name in expected}
     return {
-        "logits": model(images).numpy(),
-        "attention": torch.einsum("bt,blhts->blhs", pool, matrices).numpy(),
-        "rollout": torch.einsum("bt,bts->bs", pool, product).numpy(),
+        "logits": apart["logits"] / float(np.abs(expected["logits"]).max()),
+        "attention": apart["attention"],
+        "rollout": apart["rollout"],
+        "evidence": max(apart[name] for name in ("evidence", "evidence_heads", "evidence_rest")) / largest,
+        "distance": apart["distance"],
+        "lens": apart.get("lens", 0.0),
+        "receipt": float(np.abs(unexplained(found)).max()) / largest,
     }
 
 
-def _in_float64(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8]) -> Outputs:
-    return reference(copy.deepcopy(checkpoint.model).double(), checkpoint.preprocessing, pixels)
+def unexplained(outputs: Outputs) -> npt.NDArray[np.float64]:
+    """Logits less all their parts, (B, K)."""
+    logits = np.take_along_axis(outputs["logits"], outputs["classes"], axis=1)
+    parts = outputs["evidence"].sum(axis=(2, 3), dtype=np.float64) + outputs["evidence_rest"].sum(axis=2)
+    difference: npt.NDArray[np.float64] = logits - parts
+    return difference
 
 
-def _pool(model: VisionTransformer, images: Tensor) -> Tensor:
-    """How much the pooled vector takes from each token, (B, T): all of the class token where the head reads that."""
-    config, tokens = model.config, model.encode(images)
-    weights = torch.zeros(tokens.shape[:2], dtype=tokens.dtype)
-    first = len(config.prefix)
-    match config.pool:
-        case "cls" | "cls_mean":
-            weights[:, 0] = 1
-        case "mean":
-            weights[:, first:] = 1 / (weights.shape[1] - first)
-        case "mean_all":
-            weights[:] = 1 / weights.shape[1]
-        case "map":
-            assert model.attn_pool is not None
-            weights[:, first:] = model.attn_pool.weights(tokens[:, first:]).mean(dim=(1, 2))
-    return weights
+def _in_float64(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: npt.NDArray[np.int64]) -> Outputs:
+    return reference(dataclasses.replace(checkpoint, model=copy.deepcopy(checkpoint.model).double()), pixels, classes)
+
+
+def _check_classes(explained: Outputs) -> None:
+    logits = np.take_along_axis(explained["logits"], explained["classes"], axis=1)
+    if (np.sort(explained["logits"], axis=1)[:, : -logits.shape[1] - 1 : -1] != logits).any():
+        raise ParityError("the classes of the explaining graph are not the most likely ones, most likely first")
 
 
 def _check_sums(explained: Outputs) -> None:

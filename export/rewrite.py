@@ -73,10 +73,15 @@ class FusedAttention(nn.Module):
 
     def forward(self, tokens: Tensor, queries: int | None = None) -> Tensor:
         """(B, T, D), or (B, queries, D) where only the first tokens ask."""
+        out: Tensor = self.proj(self.norm(self.mixed(tokens, queries)))
+        return out
+
+    def mixed(self, tokens: Tensor, queries: int | None = None) -> Tensor:
+        """The values as attention mixes them, heads side by side, (B, queries, H * d)."""
         query, key = self._query(tokens, queries), self._key(tokens)
         bias = None if self.bias is None else self.bias[:, :, :queries]
         inputs = (query, key, self.v(tokens)) if bias is None else (query, key, self.v(tokens), None, None, bias)
-        mixed = torch.onnx.ops.symbolic(
+        mixed: Tensor = torch.onnx.ops.symbolic(
             "com.microsoft::MultiHeadAttention",
             inputs,
             {"num_heads": self.heads},
@@ -84,20 +89,19 @@ class FusedAttention(nn.Module):
             shape=query.shape,
             version=1,
         )
-        out: Tensor = self.proj(self.norm(mixed))
-        return out
+        return mixed
 
-    def weights(self, tokens: Tensor, queries: int | None = None) -> Tensor:
-        """Attention after softmax, (B, H, queries, T), beside the fused operator and in float32.
+    def weights(self, tokens: Tensor) -> Tensor:
+        """Attention after softmax, (B, H, T, T), beside the fused operator and in float32.
 
         Q and K are written a second time; equal nodes of a graph are merged.
         """
-        query, key = self._query(tokens, queries), self._key(tokens)
+        query, key = self._query(tokens, None), self._key(tokens)
         width = query.shape[-1] // self.heads
         query = query.unflatten(-1, (self.heads, width)).transpose(1, 2) * (1 / math.sqrt(width))
         scores = query @ key.unflatten(-1, (self.heads, width)).permute(0, 2, 3, 1)
         if self.bias is not None:
-            scores = scores + self.bias[:, :, :queries]
+            scores = scores + self.bias
         weights: Tensor = scores.float().softmax(dim=-1)
         return weights
 
@@ -122,17 +126,23 @@ class HeadTokensBlock(nn.Module):
         super().__init__()
         attention = source.get_submodule("attn")
         assert isinstance(attention, FusedAttention)
-        self.norm1, self.attn, self.norm2, self.mlp = source.norm1, attention, source.norm2, source.mlp
+        self.norm1, self.attn, self.ls1 = source.norm1, attention, source.ls1
+        self.norm2, self.mlp, self.ls2 = source.norm2, source.mlp, source.ls2
         self.tokens = tokens
 
     def forward(self, tokens: Tensor) -> Tensor:
-        kept = tokens[:, : self.tokens] + self.attn(self.norm1(tokens), self.tokens)
-        out: Tensor = kept + self.mlp(self.norm2(kept))
-        return out
+        attended, transformed = self.branches(tokens)
+        return tokens[:, : self.tokens] + attended + transformed
 
-    def attention(self, tokens: Tensor) -> Tensor:
-        """(B, H, tokens, T)."""
-        return self.attn.weights(self.norm1(tokens), self.tokens)
+    def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """As model/blocks.py, each (B, n, D) for the n tokens that are computed."""
+        attended: Tensor = self.ls1(self.attn(self.read(tokens), self.tokens))
+        return attended, self.ls2(self.mlp(self.norm2(tokens[:, : self.tokens] + attended)))
+
+    def read(self, tokens: Tensor) -> Tensor:
+        """The tokens as attention gets them, (B, T, D)."""
+        normed: Tensor = self.norm1(tokens)
+        return normed
 
 
 def _replace(module: nn.Module) -> None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from app.canvas import Canvas, text_width
-from app.heatmap import color_table
+from app.colormaps import paint
 
 MARGIN, GAP = 28, 6
 TITLE, NOTE, LABEL, CAPTION = 22, 15, 16, 13  # sizes of text
@@ -15,8 +16,6 @@ TILES_TOP = 92
 AXIS_WIDTH, AXIS_HEIGHT, CAPTION_HEIGHT = 62, 44, 20
 BAR_WIDTH, BAR_HEIGHT, BAR_SPACE = 16, 150, 112  # the height at least
 BAR_TICKS = 5
-
-Pixels = npt.NDArray[np.uint8]  # (height, width, 3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +26,9 @@ class Bar:
     high: float
     label: str
 
-    def colors(self, values: npt.NDArray[np.floating]) -> Pixels:
+    def colors(self, values: npt.NDArray[np.floating]) -> Image.Image:
         """Viridis of (height, width)."""
-        unit = (values - self.low) / ((self.high - self.low) or 1.0)
-        pixels: Pixels = color_table("viridis")[np.clip(np.rint(unit * 255), 0, 255).astype(np.uint8)]
-        return pixels
+        return paint((values - self.low) / ((self.high - self.low) or 1.0), "viridis")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +45,7 @@ class Axes:
 class Sheet:
     title: str
     note: str
-    tiles: Sequence[Pixels]  # row by row
+    tiles: Sequence[Image.Image]  # row by row
     columns: int
     zoom: int  # pixels a pixel of a tile is wide
     captions: Sequence[str] = ()  # one a tile, below it
@@ -61,7 +58,7 @@ class Sheet:
         canvas.text(MARGIN, 56, self.note, size=NOTE)
         for index, tile in enumerate(self.tiles):
             x, y = self._place(index % self.columns, index // self.columns)
-            canvas.pixels(x, y, tile, zoom=self.zoom)
+            canvas.picture(x, y, tile, zoom=self.zoom)
             if self.captions:
                 canvas.text(x + self._width / 2, y + self._height + 4, self.captions[index], size=CAPTION, anchor="ma")
         if self.axes:
@@ -73,11 +70,11 @@ class Sheet:
     @property
     def _width(self) -> int:
         """Of a tile, as drawn."""
-        return int(self.tiles[0].shape[1]) * self.zoom
+        return self.tiles[0].width * self.zoom
 
     @property
     def _height(self) -> int:
-        return int(self.tiles[0].shape[0]) * self.zoom
+        return self.tiles[0].height * self.zoom
 
     @property
     def _rows(self) -> int:
@@ -118,7 +115,7 @@ class Sheet:
         right, _ = self._place(self.columns, 0)
         x, height = right + 14, self._bar_height
         values = np.linspace(bar.high, bar.low, height)
-        canvas.pixels(x, TILES_TOP, bar.colors(np.repeat(values[:, None], BAR_WIDTH, axis=1)))
+        canvas.picture(x, TILES_TOP, bar.colors(np.repeat(values[:, None], BAR_WIDTH, axis=1)))
         for value in np.linspace(bar.low, bar.high, BAR_TICKS):
             y = TILES_TOP + height * (bar.high - value) / ((bar.high - bar.low) or 1.0)
             canvas.line(x + BAR_WIDTH, y, x + BAR_WIDTH + 4, y)

@@ -21,13 +21,22 @@ class Block(nn.Module):
         self.ls2 = LayerScale(config.width) if config.layer_scale else nn.Identity()
 
     def forward(self, tokens: Tensor) -> Tensor:
-        tokens = tokens + self.ls1(self.attn(self.norm1(tokens)))
-        out: Tensor = tokens + self.ls2(self.mlp(self.norm2(tokens)))
-        return out
+        attended, transformed = self.branches(tokens)
+        return tokens + attended + transformed
+
+    def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """What attention and the MLP add to the tokens, each (B, T, D)."""
+        attended: Tensor = self.ls1(self.attn(self.read(tokens)))
+        return attended, self.ls2(self.mlp(self.norm2(tokens + attended)))
+
+    def read(self, tokens: Tensor) -> Tensor:
+        """The tokens as attention gets them, (B, T, D)."""
+        normed: Tensor = self.norm1(tokens)
+        return normed
 
     def attention(self, tokens: Tensor) -> Tensor:
         """Attention matrices (B, H, T, T) of the tokens that enter the block."""
-        return self.attn.weights(self.norm1(tokens))
+        return self.attn.weights(self.read(tokens))
 
 
 class ResPostBlock(nn.Module):
@@ -41,13 +50,21 @@ class ResPostBlock(nn.Module):
         self.norm2 = norm_layer(config, config.width)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        tokens = tokens + self.norm1(self.attn(tokens))
-        out: Tensor = tokens + self.norm2(self.mlp(tokens))
-        return out
+        attended, transformed = self.branches(tokens)
+        return tokens + attended + transformed
+
+    def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """What attention and the MLP add to the tokens, each (B, T, D)."""
+        attended: Tensor = self.norm1(self.attn(self.read(tokens)))
+        return attended, self.norm2(self.mlp(tokens + attended))
+
+    def read(self, tokens: Tensor) -> Tensor:
+        """The tokens as attention gets them, (B, T, D)."""
+        return tokens
 
     def attention(self, tokens: Tensor) -> Tensor:
         """Attention matrices (B, H, T, T) of the tokens that enter the block."""
-        return self.attn.weights(tokens)
+        return self.attn.weights(self.read(tokens))
 
 
 class ParallelBlock(nn.Module):
@@ -64,13 +81,22 @@ class ParallelBlock(nn.Module):
         self.ls1 = LayerScale(config.width) if config.layer_scale else nn.Identity()
 
     def forward(self, tokens: Tensor) -> Tensor:
-        normed = self.norm1(tokens)
-        out: Tensor = tokens + self.ls1(self.attn(normed) + self.mlp(normed))
-        return out
+        attended, transformed = self.branches(tokens)
+        return tokens + attended + transformed
+
+    def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """What attention and the MLP add to the tokens, each (B, T, D)."""
+        normed = self.read(tokens)
+        return self.ls1(self.attn(normed)), self.ls1(self.mlp(normed))
+
+    def read(self, tokens: Tensor) -> Tensor:
+        """The tokens as attention and the MLP get them, (B, T, D)."""
+        normed: Tensor = self.norm1(tokens)
+        return normed
 
     def attention(self, tokens: Tensor) -> Tensor:
         """Attention matrices (B, H, T, T) of the tokens that enter the block."""
-        return self.attn.weights(self.norm1(tokens))
+        return self.attn.weights(self.read(tokens))
 
 
 EncoderBlock = Block | ResPostBlock | ParallelBlock

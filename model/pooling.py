@@ -24,11 +24,14 @@ class AttentionPool(nn.Module):
         self.mlp = Mlp(config)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        q, k, v = self._heads(tokens)
-        mixed = F.scaled_dot_product_attention(q, k, v)  # (B, H, 1, d)
-        pooled: Tensor = self.proj(mixed.flatten(1))
+        pooled: Tensor = self.proj(self.mixed(tokens))
         out: Tensor = pooled + self.mlp(self.norm(pooled))
         return out
+
+    def mixed(self, tokens: Tensor) -> Tensor:
+        """The values as the learned query mixes them, heads side by side, (B, D)."""
+        q, k, v = self._heads(tokens)
+        return F.scaled_dot_product_attention(q, k, v).flatten(1)
 
     def weights(self, tokens: Tensor) -> Tensor:
         """Attention of the learned query after softmax, (B, H, 1, N)."""

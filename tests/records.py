@@ -1,4 +1,4 @@
-"""Records as a store keeps them, of a model with one layer, one head and a 2 x 2 grid unless a test says otherwise."""
+"""Records as a store keeps them: one layer, one head, two classes and a 2 x 2 grid unless a test says otherwise."""
 
 from typing import Any
 
@@ -13,6 +13,13 @@ def make_maps(**changes: Any) -> Maps:
     fields: dict[str, Any] = {
         "attention": np.full((1, 1, 5), 0.2, np.float16),
         "rollout": np.full(5, 0.2, np.float32),
+        "classes": np.arange(2),
+        "logits": np.zeros(2, np.float32),
+        "evidence": np.zeros((2, 1, 5), np.float32),
+        "evidence_heads": np.zeros((2, 1, 1), np.float32),
+        "evidence_rest": np.zeros((2, 2), np.float32),
+        "distance": np.zeros((1, 1), np.float32),
+        "lens": np.full((1, 2), 0.5, np.float32),
     }
     return Maps(**{**fields, **changes})
 

@@ -62,6 +62,22 @@ def test_the_crop_box_is_the_middle_square(client, link):
     assert answer["image"] == [320, 240]
 
 
+def test_the_limits_are_those_of_the_scale(client, link):
+    def limits(**params) -> list[float]:
+        return client.get(link, params={"format": "json", **params}).json()["limits"]
+
+    numbers = client.get(link, params={"format": "json"}).json()
+    assert limits() == [numbers["min"], numbers["max"]]
+    assert limits(scale="absolute") == [0, 1]
+    assert limits(scale="shared") == limits(scale="shared", layer=0, head=2)
+    assert limits(scale="shared")[1] > limits()[1]
+    assert limits(scale="shared", method="rollout") == limits(method="rollout")
+    assert limits(scale="absolute", method="evidence") == [-1, 1]
+    low, high = limits(method="evidence")
+    assert low == -high < 0
+    assert limits(scale="shared", method="evidence", layer=0)[1] >= high
+
+
 def test_numpy_holds_the_same_numbers_as_json(client, link):
     response = client.get(link, params={"format": "npy", "head": 2})
     array = np.load(BytesIO(response.content), allow_pickle=False)
@@ -99,6 +115,12 @@ def test_every_parameter_changes_the_picture(client, link):
         {"colormap": "inferno"},
         {"interpolation": "nearest"},
         {"interpolation": "bicubic"},
+        {"scale": "percentile"},
+        {"scale": "shared"},
+        {"scale": "absolute"},
+        {"colorbar": "true"},
+        {"threshold": 0.3},
+        {"threshold": 0.6},
     ]
     pictures = {client.get(link, params=params).content for params in variants}
     assert len(pictures) == len(variants)
@@ -122,7 +144,21 @@ def test_unknown_and_malformed_ids_are_the_same_404(client, id):
 
 @pytest.mark.parametrize(
     "query",
-    ["layer=99", "layer=x", "head=4", "head=-1", "method=magic", "alpha=2", "alpha=nan", "colormap=jet", "format=gif"],
+    [
+        "layer=99",
+        "layer=x",
+        "head=4",
+        "head=-1",
+        "method=magic",
+        "alpha=2",
+        "alpha=nan",
+        "colormap=jet",
+        "format=gif",
+        "scale=log",
+        "threshold=0",
+        "threshold=1",
+        "threshold=nan",
+    ],
 )
 def test_parameters_out_of_range_are_422(client, link, query):
     response = client.get(f"{link}?{query}")
@@ -140,3 +176,32 @@ def test_a_model_with_an_oblong_grid(serve, oblong_bundle, encode):
         left, top, right, bottom = numbers["crop_box"]
         assert right - left == pytest.approx(200 * 40 / 48)
         assert bottom - top == pytest.approx(100 * 24 / 32)
+
+
+def test_evidence_adds_up_to_the_logit(client, link):
+    answer = client.get(link, params={"method": "evidence", "format": "json"}).json()
+    receipt = answer["receipt"]
+    assert (answer["label"], answer["layer"], answer["head"]) == ("star", "sum", "sum")
+    assert sum(value for name, value in receipt.items() if name != "logit") == pytest.approx(receipt["logit"])
+    assert abs(receipt["rounding"]) < 1e-3 * abs(receipt["logit"])
+    assert answer["sum"] == pytest.approx(receipt["patches"], rel=1e-4)
+    assert answer["class_token_mass"] == pytest.approx(receipt["prefix"], rel=1e-4)
+
+
+def test_why_star_and_not_the_second_best(client, star):
+    result = client.post("/classify", content=star, params={"top_k": 2}).json()["results"][0]
+    first, second = (p["index"] for p in result["predictions"])
+    params = {"method": "evidence", "format": "json", "layer": 5}
+    one, other = (
+        client.get(result["attention"], params={**params, "label": index}).json() for index in (first, second)
+    )
+    both = client.get(result["attention"], params={**params, "label": first, "against": second}).json()
+    assert both["values"] == pytest.approx(
+        [a - b for a, b in zip(one["values"], other["values"], strict=True)], abs=1e-5
+    )
+    assert both["receipt"]["logit"] == pytest.approx(one["receipt"]["logit"] - other["receipt"]["logit"], abs=1e-4)
+
+
+def test_without_evidence_the_answer_names_no_label(client, link):
+    answer = client.get(link, params={"format": "json"}).json()
+    assert not {"label", "against", "receipt"} & answer.keys()

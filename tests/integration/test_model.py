@@ -39,5 +39,6 @@ def test_the_page_and_the_docs_need_no_other_server(client):
 
 def test_the_schema_lists_every_path(client):
     paths = client.get("/openapi.json").json()["paths"]
-    inspection = {"/model/inspect", "/model/inspect/{name}"}
-    assert set(paths) == {"/classify", "/attention", "/attention/{id}", "/model", "/livez", "/readyz"} | inspection
+    attention = {"/attention", "/attention/{id}", "/attention/{id}/wall"}
+    model = {"/model", "/model/inspect", "/model/inspect/{name}"}
+    assert set(paths) == {"/classify", *attention, *model, "/livez", "/readyz"}

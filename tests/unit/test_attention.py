@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.attention import choose
+from app.attention import choose, every_head
 from app.bundle import load_bundle
 from app.errors import InvalidParameter
 from app.store import Record
@@ -68,6 +68,12 @@ def test_nothing_of_a_row_is_lost(record, manifest):
     assert chosen.class_token_mass == pytest.approx(float(record.maps.attention[0, 0, 0]))
 
 
+def test_its_siblings_are_every_head_of_every_layer(record, manifest):
+    chosen = choose(record, manifest, method="class_token", layer="1", head="2")
+    assert (chosen.siblings == record.maps.attention[..., 1:]).all()
+    assert (every_head(record, manifest).reshape(LAYERS, HEADS, -1) == chosen.siblings).all()
+
+
 @pytest.mark.parametrize("layer", ["6", "-7", "99", "x", "", "1.5", "9" * 30, "max", "٣" * 12])
 def test_a_layer_that_is_not_there_is_refused(record, manifest, layer):
     with pytest.raises(InvalidParameter, match="0 to 5"):
@@ -79,3 +85,85 @@ def test_a_layer_that_is_not_there_is_refused(record, manifest, layer):
 def test_a_head_that_is_not_there_is_refused(record, manifest, head, method):
     with pytest.raises(InvalidParameter, match="0 to 3"):
         values(record, manifest, method=method, head=head)
+
+
+@pytest.fixture(scope="module")
+def explained() -> Record:
+    """Evidence for labels 10, 3 and 7, of which the parts are what they add up to."""
+    rng = np.random.default_rng(1)
+    evidence = rng.normal(size=(3, LAYERS, TOKENS)).astype(np.float32)
+    rest = rng.normal(size=(3, 2)).astype(np.float32)
+    logits = evidence.sum((1, 2)) + rest.sum(1) + np.array([0.5, 0, 0], np.float32)
+    return make_record(
+        maps=make_maps(evidence=evidence, evidence_rest=rest, logits=logits, classes=np.array([10, 3, 7]))
+    )
+
+
+def of_evidence(record, manifest, layer=None, label=None, against=None):
+    return choose(record, manifest, method="evidence", layer=layer, head="mean", label=label, against=against)
+
+
+def test_evidence_is_for_the_likeliest_label_over_all_layers(explained, manifest):
+    chosen = of_evidence(explained, manifest)
+    assert (chosen.label, chosen.against, chosen.layer, chosen.head) == ("star", None, "sum", "sum")
+    assert chosen.signed
+    assert chosen.values.ravel() == pytest.approx(explained.maps.evidence[0, :, 1:].sum(0), abs=1e-5)
+    assert chosen.class_token_mass == pytest.approx(explained.maps.evidence[0, :, 0].sum(), abs=1e-5)
+
+
+@pytest.mark.parametrize(("layer", "expected"), [("2", lambda e: e[2]), ("-1", lambda e: e[5]), ("mean", np.mean)])
+def test_evidence_of_a_layer(explained, manifest, layer, expected):
+    values = of_evidence(explained, manifest, layer=layer).values
+    of_layers = explained.maps.evidence[0]
+    row = expected(of_layers, axis=0) if layer == "mean" else expected(of_layers)
+    assert values.ravel() == pytest.approx(row[1:], abs=1e-5)
+
+
+@pytest.mark.parametrize("label", ["3", manifest_label := "crescent"])
+def test_a_label_may_be_an_index_or_a_name(explained, manifest, label):
+    assert manifest.labels[3] == manifest_label
+    chosen = of_evidence(explained, manifest, label=label, layer="0")
+    assert (chosen.values.ravel() == explained.maps.evidence[1, 0, 1:]).all()
+
+
+def test_why_one_and_not_the_other_is_the_difference(explained, manifest):
+    chosen = of_evidence(explained, manifest, label="10", against="7", layer="1")
+    maps = explained.maps
+    assert (chosen.values.ravel() == (maps.evidence[0] - maps.evidence[2])[1, 1:]).all()
+    assert chosen.siblings.shape == (LAYERS + 1, TOKENS - 1)
+    assert (chosen.siblings[1] == chosen.values.ravel()).all()
+    assert chosen.receipt.logit == pytest.approx(float(maps.logits[0] - maps.logits[2]), rel=1e-5)
+    assert (chosen.label, chosen.against) == (manifest.labels[10], manifest.labels[7])
+
+
+def test_siblings_of_evidence_are_all_layers_and_their_sum_for_all_labels(explained, manifest):
+    one, other = of_evidence(explained, manifest, label="7"), of_evidence(explained, manifest, layer="3")
+    assert (one.siblings == other.siblings).all()
+    assert (one.siblings[2, -1] == one.values.ravel()).all()
+    assert (other.siblings[0, 3] == other.values.ravel()).all()
+
+
+@pytest.mark.parametrize("layer", ["0", None])
+def test_the_receipt_adds_up_and_shows_what_is_left(explained, manifest, layer):
+    receipt = of_evidence(explained, manifest, layer=layer).receipt
+    maps = explained.maps
+    assert receipt.patches == pytest.approx(maps.evidence[0, :, 1:].sum(), rel=1e-4)
+    assert receipt.prefix == pytest.approx(maps.evidence[0, :, 0].sum(), rel=1e-4)
+    assert (receipt.mlps, receipt.constants) == pytest.approx(maps.evidence_rest[0].tolist())
+    assert receipt.rounding == pytest.approx(0.5, abs=1e-4)
+    parts = (receipt.patches, receipt.prefix, receipt.mlps, receipt.constants, receipt.rounding)
+    assert sum(parts) == pytest.approx(receipt.logit, abs=1e-9)
+
+
+@pytest.mark.parametrize("label", ["0", "arrow", "99", "-1", "", "Star"])
+def test_a_label_that_is_not_kept_is_refused_with_those_that_are(explained, manifest, label):
+    with pytest.raises(InvalidParameter, match=r"star \(10\), crescent \(3\)"):
+        of_evidence(explained, manifest, label=label)
+    with pytest.raises(InvalidParameter):
+        of_evidence(explained, manifest, against=label)
+
+
+@pytest.mark.parametrize("method", ["class_token", "rollout"])
+def test_attention_knows_no_label(record, manifest, method):
+    with pytest.raises(InvalidParameter, match="evidence"):
+        choose(record, manifest, method=method, layer=None, head="mean", label="3")

@@ -21,7 +21,7 @@ def inked(canvas: Canvas) -> tuple[int, int, int, int]:
 def test_pixels_are_squares_with_sharp_edges():
     canvas = Canvas(30, 20)
     pixels = np.random.default_rng(0).integers(0, 256, (2, 3, 3), dtype=np.uint8)
-    canvas.pixels(4, 5, pixels, zoom=6)
+    canvas.picture(4, 5, Image.fromarray(pixels), zoom=6)
     found = drawn(canvas)
     assert found.shape == (20, 30, 3)
     assert (found[5:17, 4:22] == pixels.repeat(6, axis=0).repeat(6, axis=1)).all()

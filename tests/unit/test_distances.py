@@ -1,81 +1,68 @@
-"""export/distances.py: how far attention reaches, by the formula of the field."""
+"""export/distances.py, and attention distance where it is known: a hand-made attention."""
 
 import numpy as np
 import pytest
 import torch
 
 from app.distance import AttentionDistance
-from export.distances import PICTURES, attention_distance, distances, reference_distance
+from export.distances import PICTURES, reference_distance
 from export.image_spec import image_spec
+from export.reference import reference
 from tests.toy import toy_checkpoint
 
-GRID = (3, 5)
+
+def distance_of(matrix: torch.Tensor, **changes) -> np.ndarray:
+    """(L, H) of a 3 x 5 grid when every head's attention is `matrix`."""
+    toy = toy_checkpoint(**changes)
+    toy.model.attentions = lambda images: matrix.expand(1, 2, 2, -1, -1)
+    pixels = np.zeros((1, 24, 40, 3), np.uint8)
+    return reference(toy, pixels, np.zeros((1, 1), np.int64))["distance"][0]
 
 
-def oracle(matrix: np.ndarray, grid: tuple[int, int], prefix: int) -> float:
-    """One head's, in so many words (Keras' probing-vits, `compute_mean_attention_dist`)."""
-    rows, columns = grid
-    of_patches = []
-    for i in range(rows * columns):
-        of_patch = 0.0
-        for j in range(rows * columns):
-            apart = np.hypot(i // columns - j // columns, i % columns - j % columns)
-            of_patch += matrix[prefix + i, prefix + j] * apart
-        of_patches.append(of_patch)
-    return float(np.mean(of_patches))
+def mean_apart() -> float:
+    return float(np.mean([np.hypot(i // 5 - j // 5, i % 5 - j % 5) for i in range(15) for j in range(15)]))
 
 
-@pytest.mark.parametrize("prefix", [0, 1, 3])
-def test_attention_to_oneself_has_no_distance(prefix):
-    assert attention_distance(torch.eye(15 + prefix), GRID, prefix=prefix) == 0
+@pytest.mark.parametrize("registers", [0, 2])
+def test_attention_to_oneself_has_no_distance(registers):
+    assert (distance_of(torch.eye(16 + registers), registers=registers) == 0).all()
 
 
 def test_uniform_attention_has_the_mean_distance_of_two_patches():
-    apart = [np.hypot(a // 2 - b // 2, a % 2 - b % 2) for a in range(4) for b in range(4)]
-    assert attention_distance(torch.full((4, 4), 1 / 4), (2, 2), prefix=0) == pytest.approx(np.mean(apart))
+    """What goes to the class token, one part in sixteen, goes no distance."""
+    assert distance_of(torch.full((16, 16), 1 / 16)) == pytest.approx(np.full((2, 2), 15 / 16 * mean_apart()))
 
 
-def test_what_goes_to_the_prefix_goes_no_distance():
-    """Half of every row is the class token's: half the distance is left."""
-    matrix = torch.full((5, 5), 1 / 8)
-    matrix[:, 0] = 1 / 2
-    without = attention_distance(torch.full((4, 4), 1 / 4), (2, 2), prefix=0)
-    assert attention_distance(matrix, (2, 2), prefix=1) == pytest.approx(without / 2)
+def test_without_a_prefix_nothing_is_left_out():
+    matrix = torch.full((15, 15), 1 / 15)
+    assert distance_of(matrix, class_token=False, pool="mean") == pytest.approx(np.full((2, 2), mean_apart()))
 
 
-def test_reading_the_next_row_is_one_patch_on_an_oblong_grid():
-    matrix = torch.roll(torch.eye(15), 5, dims=1)
-    assert attention_distance(matrix, GRID, prefix=0) == pytest.approx((1 + 1 + 2) / 3)  # the last row reads the first
+def test_reading_the_row_below_is_one_patch():
+    """The last row reads the first, two away."""
+    matrix = torch.block_diag(torch.eye(1), torch.roll(torch.eye(15), 5, dims=1))
+    assert distance_of(matrix) == pytest.approx(np.full((2, 2), (1 + 1 + 2) / 3))
 
 
-@pytest.mark.parametrize("changes", [{}, {"registers": 2}, {"class_token": False, "pool": "mean"}])
-def test_the_toys_distances_are_the_formulas(changes):
-    toy = toy_checkpoint(**changes)
-    prefix = len(toy.config.prefix)
-    pixels = np.random.default_rng(0).integers(0, 256, (2, 24, 40, 3), dtype=np.uint8)
-    found = distances(toy.model, toy.preprocessing, pixels)
-    mean, std = np.array(toy.preprocessing.mean), np.array(toy.preprocessing.std)
-    images = torch.from_numpy(((pixels / 255 - mean) / std).transpose(0, 3, 1, 2)).float()
-    matrices = toy.model.attentions(images).detach().numpy()
-    assert found.shape == (2, 2, 2)
-    for place in np.ndindex(found.shape):
-        assert found[place] == pytest.approx(oracle(matrices[place], GRID, prefix), rel=1e-4)
-    assert found.min() > 0.1
+class CountingEngine:
+    """Says that the n-th picture it sees has distance n in the first layer, and its multiples below."""
+
+    def __init__(self) -> None:
+        self.seen: list[np.ndarray] = []
+
+    def run(self, graph, images):
+        assert graph == "explain"
+        first = len(self.seen)
+        self.seen.extend(images)
+        return {"distance": np.arange(first, len(self.seen))[:, None, None] * np.array([[[1.0], [2.0], [3.0]]])}
 
 
-def test_the_portrait_is_the_mean_of_what_was_measured():
-    toy = toy_checkpoint()
-    seen = []
-
-    def measure(pixels):
-        first = len(seen)
-        seen.extend(pixels)
-        return np.arange(first, first + len(pixels), dtype=np.float32)[:, None, None] * np.array([[[1], [2], [3]]])
-
-    found = reference_distance(measure, image_spec(toy.preprocessing), patch_size=8)
+def test_the_portrait_is_the_mean_over_every_picture():
+    engine = CountingEngine()
+    found = reference_distance(engine, image_spec(toy_checkpoint().preprocessing), patch_size=8)
     numbers = AttentionDistance.model_validate(found.numbers)
     middle = (PICTURES - 1) / 2
-    assert numbers.reference.pictures == len(seen) == PICTURES
+    assert numbers.reference.pictures == len(engine.seen) == PICTURES
     assert numbers.reference.distance == [[middle], [2 * middle], [3 * middle]]
     assert (numbers.served, numbers.unit, numbers.patch_size) == (None, "patches", 8)
-    assert {picture.shape for picture in seen} == {(24, 40, 3)}
+    assert {picture.shape for picture in engine.seen} == {(24, 40, 3)}

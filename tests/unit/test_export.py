@@ -13,17 +13,19 @@ from app.engine import OnnxEngine
 from app.preprocess import preprocess
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
+from export.evidence import evidence
 from export.graphs import ClassifyGraph
-from export.parity import ParityError, reference
+from export.parity import ParityError
 from export.pictures import reference_pictures
+from export.reference import reference
 from model.checkpoints import load_checkpoint
 from model.checkpoints.native import save
+from tests.switches import SWITCHES
 from tests.toy import toy_checkpoint
 
 
 def toy_reference(pixels):
-    toy = toy_checkpoint()
-    return reference(toy.model, toy.preprocessing, pixels)
+    return reference(toy_checkpoint(), pixels, np.zeros((len(pixels), 1), np.int64))
 
 
 def engine_of(folder, manifest) -> OnnxEngine:
@@ -55,35 +57,6 @@ def test_attention_of_the_toy_is_far_from_uniform(oblong_bundle):
     assert toy_reference(noise)["attention"].max() > 0.3
 
 
-SWITCHES = {
-    "mean pooling without a class token": {"pool": "mean", "class_token": False},
-    "pre_logits": {"pool": "mean", "representation_size": 9},
-    "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool": {
-        "registers": 2, "layer_scale": True, "qk_norm": True, "activation": "silu", "gated_mlp": True,
-        "final_norm": "after_pool", "pool": "mean",
-    },
-    "distilled, with two heads": {"distillation_token": True, "distillation_head": True},
-    "distilled, with one head": {"distillation_token": True, "norm_eps": 1e-12},
-    "attention pooling": {"pool": "map", "class_token": False, "activation": "gelu_tanh", "registers": 1},
-    "class token and mean, with registers": {"pool": "cls_mean", "registers": 3, "qkv_bias": False},
-    "class tokens of two layers": {"head_layers": 2},
-    "relative bias": {
-        "relative_bias": True, "positions": "none", "pool": "mean", "final_norm": "after_pool", "layer_scale": True,
-    },
-    "relative bias, class token pooled": {"relative_bias": True},
-    "dual patch norm, narrow heads, all tokens pooled": {
-        "patch_norm": "dual", "attn_dim": 24, "qkv_bias": False, "pool": "mean_all", "norm_eps": 1e-5,
-    },
-    "hybrid": {"stem_layers": (1, 1), "stem_numerics": "flax"},
-    "norms after the branches, root mean square": {"block": "res_post", "norm": "rms", "positions": "learned_2d"},
-    "parallel branches, inner norms": {
-        "block": "parallel", "inner_norm": True, "activation": "quick_gelu", "norm_pre": True, "patch_bias": False,
-        "head_bias": False, "layer_scale": True,
-    },
-    "norm after the patches, fixed positions": {"patch_norm": "after", "positions": "sincos2d", "final_norm": "none"},
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("changes", SWITCHES.values(), ids=SWITCHES)
 def test_every_switch_is_exported_and_checked(tmp_path, changes):
     checkpoint = toy_checkpoint(**changes)
@@ -92,6 +65,8 @@ def test_every_switch_is_exported_and_checked(tmp_path, changes):
     assert manifest.tokens.prefix == checkpoint.config.prefix
     assert manifest.parity.logits < 1e-4
     assert max(manifest.parity.attention, manifest.parity.rollout) < 5e-5
+    assert max(manifest.parity.evidence, manifest.parity.receipt) < 5e-5
+    assert ("lens" in manifest.explains) == (changes.get("pool") != "map" and "head_layers" not in changes)
     graph = onnx.load(tmp_path / "toy" / "classify.onnx", load_external_data=False).graph
     assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
 
@@ -120,6 +95,16 @@ def test_a_wrong_graph_is_not_written(tmp_path, monkeypatch):
     with pytest.raises(ParityError, match="logits differs"):
         write_bundle(toy_checkpoint(), tmp_path / "wrong", replace=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_evidence_is_not_written(tmp_path, monkeypatch):
+    def without_constants(*arguments):
+        parts = evidence(*arguments)
+        return parts._replace(rest=parts.rest * torch.tensor([1.0, 0.0]))
+
+    monkeypatch.setattr("export.graphs.evidence", without_constants)
+    with pytest.raises(ParityError, match="evidence differs"):
+        write_bundle(toy_checkpoint(), tmp_path / "wrong", replace=False)
 
 
 def _off_by_a_little(forward):

@@ -108,9 +108,16 @@ def randomise(model: nn.Module) -> None:
 def write_numbers(case: Path, model: nn.Module, processor) -> None:
     picture = np.random.default_rng(0).integers(0, 256, (37, 53, 3), dtype=np.uint8)
     pixels = processor(Image.fromarray(picture), return_tensors="pt")["pixel_values"]
+    model.set_attn_implementation("eager")  # the others give no attentions
     with torch.inference_mode():
-        logits = model(pixels).logits
-    np.savez_compressed(case / "expected.npz", picture=picture, pixels=pixels[0].numpy(), logits=logits[0].numpy())
+        out = model(pixels, output_attentions=True)
+    np.savez_compressed(
+        case / "expected.npz",
+        picture=picture,
+        pixels=pixels[0].numpy(),
+        logits=out.logits[0].numpy(),
+        attentions=torch.stack(out.attentions, dim=1)[0].numpy(),
+    )
 
 
 def write_hybrid(case: Path, processor) -> None:

@@ -1,0 +1,165 @@
+"""How the logits came about: the direct contribution of every token, in every layer, to the logits of some classes.
+
+The residual stream is a sum: the embedding, then what each block's attention and MLP add. With every norm after it
+taken at its actual scale (export/readout.py), a logit is linear in that sum, and so is attention in the values that it
+mixes. A logit is thus a sum over layers, heads and tokens, plus the MLPs' part, plus what is constant. It is the
+direct effect: what a later layer makes of an earlier one counts as the later's. For a class token read by a linear head
+this is the decomposition of CLIP-PRS (arXiv 2310.05916, section 3.2), known as direct logit attribution.
+
+In shapes: B batch, K classes, L layers, T tokens, H heads, D width, d width of a head; R readers of n tokens each.
+"""
+
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from export.readout import Readout
+from export.rewrite import FusedAttention, HeadTokensBlock, Linear
+from model.blocks import EncoderBlock, ResPostBlock
+from model.pooling import AttentionPool
+from model.vit import VisionTransformer
+
+
+class LayerFacts(NamedTuple):
+    """What one block did. Q is T, or the number of tokens that a last block computes."""
+
+    block: EncoderBlock | HeadTokensBlock
+    read: Tensor  # (B, T, D): what attention got
+    matrix: Tensor  # (B, H, Q, T): attention after softmax
+    transformed: Tensor  # (B, Q, D): what the MLP added
+
+
+class Evidence(NamedTuple):
+    """Signed parts of K logits: a logit is the sum of `tokens` and of `rest`."""
+
+    tokens: Tensor  # (B, K, L, T)
+    heads: Tensor  # (B, K, L, H): the same, summed over tokens instead of heads
+    rest: Tensor  # (B, K, 2): of the MLPs; of everything constant, the embedding of the reading tokens included
+
+
+class Reading(NamedTuple):
+    """Which tokens of the residual stream a readout reads, and after how many blocks."""
+
+    readout: Readout
+    tokens: slice
+    layer: int
+
+
+def evidence(network: VisionTransformer, classes: Tensor, streams: list[Tensor], layers: list[LayerFacts]) -> Evidence:
+    """Parts of the logits of `classes` (B, K), from the L + 1 residual streams (B, T, D) and the facts of L blocks."""
+    readings, mlps = _readings(network, classes, streams)
+    constants = torch.zeros_like(mlps)
+    for readout, tokens, depth in readings:
+        passed = [layer.transformed[:, tokens] for layer in layers[:depth]]
+        mlps = mlps + readout.of(reduce(add, passed))
+        constants = constants + readout.constant + readout.of(streams[0][:, tokens])
+    per_token, per_head = [], []
+    for index, layer in enumerate(layers):
+        parts = [_attended(layer, reading) for reading in readings if index < reading.layer]
+        of_tokens, of_heads, biases = (reduce(add, part) for part in zip(*parts, strict=True))
+        per_token.append(of_tokens)
+        per_head.append(of_heads)
+        constants = constants + biases
+    return Evidence(torch.stack(per_token, 2), torch.stack(per_head, 2), torch.stack([mlps, constants], -1))
+
+
+def _readings(network: VisionTransformer, classes: Tensor, streams: list[Tensor]) -> tuple[list[Reading], Tensor]:
+    """What of the residual streams the logits read; and the part (B, K) that an attention pool's own MLP adds."""
+    config, depth = network.config, len(streams) - 1
+    normed = network.normed(streams)  # (B, T, D), or the last head_layers side by side
+    vector = network.pooled(normed)  # (B, features)
+    readout = _classifier(network.head, classes)
+    if network.pre_logits is not None:
+        readout = readout.before_tanh(network.pre_logits(network.fc_norm(vector)))
+        readout = readout.before(network.pre_logits, vector)
+    readout = readout.before(network.fc_norm, vector.unsqueeze(1))
+    mlps = torch.zeros_like(readout.constant)
+    first, patches = slice(0, 1), slice(len(config.prefix), None)
+    match config.pool:
+        case "map":
+            assert network.attn_pool is not None
+            readout, mlps = _attention_pool(network.attn_pool, readout, normed[:, patches])
+            readings = [Reading(readout, patches, depth)]
+        case "mean":
+            readings = [Reading(_mean(readout, normed[:, patches]), patches, depth)]
+        case "mean_all":
+            readings = [Reading(_mean(readout, normed), slice(None), depth)]
+        case "cls" | "cls_mean":
+            parts = readout.direction.split(config.width, dim=-1)
+            alone = replace(readout, constant=torch.zeros_like(readout.constant))
+            start = depth - config.head_layers + 1
+            readings = [
+                Reading(replace(alone, direction=part), first, start + i)
+                for i, part in enumerate(parts[: config.head_layers])
+            ]
+            if config.pool == "cls_mean":
+                of_patches = replace(alone, direction=parts[-1])
+                readings.append(Reading(_mean(of_patches, normed[:, patches]), patches, depth))
+            readings[0] = readings[0]._replace(readout=replace(readings[0].readout, constant=readout.constant))
+    if network.head_dist is not None:
+        readings.append(Reading(_classifier(network.head_dist, classes), slice(1, 2), depth))
+        readings = [r._replace(readout=r.readout.scaled(0.5)) for r in readings]
+    return [
+        Reading(readout.before(network.norm, streams[layer][:, tokens]), tokens, layer)
+        for readout, tokens, layer in readings
+    ], mlps
+
+
+def _classifier(head: nn.Module, classes: Tensor) -> Readout:
+    """The rows of `classes` (B, K) in a linear head, as one reader of one vector."""
+    assert isinstance(head, Linear)
+    direction = head.weight[:, classes].permute(1, 2, 0).unsqueeze(1)  # (B, 1, K, features)
+    constant = torch.zeros(classes.shape) if head.bias is None else head.bias[classes]
+    return Readout(direction=direction, weights=torch.ones(1, 1, 1), constant=constant)
+
+
+def _mean(readout: Readout, tokens: Tensor) -> Readout:
+    """Before the mean of tokens (B, n, D)."""
+    count = tokens.shape[1]
+    return replace(readout, weights=readout.weights.expand(-1, -1, count) / count)
+
+
+def _attention_pool(pool: AttentionPool, readout: Readout, tokens: Tensor) -> tuple[Readout, Tensor]:
+    """Before the pool, with a reader for each of its heads; and what its MLP adds, (B, K)."""
+    pooled = pool.proj(pool.mixed(tokens))  # (B, D)
+    mlps = readout.of(pool.mlp(pool.norm(pooled)).unsqueeze(1))
+    readout = readout.before(pool.proj, pooled.unsqueeze(1))
+    kv = pool.kv
+    assert isinstance(kv, Linear)
+    weight = kv.weight.chunk(2, dim=1)[1].unflatten(1, (pool.heads, -1))  # (D, heads of the pool, d): of the values
+    by_head = readout.direction.squeeze(1).unflatten(-1, (pool.heads, -1)).transpose(1, 2)  # (B, R, K, d)
+    direction = by_head @ weight.permute(1, 2, 0)  # (B, R, K, D)
+    weights = pool.weights(tokens).squeeze(2) * readout.weights  # (B, R, N), each row sums to the reader's weight
+    values_bias = kv.bias
+    constant = readout.constant
+    if values_bias is not None:
+        bias = values_bias.chunk(2)[1].unflatten(0, (pool.heads, -1)).unsqueeze(-1)  # (R, d, 1)
+        constant = constant + ((by_head @ bias).squeeze(-1) * weights.sum(-1, keepdim=True)).sum(1)
+    return Readout(direction=direction, weights=weights, constant=constant), mlps
+
+
+def _attended(layer: LayerFacts, reading: Reading) -> tuple[Tensor, Tensor, Tensor]:
+    """What a block's attention gives a reading: by token (B, K, T), by head (B, K, H), and through biases (B, K)."""
+    block, (readout, tokens, _) = layer.block, reading
+    attention = block.attn
+    assert isinstance(attention, FusedAttention)
+    readout = replace(readout, constant=torch.zeros_like(readout.constant))
+    if isinstance(block, ResPostBlock):
+        readout = readout.before(block.norm1, block.attn(layer.read)[:, tokens])
+    else:
+        readout = readout.before(block.ls1, layer.read)
+    readout = readout.before(attention.proj, layer.read)
+    if not isinstance(attention.norm, nn.Identity):
+        readout = readout.before(attention.norm, attention.mixed(layer.read)[:, tokens])
+    heads = attention.heads
+    rows = readout.weights.unsqueeze(1) @ layer.matrix[:, :, tokens]  # (B, H, R, T)
+    value = attention.v(layer.read).unflatten(-1, (heads, -1)).transpose(1, 2)  # (B, H, T, d)
+    direction = readout.direction.unflatten(-1, (heads, -1)).permute(0, 3, 4, 1, 2)  # (B, H, d, R, K)
+    of_values = (value @ direction.flatten(3)).unflatten(-1, direction.shape[-2:])  # (B, H, T, R, K)
+    by_reader = of_values * rows.transpose(-1, -2).unsqueeze(-1)
+    parts = by_reader.squeeze(3) if by_reader.shape[3] == 1 else by_reader.sum(3)  # (B, H, T, K)
+    return parts.sum(1).transpose(1, 2), parts.sum(2).transpose(1, 2), readout.constant

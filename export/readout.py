@@ -1,0 +1,68 @@
+"""A linear reading of tokens, followed backwards through the layers that made them.
+
+Linear layers go through as they are. A norm is linear once its scale is taken at its actual value; so is tanh, as the
+factor tanh(z) / z. What a bias adds is kept as a constant.
+In shapes: B batch, R readers, K classes, n tokens, D width.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from export.rewrite import Linear
+from model.norm import LayerScale
+
+SMALL = 1e-4  # below, tanh(z) / z is 1 to the last bit of a float32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readout:
+    """K numbers as a function of tokens x: constant + sum over r and i of weights[r, i] * direction[r, k] . x[i]."""
+
+    direction: Tensor  # (B, R, K, D)
+    weights: Tensor  # (B, R, n)
+    constant: Tensor  # (B, K)
+
+    def of(self, tokens: Tensor) -> Tensor:
+        """What tokens (B, n, D) give, (B, K), the constant left out."""
+        pooled = self.weights @ tokens  # (B, R, D)
+        return (self.direction @ pooled.unsqueeze(-1)).squeeze(-1).sum(1)
+
+    def before(self, layer: nn.Module, entered: Tensor) -> Self:
+        """The same numbers as a function of what entered `layer`, (B, n, D)."""
+        match layer:
+            case nn.Identity():
+                return self
+            case LayerScale():
+                return replace(self, direction=self.direction * layer.gamma)
+            case Linear():
+                flat = F.linear(self.direction.flatten(0, 2), layer.weight)
+                biased = self._biased(layer.bias)
+                return replace(biased, direction=flat.unflatten(0, self.direction.shape[:3]))
+            case nn.LayerNorm():
+                scaled = self.direction * layer.weight
+                rate = torch.rsqrt(entered.var(-1, unbiased=False) + layer.eps)  # (B, n)
+                centred = scaled - scaled.mean(-1, keepdim=True)
+                return replace(self._biased(layer.bias), direction=centred, weights=self.weights * rate.unsqueeze(1))
+            case nn.RMSNorm():
+                rate = torch.rsqrt(entered.square().mean(-1) + (layer.eps or 0.0))
+                return replace(self, direction=self.direction * layer.weight, weights=self.weights * rate.unsqueeze(1))
+        raise TypeError(f"{type(layer).__name__} is not linear")
+
+    def before_tanh(self, entered: Tensor) -> Self:
+        """The same through tanh of one vector, (B, D)."""
+        factor = torch.where(entered.abs() < SMALL, 1.0, entered.tanh() / entered)
+        return replace(self, direction=self.direction * factor[:, None, None])
+
+    def scaled(self, factor: float) -> Self:
+        """The same numbers times `factor`."""
+        return replace(self, direction=factor * self.direction, constant=factor * self.constant)
+
+    def _biased(self, bias: Tensor | None) -> Self:
+        if bias is None:
+            return self
+        each = (self.direction @ bias) * self.weights.sum(-1, keepdim=True)  # (B, R, K)
+        return replace(self, constant=self.constant + each.sum(1))

@@ -1,0 +1,171 @@
+"""The plain model's own numbers, in so many words: what the graphs are held against.
+
+Shares nothing with the graphs but the network's weights. Pixels are normalised first, every matrix is held whole, and
+evidence comes from torch's autograd instead of closed forms.
+In shapes: B batch, K classes, L layers, T tokens, N patches, H heads, D width.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from app.engine import Outputs
+from model.blocks import EncoderBlock, ResPostBlock
+from model.checkpoints.checkpoint import Checkpoint
+from model.vit import VisionTransformer
+
+
+def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: npt.NDArray[np.int64]) -> Outputs:
+    """The outputs of the explaining graph for uint8 pixels (B, height, width, 3) and `classes` (B, K).
+
+    In the model's own precision.
+    """
+    model = checkpoint.model
+    dtype = model.head.weight.dtype
+    mean, std = (torch.tensor(v, dtype=dtype) for v in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std))
+    images = ((torch.from_numpy(pixels).to(dtype) / 255 - mean) / std).permute(0, 3, 1, 2)
+    with torch.no_grad():
+        streams = model.layers(images)
+        matrices = model.attentions(images)  # (B, L, H, T, T)
+        pool = _pool(model, images)  # (B, T)
+        logits = model(images)
+    identity = torch.eye(matrices.shape[-1], dtype=dtype)
+    product = identity.expand(len(pixels), -1, -1)
+    for of_layer in matrices.mean(dim=2).unbind(1):
+        product = (0.5 * of_layer + 0.5 * identity) @ product
+    parts = [_evidence(model, streams, matrices, chosen) for chosen in torch.from_numpy(classes).unbind(1)]
+    evidence = torch.stack([by_head for by_head, _, _ in parts], dim=1)  # (B, K, L, H, T)
+    rest = torch.stack([torch.stack([mlps, constants], dim=-1) for _, mlps, constants in parts], dim=1)
+    outputs = {
+        "logits": logits,
+        "attention": torch.einsum("bt,blhts->blhs", pool, matrices),
+        "rollout": torch.einsum("bt,bts->bs", pool, product),
+        "evidence": evidence.sum(3),
+        "evidence_heads": evidence.sum(4),
+        "evidence_rest": rest,
+        "distance": _distance(model, matrices),
+    }
+    if model.config.head_layers == 1 and model.config.pool != "map":
+        with torch.no_grad():
+            of_layers = torch.stack([model.classify(model.normed([stream])) for stream in streams[1:]])  # (L, B, C)
+        scores = of_layers.softmax(-1) if checkpoint.score == "softmax" else of_layers.sigmoid()
+        outputs["lens"] = torch.stack([of_layer.gather(1, torch.from_numpy(classes)) for of_layer in scores], dim=1)
+    return {"classes": classes, **{name: value.detach().numpy() for name, value in outputs.items()}}
+
+
+def _pool(model: VisionTransformer, images: Tensor) -> Tensor:
+    """How much the pooled vector takes from each token, (B, T): all of the class token where the head reads that."""
+    config, tokens = model.config, model.encode(images)
+    weights = torch.zeros(tokens.shape[:2], dtype=tokens.dtype)
+    first = len(config.prefix)
+    match config.pool:
+        case "cls" | "cls_mean":
+            weights[:, 0] = 1
+        case "mean":
+            weights[:, first:] = 1 / (weights.shape[1] - first)
+        case "mean_all":
+            weights[:] = 1 / weights.shape[1]
+        case "map":
+            assert model.attn_pool is not None
+            weights[:, first:] = model.attn_pool.weights(tokens[:, first:]).mean(dim=(1, 2))
+    return weights
+
+
+def _distance(model: VisionTransformer, matrices: Tensor) -> Tensor:
+    """(B, L, H)."""
+    rows, columns = model.config.grid
+    y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
+    apart = torch.hypot(
+        (y.reshape(-1, 1) - y.reshape(1, -1)).to(matrices.dtype),
+        (x.reshape(-1, 1) - x.reshape(1, -1)).to(matrices.dtype),
+    )
+    first = len(model.config.prefix)
+    return (matrices[..., first:, first:] * apart).sum(-1).mean(-1)
+
+
+@torch.enable_grad()
+def _evidence(
+    model: VisionTransformer, streams: list[Tensor], matrices: Tensor, chosen: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Parts of the logits of classes `chosen` (B,): (B, L, H, T), of the MLPs (B,), of what is constant (B,).
+
+    The head is differentiated with its norms' scales held still, which makes it linear: the gradient with respect to
+    what a layer adds to the residual stream, times that, is what the layer contributes.
+    """
+    streams = [stream.detach().requires_grad_() for stream in streams]
+    logits, of_pool_mlp = _linear_head(model, streams)
+    logit = logits.gather(1, chosen[:, None])[:, 0]
+    gradients = torch.autograd.grad(logit.sum(), streams, allow_unused=True)
+    known = [torch.zeros_like(s) if g is None else g for s, g in zip(streams, gradients, strict=True)]
+    mlps = of_pool_mlp.gather(1, chosen[:, None])[:, 0]
+    constants = logit - mlps - sum(_dot(g, s) for g, s in zip(known, streams, strict=True))
+    constants = constants + _dot(torch.stack(known).sum(0), streams[0])
+    by_head = []
+    for index, block in enumerate(model.blocks):
+        assert isinstance(block, EncoderBlock)
+        gradient = torch.stack(known[index + 1 :]).sum(0)  # of all readings behind this block
+        read = block.read(streams[index])
+        value = block.attn.qkv(read).chunk(3, dim=-1)[2].unflatten(-1, (block.attn.heads, -1))  # (B, T, H, d)
+        mixed = torch.einsum("bhit,bthd->bihd", matrices[:, index], value).flatten(2).detach().requires_grad_()
+        attended = _linear_attention(block, mixed)
+        (of_mixed,) = torch.autograd.grad((attended * gradient).sum(), mixed)
+        of_heads = of_mixed.unflatten(-1, (block.attn.heads, -1))
+        by_head.append(torch.einsum("bhit,bthd,bihd->bht", matrices[:, index], value, of_heads))
+        constants = constants + _dot(attended, gradient) - _dot(mixed, of_mixed)
+        mlps = mlps + _dot(block.branches(streams[index])[1], gradient)
+    return torch.stack(by_head, dim=1), mlps, constants
+
+
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum(dim=(1, 2))
+
+
+def _still(norm: nn.Module, x: Tensor, at: Tensor | None = None) -> Tensor:
+    """What `norm` gives, with its scale a constant: that of `at`, or of x itself."""
+    if isinstance(norm, nn.Identity):
+        return x
+    assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
+    spread = (x if at is None else at).detach()
+    if isinstance(norm, nn.LayerNorm):
+        x, spread = x - x.mean(-1, keepdim=True), spread - spread.mean(-1, keepdim=True)
+    scale = (spread.square().mean(-1, keepdim=True) + (norm.eps or 0)).sqrt()
+    out: Tensor = x / scale * norm.weight
+    return out + norm.bias if isinstance(norm, nn.LayerNorm) else out
+
+
+def _linear_attention(block: EncoderBlock, mixed: Tensor) -> Tensor:
+    """What a block's attention adds to the stream, from the heads' mixed values (B, T, H * d)."""
+    projected = block.attn.proj(_still(block.attn.norm, mixed))
+    out: Tensor = _still(block.norm1, projected) if isinstance(block, ResPostBlock) else block.ls1(projected)
+    return out
+
+
+def _linear_head(model: VisionTransformer, streams: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Logits (B, C), linear in the streams; and the part of them that an attention pool's MLP adds, a constant here."""
+    tokens = torch.cat([_still(model.norm, s) for s in streams[-model.config.head_layers :]], dim=-1)
+    aside = torch.zeros((), dtype=tokens.dtype)
+    if model.attn_pool is None:
+        vector = model.pooled(tokens)
+    else:
+        pool, patches = model.attn_pool, tokens[:, len(model.config.prefix) :]
+        values = pool.kv(patches).chunk(2, dim=-1)[1].unflatten(-1, (pool.heads, -1))  # (B, N, H, d)
+        weights = pool.weights(patches).squeeze(2).detach()  # (B, H, N)
+        pooled = pool.proj(torch.einsum("bhn,bnhd->bhd", weights, values).flatten(1))
+        aside = pool.mlp(pool.norm(pooled)).detach()
+        vector = pooled + aside
+    classified = _linear_classifier(model, vector, vector)
+    of_mlp = classified - _linear_classifier(model, vector - aside, vector)
+    if model.head_dist is not None:
+        classified = (classified + model.head_dist(tokens[:, 1])) / 2
+    return classified, of_mlp.detach()
+
+
+def _linear_classifier(model: VisionTransformer, vector: Tensor, at: Tensor) -> Tensor:
+    """Logits (B, C) of a pooled vector (B, features), linear: scales are those of the vector `at`."""
+    normed = _still(model.fc_norm, vector, at)
+    if model.pre_logits is not None:
+        hidden = model.pre_logits(_still(model.fc_norm, at)).detach()
+        normed = model.pre_logits(normed) * (hidden.tanh() / hidden)
+    logits: Tensor = model.head(normed)
+    return logits

@@ -1,0 +1,35 @@
+"""Changes to a configuration that between them turn every switch of the network."""
+
+from typing import Any
+
+SWITCHES: dict[str, dict[str, Any]] = {
+    "mean pooling without a class token": {"pool": "mean", "class_token": False},
+    "pre_logits": {"pool": "mean", "representation_size": 9},
+    "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool": {
+        "registers": 2, "layer_scale": True, "qk_norm": True, "activation": "silu", "gated_mlp": True,
+        "final_norm": "after_pool", "pool": "mean",
+    },
+    "distilled, with two heads": {"distillation_token": True, "distillation_head": True},
+    "distilled, with one head": {"distillation_token": True, "norm_eps": 1e-12},
+    "attention pooling": {
+        "pool": "map", "class_token": False, "activation": "gelu_tanh", "registers": 1, "final_norm": "after_pool",
+    },
+    "class tokens of two layers and the mean, with registers": {
+        "pool": "cls_mean", "head_layers": 2, "registers": 3, "qkv_bias": False,
+    },
+    "class tokens of two layers": {"head_layers": 2},
+    "relative bias": {
+        "relative_bias": True, "positions": "none", "pool": "mean", "final_norm": "after_pool", "layer_scale": True,
+    },
+    "relative bias, class token pooled": {"relative_bias": True},
+    "dual patch norm, narrow heads, all tokens pooled": {
+        "patch_norm": "dual", "attn_dim": 24, "qkv_bias": False, "pool": "mean_all", "norm_eps": 1e-5,
+    },
+    "hybrid": {"stem_layers": (1, 1), "stem_numerics": "flax"},
+    "norms after the branches, root mean square": {"block": "res_post", "norm": "rms", "positions": "learned_2d"},
+    "parallel branches, inner norms": {
+        "block": "parallel", "inner_norm": True, "activation": "quick_gelu", "norm_pre": True, "patch_bias": False,
+        "head_bias": False, "layer_scale": True,
+    },
+    "norm after the patches, fixed positions": {"patch_norm": "after", "positions": "sincos2d", "final_norm": "none"},
+}  # fmt: skip
