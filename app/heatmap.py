@@ -42,14 +42,16 @@ class Style:
 def draw(values: npt.NDArray[np.float32], record: Record, style: Style, limits: Limits) -> bytes:
     """PNG of the map (rows, columns), with the first colour at the lower limit and the last at the upper one.
 
-    With overlay, blended over the picture; without, the colours alone, transparent where the network saw nothing.
+    With overlay, blended over the picture, which is grey where numbers have a sign; without, the colours alone,
+    transparent where the network saw nothing.
     """
     picture = Image.open(BytesIO(record.thumbnail))
     place = _place(record, picture.size)
     left, top, right, bottom = place
     colors = colorize(values, (right - left, bottom - top), style, limits)
     if style.overlay:
-        canvas = picture.convert("RGB")
+        # Where colour says for or against, the picture's own colours would speak too.
+        canvas = picture.convert("L" if limits.low < 0 else "RGB").convert("RGB")
         lit = Image.blend(canvas.crop(place), colors, style.alpha)
         if lit.size != canvas.size:
             canvas = canvas.point(lambda value: value * OUTSIDE_BRIGHTNESS)

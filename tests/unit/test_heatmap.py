@@ -76,6 +76,14 @@ def test_smoothing_keeps_the_place_and_the_ends(encode, interpolation):
     assert len(np.unique(brightness)) > 10
 
 
+def test_a_signed_map_lies_on_a_grey_picture(encode):
+    """White is 0 of rdbu: what is left of the picture has no hue."""
+    found = pixels([[0.0, 0.0], [0.0, 0.0]], record(encode, color="orange"), signed=True, overlay=True)
+    assert np.ptp(found.astype(int), axis=2).max() <= 1
+    unsigned = pixels([[0.0, 0.0], [0.0, 0.0]], record(encode, color="orange"), overlay=True, alpha=0.0)
+    assert np.ptp(unsigned.astype(int), axis=2).max() > 100
+
+
 def test_overlay_blends_inside_and_darkens_outside(encode):
     found = pixels([[0, 1]], record(encode, color=(200, 200, 200)), overlay=True, alpha=0.25)
     assert found.shape == (40, 60, 3)
