@@ -42,7 +42,8 @@ class Style:
 def draw(values: npt.NDArray[np.float32], record: Record, style: Style, limits: Limits) -> bytes:
     """PNG of the map (rows, columns), with the first colour at the lower limit and the last at the upper one.
 
-    With overlay, blended over the picture, which is grey where numbers have a sign; without, the colours alone, transparent where the network saw nothing.
+    With overlay, blended over the picture, which is grey where numbers have a sign; without, the colours alone,
+    transparent where the network saw nothing.
     """
     picture = Image.open(BytesIO(record.thumbnail))
     place = _place(record, picture.size)

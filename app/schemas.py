@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from app.attention import Head, Layer, Method, Receipt
 from app.bundle import Manifest
@@ -83,6 +83,19 @@ class WallResponse(BaseModel):
     min: float  # of all maps
     max: float
     limits: tuple[float, float]  # the numbers that the first and the last colour stand for
+
+
+class ModelPicture(BaseModel):
+    """One of the model's own pictures."""
+
+    name: str
+    title: str
+    png: str
+    numbers: str = Field(alias="json")
+
+
+class ModelPicturesResponse(BaseModel):
+    pictures: list[ModelPicture]
 
 
 class BatchLatency(BaseModel):

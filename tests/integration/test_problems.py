@@ -55,6 +55,7 @@ REQUESTS = {
     "another method": ("GET", "/classify", {}, 405),
     "another path": ("GET", "/nowhere", {}, 404),
     "a trailing slash": ("GET", "/model/", {}, 404),
+    "a picture that the model lacks": ("GET", "/model/inspect/nothing", {}, 404),
     "an unknown id": ("GET", "/attention/AAAAAAAAAAAAAAAAAAAAAA", {}, 404),
     "a layer that is not there": ("GET", "/attention/AAAAAAAAAAAAAAAAAAAAAA?layer=99", {}, 404),
 }  # fmt: skip
