@@ -39,4 +39,13 @@ def test_the_page_and_the_docs_need_no_other_server(client):
 
 def test_the_schema_lists_every_path(client):
     paths = client.get("/openapi.json").json()["paths"]
-    assert set(paths) == {"/classify", "/attention", "/attention/{id}", "/model", "/livez", "/readyz"}
+    assert set(paths) == {
+        "/classify",
+        "/attention",
+        "/attention/{id}",
+        "/attention/{id}/report",
+        "/attention/{id}/verify",
+        "/model",
+        "/livez",
+        "/readyz",
+    }

@@ -11,12 +11,14 @@ import pytest
 from app.batcher import Batcher
 from app.bundle import load_bundle
 from app.errors import Overloaded
-from app.faithfulness import Trial
+from app.faithfulness import Curve
 from app.verifier import MAX_IN_WORK, Verifier
 
 PIXELS = np.full((64, 64, 3), 200, np.uint8)
 ORDINARY = np.zeros((64, 64, 3), np.uint8)
-TRIAL = Trial.of(np.arange(64, dtype=np.float32).reshape(8, 8), steps=8, random_orders=2, seed="id")
+VALUES = np.arange(64, dtype=np.float32).reshape(8, 8)
+PLAN = {"steps": 8, "random_orders": 2, "seed": "id"}
+PASSES = 2 + 4 * 7  # the untouched and the fully covered picture, and what lies between on four ways
 
 
 class SteppingEngine:
@@ -59,21 +61,23 @@ def run(engine, scenario, *, max_batch=4, max_images=100):
     return asyncio.run(main())
 
 
-def verification(verifier) -> asyncio.Future[np.ndarray]:
-    return asyncio.ensure_future(verifier.score(TRIAL, PIXELS, index=1, fill="black"))
+def verification(verifier) -> asyncio.Future[tuple[Curve, Curve]]:
+    return asyncio.ensure_future(verifier.verify(PIXELS, VALUES, index=1, fill="black", **PLAN))
 
 
 async def entered(engine) -> None:
     await asyncio.to_thread(engine.entered.acquire, timeout=10)
 
 
-def test_scores_are_of_the_covered_pictures_in_order(engine):
+def test_curves_are_of_the_class_asked_for(engine):
     engine.steps.release(1000)
-    found = run(engine, lambda verifier, _: verification(verifier))
-    bright = (~TRIAL.covered).mean(axis=1)
-    assert found == pytest.approx(1 / (1 + np.exp(-bright)))
+    deletion, insertion = run(engine, lambda verifier, _: verification(verifier))
+    bright = np.linspace(0, 1, 9)
+    assert insertion.scores == pytest.approx(1 / (1 + np.exp(-bright)))
+    assert deletion.scores == pytest.approx(insertion.scores[::-1])
+    assert deletion.random.shape == (2, 9)
     assert max(map(len, engine.batches)) <= 4
-    assert sum(map(len, engine.batches)) == len(TRIAL.covered)
+    assert sum(map(len, engine.batches)) == PASSES
 
 
 def test_an_ordinary_picture_waits_for_one_batch_however_many_maps_are_verified(engine):
@@ -131,4 +135,4 @@ def test_whoever_leaves_takes_his_pictures_along(engine):
 
     run(engine, scenario)
     assert engine.batches[0] == [0]
-    assert sum(map(len, engine.batches)) == 1 + MAX_IN_WORK * len(TRIAL.covered)
+    assert sum(map(len, engine.batches)) == 1 + MAX_IN_WORK * PASSES
