@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [graphs] [serving] [memory]`: measure, write JSON and the README's tables.
+"""`python -m tests.benchmarks [graphs] [serving] [memory] [maps]`: measure, write JSON and the README's tables.
 
 Timings on a shared machine are noisy: variants run interleaved, and medians and ratios are what to read.
 """
@@ -8,9 +8,9 @@ import re
 import sys
 from pathlib import Path
 
-from tests.benchmarks import graphs, memory, serving
+from tests.benchmarks import graphs, maps, memory, serving
 
-BENCHMARKS = {"graphs": graphs.measure, "serving": serving.measure, "memory": memory.measure}
+BENCHMARKS = {"graphs": graphs.measure, "serving": serving.measure, "memory": memory.measure, "maps": maps.measure}
 FOLDER = Path(__file__).parent
 README = FOLDER.parents[1] / "README.md"
 
