@@ -50,6 +50,7 @@ class AttentionMap:
     head: Head
     recipe: str
     values: npt.NDArray[np.float32]  # (rows, columns) of the patch grid, unscaled
+    siblings: npt.NDArray[np.float32]  # (..., patches): the maps that a shared scale compares it with
     signed: bool  # evidence speaks for or against; attention is a share
     class_token_mass: float
     distillation_mass: float
@@ -84,14 +85,15 @@ def choose(
     chosen_head = _head(head, manifest.heads)
     if method == "rollout":
         recipe = f"{whose} in the product over all layers of (mean over heads + identity) / 2"
-        return _split(record.maps.rollout, manifest, method, layer="all", head="mean", recipe=recipe)
+        rollout = record.maps.rollout
+        return _split(rollout, rollout, manifest, method, layer="all", head="mean", recipe=recipe)
     rows = record.maps.attention.astype(np.float32)  # (layers, heads, tokens)
     of_layer = rows.mean(axis=0) if chosen_layer == "mean" else rows[chosen_layer]
     row = of_layer[chosen_head] if isinstance(chosen_head, int) else REDUCE[chosen_head](of_layer, axis=0)
     where = "mean over layers" if chosen_layer == "mean" else f"layer {chosen_layer}"
     which = f"head {chosen_head}" if isinstance(chosen_head, int) else f"{chosen_head} over heads"
     recipe = f"{whose} after softmax, {where}, {which}"
-    return _split(row, manifest, method, layer=chosen_layer, head=chosen_head, recipe=recipe)
+    return _split(row, rows, manifest, method, layer=chosen_layer, head=chosen_head, recipe=recipe)
 
 
 def find_class(maps: Maps, labels: tuple[str, ...], text: str) -> int:
@@ -127,9 +129,10 @@ def _evidence(
         row, where = of_label.tokens.mean(axis=0), "mean over layers"
     elif isinstance(chosen, int):
         row, where = of_label.tokens[chosen], f"layer {chosen}"
-    chosen_map = _split(
-        row, manifest, "evidence", layer=chosen, head="sum", recipe=f"{recipe}, through the heads' values, {where}"
-    )
+    recipe += f", through the heads' values, {where}"
+    layers = of_label.tokens if other is not None else maps.evidence  # labels can be compared too
+    siblings = np.concatenate([layers, layers.sum(axis=-2, keepdims=True)], axis=-2)
+    chosen_map = _split(row, siblings, manifest, "evidence", layer=chosen, head="sum", recipe=recipe)
     return replace(
         chosen_map,
         signed=True,
@@ -167,8 +170,21 @@ class _Parts(NamedTuple):
         )
 
 
+def every_head(record: Record, manifest: Manifest) -> npt.NDArray[np.float32]:
+    """The class token's row of all heads of all layers, patches alone: (layers, heads, rows, columns)."""
+    patches = record.maps.attention[..., len(manifest.tokens.prefix) :].astype(np.float32)
+    return patches.reshape(*patches.shape[:2], *manifest.tokens.grid)
+
+
 def _split(
-    row: npt.NDArray[np.float32], manifest: Manifest, method: Method, *, layer: Layer, head: Head, recipe: str
+    row: npt.NDArray[np.float32],
+    siblings: npt.NDArray[np.float32],
+    manifest: Manifest,
+    method: Method,
+    *,
+    layer: Layer,
+    head: Head,
+    recipe: str,
 ) -> AttentionMap:
     """Separate the patches from the tokens before them, which have no place in the picture."""
     prefix = manifest.tokens.prefix
@@ -181,6 +197,7 @@ def _split(
         head=head,
         recipe=recipe,
         values=row[len(prefix) :].reshape(manifest.tokens.grid),
+        siblings=siblings[..., len(prefix) :],
         signed=False,
         class_token_mass=masses["class"],
         distillation_mass=masses["distillation"],

@@ -9,11 +9,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+PictureFormat = Literal["png", "json"]
+
 FORMAT = 1
 MANIFEST = "manifest.json"
 CLASSIFY_GRAPH = "classify.onnx"
 EXPLAIN_GRAPH = "explain.onnx"
 WEIGHTS = "weights.bin"
+PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
 
 Prefix = Literal["class", "distillation", "register"]
 Side = Annotated[int, Field(ge=1, le=16384)]
@@ -22,6 +25,11 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 class BundleError(Exception):
     """The folder is no bundle that this service can serve; the message says why."""
+
+
+def picture_file(name: str, kind: PictureFormat) -> str:
+    """Where one of the model's own pictures lies in a bundle: drawn, or as its numbers."""
+    return f"inspect/{name}.{kind}"
 
 
 class Part(BaseModel):
@@ -96,12 +104,14 @@ class Manifest(Part):
     parity: Parity
     overrides: dict[str, str] = {}  # facts that a person has set in place of what the checkpoint says
     figures: dict[str, float] = {}  # measured on held-out pictures, where there are any
+    inspect: dict[str, str] = {}  # titles of the model's own pictures by name, in the order to show them
     made_with: dict[str, str]
     files: dict[str, Sha256]
 
     @model_validator(mode="after")
     def _complete(self) -> "Manifest":
-        missing = {CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS} - self.files.keys()
+        pictures = {picture_file(name, kind) for name in self.inspect for kind in PICTURE_FORMATS}
+        missing = {CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, *pictures} - self.files.keys()
         if missing:
             raise ValueError(f"files lacks {', '.join(sorted(missing))}")
         return self

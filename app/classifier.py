@@ -11,6 +11,7 @@ from PIL import Image
 
 from app.batcher import Batcher
 from app.bundle import Bundle
+from app.distance import RunningDistance
 from app.engine import Outputs
 from app.images import Decoder
 from app.labels import Prediction, rank
@@ -49,6 +50,7 @@ class Classifier:
         decoder: Decoder,
         batcher: Batcher,
         store: MemoryStore,
+        distance: RunningDistance,
         decode_pool: Executor,
         thumbnail_px: int,
     ) -> None:
@@ -56,6 +58,7 @@ class Classifier:
         self._decoder = decoder
         self._batcher = batcher
         self._store = store
+        self._distance = distance
         self._decode_pool = decode_pool
         self._thumbnail_px = thumbnail_px
 
@@ -88,9 +91,11 @@ class Classifier:
     def _keep(self, prepared: _Prepared, outputs: Outputs) -> str | None:
         if prepared.thumbnail is None:
             return None
+        maps = Maps.of(outputs)
+        self._distance.add(maps.distance)
         return self._store.put(
             Record(
-                maps=Maps.of(outputs),
+                maps=maps,
                 image_size=prepared.size,
                 box=prepared.box,
                 pixels=prepared.pixels,

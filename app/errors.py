@@ -3,6 +3,7 @@
     ServiceError
     ├── MalformedRequest      400   the HTTP body cannot be taken apart
     ├── UnknownAttention      404   no maps under that id: unknown, expired or malformed, all the same
+    ├── UnknownPicture        404   the model has no picture of itself under that name
     ├── BodyTooLarge          413   too many bytes
     ├── UnsupportedType       415   not one of the accepted image types
     ├── UnusableImage         422   an accepted type that cannot be decoded or is over a limit
@@ -15,6 +16,7 @@ A detail never repeats exception texts, paths or bytes of the user.
 
 import logging
 import random
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
@@ -56,6 +58,13 @@ class UnknownAttention(ServiceError):
 
     def __init__(self) -> None:
         super().__init__("The id is unknown or its maps have expired. POST the picture to /classify to get a new one.")
+
+
+class UnknownPicture(ServiceError):
+    status, kind, title = HTTPStatus.NOT_FOUND, "unknown-picture", "The model has no such picture of itself"
+
+    def __init__(self, known: Iterable[str]) -> None:
+        super().__init__(f"This model's pictures are: {', '.join(known) or 'none'}.")
 
 
 class BodyTooLarge(ServiceError):

@@ -1,25 +1,30 @@
 """Draws a map where it belongs: on the part of the upright picture that the network saw."""
 
 from dataclasses import dataclass
-from functools import cache
 from io import BytesIO
-from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from app.preprocess import RESAMPLING
+from app.colorbar import with_colorbar
+from app.colormaps import Colormap, paint
+from app.contour import outline, smallest_holding
+from app.png import encode
+from app.scale import Limits
 from app.store import Record
 
-Colormap = Literal["viridis", "inferno", "magma", "cividis", "turbo", "gray"]
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
 
-# One row of 256 RGB colours each, in the order of Colormap; tests/golden/make_colormaps.py writes it from matplotlib.
-COLORMAPS = Path(__file__).parent / "colormaps.png"
+RESAMPLING = {
+    "nearest": Image.Resampling.BOX,  # the nearest patch; where there are fewer pixels than patches, their mean
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+}
+LINES = 36  # of text in the height of a picture
+SMALLEST_FONT = 10  # pixels
 OUTSIDE_BRIGHTNESS = 0.45  # of the picture around the crop: the network did not see it
-PNG_COMPRESSION = 1  # zlib level: three times faster than the default for a tenth more bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,28 +32,51 @@ class Style:
     """How a map looks; changes no number."""
 
     overlay: bool
-    alpha: float
-    colormap: Colormap
+    alpha: float  # opacity of the map on the picture, 0 to 1
+    colormap: Colormap | None  # None is viridis, for a signed map rdbu
     interpolation: Interpolation
+    colorbar: bool
+    threshold: float | None = None  # share of the map, 0 to 1, that a contour goes around
 
 
-def draw(values: npt.NDArray[np.float32], record: Record, style: Style) -> bytes:
-    """PNG of the map (rows, columns), its smallest value at the start of the colormap and its largest at the end.
+def draw(values: npt.NDArray[np.float32], record: Record, style: Style, limits: Limits) -> bytes:
+    """PNG of the map (rows, columns), with the first colour at the lower limit and the last at the upper one.
 
-    With overlay, blended over the picture; without, the colours alone, transparent where the network saw nothing.
+    With overlay, blended over the picture, which is grey where numbers have a sign; without, the colours alone,
+    transparent where the network saw nothing.
     """
-    picture = Image.open(BytesIO(record.thumbnail)).convert("RGB")
-    left, top, right, bottom = _place(record, picture.size)
-    colors = _colorize(values, (right - left, bottom - top), style)
+    picture = Image.open(BytesIO(record.thumbnail))
+    place = _place(record, picture.size)
+    left, top, right, bottom = place
+    colors = colorize(values, (right - left, bottom - top), style, limits)
     if style.overlay:
-        canvas = picture.point(lambda value: value * OUTSIDE_BRIGHTNESS)
-        canvas.paste(Image.blend(picture.crop((left, top, right, bottom)), colors, style.alpha), (left, top))
+        # Where colour says for or against, the picture's own colours would speak too.
+        canvas = picture.convert("L" if limits.low < 0 else "RGB").convert("RGB")
+        lit = Image.blend(canvas.crop(place), colors, style.alpha)
+        if lit.size != canvas.size:
+            canvas = canvas.point(lambda value: value * OUTSIDE_BRIGHTNESS)
+        canvas.paste(lit, (left, top))
     else:
         canvas = Image.new("RGBA", picture.size)
         canvas.paste(colors, (left, top))
-    out = BytesIO()
-    canvas.save(out, "PNG", compress_level=PNG_COMPRESSION)
-    return out.getvalue()
+    if style.threshold is not None:
+        outline(canvas, smallest_holding(values, style.threshold), place)
+    if style.colorbar:
+        canvas = with_colorbar(
+            canvas, limits, colormap(style, limits), values, size=max(canvas.height // LINES, SMALLEST_FONT)
+        )
+    return encode(canvas)
+
+
+def colorize(values: npt.NDArray[np.float32], size: tuple[int, int], style: Style, limits: Limits) -> Image.Image:
+    """RGB picture of a map alone, `size` (width, height); a patch's own number is at the centre of the patch."""
+    smooth = Image.fromarray(limits.unit(values)).resize(size, RESAMPLING[style.interpolation])
+    return paint(np.asarray(smooth), colormap(style, limits))
+
+
+def colormap(style: Style, limits: Limits) -> Colormap:
+    """The one asked for, or the one that suits the numbers."""
+    return style.colormap or ("rdbu" if limits.low < 0 else "viridis")
 
 
 def _place(record: Record, size: tuple[int, int]) -> tuple[int, int, int, int]:
@@ -56,20 +84,3 @@ def _place(record: Record, size: tuple[int, int]) -> tuple[int, int, int, int]:
     x, y = size[0] / record.image_size[0], size[1] / record.image_size[1]
     left, top = min(round(record.box.left * x), size[0] - 1), min(round(record.box.top * y), size[1] - 1)
     return left, top, max(round(record.box.right * x), left + 1), max(round(record.box.bottom * y), top + 1)
-
-
-def _colorize(values: npt.NDArray[np.float32], size: tuple[int, int], style: Style) -> Image.Image:
-    low, high = float(values.min()), float(values.max())
-    unit = (values - low) / (high - low) if high > low else np.zeros_like(values)
-    smooth = Image.fromarray(unit.astype(np.float32)).resize(size, RESAMPLING[style.interpolation])
-    shades = np.clip(np.rint(np.asarray(smooth) * 255), 0, 255).astype(np.uint8)
-    return Image.fromarray(_table(style.colormap)[shades])
-
-
-@cache
-def _table(colormap: Colormap) -> npt.NDArray[np.uint8]:
-    """(256, 3) RGB."""
-    with Image.open(COLORMAPS) as image:
-        colors = np.array(image.convert("RGB"), dtype=np.uint8)
-    row: npt.NDArray[np.uint8] = colors[get_args(Colormap).index(colormap)]
-    return row

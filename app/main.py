@@ -14,10 +14,11 @@ from fastapi_offline import FastAPIOffline
 from app.batcher import Batcher
 from app.bundle import load_bundle
 from app.classifier import Classifier
+from app.distance import RunningDistance
 from app.engine import OnnxEngine
 from app.errors import install_handlers
 from app.images import Decoder
-from app.routes import attention, classify, model, page, probes, report, verify
+from app.routes import attention, classify, inspection, model, page, probes, report, verify, wall
 from app.services import Services
 from app.settings import Settings, allowed_cores
 from app.store import MemoryStore
@@ -52,7 +53,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.services = services
     install_handlers(app)
-    for routes in (classify, attention, report, verify, model, probes, page):
+    for routes in (classify, attention, wall, report, verify, model, inspection, probes, page):
         app.include_router(routes.router)
     return app
 
@@ -69,6 +70,7 @@ def _build(settings: Settings) -> Services:
     latency = engine.warm_up(settings.max_batch)
     batcher = Batcher(engine=engine, max_batch=settings.max_batch, max_images=settings.max_queue_images)
     store = MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
+    distance = RunningDistance(layers=bundle.manifest.layers, heads=bundle.manifest.heads)
     cpu_pool = ThreadPoolExecutor(
         settings.worker_threads or cores, thread_name_prefix="cpu", initializer=_yield_to_the_model
     )
@@ -78,6 +80,7 @@ def _build(settings: Settings) -> Services:
         decoder=decoder,
         batcher=batcher,
         store=store,
+        distance=distance,
         decode_pool=cpu_pool,
         thumbnail_px=settings.thumbnail_px,
     )
@@ -92,6 +95,7 @@ def _build(settings: Settings) -> Services:
         classifier=classifier,
         verifier=verifier,
         store=store,
+        distance=distance,
         cpu_pool=cpu_pool,
     )
 

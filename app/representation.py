@@ -6,9 +6,11 @@ from io import BytesIO
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from app.attention import AttentionMap
 from app.heatmap import Style, draw
+from app.scale import Limits
 from app.schemas import AttentionResponse, ModelName
 from app.store import Record
 
@@ -25,6 +27,7 @@ class View:
     record: Record
     map: AttentionMap
     style: Style
+    limits: Limits
 
 
 def preferred_format(accept: str) -> Format:
@@ -44,13 +47,18 @@ def preferred_format(accept: str) -> Format:
 
 
 def as_png(view: View) -> bytes:
-    return draw(view.map.values, view.record, view.style)
+    return draw(view.map.values, view.record, view.style, view.limits)
 
 
 def as_npy(view: View) -> bytes:
     """float32 (rows, columns)."""
+    return npy(view.map.values)
+
+
+def npy(array: npt.NDArray[np.float32]) -> bytes:
+    """An array as NumPy's own file format."""
     out = BytesIO()
-    np.save(out, view.map.values, allow_pickle=False)
+    np.save(out, array, allow_pickle=False)
     return out.getvalue()
 
 
@@ -71,6 +79,7 @@ def as_json(view: View) -> bytes:
             values=values.ravel().tolist(),
             min=float(values.min()),
             max=float(values.max()),
+            limits=view.limits,
             sum=float(values.sum(dtype=np.float64)),
             class_token_mass=view.map.class_token_mass,
             distillation_mass=view.map.distillation_mass,

@@ -59,6 +59,7 @@ class AttentionResponse(BaseModel):
     values: list[float]  # row by row, unscaled
     min: float
     max: float
+    limits: tuple[float, float]  # the numbers that the first and the last colour of the picture stand for
     sum: float
     class_token_mass: float
     distillation_mass: float
@@ -66,6 +67,36 @@ class AttentionResponse(BaseModel):
     image: tuple[int, int]  # width, height of the upright original
     receipt: Receipt | None  # of evidence
     crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
+
+
+class WallResponse(BaseModel):
+    """Where each head's map lies on a wall: layer l and head h at origin + (h, l) * (cell + gap), in pixels."""
+
+    id: str
+    model: ModelName
+    layers: int
+    heads: int
+    grid: tuple[int, int]  # rows, columns of each map
+    origin: tuple[int, int]  # left, top
+    cell: tuple[int, int]  # width, height
+    gap: int
+    size: tuple[int, int]  # width, height of the picture without a colour bar
+    min: float  # of all maps
+    max: float
+    limits: tuple[float, float]  # the numbers that the first and the last colour stand for
+
+
+class ModelPicture(BaseModel):
+    """One of the model's own pictures."""
+
+    name: str
+    title: str
+    png: str
+    numbers: str = Field(alias="json")
+
+
+class ModelPicturesResponse(BaseModel):
+    pictures: list[ModelPicture]
 
 
 class FaithfulnessCurve(BaseModel):

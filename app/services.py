@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from app.batcher import Batcher
 from app.bundle import Bundle
 from app.classifier import Classifier
+from app.distance import RunningDistance
 from app.engine import Latency
 from app.schemas import ModelName
 from app.settings import Settings
@@ -26,6 +27,7 @@ class Services:
     classifier: Classifier
     verifier: Verifier
     store: MemoryStore
+    distance: RunningDistance  # over the pictures explained since the start
     cpu_pool: Executor  # decodes pictures and draws maps, off the event loop
 
     @property

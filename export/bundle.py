@@ -12,18 +12,26 @@ from app.bundle import (
     CLASSIFY_GRAPH,
     EXPLAIN_GRAPH,
     MANIFEST,
+    PICTURE_FORMATS,
     WEIGHTS,
     Manifest,
     Tokens,
+    picture_file,
     sha256,
 )
 from app.engine import OnnxEngine
 from app.settings import allowed_cores
+from export.distances import reference_distance
+from export.filters import filters
 from export.graphs import ClassifyGraph, ExplainGraph
 from export.image_spec import image_spec
 from export.onnx_file import SharedWeights, trace
 from export.parity import check_parity
+from export.portrait import Portrait
+from export.relative_bias import relative_bias
+from export.similarity import positions
 from model.checkpoints.checkpoint import Checkpoint
+from model.vit import VisionTransformer
 
 PACKAGES = ("torch", "onnx", "onnxscript", "numpy", "pillow")
 
@@ -58,6 +66,11 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> Manifest:
     spec = image_spec(checkpoint.preprocessing)
     engine = OnnxEngine(folder=folder, image_size=spec.size, device="cpu", threads=allowed_cores())
     config = checkpoint.model.config
+    parity = check_parity(checkpoint, spec, engine)
+    portraits = _portraits(checkpoint.model, reference_distance(engine, spec, patch_size=config.patch_size))
+    for portrait in portraits:
+        portrait.write(folder)
+    pictures = [picture_file(portrait.name, kind) for portrait in portraits for kind in PICTURE_FORMATS]
     manifest = Manifest(
         format=1,
         name=checkpoint.name,
@@ -71,11 +84,17 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> Manifest:
         explains=explain.outputs,
         labels=checkpoint.labels,
         score=checkpoint.score,
-        parity=check_parity(checkpoint, spec, engine),
+        parity=parity,
         overrides=checkpoint.overrides,
         figures=checkpoint.figures,
+        inspect={portrait.name: portrait.title for portrait in portraits},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
-        files={name: sha256(folder / name) for name in (*graphs, WEIGHTS)},
+        files={name: sha256(folder / name) for name in (*graphs, WEIGHTS, *pictures)},
     )
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
     return manifest
+
+
+def _portraits(model: VisionTransformer, distance: Portrait) -> list[Portrait]:
+    """The pictures that this model has of itself, in the order to show them."""
+    return [portrait for portrait in (filters(model), positions(model), relative_bias(model), distance) if portrait]

@@ -1,21 +1,25 @@
 """GET /attention: maps of a picture that was classified before."""
 
-import asyncio
-import hashlib
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.responses import JSONResponse
 
 from app.attention import Method, choose
+from app.colormaps import Colormap
+from app.conditional import answer_once
 from app.errors import UnknownAttention, problems
-from app.heatmap import Colormap, Interpolation, Style
+from app.heatmap import Interpolation, Style
 from app.representation import MEDIA_TYPES, RENDERERS, Format, View, preferred_format
+from app.scale import Scale, limits
 from app.services import Parts
 
 HOW_TO_ASK = {
-    "how": "POST a picture to /classify; its answer has an id. Then GET /attention/{id} for the map as a picture.",
-    "parameters": "method, layer, head, label, against, overlay, alpha, colormap, interpolation, format; see /docs",
+    "how": "POST a picture to /classify; its answer has an id. Then GET /attention/{id} for the map as a picture, "
+    "/attention/{id}/wall for all heads.",
+    "parameters": "method, layer, head, label, against, overlay, alpha, colormap, interpolation, scale, colorbar, "
+    "threshold, format (png, json, npy); see /docs",
 }
 
 router = APIRouter()
@@ -24,10 +28,21 @@ router = APIRouter()
 async def _style(
     overlay: Annotated[bool, Query(description="Lay the map over the picture")] = True,
     alpha: Annotated[float, Query(ge=0, le=1, description="Opacity of the map on the picture")] = 0.6,
-    colormap: Colormap = "viridis",
+    colormap: Annotated[Colormap | None, Query(description="viridis, or rdbu where numbers have a sign")] = None,
     interpolation: Annotated[Interpolation, Query(description="nearest shows the patches as they are")] = "bilinear",
+    colorbar: Annotated[bool, Query(description="Put a bar with the raw numbers on the right")] = False,
+    threshold: Annotated[
+        float | None, Query(gt=0, lt=1, description="Outline the fewest patches that hold this share of the map")
+    ] = None,
 ) -> Style:
-    return Style(overlay=overlay, alpha=alpha, colormap=colormap, interpolation=interpolation)
+    return Style(
+        overlay=overlay,
+        alpha=alpha,
+        colormap=colormap,
+        interpolation=interpolation,
+        colorbar=colorbar,
+        threshold=threshold,
+    )
 
 
 @router.get("/attention", responses=problems(404, 422), summary="The same, by ?id=")
@@ -45,6 +60,7 @@ async def attention(
     head: Annotated[str, Query(description="0 to H-1, mean, max or min")] = "mean",
     label: Annotated[str | None, Query(description="evidence: for this label, by index or name; the likeliest")] = None,
     against: Annotated[str | None, Query(description="evidence: less that for this label")] = None,
+    scale: Annotated[Scale, Query(description="Which numbers are at the ends of the colours")] = "min-max",
     format: Annotated[Format | None, Query(description="Overrules the Accept header")] = None,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
     if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
@@ -57,21 +73,19 @@ async def attention(
         raise UnknownAttention
     chosen = choose(record, parts.bundle.manifest, method=method, layer=layer, head=head, label=label, against=against)
     kind = format or preferred_format(accept)
-    recipe = (
-        id,
-        parts.bundle.digest,
-        chosen.method,
-        chosen.layer,
-        chosen.head,
-        label,
-        against,
-        kind,
-        style,
+    view = View(
+        id=id,
+        model=parts.model_name,
+        record=record,
+        map=chosen,
+        style=style,
+        limits=limits(chosen.values, chosen.siblings, scale, signed=chosen.signed),
     )
-    etag = f'"{hashlib.sha256(repr(recipe).encode()).hexdigest()[:32]}"'
-    headers = {"ETag": etag, "Cache-Control": "private, max-age=3600", "Vary": "Accept"}
-    if etag in if_none_match:
-        return Response(status_code=304, headers=headers)
-    view = View(id=id, model=parts.model_name, record=record, map=chosen, style=style)
-    body = await asyncio.get_running_loop().run_in_executor(parts.cpu_pool, RENDERERS[kind], view)
-    return Response(body, media_type=MEDIA_TYPES[kind], headers=headers)
+    made_of = (chosen.method, chosen.layer, chosen.head, chosen.label, chosen.against)
+    return await answer_once(
+        recipe=(id, parts.bundle.digest, made_of, kind, style, scale),
+        if_none_match=if_none_match,
+        media_type=MEDIA_TYPES[kind],
+        pool=parts.cpu_pool,
+        render=partial(RENDERERS[kind], view),
+    )

@@ -7,8 +7,13 @@ import matplotlib
 import numpy as np
 from PIL import Image
 
-from app.heatmap import COLORMAPS, Colormap
+from app.colormaps import COLORMAPS, Colormap
 
-rows = [matplotlib.colormaps[name](np.arange(256), bytes=True)[:, :3] for name in get_args(Colormap)]
+OTHERWISE_NAMED = {"rdbu": "RdBu_r"}  # blue below zero, as weather maps have it
+
+rows = [
+    matplotlib.colormaps[OTHERWISE_NAMED.get(name, name)](np.arange(256), bytes=True)[:, :3]
+    for name in get_args(Colormap)
+]
 Image.fromarray(np.stack(rows)).save(COLORMAPS, optimize=True)
 print(f"{Path(COLORMAPS).name}: {len(rows)} colormaps")

@@ -62,6 +62,22 @@ def test_the_crop_box_is_the_middle_square(client, link):
     assert answer["image"] == [320, 240]
 
 
+def test_the_limits_are_those_of_the_scale(client, link):
+    def limits(**params) -> list[float]:
+        return client.get(link, params={"format": "json", **params}).json()["limits"]
+
+    numbers = client.get(link, params={"format": "json"}).json()
+    assert limits() == [numbers["min"], numbers["max"]]
+    assert limits(scale="absolute") == [0, 1]
+    assert limits(scale="shared") == limits(scale="shared", layer=0, head=2)
+    assert limits(scale="shared")[1] > limits()[1]
+    assert limits(scale="shared", method="rollout") == limits(method="rollout")
+    assert limits(scale="absolute", method="evidence") == [-1, 1]
+    low, high = limits(method="evidence")
+    assert low == -high < 0
+    assert limits(scale="shared", method="evidence", layer=0)[1] >= high
+
+
 def test_numpy_holds_the_same_numbers_as_json(client, link):
     response = client.get(link, params={"format": "npy", "head": 2})
     array = np.load(BytesIO(response.content), allow_pickle=False)
@@ -99,6 +115,12 @@ def test_every_parameter_changes_the_picture(client, link):
         {"colormap": "inferno"},
         {"interpolation": "nearest"},
         {"interpolation": "bicubic"},
+        {"scale": "percentile"},
+        {"scale": "shared"},
+        {"scale": "absolute"},
+        {"colorbar": "true"},
+        {"threshold": 0.3},
+        {"threshold": 0.6},
     ]
     pictures = {client.get(link, params=params).content for params in variants}
     assert len(pictures) == len(variants)
@@ -122,7 +144,21 @@ def test_unknown_and_malformed_ids_are_the_same_404(client, id):
 
 @pytest.mark.parametrize(
     "query",
-    ["layer=99", "layer=x", "head=4", "head=-1", "method=magic", "alpha=2", "alpha=nan", "colormap=jet", "format=gif"],
+    [
+        "layer=99",
+        "layer=x",
+        "head=4",
+        "head=-1",
+        "method=magic",
+        "alpha=2",
+        "alpha=nan",
+        "colormap=jet",
+        "format=gif",
+        "scale=log",
+        "threshold=0",
+        "threshold=1",
+        "threshold=nan",
+    ],
 )
 def test_parameters_out_of_range_are_422(client, link, query):
     response = client.get(f"{link}?{query}")

@@ -36,6 +36,10 @@ def test_a_bundle_of_every_family_answers(case, tmp_path, serve, encode):
         found = {p["index"]: p["score"] for p in result["predictions"]}
         theirs = scores(expected["logits"], checkpoint.score)
         assert [found[i] for i in range(len(theirs))] == pytest.approx(theirs.tolist(), abs=1e-4)
+        assert {"filters", "distance"} < set(manifest.inspect)
+        for own in client.get("/model/inspect").json()["pictures"]:
+            Image.open(BytesIO(client.get(own["png"]).content)).load()
+            assert client.get(own["json"]).json()
         for method in ("class_token", "rollout"):
             numbers = client.get(result["attention"], params={"method": method, "format": "json"}).json()
             assert tuple(numbers["grid"]) == manifest.tokens.grid

@@ -54,6 +54,7 @@ REQUESTS = {
     "another method": ("GET", "/classify", {}, 405),
     "another path": ("GET", "/nowhere", {}, 404),
     "a trailing slash": ("GET", "/model/", {}, 404),
+    "a picture that the model lacks": ("GET", "/model/inspect/nothing", {}, 404),
     "an unknown id": ("GET", "/attention/AAAAAAAAAAAAAAAAAAAAAA", {}, 404),
     "an unknown id to verify": ("POST", "/attention/AAAAAAAAAAAAAAAAAAAAAA/verify", {}, 404),
     "an unknown id to report on": ("GET", "/attention/AAAAAAAAAAAAAAAAAAAAAA/report", {}, 404),

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.attention import choose
+from app.attention import choose, every_head
 from app.bundle import load_bundle
 from app.errors import InvalidParameter
 from app.store import Record
@@ -68,6 +68,12 @@ def test_nothing_of_a_row_is_lost(record, manifest):
     assert chosen.class_token_mass == pytest.approx(float(record.maps.attention[0, 0, 0]))
 
 
+def test_its_siblings_are_every_head_of_every_layer(record, manifest):
+    chosen = choose(record, manifest, method="class_token", layer="1", head="2")
+    assert (chosen.siblings == record.maps.attention[..., 1:]).all()
+    assert (every_head(record, manifest).reshape(LAYERS, HEADS, -1) == chosen.siblings).all()
+
+
 @pytest.mark.parametrize("layer", ["6", "-7", "99", "x", "", "1.5", "9" * 30, "max", "٣" * 12])
 def test_a_layer_that_is_not_there_is_refused(record, manifest, layer):
     with pytest.raises(InvalidParameter, match="0 to 5"):
@@ -124,8 +130,17 @@ def test_why_one_and_not_the_other_is_the_difference(explained, manifest):
     chosen = of_evidence(explained, manifest, label="10", against="7", layer="1")
     maps = explained.maps
     assert (chosen.values.ravel() == (maps.evidence[0] - maps.evidence[2])[1, 1:]).all()
+    assert chosen.siblings.shape == (LAYERS + 1, TOKENS - 1)
+    assert (chosen.siblings[1] == chosen.values.ravel()).all()
     assert chosen.receipt.logit == pytest.approx(float(maps.logits[0] - maps.logits[2]), rel=1e-5)
     assert (chosen.label, chosen.against) == (manifest.labels[10], manifest.labels[7])
+
+
+def test_siblings_of_evidence_are_all_layers_and_their_sum_for_all_labels(explained, manifest):
+    one, other = of_evidence(explained, manifest, label="7"), of_evidence(explained, manifest, layer="3")
+    assert (one.siblings == other.siblings).all()
+    assert (one.siblings[2, -1] == one.values.ravel()).all()
+    assert (other.siblings[0, 3] == other.values.ravel()).all()
 
 
 @pytest.mark.parametrize("layer", ["0", None])

@@ -59,6 +59,7 @@ def test_a_missing_manifest_is_refused(tmp_path):
         ({"labels": []}, "labels"),
         ({"files": {}}, "files"),
         ({"pool": "nothing"}, "pool"),
+        ({"inspect": {"filters": "Filters", "fig7": "Another"}}, r"lacks .*inspect/fig7\.json, inspect/fig7\.png"),
     ],
 )
 def test_a_manifest_that_is_not_understood_is_refused_by_field(bundle, changes, said):

@@ -1,0 +1,65 @@
+"""GET /model/inspect: the model's own pictures, made at export. One of them goes on while pictures are served."""
+
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+
+from app.bundle import PICTURE_FORMATS, Bundle, PictureFormat, picture_file
+from app.chart import draw_distance
+from app.conditional import MAX_AGE_S, answer_once
+from app.distance import DISTANCE, AttentionDistance, MeanDistance
+from app.errors import UnknownPicture, problems
+from app.representation import MEDIA_TYPES, preferred_format
+from app.schemas import ModelPicture, ModelPicturesResponse
+from app.services import Parts
+
+router = APIRouter()
+
+
+@router.get("/model/inspect")
+async def pictures(parts: Parts) -> ModelPicturesResponse:
+    """The model's own pictures, and where they are: which there are depends on the model."""
+    return ModelPicturesResponse(
+        pictures=[
+            ModelPicture(
+                name=name, title=title, **{kind: f"/model/inspect/{name}?format={kind}" for kind in PICTURE_FORMATS}
+            )
+            for name, title in parts.bundle.manifest.inspect.items()
+        ]
+    )
+
+
+@router.get("/model/inspect/{name}", responses=problems(404, 422))
+async def picture(
+    parts: Parts,
+    name: str,
+    format: Annotated[PictureFormat | None, Query(description="Overrules the Accept header")] = None,
+    accept: Annotated[str, Header(include_in_schema=False)] = "",
+    if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
+) -> Response:
+    """A picture of the model itself, or its numbers: filters, positions, attention distance."""
+    manifest = parts.bundle.manifest
+    if name not in manifest.inspect:
+        raise UnknownPicture(manifest.inspect)
+    kind: PictureFormat = format or ("json" if preferred_format(accept) == "json" else "png")
+    served = parts.distance.mean() if name == DISTANCE else None
+    return await answer_once(
+        recipe=(manifest.files[picture_file(name, kind)], served),
+        if_none_match=if_none_match,
+        media_type=MEDIA_TYPES[kind],
+        pool=parts.cpu_pool,
+        max_age_s=0 if name == DISTANCE else MAX_AGE_S,
+        render=partial(_body, parts.bundle, name, kind, served),
+    )
+
+
+def _body(bundle: Bundle, name: str, kind: PictureFormat, served: MeanDistance | None) -> bytes:
+    """As the export made it, or with what was served since."""
+    if served is None:
+        return (bundle.folder / picture_file(name, kind)).read_bytes()
+    stored = (bundle.folder / picture_file(name, "json")).read_bytes()
+    distance = AttentionDistance.model_validate_json(stored).model_copy(update={"served": served})
+    if kind == "json":
+        return distance.model_dump_json().encode()
+    return draw_distance(bundle.manifest.inspect[name], distance)

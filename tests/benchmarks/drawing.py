@@ -1,0 +1,69 @@
+"""Processor time of one core for each kind of picture, of a 14 x 14 grid on a grainy picture of 512 x 512."""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from app.heatmap import Style, draw
+from app.preprocess import Box
+from app.scale import limits
+from app.wall import draw_wall
+from model.demo.shapes import draw as draw_shape
+from tests.records import make_record
+
+SIDE, SEEN, GRID = 512, 224, (14, 14)
+LAYERS, HEADS = 12, 12
+ROUNDS = 25
+PLAIN = Style(overlay=True, alpha=0.6, colormap=None, interpolation="bilinear", colorbar=False)
+
+
+def measure() -> list[dict[str, str | float]]:
+    rng = np.random.default_rng(0)
+    heads = rng.dirichlet(np.ones(GRID[0] * GRID[1]), (LAYERS, HEADS)).astype(np.float32).reshape(LAYERS, HEADS, *GRID)
+    scene = draw_shape(rng, size=(SIDE, SIDE)).pixels + rng.normal(0, 12, (SIDE, SIDE, 3))
+    picture = Image.fromarray(np.clip(scene, 0, 255).astype(np.uint8))
+    thumbnail = BytesIO()
+    picture.save(thumbnail, "JPEG", quality=85)
+    record = make_record(
+        image_size=picture.size,
+        box=Box(32, 32, SIDE - 32, SIDE - 32),
+        pixels=np.asarray(picture.resize((SEEN, SEEN))),
+        thumbnail=thumbnail.getvalue(),
+    )
+
+    ends = limits(heads, heads, "shared", signed=False)
+
+    def of_one(**changes: Any) -> Callable[[], bytes]:
+        return lambda: draw(heads[0, 0], record, replace(PLAIN, **changes), ends)
+
+    def of_all(**changes: Any) -> Callable[[], bytes]:
+        return lambda: draw_wall(heads, record, replace(PLAIN, **changes), ends)
+
+    pictures = {
+        "map on the picture": of_one(),
+        "map on the picture, nearest": of_one(interpolation="nearest"),
+        "map on the picture, colour bar and contour": of_one(colorbar=True, threshold=0.5),
+        "map alone": of_one(overlay=False),
+        "wall of 12 × 12, nearest": of_all(overlay=False, interpolation="nearest"),
+        "wall of 12 × 12": of_all(overlay=False),
+        "wall of 12 × 12 on the picture": of_all(),
+    }
+    return [
+        {"picture": name, "ms of a core": milliseconds(render), "KiB": len(render()) // 1024}
+        for name, render in pictures.items()
+    ]
+
+
+def milliseconds(render: Callable[[], bytes]) -> float:
+    times = []
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        render()
+        times.append(1000 * (time.process_time() - start))
+    return round(statistics.median(times), 1)

@@ -1,0 +1,138 @@
+"""GET /model/inspect: the model's own pictures, and the one that goes on."""
+
+import json
+import shutil
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from app.engine import OnnxEngine
+from export.bundle import write_bundle
+from tests.toy import toy_checkpoint
+
+SIZES = {"filters": (764, 602), "positions": (1154, 500), "distance": (960, 600)}
+
+
+@pytest.fixture(scope="module")
+def toy_client(serve, oblong_bundle):
+    with serve(bundle=oblong_bundle) as client:
+        yield client
+
+
+@pytest.fixture
+def explained(serve, oblong_bundle, monkeypatch):
+    """A service that has explained nothing yet, and the distances that its graph will give."""
+    run = OnnxEngine.run
+    given = []
+
+    def watched(self, graph, images):
+        outputs = run(self, graph, images)
+        given.extend(outputs.get("distance", []))
+        return outputs
+
+    with serve(bundle=oblong_bundle) as client:
+        monkeypatch.setattr(OnnxEngine, "run", watched)
+        yield client, given
+
+
+def test_the_list_leads_to_every_picture_and_its_numbers(toy_client):
+    answer = toy_client.get("/model/inspect").json()["pictures"]
+    assert [picture["name"] for picture in answer] == ["filters", "positions", "distance"]
+    for picture in answer:
+        assert picture["title"]
+        png = toy_client.get(picture["png"])
+        assert png.headers["content-type"] == "image/png"
+        image = Image.open(BytesIO(png.content))
+        image.load()
+        assert image.size == SIZES[picture["name"]]
+        numbers = toy_client.get(picture["json"])
+        assert numbers.headers["content-type"] == "application/json"
+        assert numbers.json()
+
+
+def test_the_accept_header_chooses_unless_the_format_is_said(toy_client):
+    wants_json = {"accept": "application/json"}
+    url = "/model/inspect/positions"
+    assert toy_client.get(url).headers["content-type"] == "image/png"
+    assert toy_client.get(url, headers=wants_json).json()["grid"] == [3, 5]
+    assert toy_client.get(url, params={"format": "png"}, headers=wants_json).headers["content-type"] == "image/png"
+    assert toy_client.get(url, headers={"accept": "application/x-npy"}).headers["content-type"] == "image/png"
+    assert toy_client.get(url, params={"format": "npy"}).status_code == 422
+
+
+@pytest.mark.parametrize("path", ["/model/inspect/filters", "/model/inspect/distance?format=json"])
+def test_an_etag_saves_sending_the_same_again(toy_client, path):
+    first = toy_client.get(path)
+    again = toy_client.get(path, headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    other = toy_client.get("/model/inspect/positions", headers={"if-none-match": first.headers["etag"]})
+    assert other.status_code == 200
+
+
+def test_only_what_stays_the_same_is_kept_by_a_cache(toy_client):
+    assert toy_client.get("/model/inspect/filters").headers["cache-control"].endswith("max-age=3600")
+    assert toy_client.get("/model/inspect/distance").headers["cache-control"].endswith("max-age=0")
+
+
+@pytest.mark.parametrize("name", ["relative_bias", "nope", "..%2fmanifest", "filters.png", "%00"])
+def test_a_picture_that_is_not_there_is_a_404_that_says_which_are(toy_client, name):
+    response = toy_client.get(f"/model/inspect/{name}")
+    assert response.status_code == 404
+    if "%2f" not in name:  # that one is another path
+        assert response.json()["type"] == "urn:vit-serve:problem:unknown-picture"
+        assert response.json()["detail"] == "This model's pictures are: filters, positions, distance."
+
+
+def test_which_pictures_there_are_depends_on_the_model(serve, tmp_path):
+    toy = toy_checkpoint(positions="none", relative_bias=True)
+    manifest = write_bundle(toy, tmp_path / "toy", replace=False)
+    assert list(manifest.inspect) == ["filters", "relative_bias", "distance"]
+    with serve(bundle=tmp_path / "toy", max_batch=1) as client:
+        assert client.get("/model/inspect/relative_bias?format=json").json()["grid"] == [3, 5]
+        assert client.get("/model/inspect/positions").status_code == 404
+
+
+def test_before_anything_is_served_the_distances_are_the_exports(toy_client):
+    answer = toy_client.get("/model/inspect/distance?format=json").json()
+    assert np.shape(answer["reference"]["distance"]) == (2, 2)
+    assert (answer["served"], answer["unit"], answer["patch_size"]) == (None, "patches", 8)
+
+
+def test_the_distances_go_on_with_every_explained_picture(explained, encode):
+    client, given = explained
+    before = client.get("/model/inspect/distance?format=json")
+    noise = np.random.default_rng(0).integers(0, 256, (3, 40, 60, 3), dtype=np.uint8)
+    first, second, third = (encode(Image.fromarray(pixels)) for pixels in noise)
+    client.post("/classify", files=[("a", ("a", first)), ("b", ("b", second))])
+    client.post("/classify", content=third)
+    client.post("/classify?attention=false", content=first)
+    after = client.get("/model/inspect/distance?format=json")
+    assert after.json()["reference"] == before.json()["reference"]
+    assert after.json()["served"]["pictures"] == len(given) == 3
+    assert np.array(after.json()["served"]["distance"]) == pytest.approx(np.mean(given, axis=0), rel=1e-6)
+    assert np.ptp(given, axis=0).min() > 0  # else the mean would say little
+    assert after.headers["etag"] != before.headers["etag"]
+
+
+def test_the_drawn_distances_go_on_too(explained, encode):
+    client, _ = explained
+    before = client.get("/model/inspect/distance")
+    client.post("/classify", content=encode(Image.new("RGB", (60, 40), "teal")))
+    after = client.get("/model/inspect/distance", headers={"if-none-match": before.headers["etag"]})
+    assert after.status_code == 200
+    assert Image.open(BytesIO(after.content)).size == (960, 600)
+    assert after.content != before.content
+
+
+def test_a_bundle_may_have_no_pictures(serve, tmp_path, oblong_bundle):
+    bundle = Path(shutil.copytree(oblong_bundle, tmp_path / "bare"))
+    manifest = bundle / "manifest.json"
+    whole = json.loads(manifest.read_text())
+    whole["inspect"] = {}
+    manifest.write_text(json.dumps(whole))
+    with serve(bundle=bundle, max_batch=1) as client:
+        assert client.get("/model/inspect").json() == {"pictures": []}
+        assert client.get("/model/inspect/filters").json()["detail"] == "This model's pictures are: none."

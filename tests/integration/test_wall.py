@@ -1,0 +1,85 @@
+"""GET /attention/{id}/wall through the whole app."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+LAYERS, HEADS, GRID = 6, 4, (8, 8)
+
+
+@pytest.fixture(scope="module")
+def link(client, star) -> str:
+    return client.post("/classify", content=star).json()["results"][0]["attention"] + "/wall"
+
+
+def test_the_picture_is_as_large_as_its_geometry_says(client, link):
+    response = client.get(link)
+    geometry = client.get(link, params={"format": "json"}).json()
+    assert response.headers["content-type"] == "image/png"
+    assert list(Image.open(BytesIO(response.content)).size) == geometry["size"]
+    assert (geometry["layers"], geometry["heads"], geometry["grid"]) == (LAYERS, HEADS, list(GRID))
+
+
+def test_a_click_on_the_hottest_pixel_finds_the_head_with_the_largest_number(client, link):
+    geometry = client.get(link, params={"format": "json"}).json()
+    pixels = np.asarray(Image.open(BytesIO(client.get(link, params={"colormap": "gray"}).content)).convert("L"))
+    (left, top), (width, height), gap = geometry["origin"], geometry["cell"], geometry["gap"]
+    inside = np.zeros(pixels.shape, bool)
+    for layer, head in np.ndindex(LAYERS, HEADS):
+        x, y = left + head * (width + gap), top + layer * (height + gap)
+        inside[y : y + height, x : x + width] = True
+    y, x = np.unravel_index(np.where(inside, pixels, 0).argmax(), pixels.shape)
+    found = (y - top) // (height + gap), (x - left) // (width + gap)
+    numbers = np.load(BytesIO(client.get(link, params={"format": "npy"}).content), allow_pickle=False)
+    assert found == np.unravel_index(numbers.argmax(), numbers.shape)[:2]
+
+
+def test_numpy_holds_every_head(client, link):
+    response = client.get(link, headers={"accept": "application/x-npy"})
+    numbers = np.load(BytesIO(response.content), allow_pickle=False)
+    assert (numbers.dtype, numbers.shape) == (np.float32, (LAYERS, HEADS, *GRID))
+    one = client.get(link.removesuffix("/wall"), params={"layer": 2, "head": 3, "format": "json"}).json()
+    assert numbers[2, 3].ravel().tolist() == pytest.approx(one["values"])
+    geometry = client.get(link, params={"format": "json"}).json()
+    assert [geometry["min"], geometry["max"]] == geometry["limits"] == [numbers.min(), numbers.max()]
+
+
+def test_every_parameter_changes_the_picture(client, link):
+    variants = [
+        {},
+        {"overlay": "true"},
+        {"overlay": "true", "alpha": 0.9},
+        {"colormap": "magma"},
+        {"interpolation": "bicubic"},
+        {"scale": "percentile"},
+        {"colorbar": "true"},
+    ]
+    assert len({client.get(link, params=params).content for params in variants}) == len(variants)
+
+
+def test_an_etag_saves_drawing_the_same_again(client, link):
+    first = client.get(link)
+    again = client.get(link, headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    other = client.get(link, params={"colormap": "magma"}, headers={"if-none-match": first.headers["etag"]})
+    assert other.status_code == 200
+
+
+@pytest.mark.parametrize("method", ["rollout", "evidence"])
+def test_a_method_without_heads_is_refused_in_a_sentence(client, link, method):
+    response = client.get(link, params={"method": method})
+    assert response.status_code == 422
+    assert response.json()["detail"].startswith(f"A wall shows the maps of single heads, which {method} does not have")
+
+
+@pytest.mark.parametrize("query", ["colormap=jet", "alpha=2", "scale=log", "format=gif", "method=magic"])
+def test_parameters_out_of_range_are_422(client, link, query):
+    assert client.get(f"{link}?{query}").status_code == 422
+
+
+def test_an_unknown_id_is_the_404_of_all_maps(client):
+    wall, single = client.get(f"/attention/{'A' * 22}/wall"), client.get(f"/attention/{'A' * 22}")
+    assert wall.status_code == 404
+    assert wall.json() == single.json()
