@@ -18,10 +18,11 @@ from app.distance import RunningDistance
 from app.engine import OnnxEngine
 from app.errors import install_handlers
 from app.images import Decoder
-from app.routes import attention, classify, inspection, model, page, probes, wall
+from app.routes import attention, classify, inspection, model, page, probes, report, verify, wall
 from app.services import Services
 from app.settings import Settings, allowed_cores
 from app.store import MemoryStore
+from app.verifier import Verifier
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.services = services
     install_handlers(app)
-    for routes in (classify, attention, wall, model, inspection, probes, page):
+    for routes in (classify, attention, wall, report, verify, model, inspection, probes, page):
         app.include_router(routes.router)
     return app
 
@@ -83,6 +84,7 @@ def _build(settings: Settings) -> Services:
         decode_pool=cpu_pool,
         thumbnail_px=settings.thumbnail_px,
     )
+    verifier = Verifier(bundle=bundle, batcher=batcher, max_batch=settings.max_batch, cpu_pool=cpu_pool)
     log.info("serving %s (%s)", bundle.manifest.name, bundle.digest[:12])
     return Services(
         settings=settings,
@@ -91,6 +93,7 @@ def _build(settings: Settings) -> Services:
         latency=latency,
         batcher=batcher,
         classifier=classifier,
+        verifier=verifier,
         store=store,
         distance=distance,
         cpu_pool=cpu_pool,

@@ -14,6 +14,7 @@ from app.engine import Latency
 from app.schemas import ModelName
 from app.settings import Settings
 from app.store import MemoryStore
+from app.verifier import Verifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,7 @@ class Services:
     latency: list[Latency]
     batcher: Batcher
     classifier: Classifier
+    verifier: Verifier
     store: MemoryStore
     distance: RunningDistance  # over the pictures explained since the start
     cpu_pool: Executor  # decodes pictures and draws maps, off the event loop

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [graphs] [serving] [memory] [drawing]`: measure, write JSON and the README's tables.
+"""`python -m tests.benchmarks [graphs] [serving] [memory] [drawing] [maps]`: measure, write JSON and README tables.
 
 Timings on a shared machine are noisy: variants run interleaved, and medians and ratios are what to read.
 """
@@ -8,13 +8,14 @@ import re
 import sys
 from pathlib import Path
 
-from tests.benchmarks import drawing, graphs, memory, serving
+from tests.benchmarks import drawing, graphs, maps, memory, serving
 
 BENCHMARKS = {
     "graphs": graphs.measure,
     "serving": serving.measure,
     "memory": memory.measure,
     "drawing": drawing.measure,
+    "maps": maps.measure,
 }
 FOLDER = Path(__file__).parent
 README = FOLDER.parents[1] / "README.md"

@@ -39,6 +39,6 @@ def test_the_page_and_the_docs_need_no_other_server(client):
 
 def test_the_schema_lists_every_path(client):
     paths = client.get("/openapi.json").json()["paths"]
-    attention = {"/attention", "/attention/{id}", "/attention/{id}/wall"}
+    attention = {"/attention", *(f"/attention/{{id}}{part}" for part in ("", "/wall", "/report", "/verify"))}
     model = {"/model", "/model/inspect", "/model/inspect/{name}"}
     assert set(paths) == {"/classify", *attention, *model, "/livez", "/readyz"}
