@@ -70,7 +70,7 @@ def sniff(data: bytes) -> str:
 
 
 def upright_rgb(image: Image.Image) -> Image.Image:
-    """The first frame in RGB as a person sees it: EXIF orientation applied, transparency laid on white, 16 bits scaled."""
+    """The first frame in RGB, as a person sees it: EXIF orientation applied, transparency on white, 16 bits scaled."""
     orientation = _orientation(image)
     image.load()
     rgb = _to_rgb(image)
