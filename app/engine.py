@@ -18,7 +18,7 @@ Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with 
 
 FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
 WARM_UP_S = 0.1  # of each graph; what is not measured by then is while serving
-MEASURED_RUNS = 3  # of a batch size at warm-up; the first does not count
+MEASURED_RUNS = 2  # of a batch size at warm-up; the first does not count
 
 
 class DeviceError(Exception):
