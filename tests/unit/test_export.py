@@ -35,6 +35,7 @@ def engine_of(folder, manifest) -> OnnxEngine:
 @pytest.mark.parametrize("batch", [1, 2, 5])
 def test_the_bundle_gives_the_models_numbers_at_any_batch(oblong_bundle, batch):
     bundle = load_bundle(oblong_bundle)
+    bundle.check_files()
     rng = np.random.default_rng(batch)
     pictures = [Image.fromarray(rng.integers(0, 256, (50, 70, 3), dtype=np.uint8)) for _ in range(batch)]
     pixels = np.stack([preprocess(picture, bundle.manifest.image)[0] for picture in pictures])
