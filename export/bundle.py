@@ -30,9 +30,9 @@ from export.image_spec import image_spec
 from export.onnx_file import SharedWeights, trace
 from export.parity import check_parity
 from export.portrait import Portrait
+from export.precision import prepared
 from export.relative_bias import relative_bias
 from export.similarity import positions
-from export.smoothing import smoothed
 from model.checkpoints.checkpoint import Checkpoint
 from model.vit import VisionTransformer
 
@@ -62,7 +62,7 @@ def write_bundle(checkpoint: Checkpoint, out: Path, *, replace: bool, precision:
 def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifest:
     weights = SharedWeights(folder / WEIGHTS)
     spec, preprocessing = image_spec(checkpoint.preprocessing), checkpoint.preprocessing
-    model = smoothed(checkpoint, spec) if precision == "int8" else checkpoint.model
+    model = prepared(checkpoint, spec, precision)
     explain = ExplainGraph(model, preprocessing, precision=precision, score=checkpoint.score)
     graphs = {CLASSIFY_GRAPH: ClassifyGraph(model, preprocessing, precision=precision), EXPLAIN_GRAPH: explain}
     for file, graph in tqdm(graphs.items(), desc="tracing", unit="graph"):

@@ -8,8 +8,11 @@ float32 whatever the precision. Figures, and what else was tried: docs/precision
 import torch
 from torch import Tensor, nn
 
-from app.bundle import Precision
+from app.bundle import ImageSpec, Precision
+from export.ranges import ranges
 from export.rewrite import Linear
+from export.smoothing import smoothed
+from model.checkpoints.checkpoint import Checkpoint
 from model.vit import VisionTransformer
 
 LARGEST_INT8 = 127  # symmetric, so that weights need no zero point
@@ -17,16 +20,39 @@ SMALLEST_SCALE = 1e-30  # of an output whose weights are all zero
 LARGEST_FP16 = torch.finfo(torch.float16).max
 
 
+def prepared(checkpoint: Checkpoint, spec: ImageSpec, precision: Precision) -> VisionTransformer:
+    """The model to rewrite, with the float32 numbers of the checkpoint's.
+
+    Raises ValueError when it cannot be had in `precision`. Overflow is looked for here: the CPU's kernels, which parity
+    is checked with, compute graphs of fp16 in float32.
+    """
+    match precision:
+        case "int8":
+            return smoothed(checkpoint, spec)
+        case "fp16":
+            _check_range(checkpoint, spec)
+    return checkpoint.model
+
+
 def lower(network: VisionTransformer, precision: Precision) -> None:
-    """Change the blocks of `network` in place. Raises ValueError when a weight is beyond the precision's range."""
+    """Change the blocks of the rewritten `network` in place."""
     match precision:
         case "int8":
             _quantise(network.blocks)
         case "fp16":
-            for name, parameter in network.blocks.named_parameters(prefix="blocks"):
-                if not parameter.abs().max() <= LARGEST_FP16:
-                    raise ValueError(f"{name} has values beyond {LARGEST_FP16:.0f}, the largest of fp16")
             network.blocks.half()
+
+
+def _check_range(checkpoint: Checkpoint, spec: ImageSpec) -> None:
+    blocks = checkpoint.model.blocks
+    for name, parameter in blocks.named_parameters(prefix="blocks"):
+        if not parameter.abs().max() <= LARGEST_FP16:
+            raise ValueError(f"{name} has values beyond {LARGEST_FP16:.0f}, the largest of fp16")
+    modules = dict(blocks.named_modules(prefix="blocks"))
+    del modules["blocks"]  # the list, which gives nothing
+    for name, reach in zip(modules, ranges(checkpoint, spec, list(modules.values())), strict=True):
+        if not reach.max() <= LARGEST_FP16:
+            raise ValueError(f"{name} gives values beyond {LARGEST_FP16:.0f}, the largest of fp16")
 
 
 class QuantisedLinear(nn.Module):

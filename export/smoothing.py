@@ -6,42 +6,34 @@ so that in float32 nothing changes.
 """
 
 import copy
-from collections.abc import Callable
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from app.bundle import ImageSpec
-from app.preprocess import preprocess
-from export.pictures import reference_pictures
-from export.reference import normalised
+from export.ranges import ranges
 from model.blocks import Block, ParallelBlock
 from model.checkpoints.checkpoint import Checkpoint
 from model.vit import VisionTransformer
 
 STRENGTH = 0.7  # 0 leaves activations as they are, 1 gives all of their unevenness to the weights
-PICTURES, BATCH = 24, 8
 SMALLEST = 1e-5  # of a range; a channel can be all zeros
 
 Norm = nn.LayerNorm | nn.RMSNorm
 
 
+@torch.no_grad()
 def smoothed(checkpoint: Checkpoint, spec: ImageSpec) -> VisionTransformer:
     """A copy of the model, with factors from what its norms give on reference pictures."""
+    reaches = ranges(checkpoint, spec, [norm for norm, _ in _all_readers(checkpoint.model)])
     model = copy.deepcopy(checkpoint.model)
-    readers = [pair for block in model.blocks for pair in _readers(block)]
-    ranges = [torch.full_like(norm.weight, SMALLEST) for norm, _ in readers]
-    hooks = [norm.register_forward_hook(_widen(reach)) for (norm, _), reach in zip(readers, ranges, strict=True)]
-    pixels = np.stack([preprocess(picture, spec)[0] for picture in reference_pictures(PICTURES)])
-    with torch.no_grad():
-        for batch in np.split(pixels, PICTURES // BATCH):
-            model(normalised(batch, checkpoint))
-        for hook in hooks:
-            hook.remove()
-        for (norm, layers), reach in zip(readers, ranges, strict=True):
-            _move(norm, layers, reach)
+    for (norm, layers), reach in zip(_all_readers(model), reaches, strict=True):
+        _move(norm, layers, reach.clamp(min=SMALLEST))
     return model
+
+
+def _all_readers(model: VisionTransformer) -> list[tuple[Norm, list[nn.Linear]]]:
+    return [pair for block in model.blocks for pair in _readers(block)]
 
 
 def _readers(block: nn.Module) -> list[tuple[Norm, list[nn.Linear]]]:
@@ -58,15 +50,6 @@ def _readers(block: nn.Module) -> list[tuple[Norm, list[nn.Linear]]]:
         if isinstance(norm, Norm) and len(linear) == len(layers):
             pairs.append((norm, linear))
     return pairs
-
-
-def _widen(reach: Tensor) -> Callable[[nn.Module, object, Tensor], None]:
-    """A hook that keeps the largest magnitude of each channel in `reach` (D,)."""
-
-    def hook(_module: nn.Module, _inputs: object, output: Tensor) -> None:
-        torch.maximum(reach, output.abs().flatten(0, -2).amax(0), out=reach)
-
-    return hook
 
 
 def _move(norm: Norm, layers: list[nn.Linear], reach: Tensor) -> None:
