@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import torch
@@ -23,14 +24,19 @@ SECONDS = 60.0  # after which no further batch is begun
 
 
 def measure_agreement(checkpoint: Checkpoint, spec: ImageSpec, engine: Engine) -> Agreement:
-    """The lean graph against PyTorch, over as many pictures as SECONDS allow."""
+    """The lean graph against PyTorch on the reference pictures; for a model that names the demo's shapes on its
+    held-out pictures, whose labels are known. Over as many as SECONDS allow."""
+    knows_shapes = checkpoint.labels == LABELS
+    labelled = _held_out() if knows_shapes else ((picture, -1) for picture in reference_pictures(PICTURES))
     agreed: list[bool] = []
     right: list[bool] = []
     differences: list[float] = []
     end = time.monotonic() + SECONDS
-    for pictures, labels in tqdm(list(_batches(checkpoint)), desc="comparing with fp32", unit=f"x{BATCH}"):
+    batches = (HELD_OUT if knows_shapes else PICTURES) // BATCH
+    for _ in tqdm(range(batches), desc="comparing with fp32", unit=f"x{BATCH}"):
         if differences and time.monotonic() > end:
             break
+        pictures, labels = zip(*islice(labelled, BATCH), strict=True)
         pixels = np.stack([preprocess(picture, spec)[0] for picture in pictures])
         with torch.inference_mode():
             expected = checkpoint.model(normalised(pixels, checkpoint)).numpy()
@@ -40,26 +46,15 @@ def measure_agreement(checkpoint: Checkpoint, spec: ImageSpec, engine: Engine) -
         apart = [
             scores(f, checkpoint.score) - scores(e, checkpoint.score) for f, e in zip(found, expected, strict=True)
         ]
-        differences += [np.abs(of_picture).max() for of_picture in apart]
+        differences += [float(np.abs(of_picture).max()) for of_picture in apart]
     return Agreement(
         pictures=len(differences),
         top1=float(np.mean(agreed)),
         probability_mean=float(np.mean(differences)),
-        probability_max=float(np.max(differences)),
-        accuracy=float(np.mean(right)) if _knows_shapes(checkpoint) else None,
+        probability_max=max(differences),
+        accuracy=float(np.mean(right)) if knows_shapes else None,
     )
 
 
-def _knows_shapes(checkpoint: Checkpoint) -> bool:
-    return checkpoint.labels == LABELS
-
-
-def _batches(checkpoint: Checkpoint) -> Iterator[tuple[list[Image.Image], list[int]]]:
-    """The reference pictures, with no label; for a model that names the demo's shapes its held-out pictures."""
-    if _knows_shapes(checkpoint):
-        drawn = [(Image.fromarray(p.pixels), p.label) for p in held_out(HELD_OUT)]
-    else:
-        drawn = [(picture, -1) for picture in reference_pictures(PICTURES)]
-    for start in range(0, len(drawn), BATCH):
-        pictures, labels = zip(*drawn[start : start + BATCH], strict=True)
-        yield list(pictures), list(labels)
+def _held_out() -> Iterator[tuple[Image.Image, int]]:
+    return ((Image.fromarray(picture.pixels), picture.label) for picture in held_out(HELD_OUT))
