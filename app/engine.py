@@ -55,7 +55,6 @@ class OnnxEngine:
         *,
         folder: Path,
         image_size: tuple[int, int],
-        device: Literal["cpu"] = "cpu",
         threads: int,
         max_batch: int = 1,
     ) -> None:

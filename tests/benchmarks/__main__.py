@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [graphs] [serving] [memory] [drawing] [maps] [precision]`: measure, write JSON and tables.
+"""`python -m tests.benchmarks [graphs] [serving] [memory] [drawing] [maps] [precision]`: measure, write tables.
 
 Timings on a shared machine are noisy: variants run interleaved, and medians and ratios are what to read.
 """

@@ -65,7 +65,7 @@ METHODS: dict[str, Callable[[Record, Manifest, Picture], Values | None]] = {
 def measure() -> list[dict[str, str | float]]:
     bundle = load_bundle(DEMO_BUNDLE)
     manifest = bundle.manifest
-    engine = OnnxEngine(folder=bundle.folder, image_size=manifest.image.size, device="cpu", threads=allowed_cores())
+    engine = OnnxEngine(folder=bundle.folder, image_size=manifest.image.size, threads=allowed_cores())
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in METHODS}
     for picture, record in tqdm(_explained(engine, manifest), total=PICTURES, desc="judging maps", unit="picture"):
         mask = torch.from_numpy(picture.mask.copy())[None]

@@ -29,7 +29,7 @@ def toy_reference(pixels):
 
 
 def engine_of(folder, manifest) -> OnnxEngine:
-    return OnnxEngine(folder=folder, image_size=manifest.image.size, device="cpu", threads=1)
+    return OnnxEngine(folder=folder, image_size=manifest.image.size, threads=1)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 5])
