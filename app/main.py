@@ -18,6 +18,7 @@ from app.distance import RunningDistance
 from app.engine import OnnxEngine
 from app.errors import install_handlers
 from app.images import Decoder
+from app.intake import Intake
 from app.routes import attention, classify, inspection, model, page, probes, report, verify, wall
 from app.services import Services
 from app.settings import Settings, allowed_cores
@@ -71,18 +72,21 @@ def _build(settings: Settings) -> Services:
     batcher = Batcher(engine=engine, max_batch=settings.max_batch, max_images=settings.max_queue_images)
     store = MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
     distance = RunningDistance(layers=bundle.manifest.layers, heads=bundle.manifest.heads)
-    cpu_pool = ThreadPoolExecutor(
-        settings.worker_threads or cores, thread_name_prefix="cpu", initializer=_yield_to_the_model
+    workers = settings.worker_threads or max(cores, 2)
+    cpu_pool = ThreadPoolExecutor(workers, thread_name_prefix="cpu", initializer=_yield_to_the_model)
+    intake = Intake(
+        decoder=Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),
+        spec=bundle.manifest.image,
+        pool=cpu_pool,
+        workers=workers,
+        thumbnail_px=settings.thumbnail_px,
     )
-    decoder = Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
     classifier = Classifier(
         bundle=bundle,
-        decoder=decoder,
+        intake=intake,
         batcher=batcher,
         store=store,
         distance=distance,
-        decode_pool=cpu_pool,
-        thumbnail_px=settings.thumbnail_px,
     )
     verifier = Verifier(bundle=bundle, batcher=batcher, max_batch=settings.max_batch, cpu_pool=cpu_pool)
     log.info("serving %s (%s)", bundle.manifest.name, bundle.digest[:12])

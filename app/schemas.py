@@ -155,6 +155,7 @@ class ReportResponse(BaseModel):
     label: str
     index: int
     logit: float
+    predictions: list[Prediction]  # the classes there is evidence for, as POST /classify ranked them
     heads: HeadNumbers
     lens: Lens | None
 

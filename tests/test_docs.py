@@ -13,7 +13,7 @@ from app.settings import DEMO_BUNDLE, Settings
 
 README = Path("README.md").read_text()
 CHANGELOG = Path("CHANGELOG.md").read_text()
-CODE = {".py", ".png", ".html", ".yaml", ".conf"}
+CODE = {".py", ".png", ".html", ".yaml", ".conf", ".js", ".css"}
 
 
 def block(name: str) -> str:

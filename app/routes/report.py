@@ -35,6 +35,7 @@ async def report(
         label=labels[maps.classes[kept]],
         index=int(maps.classes[kept]),
         logit=float(maps.logits[kept]),
+        predictions=list(record.predictions),
         heads=HeadNumbers(
             entropy=numbers.entropy.tolist(),
             distance=numbers.distance.tolist(),

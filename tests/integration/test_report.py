@@ -55,6 +55,10 @@ def test_the_lens_ends_at_the_answer(classified, report):
     assert scores[0, 0] < scores[-1, 0]
 
 
+def test_it_repeats_the_labels_for_who_has_only_the_link(classified, report):
+    assert report["predictions"] == classified["predictions"]
+
+
 def test_a_model_without_a_lens_has_none(client, classified):
     store = client.app.state.services.store
     record = store.get(classified["id"])
