@@ -40,15 +40,24 @@ class Server:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def load(self, request: bytes, seconds: float, *, connections: int = 0, rate: float = 0) -> dict[str, float]:
-        """What tests.benchmarks.load answers, and `cpu_s`, the server's processor seconds meanwhile."""
+        """What tests.benchmarks.load answers; `cpu_s`, the server's processor seconds meanwhile; and `others_cpu_s`,
+        those of processes that have nothing to do with it.
+        """
         loop = ["--connections", str(connections)] if connections else ["--rate", str(rate)]
         command = [sys.executable, "-m", "tests.benchmarks.load", str(self.port), str(seconds), *loop]
-        before = self.cpu_seconds()
+        server, machine = self.cpu_seconds(), busy_seconds()
         done = subprocess.run(command, input=request, capture_output=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr.decode())
         found: dict[str, float] = json.loads(done.stdout)
-        return {**found, "cpu_s": self.cpu_seconds() - before}
+        server, machine = self.cpu_seconds() - server, busy_seconds() - machine
+        return {**found, "cpu_s": server, "others_cpu_s": machine - server - found["generator_cpu_s"]}
+
+
+def busy_seconds() -> float:
+    """Of all processors of the machine, so far."""
+    user, nice, system, _, _, irq, softirq, *_ = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    return sum(map(int, (user, nice, system, irq, softirq))) / os.sysconf("SC_CLK_TCK")
 
 
 def family(pid: int) -> list[int]:

@@ -6,7 +6,6 @@ at a rate that is the same for all, 80 % of what the slowest can do. The table h
 """
 
 import asyncio
-import os
 import re
 import statistics
 import sys
@@ -43,8 +42,6 @@ def measure() -> list[dict[str, str | float]]:
             for contender, found in zip(tqdm(present, desc="round"), rounds, strict=True):
                 found.append(one_round(contender, weights, common))
     medians = [{key: statistics.median(r[key] for r in found) for key in found[0]} for found in rounds]
-    load = os.getloadavg()[2]
-    print(f"{ROUNDS} rounds, {THREADS} cores, mean load of the last 15 minutes {load:.1f}, of which 1 to 2 are ours")
     return [row(contender, m, medians[0], common) for contender, m in zip(present, medians, strict=True)]
 
 
@@ -69,6 +66,7 @@ def one_round(contender: Contender, weights: Path, common: float) -> dict[str, f
         "p50": closed["p50_ms"],
         "p99": closed["p99_ms"],
         "cpu": 1000 * closed["cpu_s"] / closed["images"],
+        "others": closed["others_cpu_s"] / SECONDS,
         "own p50": own["p50_ms"],
         "own p99": own["p99_ms"],
         "same p50": same["p50_ms"],
@@ -123,4 +121,5 @@ def row(contender: Contender, m: dict[str, float], ours: dict[str, float], commo
         f"p50 / p99 at {common:.1f} a second, ms": f"{m['same p50']:.0f} / {m['same p99']:.0f}",
         "failed": round(m["failed"]),
         "CPU ms an image": round(m["cpu"]),
+        "cores taken by others": round(m["others"], 1),
     }
