@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 
 START_TIMEOUT = 60.0  # seconds
+LOAD_PATIENCE = 120.0  # seconds that a load may take beyond its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,18 +41,19 @@ class Server:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def load(self, request: bytes, seconds: float, *, connections: int = 0, rate: float = 0) -> dict[str, float]:
-        """What tests.benchmarks.load answers; `cpu_s`, the server's processor seconds meanwhile; and `others_cpu_s`,
-        those of processes that have nothing to do with it.
+        """What tests.benchmarks.load answers; `cpu_s`, the server's processor seconds meanwhile; and `others`, how many
+        cores were taken by processes that have nothing to do with it.
         """
         loop = ["--connections", str(connections)] if connections else ["--rate", str(rate)]
         command = [sys.executable, "-m", "tests.benchmarks.load", str(self.port), str(seconds), *loop]
-        server, machine = self.cpu_seconds(), busy_seconds()
-        done = subprocess.run(command, input=request, capture_output=True, check=False)
+        start, server, machine = time.perf_counter(), self.cpu_seconds(), busy_seconds()
+        done = subprocess.run(command, input=request, capture_output=True, timeout=seconds + LOAD_PATIENCE, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr.decode())
         found: dict[str, float] = json.loads(done.stdout)
         server, machine = self.cpu_seconds() - server, busy_seconds() - machine
-        return {**found, "cpu_s": server, "others_cpu_s": machine - server - found["generator_cpu_s"]}
+        others = machine - server - found["generator_cpu_s"]
+        return {**found, "cpu_s": server, "others": others / (time.perf_counter() - start)}
 
 
 def busy_seconds() -> float:
@@ -103,12 +105,12 @@ def running(bundle: Path) -> Iterator[Server]:
 
 @contextmanager
 def started(
-    command: list[str], *, port: int, environment: dict[str, str], ready: Callable[[], bool], log: Path | None = None
+    command: list[str], *, port: int, environment: dict[str, str], ready: Callable[[], bool], folder: Path | None = None
 ) -> Iterator[Server]:
-    """Any server; at the end it and all its descendants are ended."""
-    output = log.open("ab") if log else None
+    """Any server; at the end it and all its descendants are ended. What it writes, and its log, is left in `folder`."""
+    output = (folder / "log").open("ab") if folder else None
     start = time.perf_counter()
-    process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=output, stderr=output)
+    process = subprocess.Popen(command, env={**os.environ, **environment}, cwd=folder, stdout=output, stderr=output)
     try:
         while not ready():
             if process.poll() is not None or time.perf_counter() > start + START_TIMEOUT:

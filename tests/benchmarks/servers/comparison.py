@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from app.settings import allowed_cores
 from tests.benchmarks.load import RefusedError, ask
-from tests.benchmarks.server import Server, free_port, started
+from tests.benchmarks.server import START_TIMEOUT, Server, free_port, started
 from tests.benchmarks.servers.contenders import ROOT, Contender, contenders
 from tests.benchmarks.servers.weights import write_weights
 
@@ -66,7 +66,7 @@ def one_round(contender: Contender, weights: Path, common: float) -> dict[str, f
         "p50": closed["p50_ms"],
         "p99": closed["p99_ms"],
         "cpu": 1000 * closed["cpu_s"] / closed["images"],
-        "others": closed["others_cpu_s"] / SECONDS,
+        "others": closed["others"],
         "own p50": own["p50_ms"],
         "own p99": own["p99_ms"],
         "same p50": same["p50_ms"],
@@ -88,17 +88,18 @@ def up(contender: Contender, weights: Path) -> Iterator[Server]:
         contender.port_variable: str(port),
         **contender.variables,
     }
-    log = weights / "log"
+    folder = weights / "run"
+    folder.mkdir(exist_ok=True)
     answers: list[bytes] = []
 
     def ready() -> bool:
-        with suppress(RefusedError, OSError, asyncio.IncompleteReadError):
-            answers.append(asyncio.run(ask(port, contender.request)))
+        with suppress(RefusedError, OSError, asyncio.IncompleteReadError, TimeoutError):
+            answers.append(asyncio.run(asyncio.wait_for(ask(port, contender.request), START_TIMEOUT)))
         return bool(answers)
 
     try:
         command = [str(contender.python), *contender.arguments]
-        with started(command, port=port, environment=environment, ready=ready, log=log) as server:
+        with started(command, port=port, environment=environment, ready=ready, folder=folder) as server:
             label = re.search(rb"class \d+", answers[0])
             expected = (weights / "label.txt").read_bytes()
             if not label or label[0] != expected:
@@ -106,7 +107,7 @@ def up(contender: Contender, weights: Path) -> Iterator[Server]:
             server.load(contender.request, WARM_UP_SECONDS, connections=CONNECTIONS)
             yield server
     except RuntimeError as error:
-        error.add_note(log.read_text()[-3000:])
+        error.add_note((folder / "log").read_text()[-3000:])
         raise
 
 
