@@ -18,7 +18,7 @@ serve: $(VENV)/.serve  ## install what serving needs (no torch) and serve BUNDLE
 setup: $(VENV)/.dev  ## install everything a developer needs into .venv
 
 test: $(VENV)/.dev  ## run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [IMAGE_SIZE=N]: checkpoint to bundle
 	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE))
