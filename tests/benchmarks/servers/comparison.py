@@ -79,17 +79,18 @@ def one_round(contender: Contender, weights: Path, common: float) -> dict[str, f
 def up(contender: Contender, weights: Path) -> Iterator[Server]:
     """The server, warm, and known to give the answer that the weights give."""
     port = free_port()
+    folder = weights / "run"
+    folder.mkdir(exist_ok=True)
     environment = {
         "PYTHONPATH": str(ROOT),
         "VIT_BENCH_WEIGHTS": str(weights),
         "VIT_BENCH_RUNTIME": contender.runtime,
         "VIT_BENCH_THREADS": str(THREADS),
         "OMP_NUM_THREADS": str(THREADS),
+        "TMPDIR": str(folder),
         contender.port_variable: str(port),
         **contender.variables,
     }
-    folder = weights / "run"
-    folder.mkdir(exist_ok=True)
     answers: list[bytes] = []
 
     def ready() -> bool:
