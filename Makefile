@@ -20,8 +20,9 @@ setup: $(VENV)/.dev  ## install everything a developer needs into .venv
 test: $(VENV)/.dev  ## run all tests
 	$(BIN)/python -m pytest -n auto
 
-export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [IMAGE_SIZE=N]: checkpoint to bundle
-	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE))
+export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [PRECISION=int8|fp16] [IMAGE_SIZE=N]: checkpoint to bundle
+	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) \
+		$(if $(PRECISION),--precision $(PRECISION)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE))
 
 lint: $(VENV)/.dev  ## report what ruff finds
 	$(BIN)/ruff check .

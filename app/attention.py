@@ -37,7 +37,7 @@ class Receipt(BaseModel):
     prefix: float  # the tokens before the patches
     mlps: float
     constants: float
-    rounding: float  # what is left: of the arithmetic in fp32, and of the weights in int8 and fp16
+    rounding: float  # what is left: of the arithmetic, and in int8 of what attention's projection reads
     logit: float
 
 

@@ -18,6 +18,7 @@ EXPLAIN_GRAPH = "explain.onnx"
 WEIGHTS = "weights.bin"
 PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
 
+Precision = Literal["fp32", "int8", "fp16"]
 Prefix = Literal["class", "distillation", "register"]
 Side = Annotated[int, Field(ge=1, le=16384)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -88,11 +89,21 @@ class Parity(Part):
     receipt: float  # what the parts of a logit leave of it, relative to the largest part
 
 
+class Agreement(Part):
+    """The lean graph of a lower precision against the float32 network, measured at export."""
+
+    pictures: int
+    top1: float  # share of the pictures that get the same label
+    probability_mean: float  # over pictures, of the largest difference of a label's probability
+    probability_max: float
+    accuracy: float | None  # share of the labels that are right, where they are known: the demo model's
+
+
 class Manifest(Part):
     format: Literal[1]
     name: Annotated[str, Field(min_length=1, max_length=200)]
     family: str  # whose numerics: of the library that the weights come from
-    precision: Literal["fp32"]
+    precision: Precision
     image: ImageSpec
     tokens: Tokens
     layers: Annotated[int, Field(ge=1)]
@@ -102,8 +113,9 @@ class Manifest(Part):
     labels: Annotated[tuple[str, ...], Field(min_length=1)]
     score: Literal["softmax", "sigmoid"]
     parity: Parity
+    agreement: Agreement | None = None  # None for fp32, which parity alone describes
     overrides: dict[str, str] = {}  # facts that a person has set in place of what the checkpoint says
-    figures: dict[str, float] = {}  # measured on held-out pictures, where there are any
+    figures: dict[str, float] = {}  # the checkpoint's own, of held-out pictures and in float32
     inspect: dict[str, str] = {}  # titles of the model's own pictures by name, in the order to show them
     made_with: dict[str, str]
     files: dict[str, Sha256]
@@ -118,16 +130,25 @@ class Manifest(Part):
 
 
 class Bundle:
-    """A bundle whose every file has been checked."""
+    """A folder whose manifest has been read and checked."""
 
     def __init__(self, *, folder: Path, manifest: Manifest, digest: str) -> None:
         self.folder = folder
         self.manifest = manifest
         self.digest = digest  # sha256 of the manifest, and through its checksums of everything
 
+    def check_files(self) -> None:
+        """Raises BundleError when a file is missing or altered. Reads every byte."""
+        for name, expected in self.manifest.files.items():
+            file = self.folder / name
+            if not path_is_inside(self.folder, name) or not file.is_file():
+                raise BundleError(f"{self.folder} lacks {name}, which its manifest lists")
+            if sha256(file) != expected:
+                raise BundleError(f"{file} does not have the checksum that the manifest states: it was altered")
+
 
 def load_bundle(folder: Path) -> Bundle:
-    """Read and check a bundle. Raises BundleError when anything is missing, unknown or altered."""
+    """Read and check a manifest. Raises BundleError when it is missing or unknown."""
     path = folder / MANIFEST
     if not path.is_file():
         raise BundleError(f"{folder} has no {MANIFEST}: it is not a bundle (make one with `python -m export`)")
@@ -137,11 +158,6 @@ def load_bundle(folder: Path) -> Bundle:
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])
         raise BundleError(f"{path} is not a manifest of format {FORMAT}: {wrong}") from None
-    for name, expected in manifest.files.items():
-        if not path_is_inside(folder, name) or not (folder / name).is_file():
-            raise BundleError(f"{folder} lacks {name}, which its manifest lists")
-        if sha256(folder / name) != expected:
-            raise BundleError(f"{folder / name} does not have the checksum that the manifest states: it was altered")
     return Bundle(folder=folder, manifest=manifest, digest=hashlib.sha256(text).hexdigest())
 
 

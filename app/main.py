@@ -12,10 +12,11 @@ from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
 from app.batcher import Batcher
-from app.bundle import load_bundle
+from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
+from app.cuda_engine import CudaEngine
 from app.distance import RunningDistance
-from app.engine import OnnxEngine
+from app.engine import DeviceError, OnnxEngine
 from app.errors import install_handlers
 from app.images import Decoder
 from app.intake import Intake
@@ -39,7 +40,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        services.batcher.start()
         yield
         services.batcher.stop()
         services.cpu_pool.shutdown()
@@ -62,14 +62,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 def _build(settings: Settings) -> Services:
     bundle = load_bundle(settings.bundle)
     cores = allowed_cores()
-    engine = OnnxEngine(
-        folder=bundle.folder,
-        image_size=bundle.manifest.image.size,
-        device=settings.device,
-        threads=settings.model_threads or cores,
-    )
-    latency = engine.warm_up(settings.max_batch)
-    batcher = Batcher(engine=engine, max_batch=settings.max_batch, max_images=settings.max_queue_images)
+    batcher = Batcher(max_images=settings.max_queue_images)
+    with ThreadPoolExecutor(1) as checker:
+        checked = checker.submit(bundle.check_files)  # hashing and loading take about as long, and release the GIL
+        try:
+            engine = batcher.start(lambda: _open_engine(settings, bundle, settings.model_threads or cores))
+        finally:
+            checked.result()  # comes first: a damaged file explains whatever else went wrong
     store = MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
     distance = RunningDistance(layers=bundle.manifest.layers, heads=bundle.manifest.heads)
     workers = settings.worker_threads or max(cores, 2)
@@ -93,8 +92,7 @@ def _build(settings: Settings) -> Services:
     return Services(
         settings=settings,
         bundle=bundle,
-        provider=engine.provider,
-        latency=latency,
+        engine=engine,
         batcher=batcher,
         classifier=classifier,
         verifier=verifier,
@@ -102,6 +100,25 @@ def _build(settings: Settings) -> Services:
         distance=distance,
         cpu_pool=cpu_pool,
     )
+
+
+def _open_engine(settings: Settings, bundle: Bundle, threads: int) -> OnnxEngine:
+    """A warm engine on the device that the settings ask for; it belongs to the thread that this is called in."""
+    image_size = bundle.manifest.image.size
+    if settings.device != "cpu":
+        try:
+            return _warm(CudaEngine(folder=bundle.folder, image_size=image_size, max_batch=settings.max_batch))
+        except DeviceError as error:
+            if settings.device == "cuda":
+                raise
+            log.info("%s", error)
+    return _warm(OnnxEngine(folder=bundle.folder, image_size=image_size, threads=threads, max_batch=settings.max_batch))
+
+
+def _warm(engine: OnnxEngine) -> OnnxEngine:
+    engine.warm_up()
+    log.info("model runs on %s", engine.provider)
+    return engine
 
 
 def _yield_to_the_model() -> None:

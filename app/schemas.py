@@ -161,7 +161,7 @@ class ReportResponse(BaseModel):
 
 
 class BatchLatency(BaseModel):
-    """Measured at warm-up."""
+    """Running mean over the batches of one size, from warm-up on."""
 
     graph: Literal["classify", "explain"]
     batch: int
@@ -174,4 +174,5 @@ class ModelResponse(BaseModel):
     manifest: Manifest
     provider: str  # of ONNX Runtime, as really in use
     max_batch: int
+    best_batch: dict[Literal["classify", "explain"], int]  # most images that are run at once, by graph
     latency: list[BatchLatency]

@@ -10,7 +10,7 @@ from app.batcher import Batcher
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.distance import RunningDistance
-from app.engine import Latency
+from app.engine import OnnxEngine
 from app.schemas import ModelName
 from app.settings import Settings
 from app.store import MemoryStore
@@ -21,8 +21,7 @@ from app.verifier import Verifier
 class Services:
     settings: Settings
     bundle: Bundle
-    provider: str
-    latency: list[Latency]
+    engine: OnnxEngine
     batcher: Batcher
     classifier: Classifier
     verifier: Verifier

@@ -15,12 +15,14 @@ from app.bundle import (
     PICTURE_FORMATS,
     WEIGHTS,
     Manifest,
+    Precision,
     Tokens,
     picture_file,
     sha256,
 )
 from app.engine import OnnxEngine
 from app.settings import allowed_cores
+from export.agreement import measure_agreement
 from export.distances import reference_distance
 from export.filters import filters
 from export.graphs import ClassifyGraph, ExplainGraph
@@ -28,6 +30,7 @@ from export.image_spec import image_spec
 from export.onnx_file import SharedWeights, trace
 from export.parity import check_parity
 from export.portrait import Portrait
+from export.precision import prepared
 from export.relative_bias import relative_bias
 from export.similarity import positions
 from model.checkpoints.checkpoint import Checkpoint
@@ -36,11 +39,12 @@ from model.vit import VisionTransformer
 PACKAGES = ("torch", "onnx", "onnxscript", "numpy", "pillow")
 
 
-def write_bundle(checkpoint: Checkpoint, out: Path, *, replace: bool) -> Manifest:
+def write_bundle(checkpoint: Checkpoint, out: Path, *, replace: bool, precision: Precision = "fp32") -> Manifest:
     """Write the bundle at `out`.
 
     Raises FileExistsError when `out` is there and `replace` is not set, ParityError when the graphs do not give the
-    model's numbers. Whatever is raised, nothing is left behind and what was at `out` stays.
+    model's numbers, ValueError when its weights cannot be had in `precision`. Whatever is raised, nothing is left
+    behind and what was at `out` stays.
     """
     if out.exists() and not replace:
         raise FileExistsError(f"{out} is there already")
@@ -48,25 +52,27 @@ def write_bundle(checkpoint: Checkpoint, out: Path, *, replace: bool) -> Manifes
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:
         folder = Path(temporary) / "new"
         folder.mkdir()
-        manifest = _fill(folder, checkpoint)
+        manifest = _fill(folder, checkpoint, precision)
         if out.exists():
             out.rename(Path(temporary) / "old")
         folder.rename(out)
     return manifest
 
 
-def _fill(folder: Path, checkpoint: Checkpoint) -> Manifest:
+def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifest:
     weights = SharedWeights(folder / WEIGHTS)
-    explain = ExplainGraph(checkpoint.model, checkpoint.preprocessing, score=checkpoint.score)
-    graphs = {CLASSIFY_GRAPH: ClassifyGraph(checkpoint.model, checkpoint.preprocessing), EXPLAIN_GRAPH: explain}
+    spec, preprocessing = image_spec(checkpoint.preprocessing), checkpoint.preprocessing
+    model = prepared(checkpoint, spec, precision)
+    explain = ExplainGraph(model, preprocessing, precision=precision, score=checkpoint.score)
+    graphs = {CLASSIFY_GRAPH: ClassifyGraph(model, preprocessing, precision=precision), EXPLAIN_GRAPH: explain}
     for file, graph in tqdm(graphs.items(), desc="tracing", unit="graph"):
         proto = trace(graph)
         weights.externalise(proto)
         onnx.save(proto, folder / file)
-    spec = image_spec(checkpoint.preprocessing)
     engine = OnnxEngine(folder=folder, image_size=spec.size, device="cpu", threads=allowed_cores())
     config = checkpoint.model.config
-    parity = check_parity(checkpoint, spec, engine)
+    parity = check_parity(checkpoint, spec, engine, precision)
+    agreement = None if precision == "fp32" else measure_agreement(checkpoint, spec, engine)
     portraits = _portraits(checkpoint.model, reference_distance(engine, spec, patch_size=config.patch_size))
     for portrait in portraits:
         portrait.write(folder)
@@ -75,7 +81,7 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> Manifest:
         format=1,
         name=checkpoint.name,
         family=checkpoint.family,
-        precision="fp32",
+        precision=precision,
         image=spec,
         tokens=Tokens(patch=config.patch_size, grid=config.grid, prefix=config.prefix),
         layers=config.depth,
@@ -85,6 +91,7 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> Manifest:
         labels=checkpoint.labels,
         score=checkpoint.score,
         parity=parity,
+        agreement=agreement,
         overrides=checkpoint.overrides,
         figures=checkpoint.figures,
         inspect={portrait.name: portrait.title for portrait in portraits},

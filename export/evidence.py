@@ -28,7 +28,7 @@ class LayerFacts(NamedTuple):
     """What one block did. Q is T, or the number of tokens that a last block computes."""
 
     block: EncoderBlock | HeadTokensBlock
-    read: Tensor  # (B, T, D): what attention got
+    read: Tensor  # (B, T, D): what attention got, in the block's precision
     matrix: Tensor  # (B, H, Q, T): attention after softmax
     transformed: Tensor  # (B, Q, D): what the MLP added
 
@@ -149,15 +149,15 @@ def _attended(layer: LayerFacts, reading: Reading) -> tuple[Tensor, Tensor, Tens
     assert isinstance(attention, FusedAttention)
     readout = replace(readout, constant=torch.zeros_like(readout.constant))
     if isinstance(block, ResPostBlock):
-        readout = readout.before(block.norm1, block.attn(layer.read)[:, tokens])
+        readout = readout.before(block.norm1, block.attn(layer.read)[:, tokens].float())
     else:
         readout = readout.before(block.ls1, layer.read)
     readout = readout.before(attention.proj, layer.read)
     if not isinstance(attention.norm, nn.Identity):
-        readout = readout.before(attention.norm, attention.mixed(layer.read)[:, tokens])
+        readout = readout.before(attention.norm, attention.mixed(layer.read)[:, tokens].float())
     heads = attention.heads
     rows = readout.weights.unsqueeze(1) @ layer.matrix[:, :, tokens]  # (B, H, R, T)
-    value = attention.v(layer.read).unflatten(-1, (heads, -1)).transpose(1, 2)  # (B, H, T, d)
+    value = attention.v(layer.read).float().unflatten(-1, (heads, -1)).transpose(1, 2)  # (B, H, T, d)
     direction = readout.direction.unflatten(-1, (heads, -1)).permute(0, 3, 4, 1, 2)  # (B, H, d, R, K)
     of_values = (value @ direction.flatten(3)).unflatten(-1, direction.shape[-2:])  # (B, H, T, R, K)
     by_reader = of_values * rows.transpose(-1, -2).unsqueeze(-1)

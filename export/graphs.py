@@ -9,7 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from app.bundle import Precision
 from export.evidence import LayerFacts, evidence
+from export.precision import lower
 from export.rewrite import FusedAttention, HeadTokensBlock, rewrite
 from model.blocks import EncoderBlock
 from model.preprocessing import Preprocessing
@@ -34,13 +36,18 @@ class ClassifyGraph(nn.Module):
 
     outputs: tuple[str, ...] = ("logits",)
 
-    def __init__(self, model: VisionTransformer, preprocessing: Preprocessing) -> None:
+    def __init__(self, model: VisionTransformer, preprocessing: Preprocessing, *, precision: Precision) -> None:
         super().__init__()
         self.config = model.config
         self.network = rewrite(model, preprocessing)
+        lower(self.network, precision)
+        self.dtype = torch.float16 if precision == "fp16" else torch.float32  # of the residual stream
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        return (self.network(images),)
+        streams = [self.network.embed(images).to(self.dtype)]
+        for block in self.network.blocks:
+            streams.append(block(streams[-1]))
+        return (self.network.classify(self.network.normed([stream.float() for stream in streams])),)
 
 
 class ExplainGraph(ClassifyGraph):
@@ -58,8 +65,10 @@ class ExplainGraph(ClassifyGraph):
     layer, and not through an attention pool, which would have to run once for each layer.
     """
 
-    def __init__(self, model: VisionTransformer, preprocessing: Preprocessing, *, score: Score) -> None:
-        super().__init__(model, preprocessing)
+    def __init__(
+        self, model: VisionTransformer, preprocessing: Preprocessing, *, precision: Precision, score: Score
+    ) -> None:
+        super().__init__(model, preprocessing, precision=precision)
         self.score = score
         lens = ("lens",) if self.config.head_layers == 1 and self.config.pool != "map" else ()
         self.outputs = (*EXPLAINED, *lens)
@@ -86,17 +95,17 @@ class ExplainGraph(ClassifyGraph):
         return (*out, self.lens(streams, classes)) if "lens" in self.outputs else out
 
     def _run(self, images: Tensor) -> tuple[list[Tensor], list[LayerFacts]]:
-        """The residual stream before the first block and after each, and what each block did."""
-        streams, layers = [self.network.embed(images)], []
+        """The residual stream before the first block and after each in float32, and what each block did."""
+        streams, layers = [self.network.embed(images).to(self.dtype)], []
         for block in self.network.blocks:
             assert isinstance(block, EncoderBlock | HeadTokensBlock)
             assert isinstance(block.attn, FusedAttention)
             entering = streams[-1]
             read = block.read(entering)
             attended, transformed = block.branches(entering)
-            layers.append(LayerFacts(block, read, block.attn.weights(read), transformed))
+            layers.append(LayerFacts(block, read, block.attn.weights(read), transformed.float()))
             streams.append(entering[:, : transformed.shape[1]] + attended + transformed)
-        return streams, layers
+        return [stream.float() for stream in streams], layers
 
     def lens(self, streams: list[Tensor], classes: Tensor) -> Tensor:
         """Scores of `classes` (B, K) with the head on each layer's tokens, (B, L, K)."""

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from export.precision import QuantisedLinear
 from export.rewrite import Linear
 from model.norm import LayerScale
 
@@ -38,8 +39,8 @@ class Readout:
                 return self
             case LayerScale():
                 return replace(self, direction=self.direction * layer.gamma)
-            case Linear():
-                flat = F.linear(self.direction.flatten(0, 2), layer.weight)
+            case Linear() | QuantisedLinear():
+                flat = F.linear(self.direction.flatten(0, 2), layer.weight.float())
                 biased = self._biased(layer.bias)
                 return replace(biased, direction=flat.unflatten(0, self.direction.shape[:3]))
             case nn.LayerNorm():
@@ -64,5 +65,5 @@ class Readout:
     def _biased(self, bias: Tensor | None) -> Self:
         if bias is None:
             return self
-        each = (self.direction @ bias) * self.weights.sum(-1, keepdim=True)  # (B, R, K)
+        each = (self.direction @ bias.float()) * self.weights.sum(-1, keepdim=True)  # (B, R, K)
         return replace(self, constant=self.constant + each.sum(1))

@@ -22,9 +22,8 @@ def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: np
     In the model's own precision.
     """
     model = checkpoint.model
-    dtype = model.head.weight.dtype
-    mean, std = (torch.tensor(v, dtype=dtype) for v in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std))
-    images = ((torch.from_numpy(pixels).to(dtype) / 255 - mean) / std).permute(0, 3, 1, 2)
+    images = normalised(pixels, checkpoint)
+    dtype = images.dtype
     with torch.no_grad():
         streams = model.layers(images)
         matrices = model.attentions(images)  # (B, L, H, T, T)
@@ -52,6 +51,13 @@ def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: np
         scores = of_layers.softmax(-1) if checkpoint.score == "softmax" else of_layers.sigmoid()
         outputs["lens"] = torch.stack([of_layer.gather(1, torch.from_numpy(classes)) for of_layer in scores], dim=1)
     return {"classes": classes, **{name: value.detach().numpy() for name, value in outputs.items()}}
+
+
+def normalised(pixels: npt.NDArray[np.uint8], checkpoint: Checkpoint) -> Tensor:
+    """What the model takes, (B, 3, height, width) in its own precision, of pixels (B, height, width, 3)."""
+    dtype = checkpoint.model.head.weight.dtype
+    mean, std = (torch.tensor(v, dtype=dtype) for v in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std))
+    return ((torch.from_numpy(pixels).to(dtype) / 255 - mean) / std).permute(0, 3, 1, 2)
 
 
 def _pool(model: VisionTransformer, images: Tensor) -> Tensor:

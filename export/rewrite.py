@@ -96,13 +96,13 @@ class FusedAttention(nn.Module):
 
         Q and K are written a second time; equal nodes of a graph are merged.
         """
-        query, key = self._query(tokens, None), self._key(tokens)
+        query, key = self._query(tokens, None).float(), self._key(tokens).float()
         width = query.shape[-1] // self.heads
         query = query.unflatten(-1, (self.heads, width)).transpose(1, 2) * (1 / math.sqrt(width))
         scores = query @ key.unflatten(-1, (self.heads, width)).permute(0, 2, 3, 1)
         if self.bias is not None:
             scores = scores + self.bias
-        weights: Tensor = scores.float().softmax(dim=-1)
+        weights: Tensor = scores.softmax(dim=-1)
         return weights
 
     def _query(self, tokens: Tensor, queries: int | None) -> Tensor:

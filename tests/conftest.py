@@ -102,3 +102,16 @@ def oblong_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("bundles") / "oblong"
     write_bundle(toy_checkpoint(), out, replace=False)
     return out
+
+
+@pytest.fixture(scope="session")
+def int8_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo model in int8, compared with fp32 on fewer pictures than an export takes."""
+    from export.bundle import write_bundle
+    from model.checkpoints import load_checkpoint
+
+    out = tmp_path_factory.mktemp("bundles") / "int8"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("export.agreement.HELD_OUT", 200)
+        write_bundle(load_checkpoint("model/demo/shapes.safetensors"), out, replace=False, precision="int8")
+    return out

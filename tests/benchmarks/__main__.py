@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [graphs] [serving] [servers] [memory] [drawing] [maps]`: measure, write JSON and tables.
+"""`python -m tests.benchmarks [graphs] [serving] [servers] [memory] ...`: measure, write JSON and README tables.
 
 Timings on a shared machine are noisy: variants run interleaved, and medians and ratios are what to read.
 """
@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from tests.benchmarks import drawing, graphs, maps, memory, serving
+from tests.benchmarks import drawing, graphs, maps, memory, precision, serving
 from tests.benchmarks.servers import comparison
 
 BENCHMARKS = {
@@ -18,9 +18,10 @@ BENCHMARKS = {
     "memory": memory.measure,
     "drawing": drawing.measure,
     "maps": maps.measure,
+    "precision": precision.measure,
 }
 FOLDER = Path(__file__).parent
-README = FOLDER.parents[1] / "README.md"
+PAGES = [FOLDER.parents[1] / page for page in ("README.md", "docs/precision.md")]
 
 
 def main() -> None:
@@ -39,12 +40,13 @@ def table(rows: list[dict[str, str | float]]) -> str:
 
 
 def write_table(name: str, rows: list[dict[str, str | float]]) -> None:
-    """Replace the README's table between the comments that name it."""
+    """Replace the table between the comments that name it, in whichever page has them."""
     pattern = re.compile(f"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
-    text = README.read_text()
-    if not pattern.search(text):
-        raise SystemExit(f"README.md has no place for the table {name}")
-    README.write_text(pattern.sub(lambda match: match[1] + table(rows) + match[2], text))
+    pages = [page for page in PAGES if pattern.search(page.read_text())]
+    if not pages:
+        raise SystemExit(f"no page has a place for the table {name}")
+    for page in pages:
+        page.write_text(pattern.sub(lambda match: match[1] + table(rows) + match[2], page.read_text()))
 
 
 if __name__ == "__main__":

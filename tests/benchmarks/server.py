@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-START_TIMEOUT = 60.0  # seconds
+START_TIMEOUT = 120.0  # seconds
 LOAD_PATIENCE = 120.0  # seconds that a load may take beyond its own
 
 

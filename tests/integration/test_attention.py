@@ -188,6 +188,19 @@ def test_evidence_adds_up_to_the_logit(client, link):
     assert answer["class_token_mass"] == pytest.approx(receipt["prefix"], rel=1e-4)
 
 
+def test_in_int8_the_receipt_shows_what_rounding_leaves(serve, int8_bundle, star):
+    with serve(bundle=int8_bundle, max_batch=1) as client:
+        assert client.get("/model").json()["manifest"]["precision"] == "int8"
+        (result,) = client.post("/classify", content=star).json()["results"]
+        assert result["predictions"][0]["label"] == "star"
+        params = {"method": "evidence", "format": "json"}
+        receipt = client.get(result["attention"], params=params).json()["receipt"]
+        row = client.get(result["attention"], params={"format": "json"}).json()
+    assert sum(value for name, value in receipt.items() if name != "logit") == pytest.approx(receipt["logit"])
+    assert 1e-5 < abs(receipt["rounding"]) / abs(receipt["logit"]) < 0.1
+    assert row["sum"] + row["class_token_mass"] == pytest.approx(1, abs=2e-3)
+
+
 def test_why_star_and_not_the_second_best(client, star):
     result = client.post("/classify", content=star, params={"top_k": 2}).json()["results"][0]
     first, second = (p["index"] for p in result["predictions"])

@@ -11,7 +11,10 @@ def test_model_says_what_is_served_and_how_fast(client):
     assert answer["provider"] == "CPUExecutionProvider"
     assert answer["manifest"]["tokens"] == {"patch": 8, "grid": [8, 8], "prefix": ["class"]}
     measured = {(row["graph"], row["batch"]) for row in answer["latency"]}
-    assert measured == {(graph, batch) for graph in ("classify", "explain") for batch in (1, 2, 4, 8)}
+    assert {("classify", 1), ("explain", 1)} <= measured
+    assert {batch for _, batch in measured} <= {1, 2, 4, 8}
+    assert answer["best_batch"].keys() == {"classify", "explain"}
+    assert set(answer["best_batch"].values()) <= {1, 2, 4, 8}
     assert all(row["milliseconds"] > 0 for row in answer["latency"])
 
 

@@ -35,6 +35,7 @@ def engine_of(folder, manifest) -> OnnxEngine:
 @pytest.mark.parametrize("batch", [1, 2, 5])
 def test_the_bundle_gives_the_models_numbers_at_any_batch(oblong_bundle, batch):
     bundle = load_bundle(oblong_bundle)
+    bundle.check_files()
     rng = np.random.default_rng(batch)
     pictures = [Image.fromarray(rng.integers(0, 256, (50, 70, 3), dtype=np.uint8)) for _ in range(batch)]
     pixels = np.stack([preprocess(picture, bundle.manifest.image)[0] for picture in pictures])
@@ -69,6 +70,34 @@ def test_every_switch_is_exported_and_checked(tmp_path, changes):
     assert ("lens" in manifest.explains) == (changes.get("pool") != "map" and "head_layers" not in changes)
     graph = onnx.load(tmp_path / "toy" / "classify.onnx", load_external_data=False).graph
     assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
+
+
+@pytest.mark.parametrize(
+    ("precision", "switches"),
+    [
+        ("int8", "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool"),
+        ("fp16", "attention pooling"),
+    ],
+)
+def test_lower_precision_is_measured_instead(tmp_path, precision, switches):
+    manifest = write_bundle(toy_checkpoint(**SWITCHES[switches]), tmp_path / "toy", replace=False, precision=precision)
+    assert manifest.precision == precision
+    limit = {"int8": 0.2, "fp16": 0.01}[precision]
+    assert 1e-5 < manifest.parity.logits < limit
+    assert max(manifest.parity.evidence, manifest.parity.receipt) < limit
+    assert manifest.agreement is not None
+    assert manifest.agreement.pictures == 96
+    assert 0 < manifest.agreement.probability_mean <= manifest.agreement.probability_max < limit
+    explain = engine_of(tmp_path / "toy", manifest).run("explain", np.zeros((2, 24, 40, 3), np.uint8))
+    assert {values.dtype for name, values in explain.items() if name != "classes"} == {np.dtype(np.float32)}
+
+
+def test_the_demo_model_names_the_same_shapes_in_int8(int8_bundle):
+    manifest = load_bundle(int8_bundle).manifest
+    assert manifest.agreement is not None
+    assert manifest.agreement.top1 >= 0.99
+    assert manifest.agreement.accuracy == pytest.approx(manifest.figures["top1_accuracy"], abs=0.02)
+    assert (int8_bundle / "weights.bin").stat().st_size < 0.45 * (DEMO_BUNDLE / "weights.bin").stat().st_size
 
 
 def test_another_image_size_is_interpolated_and_checked(tmp_path):

@@ -18,11 +18,15 @@ def checkpoint(tmp_path):
 
 def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, capsys):
     out = tmp_path / "bundles" / "toy"
-    main(["--checkpoint", str(checkpoint), "--out", str(out), "--image-size", "32x48", "--set", "name=mine"])
+    options = ["--image-size", "32x48", "--set", "name=mine", "--precision", "fp16"]
+    main(["--checkpoint", str(checkpoint), "--out", str(out), *options])
     manifest = load_bundle(out).manifest
     assert (manifest.name, manifest.image.size, manifest.tokens.grid) == ("mine", (32, 48), (4, 6))
+    assert manifest.precision == "fp16"
     assert manifest.overrides == {"name": "mine", "image_size": "32,48"}
-    assert "Largest difference to PyTorch" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Largest difference to PyTorch" in said
+    assert "fp16 gives the label of fp32 on 100.0% of 96 pictures." in said
 
 
 def test_inspect_says_what_a_file_is_without_reading_weights(checkpoint, capsys, monkeypatch):

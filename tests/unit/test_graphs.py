@@ -3,6 +3,7 @@
 from collections import Counter
 
 import onnx
+import onnxruntime
 import pytest
 
 from export.onnx_file import strip_provenance
@@ -12,6 +13,15 @@ LAYERS = 2
 
 def load(bundle, name) -> onnx.ModelProto:
     return onnx.load(bundle / f"{name}.onnx", load_external_data=False)
+
+
+def optimised(bundle, name, folder) -> Counter[str]:
+    """Operators that ONNX Runtime runs on the CPU."""
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(folder / "optimised.onnx")
+    options.log_severity_level = 3  # it warns that the file is for this machine alone
+    onnxruntime.InferenceSession(bundle / f"{name}.onnx", options, providers=["CPUExecutionProvider"])
+    return operators(folder, "optimised")
 
 
 def operators(bundle, name) -> Counter[str]:
@@ -65,19 +75,42 @@ def test_inputs_are_bytes_and_only_the_batch_is_free(oblong_bundle, name):
     assert [dim.dim_value for dim in rest] == [24, 40, 3]
 
 
-def test_both_graphs_read_the_same_bytes(oblong_bundle):
-    def locations(name):
-        tensors = load(oblong_bundle, name).graph.initializer
-        external = [t for t in tensors if t.data_location == onnx.TensorProto.EXTERNAL]
-        assert external
-        return {(t.external_data[0].value, t.external_data[1].value, t.external_data[2].value) for t in external}
+def external(bundle, name) -> set[tuple[str, str, str]]:
+    """File, offset and length of each tensor that lies outside a graph."""
+    tensors = load(bundle, name).graph.initializer
+    outside = [t for t in tensors if t.data_location == onnx.TensorProto.EXTERNAL]
+    assert outside
+    return {(t.external_data[0].value, t.external_data[1].value, t.external_data[2].value) for t in outside}
 
+
+def test_both_graphs_read_the_same_bytes(oblong_bundle):
     distances = 16 * 16 * 4  # bytes of the table of distances between tokens
-    (extra,) = locations("explain") - locations("classify")
+    lean, explaining = external(oblong_bundle, "classify"), external(oblong_bundle, "explain")
+    (extra,) = explaining - lean
     assert int(extra[2]) == distances
-    assert locations("classify") < locations("explain")
+    assert lean < explaining
     size = (oblong_bundle / "weights.bin").stat().st_size
-    assert size < 1.3 * sum(int(length) for _, _, length in locations("classify"))
+    assert size < 1.3 * sum(int(length) for _, _, length in lean)
+
+
+def test_both_graphs_hold_the_same_integers(int8_bundle):
+    lean, explaining = external(int8_bundle, "classify"), external(int8_bundle, "explain")
+    assert lean < explaining
+    heads_transposed, distances = 12 * 128 * 4, 65 * 65 * 4
+    assert sorted(int(length) for _, _, length in explaining - lean) == [heads_transposed, distances]
+
+
+@pytest.mark.parametrize("name", ["classify", "explain"])
+def test_int8_runs_in_fused_operators(int8_bundle, tmp_path, name):
+    """One rounding for Q, K and V together, and in the last block one more: of the token that asks."""
+    layers = 6
+    counts = optimised(int8_bundle, name, tmp_path)
+    again = 1 if name == "explain" else 0  # the last block's Q of all tokens, for the matrix
+    assert counts["MatMulIntegerToFloat"] == 3 * layers - 1 + again
+    assert counts["DynamicQuantizeMatMul"] == 3 * layers + 1  # these have a rounding of their own inside
+    assert counts["DynamicQuantizeLinear"] == layers
+    assert counts["MultiHeadAttention"] == layers
+    assert not counts.keys() & {"MatMulInteger", "DequantizeLinear"}
 
 
 @pytest.mark.parametrize("name", ["classify", "explain"])

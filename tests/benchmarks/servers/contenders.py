@@ -28,8 +28,10 @@ class Contender:
 def contenders(weights: Path) -> list[Contender]:
     """Of the model in `weights`, see weights.py. The first is what ratios refer to."""
     return [
-        ours(weights / "bundle", "fp32, labels", "?attention=false"),
-        ours(weights / "bundle", "fp32, labels and maps", ""),
+        ours(weights / "fp32", "fp32, labels", "?attention=false"),
+        ours(weights / "fp32", "fp32, labels and maps", ""),
+        ours(weights / "int8", "int8, labels", "?attention=false"),
+        ours(weights / "int8", "int8, labels and maps", ""),
         application("LitServe", ONNX, "litserve", form("/predict", "content")),
         application("LitServe", TORCH, "litserve", form("/predict", "content")),
         bentoml(),

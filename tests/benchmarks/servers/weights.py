@@ -19,13 +19,15 @@ from tests.benchmarks.servers.vit import decode
 
 
 def write_weights(folder: Path) -> None:
-    """A bundle; plain.onnx and weights.pt of the model in PyTorch; a folder as transformers has it; and label.txt, the
-    label that is right for the picture of the benchmarks.
+    """Bundles in fp32 and int8; plain.onnx and weights.pt of the model in PyTorch; a folder as transformers has it.
+
+    And label.txt, the label that is right for the picture of the benchmarks.
     """
     checkpoint = random_checkpoint("S/16")
     # transformers rounds the place of the crop down, so all do.
     checkpoint = replace(checkpoint, preprocessing=replace(checkpoint.preprocessing, crop_rounding="floor"))
-    write_bundle(checkpoint, folder / "bundle", replace=False)
+    write_bundle(checkpoint, folder / "fp32", replace=False)
+    write_bundle(checkpoint, folder / "int8", replace=False, precision="int8")
     export_plainly(checkpoint.model, folder / "plain.onnx")
     torch.save(checkpoint.model.state_dict(), folder / "weights.pt")
     _write_transformers(checkpoint, folder / "transformers")

@@ -1,0 +1,101 @@
+"""The blocks of a rewritten network in 8-bit integers for the CPU, or in half precision for CUDA.
+
+What comes before and after the blocks stays float32: the patch projection, whose weights are small once 1/255 is folded
+into them, and everything from the last norm to the logits. In between norms, softmax and evidence are computed in
+float32 whatever the precision. Figures, and what else was tried: docs/precision.md.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from app.bundle import ImageSpec, Precision
+from export.ranges import ranges
+from export.rewrite import Linear
+from export.smoothing import smoothed
+from model.checkpoints.checkpoint import Checkpoint
+from model.vit import VisionTransformer
+
+LARGEST_INT8 = 127  # symmetric, so that weights need no zero point
+SMALLEST_SCALE = 1e-30  # of an output whose weights are all zero
+LARGEST_FP16 = torch.finfo(torch.float16).max
+
+
+def prepared(checkpoint: Checkpoint, spec: ImageSpec, precision: Precision) -> VisionTransformer:
+    """The model to rewrite, with the float32 numbers of the checkpoint's.
+
+    Raises ValueError when it cannot be had in `precision`. Overflow is looked for here: the CPU's kernels, which parity
+    is checked with, compute graphs of fp16 in float32.
+    """
+    match precision:
+        case "int8":
+            return smoothed(checkpoint, spec)
+        case "fp16":
+            _check_range(checkpoint, spec)
+    return checkpoint.model
+
+
+def lower(network: VisionTransformer, precision: Precision) -> None:
+    """Change the blocks of the rewritten `network` in place."""
+    match precision:
+        case "int8":
+            _quantise(network.blocks)
+        case "fp16":
+            network.blocks.half()
+
+
+def _check_range(checkpoint: Checkpoint, spec: ImageSpec) -> None:
+    blocks = checkpoint.model.blocks
+    for name, parameter in blocks.named_parameters(prefix="blocks"):
+        if not parameter.abs().max() <= LARGEST_FP16:
+            raise ValueError(f"{name} has values beyond {LARGEST_FP16:.0f}, the largest of fp16")
+    modules = dict(blocks.named_modules(prefix="blocks"))
+    del modules["blocks"]  # the list, which gives nothing
+    for name, reach in zip(modules, ranges(checkpoint, spec, list(modules.values())), strict=True):
+        if not reach.max() <= LARGEST_FP16:
+            raise ValueError(f"{name} gives values beyond {LARGEST_FP16:.0f}, the largest of fp16")
+
+
+class QuantisedLinear(nn.Module):
+    """x @ weight + bias with both factors rounded to 8 bits: x on the range of the whole tensor, weights by output.
+
+    Written as the two operators that run, so that nothing has to be fused: DynamicQuantizeLinear, one for all layers
+    that read the same tokens, and com.microsoft::MatMulIntegerToFloat, which adds the bias and gives float32.
+    """
+
+    def __init__(self, source: Linear) -> None:
+        super().__init__()
+        weight = source.weight.detach()  # (in, out)
+        self.scale = nn.Buffer((weight.abs().amax(0) / LARGEST_INT8).clamp(min=SMALLEST_SCALE))  # (out,)
+        self.integers = nn.Buffer((weight / self.scale).round().to(torch.int8))  # (in, out)
+        self.bias = source.bias
+
+    @property
+    def weight(self) -> Tensor:
+        """What the integers stand for, float32 (in, out)."""
+        return self.integers * self.scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        integers, scale, zero = torch.onnx.ops.symbolic_multi_out(
+            "DynamicQuantizeLinear",
+            (x,),
+            dtypes=(torch.uint8, torch.float32, torch.uint8),
+            shapes=(x.shape, (), ()),
+            version=11,
+        )
+        bias = () if self.bias is None else (None, self.bias)  # None: no zero point
+        out: Tensor = torch.onnx.ops.symbolic(
+            "com.microsoft::MatMulIntegerToFloat",
+            (integers, self.integers, scale, self.scale, zero, *bias),
+            dtype=x.dtype,
+            shape=(*x.shape[:-1], self.integers.shape[1]),
+            version=1,
+        )
+        return out
+
+
+def _quantise(module: nn.Module) -> None:
+    for name, child in module.named_children():
+        if isinstance(child, Linear):
+            setattr(module, name, QuantisedLinear(child))
+        else:
+            _quantise(child)

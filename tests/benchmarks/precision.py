@@ -1,0 +1,254 @@
+"""What lower precision gains on a CPU and what it costs: what `--precision int8` does, and what else was tried.
+
+Speed is that of the lean graph of ViT-S/16 against a plain `torch.onnx.export`. Agreement with float32 and accuracy are
+the demo model's on its held-out pictures, and once more with outliers planted: in each block two channels of each norm
+are made 30 times as large and the weights that read them as small, which leaves the network's numbers as they are.
+"""
+
+import copy
+import dataclasses
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+from torch import Tensor, nn
+
+from app.engine import Graph, Outputs
+from app.preprocess import preprocess
+from export.agreement import measure_agreement
+from export.graphs import ClassifyGraph
+from export.image_spec import image_spec
+from export.onnx_file import trace
+from export.pictures import reference_pictures
+from export.precision import QuantisedLinear, lower, prepared
+from export.rewrite import FusedAttention, Linear
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import Checkpoint
+from model.demo.__main__ import WEIGHTS
+from model.vit import VisionTransformer
+from tests.benchmarks.graphs import export_plainly, interleaved, runner, session
+from tests.benchmarks.random_model import random_checkpoint
+
+VARIANT = "S/16"
+BATCHES = (1, 8)
+CALIBRATION = 32  # pictures of static quantisation
+OUTLIERS, OUTLIER = (5, 77), 30.0
+Build = Callable[[Checkpoint, Path], None]
+
+
+def measure() -> list[dict[str, str | float]]:
+    demo, random = load_checkpoint(WEIGHTS), random_checkpoint(VARIANT)
+    planted = dataclasses.replace(demo, model=with_outliers(demo.model))
+    rows: dict[str, dict[str, str | float]] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        plain = folder / "plain.onnx"
+        export_plainly(random.model, plain)
+        sessions = {"plain": session(plain)}
+        for number, (name, build) in enumerate(BUILDS.items()):
+            paths = [folder / f"{number}-{of}.onnx" for of in ("speed", "demo", "planted")]
+            for checkpoint, path in zip((random, demo, planted), paths, strict=True):
+                build(checkpoint, path)
+            sessions[name] = session(paths[0])
+            found, hard = (
+                measure_agreement(c, image_spec(c.preprocessing), Lean(session(path)))
+                for c, path in ((demo, paths[1]), (planted, paths[2]))
+            )
+            assert found.accuracy is not None
+            rows[name] = {
+                "linear layers of the blocks": name,
+                "agreement": f"{found.top1:.2%}",
+                "probabilities apart, mean": round(found.probability_mean, 4),
+                "at most": round(found.probability_max, 2),
+                "accuracy": f"{found.accuracy:.2%}",
+                "agreement with outliers": f"{hard.top1:.2%}",
+            }
+        for batch in BATCHES:
+            times = interleaved({name: runner(s, batch) for name, s in sessions.items()})
+            medians = {name: statistics.median(of_one) for name, of_one in times.items()}
+            for name, row in rows.items():
+                row[f"time at batch {batch}"] = round(medians[name] / medians["plain"], 3)
+    return list(rows.values())
+
+
+class Lean:
+    """An engine of one graph."""
+
+    def __init__(self, graph: onnxruntime.InferenceSession) -> None:
+        self._session = graph
+
+    def run(self, graph: Graph, images: np.ndarray) -> Outputs:
+        return {"logits": self._session.run(["logits"], {"images": images})[0]}
+
+
+@torch.no_grad()
+def with_outliers(model: VisionTransformer) -> VisionTransformer:
+    model, channels = copy.deepcopy(model), list(OUTLIERS)
+    for block in model.blocks:
+        for norm, reader in ((block.norm1, block.attn.qkv), (block.norm2, block.mlp.fc1)):
+            norm.weight[channels] *= OUTLIER
+            norm.bias[channels] *= OUTLIER
+            reader.weight[:, channels] /= OUTLIER
+    return model
+
+
+def lean(checkpoint: Checkpoint, path: Path, *, change: Callable[[VisionTransformer], None], smooth: bool) -> None:
+    """The lean graph with another form of the blocks' layers."""
+    spec = image_spec(checkpoint.preprocessing)
+    model = prepared(checkpoint, spec, "int8") if smooth else checkpoint.model
+    graph = ClassifyGraph(model, checkpoint.preprocessing, precision="fp32")
+    change(graph.network)
+    onnx.save(trace(graph), path)
+
+
+def changed(change: Callable[[VisionTransformer], None], *, smooth: bool = True) -> Build:
+    return lambda checkpoint, path: lean(checkpoint, path, change=change, smooth=smooth)
+
+
+def replaced(form: Callable[[Linear], nn.Module], *, among: str = "") -> Callable[[VisionTransformer], None]:
+    """Another form in place of the linear layers whose name has `among` in it, int8 for the others."""
+
+    def change(network: VisionTransformer) -> None:
+        for name, layer in list(network.blocks.named_modules()):
+            if isinstance(layer, Linear) and among in name:
+                parent, _, last = name.rpartition(".")
+                setattr(network.blocks.get_submodule(parent), last, form(layer))
+        lower(network, "int8")
+
+    return change
+
+
+class SeparateBias(nn.Module):
+    """The bias outside, where ONNX Runtime fuses it with Gelu."""
+
+    def __init__(self, source: Linear) -> None:
+        super().__init__()
+        self.product, self.bias = QuantisedLinear(Linear(source.weight, None)), source.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.product(x) + self.bias
+        return out
+
+
+class NBits(nn.Module):
+    """8-bit weights with a scale for each block of inputs, and activations rounded block by block."""
+
+    def __init__(self, source: Linear, *, block: int) -> None:
+        super().__init__()
+        inputs, outputs = source.weight.shape
+        self.attributes = {"K": inputs, "N": outputs, "bits": 8, "block_size": block, "accuracy_level": 4}
+        blocks = source.weight.detach().T.unflatten(1, (-1, block))  # (out, in / block, block)
+        self.scale = nn.Buffer(blocks.abs().amax(-1) / 127)
+        self.integers = nn.Buffer(((blocks / self.scale.unsqueeze(-1)).round() + 128).to(torch.uint8))
+        self.bias = source.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = torch.onnx.ops.symbolic(
+            "com.microsoft::MatMulNBits",
+            (x, self.integers, self.scale, None, None, self.bias),
+            self.attributes,
+            dtype=x.dtype,
+            shape=(*x.shape[:-1], self.attributes["N"]),
+            version=1,
+        )
+        return out
+
+
+class MergedAttention(FusedAttention):
+    """Q, K and V from one product of all tokens."""
+
+    def __init__(self, source: FusedAttention) -> None:
+        nn.Module.__init__(self)
+        self.heads, self.norm, self.proj = source.heads, source.norm, source.proj
+        parts = (source.q, source.k, source.v)
+        weight, bias = torch.cat([p.weight for p in parts], dim=1), torch.cat([p.bias for p in parts])
+        self.qkv = Linear(weight, bias)
+
+    def mixed(self, tokens: Tensor, queries: int | None = None) -> Tensor:
+        query, key, value = self.qkv(tokens).chunk(3, dim=-1)
+        query = query[:, :queries]
+        out: Tensor = torch.onnx.ops.symbolic(
+            "com.microsoft::MultiHeadAttention",
+            (query, key, value),
+            {"num_heads": self.heads},
+            dtype=query.dtype,
+            shape=query.shape,
+            version=1,
+        )
+        return out
+
+
+def merged(network: VisionTransformer) -> None:
+    for block in network.blocks:
+        block.attn = MergedAttention(block.attn)
+    lower(network, "int8")
+
+
+def fast_gelu(network: VisionTransformer) -> None:
+    for block in network.blocks:
+        block.mlp.activation = lambda x: torch.onnx.ops.symbolic(
+            "com.microsoft::FastGelu", (x,), dtype=x.dtype, shape=x.shape, version=1
+        )
+    lower(network, "int8")
+
+
+def patches_too(network: VisionTransformer) -> None:
+    lower(network, "int8")
+    network.patch_embed.proj = SeparateBias(network.patch_embed.proj)  # a table, positions included
+
+
+class Calibration(CalibrationDataReader):
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        spec = image_spec(checkpoint.preprocessing)
+        self._batches: Iterator[dict[str, np.ndarray]] = (
+            {"images": preprocess(picture, spec)[0][None]} for picture in reference_pictures(CALIBRATION)
+        )
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        return next(self._batches, None)
+
+
+def static(checkpoint: Checkpoint, path: Path) -> None:
+    """Scales of activations fixed on reference pictures, in ONNX Runtime's own way."""
+    plain = path.with_suffix(".fp32.onnx")
+    lean(checkpoint, plain, change=lambda network: None, smooth=True)
+    proto = onnx.load(plain)
+    del proto.graph.value_info[:]
+    onnx.save(proto, plain)
+    quantize_static(
+        plain,
+        path,
+        Calibration(checkpoint),
+        per_channel=True,
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+        nodes_to_quantize=[n.name for n in proto.graph.node if n.op_type == "MatMul" and ".blocks." in n.input[1]],
+        extra_options={
+            "DefaultTensorType": onnx.TensorProto.FLOAT,
+            "OpTypesToExcludeOutputQuantization": ["MatMul"],
+        },
+    )
+
+
+def as_exported(network: VisionTransformer) -> None:
+    lower(network, "int8")
+
+
+BUILDS: dict[str, Build] = {
+    "fp32": changed(lambda network: None, smooth=False),
+    "int8, as exported": changed(as_exported),
+    "int8 without smoothing": changed(as_exported, smooth=False),
+    "int8, Q K V in one product": changed(merged),
+    "int8, bias of fc1 fused with Gelu": changed(replaced(SeparateBias, among="fc1")),
+    "int8, FastGelu (tanh)": changed(fast_gelu),
+    "int8, patch projection too": changed(patches_too),
+    "int8, static (QDQ)": static,
+    "MatMulNBits, 8 bits, blocks of 32": changed(replaced(lambda layer: NBits(layer, block=32))),
+    "MatMulNBits, 8 bits, blocks of 128": changed(replaced(lambda layer: NBits(layer, block=128))),
+}
