@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [graphs] [serving] [memory] [drawing] [maps] [precision]`: measure, write tables.
+"""`python -m tests.benchmarks [graphs] [serving] [servers] [memory] ...`: measure, write JSON and README tables.
 
 Timings on a shared machine are noisy: variants run interleaved, and medians and ratios are what to read.
 """
@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 from tests.benchmarks import drawing, graphs, maps, memory, precision, serving
+from tests.benchmarks.servers import comparison
 
 BENCHMARKS = {
     "graphs": graphs.measure,
     "serving": serving.measure,
+    "servers": comparison.measure,
     "memory": memory.measure,
     "drawing": drawing.measure,
     "maps": maps.measure,
