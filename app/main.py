@@ -87,7 +87,7 @@ def _build(settings: Settings) -> Services:
         store=store,
         distance=distance,
     )
-    verifier = Verifier(bundle=bundle, batcher=batcher, max_batch=settings.max_batch, cpu_pool=cpu_pool)
+    verifier = Verifier(bundle=bundle, batcher=batcher, engine=engine, cpu_pool=cpu_pool)
     log.info("serving %s (%s)", bundle.manifest.name, bundle.digest[:12])
     return Services(
         settings=settings,

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from app.batcher import Batcher
 from app.bundle import Bundle
+from app.engine import Engine
 from app.errors import Overloaded
 from app.faithfulness import Curve, Fill, Trial, cover, filled
 from app.labels import scores
@@ -24,10 +25,10 @@ class Verifier:
     All verifications take turns with one batch: whatever is asked for, an ordinary picture waits for no more than that.
     """
 
-    def __init__(self, *, bundle: Bundle, batcher: Batcher, max_batch: int, cpu_pool: Executor) -> None:
+    def __init__(self, *, bundle: Bundle, batcher: Batcher, engine: Engine, cpu_pool: Executor) -> None:
         self._manifest = bundle.manifest
         self._batcher = batcher
-        self._max_batch = max_batch
+        self._engine = engine
         self._cpu_pool = cpu_pool
         self._in_work = 0
         self._turn = asyncio.Lock()
@@ -60,8 +61,8 @@ class Verifier:
         patch = self._manifest.tokens.patch
         under = await loop.run_in_executor(self._cpu_pool, partial(filled, pixels, fill, patch=patch))
         found: list[float] = []
-        for start in range(0, len(trial.covered), self._max_batch):
-            chunk = trial.covered[start : start + self._max_batch]
+        while len(found) < len(trial.covered):
+            chunk = trial.covered[len(found) :][: self._engine.best_batch("classify")]
             pictures = await loop.run_in_executor(self._cpu_pool, partial(cover, pixels, under, chunk, patch=patch))
             async with self._turn:
                 answers = await asyncio.gather(*(self._batcher.run("classify", picture) for picture in pictures))

@@ -29,8 +29,12 @@ class SteppingEngine:
         self.entered = threading.Semaphore(0)
         self.steps = threading.Semaphore(0)
 
+    def best_batch(self, graph):
+        return self.batch
+
     def run(self, graph, images):
         assert graph == "classify"
+        images = np.stack(images)
         bright = (images[..., 0] == 200).mean(axis=(1, 2))
         self.batches.append([round(64 * share) for share in bright.tolist()])
         self.entered.release()
@@ -47,11 +51,12 @@ def run(engine, scenario, *, max_batch=4, max_images=100):
     """Run `scenario(verifier, batcher)` on an event loop."""
 
     async def main():
-        batcher = Batcher(engine=engine, max_batch=max_batch, max_images=max_images)
-        batcher.start()
+        engine.batch = max_batch
+        batcher = Batcher(max_images=max_images)
+        batcher.start(lambda: engine)
         with ThreadPoolExecutor(1) as pool:
             bundle = load_bundle(Path("app/demo"))
-            verifier = Verifier(bundle=bundle, batcher=batcher, max_batch=max_batch, cpu_pool=pool)
+            verifier = Verifier(bundle=bundle, batcher=batcher, engine=engine, cpu_pool=pool)
             try:
                 return await asyncio.wait_for(scenario(verifier, batcher), 20)
             finally:
