@@ -2,14 +2,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PARITY := .venv-parity
+PEERS := .venv-bench
 PORT ?= 8000
 BUNDLE ?= app/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help serve setup export test lint check format bench parity demo
+.PHONY: help serve setup export test lint check format bench bench-servers parity demo
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 serve: $(VENV)/.serve  ## install what serving needs (no torch) and serve BUNDLE on PORT
 	VIT_BUNDLE=$(BUNDLE) VIT_PORT=$(PORT) $(BIN)/python -m app
@@ -17,7 +18,7 @@ serve: $(VENV)/.serve  ## install what serving needs (no torch) and serve BUNDLE
 setup: $(VENV)/.dev  ## install everything a developer needs into .venv
 
 test: $(VENV)/.dev  ## run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [PRECISION=int8|fp16] [IMAGE_SIZE=N]: checkpoint to bundle
 	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) \
@@ -36,6 +37,9 @@ format: $(VENV)/.dev  ## let ruff repair and format
 
 bench: $(VENV)/.dev  ## measure, and write the benchmark tables
 	$(BIN)/python -m tests.benchmarks
+
+bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver pytriton ray transformers)  ## install other servers, and measure them side by side with this one
+	$(BIN)/python -m tests.benchmarks servers
 
 parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare with other libraries, network by network, and write docs/parity.md
 	$(PARITY)/bin/python -m tests.parity $(PEERS)
@@ -61,4 +65,10 @@ $(PARITY)/.peers: pyproject.toml constraints.txt
 	$(PARITY)/bin/python -m pip install --quiet "pip>=25.1"
 	$(PARITY)/bin/python -m pip install --quiet --constraint constraints.txt --group parity
 	$(PARITY)/bin/python -m pip install --quiet --no-deps --group parity-peers
+	touch $@
+
+$(PEERS)/%/.installed: tests/benchmarks/servers/requirements/%.txt
+	$(PYTHON) -m venv $(PEERS)/$*
+	$(PEERS)/$*/bin/python -m pip install --quiet "pip>=25.1"
+	$(PEERS)/$*/bin/python -m pip install --quiet --requirement $<
 	touch $@

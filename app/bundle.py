@@ -130,16 +130,25 @@ class Manifest(Part):
 
 
 class Bundle:
-    """A bundle whose every file has been checked."""
+    """A folder whose manifest has been read and checked."""
 
     def __init__(self, *, folder: Path, manifest: Manifest, digest: str) -> None:
         self.folder = folder
         self.manifest = manifest
         self.digest = digest  # sha256 of the manifest, and through its checksums of everything
 
+    def check_files(self) -> None:
+        """Raises BundleError when a file is missing or altered. Reads every byte."""
+        for name, expected in self.manifest.files.items():
+            file = self.folder / name
+            if not path_is_inside(self.folder, name) or not file.is_file():
+                raise BundleError(f"{self.folder} lacks {name}, which its manifest lists")
+            if sha256(file) != expected:
+                raise BundleError(f"{file} does not have the checksum that the manifest states: it was altered")
+
 
 def load_bundle(folder: Path) -> Bundle:
-    """Read and check a bundle. Raises BundleError when anything is missing, unknown or altered."""
+    """Read and check a manifest. Raises BundleError when it is missing or unknown."""
     path = folder / MANIFEST
     if not path.is_file():
         raise BundleError(f"{folder} has no {MANIFEST}: it is not a bundle (make one with `python -m export`)")
@@ -149,11 +158,6 @@ def load_bundle(folder: Path) -> Bundle:
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])
         raise BundleError(f"{path} is not a manifest of format {FORMAT}: {wrong}") from None
-    for name, expected in manifest.files.items():
-        if not path_is_inside(folder, name) or not (folder / name).is_file():
-            raise BundleError(f"{folder} lacks {name}, which its manifest lists")
-        if sha256(folder / name) != expected:
-            raise BundleError(f"{folder / name} does not have the checksum that the manifest states: it was altered")
     return Bundle(folder=folder, manifest=manifest, digest=hashlib.sha256(text).hexdigest())
 
 

@@ -1,8 +1,7 @@
 """Runs a bundle's graphs with ONNX Runtime. Knows arrays, not pictures, requests or queues."""
 
-import ctypes
-import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -11,14 +10,15 @@ import numpy.typing as npt
 import onnxruntime as ort
 
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH
-
-log = logging.getLogger(__name__)
+from app.latency import LatencyModel
 
 Graph = Literal["classify", "explain"]
+Pixels = npt.NDArray[np.uint8]
 Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first
 
 FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
-MEASURE_S = 0.02  # a batch is run again until it has been measured for this long
+WARM_UP_S = 0.1  # of each graph; what is not measured by then is while serving
+MEASURED_RUNS = 2  # of a batch size at warm-up; the first does not count
 
 
 class DeviceError(Exception):
@@ -26,7 +26,7 @@ class DeviceError(Exception):
 
 
 class Latency(NamedTuple):
-    """Measured at warm-up."""
+    """Running mean over the batches of one size."""
 
     graph: Graph
     batch: int
@@ -34,70 +34,81 @@ class Latency(NamedTuple):
 
 
 class Engine(Protocol):
-    """What the batcher needs. One thread calls it."""
+    """What the batcher needs. One thread calls `run`."""
 
-    def run(self, graph: Graph, images: npt.NDArray[np.uint8]) -> Outputs:
-        """Outputs for `images`, uint8 (batch, height, width, 3)."""
+    def best_batch(self, graph: Graph) -> int:
+        """Most images worth running at once."""
+        ...
+
+    def run(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
+        """Outputs for `images`, each uint8 (height, width, 3)."""
         ...
 
 
 class OnnxEngine:
-    """The two graphs of a bundle as ONNX Runtime sessions."""
+    """The two graphs of a bundle as ONNX Runtime sessions, on the CPU."""
+
+    provider = "CPUExecutionProvider"
 
     def __init__(
-        self, *, folder: Path, image_size: tuple[int, int], device: Literal["auto", "cuda", "cpu"], threads: int
+        self,
+        *,
+        folder: Path,
+        image_size: tuple[int, int],
+        threads: int,
+        max_batch: int = 1,
     ) -> None:
-        """Raises DeviceError when `device` is cuda and CUDA is not really in use."""
-        cuda = device == "cuda" or (device == "auto" and _has_nvidia_driver())
-        if cuda and hasattr(ort, "preload_dlls"):
-            ort.preload_dlls()
-        self._sessions: dict[Graph, ort.InferenceSession] = {}
-        for graph, file in FILES.items():
-            self._sessions[graph] = _session(str(folder / file), cuda=cuda, threads=threads)
-        self._outputs = {graph: [output.name for output in s.get_outputs()] for graph, s in self._sessions.items()}
-        self.provider: str = self._sessions["classify"].get_providers()[0]
-        self._image_size = image_size
-        if device == "cuda" and self.provider != "CUDAExecutionProvider":
-            raise DeviceError(
-                "ONNX Runtime cannot use CUDA here, which VIT_DEVICE=cuda asks for: check driver and libraries"
-            )
-        log.info("model runs on %s", self.provider)
+        """Several images given one by one are at most `max_batch`; an array of images may be longer."""
+        self._threads = threads
+        self._sessions = {graph: self._session(str(folder / file)) for graph, file in FILES.items()}
+        self._latency = {graph: LatencyModel(max_batch=max_batch) for graph in FILES}
+        self._pixels = np.zeros((max_batch, *image_size, 3), dtype=np.uint8)
 
-    def run(self, graph: Graph, images: npt.NDArray[np.uint8]) -> Outputs:
+    def best_batch(self, graph: Graph) -> int:
+        return self._latency[graph].best
+
+    def latency(self) -> list[Latency]:
+        """What has been measured so far, at warm-up and while serving."""
+        measured = ((graph, size, s) for graph, model in self._latency.items() for size, s in model.seconds.items())
+        return [Latency(graph, size, round(1000 * seconds, 3)) for graph, size, seconds in measured]
+
+    def warm_up(self) -> None:
+        """Run each graph at one image, and at larger batches while that pays and the time allows."""
+        for graph, model in self._latency.items():
+            end = time.perf_counter() + WARM_UP_S
+            self._measure(graph, 1)
+            while (size := model.best) not in model.seconds and time.perf_counter() < end:
+                self._measure(graph, size)
+
+    def run(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
+        start = time.perf_counter()
+        outputs = self._forward(graph, images)
+        self._latency[graph].add(len(images), time.perf_counter() - start)
+        return outputs
+
+    def _measure(self, graph: Graph, size: int) -> None:
+        for _ in range(MEASURED_RUNS):
+            self.run(graph, self._pixels[:size])
+
+    def _forward(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
         session = self._sessions[graph]
-        names = self._outputs[graph]
-        return dict(zip(names, session.run(names, {"images": images}), strict=True))
+        names = [output.name for output in session.get_outputs()]
+        return dict(zip(names, session.run(names, {"images": self._batch(images)}), strict=True))
 
-    def warm_up(self, max_batch: int) -> list[Latency]:
-        """Run both graphs at every power of two up to `max_batch`, and at `max_batch`; the measured latencies."""
-        buckets = sorted({min(2**power, max_batch) for power in range(max_batch.bit_length() + 1)})
-        return [self._measure(graph, batch) for graph in FILES for batch in buckets]
+    def _batch(self, images: Pixels | Sequence[Pixels]) -> Pixels:
+        """As one array: only several images are copied, into the buffer that is there."""
+        if isinstance(images, np.ndarray):
+            return images
+        if len(images) == 1:
+            return images[0][np.newaxis]
+        return np.stack(images, out=self._pixels[: len(images)])
 
-    def _measure(self, graph: Graph, batch: int) -> Latency:
-        images = np.zeros((batch, *self._image_size, 3), dtype=np.uint8)
-        seconds: list[float] = []
-        while sum(seconds) < MEASURE_S:
-            start = time.perf_counter()
-            self.run(graph, images)
-            seconds.append(time.perf_counter() - start)
-        return Latency(graph, batch, round(1000 * min(seconds), 3))
-
-
-def _has_nvidia_driver() -> bool:
-    """Asked before ONNX Runtime is, which answers a missing driver with pages of errors."""
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    return "CUDAExecutionProvider" in ort.get_available_providers()
-
-
-def _session(path: str, *, cuda: bool, threads: int) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # a provider that cannot load is reported by the check on get_providers
-    # Spinning threads would take the cores that decode the next pictures.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    providers = ["CUDAExecutionProvider", "CPUExecutionProvider"] if cuda else ["CPUExecutionProvider"]
-    return ort.InferenceSession(path, options, providers=providers)
+    def _session(self, path: str) -> ort.InferenceSession:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        options.inter_op_num_threads = 1
+        options.enable_mem_pattern = False  # it keeps a block of its own for every batch size; docs/engine.md
+        # Spinning threads would take the cores that decode the next pictures.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.add_session_config_entry("session.prepack.enable_parallel", "1")
+        return ort.InferenceSession(path, options, providers=[self.provider])

@@ -1,5 +1,7 @@
 """Untrusted bytes to a checked, upright RGB picture. The type is sniffed, never believed; limits come before pixels."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 
 import numpy as np
@@ -12,17 +14,18 @@ ACCEPTED = ("JPEG", "PNG", "WebP", "GIF", "BMP", "TIFF")
 
 
 class Decoder:
-    """Decodes one image at a time; holds nothing but the limits, so threads may share it."""
+    """Opens one image at a time; holds nothing but the limits, so threads may share it."""
 
     def __init__(self, *, max_pixels: int, max_aspect_ratio: float) -> None:
         self.max_pixels = max_pixels
         self.max_aspect_ratio = max_aspect_ratio
 
-    def decode(self, data: bytes) -> tuple[Image.Image, str]:
-        """The first frame as an upright RGB picture, and the name of its format.
+    @contextmanager
+    def opened(self, data: bytes) -> Iterator[tuple[Image.Image, str]]:
+        """A picture within the limits, its pixels not yet decoded, and the name of its format.
 
-        Raises UnsupportedType for anything but an accepted type, UnusableImage for one that cannot be decoded or
-        is over a limit.
+        Raises UnsupportedType for anything but an accepted type, UnusableImage for one that is over a limit or that
+        cannot be decoded inside the context.
         """
         if not data:
             raise UnusableImage("The image is empty.")
@@ -30,7 +33,7 @@ class Decoder:
         try:
             with Image.open(BytesIO(data), formats=[name.upper()]) as image:
                 self._check_size(image.size)
-                return upright_rgb(image), name
+                yield image, name
         except ServiceError:
             raise
         except Image.DecompressionBombError:
@@ -67,7 +70,7 @@ def sniff(data: bytes) -> str:
 
 
 def upright_rgb(image: Image.Image) -> Image.Image:
-    """RGB as a person sees the picture: EXIF orientation applied, transparency laid on white, 16 bits scaled."""
+    """The first frame in RGB, as a person sees it: EXIF orientation applied, transparency on white, 16 bits scaled."""
     orientation = _orientation(image)
     image.load()
     rgb = _to_rgb(image)

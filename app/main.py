@@ -12,16 +12,19 @@ from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
 from app.batcher import Batcher
-from app.bundle import load_bundle
+from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
+from app.cuda_engine import CudaEngine
 from app.distance import RunningDistance
-from app.engine import OnnxEngine
+from app.engine import DeviceError, OnnxEngine
 from app.errors import install_handlers
 from app.images import Decoder
-from app.routes import attention, classify, inspection, model, page, probes, wall
+from app.intake import Intake
+from app.routes import attention, classify, inspection, model, page, probes, report, verify, wall
 from app.services import Services
 from app.settings import Settings, allowed_cores
 from app.store import MemoryStore
+from app.verifier import Verifier
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +40,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        services.batcher.start()
         yield
         services.batcher.stop()
         services.cpu_pool.shutdown()
@@ -52,7 +54,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.services = services
     install_handlers(app)
-    for routes in (classify, attention, wall, model, inspection, probes, page):
+    for routes in (classify, attention, wall, report, verify, model, inspection, probes, page):
         app.include_router(routes.router)
     return app
 
@@ -60,41 +62,63 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 def _build(settings: Settings) -> Services:
     bundle = load_bundle(settings.bundle)
     cores = allowed_cores()
-    engine = OnnxEngine(
-        folder=bundle.folder,
-        image_size=bundle.manifest.image.size,
-        device=settings.device,
-        threads=settings.model_threads or cores,
-    )
-    latency = engine.warm_up(settings.max_batch)
-    batcher = Batcher(engine=engine, max_batch=settings.max_batch, max_images=settings.max_queue_images)
+    batcher = Batcher(max_images=settings.max_queue_images)
+    with ThreadPoolExecutor(1) as checker:
+        checked = checker.submit(bundle.check_files)  # hashing and loading take about as long, and release the GIL
+        try:
+            engine = batcher.start(lambda: _open_engine(settings, bundle, settings.model_threads or cores))
+        finally:
+            checked.result()  # comes first: a damaged file explains whatever else went wrong
     store = MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
     distance = RunningDistance(layers=bundle.manifest.layers, heads=bundle.manifest.heads)
-    cpu_pool = ThreadPoolExecutor(
-        settings.worker_threads or cores, thread_name_prefix="cpu", initializer=_yield_to_the_model
+    workers = settings.worker_threads or max(cores, 2)
+    cpu_pool = ThreadPoolExecutor(workers, thread_name_prefix="cpu", initializer=_yield_to_the_model)
+    intake = Intake(
+        decoder=Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),
+        spec=bundle.manifest.image,
+        pool=cpu_pool,
+        workers=workers,
+        thumbnail_px=settings.thumbnail_px,
     )
-    decoder = Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
     classifier = Classifier(
         bundle=bundle,
-        decoder=decoder,
+        intake=intake,
         batcher=batcher,
         store=store,
         distance=distance,
-        decode_pool=cpu_pool,
-        thumbnail_px=settings.thumbnail_px,
     )
+    verifier = Verifier(bundle=bundle, batcher=batcher, engine=engine, cpu_pool=cpu_pool)
     log.info("serving %s (%s)", bundle.manifest.name, bundle.digest[:12])
     return Services(
         settings=settings,
         bundle=bundle,
-        provider=engine.provider,
-        latency=latency,
+        engine=engine,
         batcher=batcher,
         classifier=classifier,
+        verifier=verifier,
         store=store,
         distance=distance,
         cpu_pool=cpu_pool,
     )
+
+
+def _open_engine(settings: Settings, bundle: Bundle, threads: int) -> OnnxEngine:
+    """A warm engine on the device that the settings ask for; it belongs to the thread that this is called in."""
+    image_size = bundle.manifest.image.size
+    if settings.device != "cpu":
+        try:
+            return _warm(CudaEngine(folder=bundle.folder, image_size=image_size, max_batch=settings.max_batch))
+        except DeviceError as error:
+            if settings.device == "cuda":
+                raise
+            log.info("%s", error)
+    return _warm(OnnxEngine(folder=bundle.folder, image_size=image_size, threads=threads, max_batch=settings.max_batch))
+
+
+def _warm(engine: OnnxEngine) -> OnnxEngine:
+    engine.warm_up()
+    log.info("model runs on %s", engine.provider)
+    return engine
 
 
 def _yield_to_the_model() -> None:

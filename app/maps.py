@@ -36,7 +36,7 @@ class Maps:
         return cls(
             **kept,
             attention=outputs["attention"].astype(np.float16),
-            classes=classes,
+            classes=classes.copy(),  # a slice would keep the numbers of the whole batch in memory
             logits=outputs["logits"][classes].astype(np.float32),
             lens=outputs["lens"].astype(np.float32) if "lens" in outputs else None,
         )

@@ -67,8 +67,10 @@ def preprocess(image: Image.Image, spec: ImageSpec) -> tuple[npt.NDArray[np.uint
     rows, columns = spec.size
     if image.size != resized:
         image = _resize(image, resized, spec)
-    pixels = np.asarray(image)[top : top + rows, left : left + columns]
-    return np.ascontiguousarray(pixels), box
+    pixels = np.asarray(image)
+    if pixels.shape[:2] != (rows, columns):  # a copy: a slice would keep the whole picture in memory
+        pixels = pixels[top : top + rows, left : left + columns].copy()
+    return pixels, box
 
 
 def _resize(image: Image.Image, size: tuple[int, int], spec: ImageSpec) -> Image.Image:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from app.attention import Head, Layer, Method, Receipt
 from app.bundle import Manifest
 from app.errors import Problem
+from app.faithfulness import Fill
 from app.labels import Prediction
 
 
@@ -98,8 +99,69 @@ class ModelPicturesResponse(BaseModel):
     pictures: list[ModelPicture]
 
 
+class FaithfulnessCurve(BaseModel):
+    """The score of a class while patches are covered (deletion) or uncovered (insertion), most important first."""
+
+    fractions: list[float]  # of the patches, 0 to 1
+    scores: list[float]
+    random: list[float]  # mean over random orders
+    area: float  # under the scores
+    random_area: float  # mean of random_areas
+    random_areas: list[float]  # one for each random order
+    gain: float  # how much better than random_area: below it for deletion, above it for insertion
+
+
+class VerifyResponse(BaseModel):
+    """Whether a map names the patches that a class's score depends on."""
+
+    id: str
+    model: ModelName
+    method: Method
+    layer: Layer
+    head: Head
+    against: str | None  # evidence: less that for this label
+    recipe: str
+    label: str
+    index: int
+    score: float  # of the untouched picture
+    fill: Fill
+    steps: int
+    random_orders: int
+    deletion: FaithfulnessCurve
+    insertion: FaithfulnessCurve
+
+
+class HeadNumbers(BaseModel):
+    """A list of heads for every layer."""
+
+    entropy: list[list[float]] = Field(description="bits, of the class token's row over all tokens")
+    distance: list[list[float]] = Field(description="patches, mean attention distance")
+    contribution: list[list[float]] = Field(description="direct contribution to the logit")
+    share: list[list[float | None]] = Field(description="contribution / logit; null where the logit is 0")
+
+
+class Lens(BaseModel):
+    """The logit lens: what the head makes of each layer."""
+
+    classes: list[str]
+    scores: list[list[float]] = Field(description="a list of classes for every layer")
+
+
+class ReportResponse(BaseModel):
+    """Numbers of one picture and one class by layer and head."""
+
+    id: str
+    model: ModelName
+    label: str
+    index: int
+    logit: float
+    predictions: list[Prediction]  # the classes there is evidence for, as POST /classify ranked them
+    heads: HeadNumbers
+    lens: Lens | None
+
+
 class BatchLatency(BaseModel):
-    """Measured at warm-up."""
+    """Running mean over the batches of one size, from warm-up on."""
 
     graph: Literal["classify", "explain"]
     batch: int
@@ -112,4 +174,5 @@ class ModelResponse(BaseModel):
     manifest: Manifest
     provider: str  # of ONNX Runtime, as really in use
     max_batch: int
+    best_batch: dict[Literal["classify", "explain"], int]  # most images that are run at once, by graph
     latency: list[BatchLatency]

@@ -10,20 +10,21 @@ from app.batcher import Batcher
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.distance import RunningDistance
-from app.engine import Latency
+from app.engine import OnnxEngine
 from app.schemas import ModelName
 from app.settings import Settings
 from app.store import MemoryStore
+from app.verifier import Verifier
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
     settings: Settings
     bundle: Bundle
-    provider: str
-    latency: list[Latency]
+    engine: OnnxEngine
     batcher: Batcher
     classifier: Classifier
+    verifier: Verifier
     store: MemoryStore
     distance: RunningDistance  # over the pictures explained since the start
     cpu_pool: Executor  # decodes pictures and draws maps, off the event loop

@@ -32,7 +32,10 @@ class Settings(BaseSettings):
         int, Field(ge=0, description="Threads of one forward pass on the CPU; 0 takes every core allowed")
     ] = 0
     worker_threads: Annotated[
-        int, Field(ge=0, description="Threads that decode pictures and draw maps; 0 takes every core allowed")
+        int,
+        Field(
+            ge=0, description="Threads that decode pictures and draw maps; 0 takes every core allowed, and two at least"
+        ),
     ] = 0
     store_max_bytes: Annotated[int, Field(ge=0, description="Memory for kept attention maps")] = 256 * 2**20
     store_ttl_s: Annotated[float, Field(gt=0, description="Seconds that attention maps are kept")] = 900.0

@@ -69,7 +69,7 @@ def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifes
         proto = trace(graph)
         weights.externalise(proto)
         onnx.save(proto, folder / file)
-    engine = OnnxEngine(folder=folder, image_size=spec.size, device="cpu", threads=allowed_cores())
+    engine = OnnxEngine(folder=folder, image_size=spec.size, threads=allowed_cores())
     config = checkpoint.model.config
     parity = check_parity(checkpoint, spec, engine, precision)
     agreement = None if precision == "fp32" else measure_agreement(checkpoint, spec, engine)

@@ -112,8 +112,12 @@ def _readings(network: VisionTransformer, classes: Tensor, streams: list[Tensor]
 def _classifier(head: nn.Module, classes: Tensor) -> Readout:
     """The rows of `classes` (B, K) in a linear head, as one reader of one vector."""
     assert isinstance(head, Linear)
-    direction = head.weight[:, classes].permute(1, 2, 0).unsqueeze(1)  # (B, 1, K, features)
-    constant = torch.zeros(classes.shape) if head.bias is None else head.bias[classes]
+    # Indexing with brackets would become GatherND, which ONNX Runtime before 1.32 replays wrongly in CUDA graphs.
+    columns = head.weight.index_select(1, classes.flatten())  # (features, B * K)
+    direction = columns.T.unflatten(0, classes.shape).unsqueeze(1)  # (B, 1, K, features)
+    constant = torch.zeros(classes.shape)
+    if head.bias is not None:
+        constant = head.bias.index_select(0, classes.flatten()).unflatten(0, classes.shape)
     return Readout(direction=direction, weights=torch.ones(1, 1, 1), constant=constant)
 
 

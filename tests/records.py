@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from app.labels import Prediction
 from app.maps import Maps
 from app.preprocess import Box
 from app.store import Record
@@ -27,6 +28,7 @@ def make_maps(**changes: Any) -> Maps:
 def make_record(**changes: Any) -> Record:
     fields: dict[str, Any] = {
         "maps": make_maps(),
+        "predictions": tuple(Prediction(label=label, index=i, score=0.5) for i, label in enumerate("ab")),
         "image_size": (2, 2),
         "box": Box(0, 0, 2, 2),
         "pixels": np.zeros((2, 2, 3), np.uint8),

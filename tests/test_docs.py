@@ -13,7 +13,7 @@ from app.settings import DEMO_BUNDLE, Settings
 
 README = Path("README.md").read_text()
 CHANGELOG = Path("CHANGELOG.md").read_text()
-CODE = {".py", ".png", ".html", ".yaml", ".conf"}
+CODE = {".py", ".png", ".html", ".yaml", ".conf", ".js", ".css"}
 
 
 def block(name: str) -> str:
@@ -81,7 +81,7 @@ def test_the_figures_of_the_demo_model():
 
 
 def test_every_make_target_is_documented():
-    targets = re.findall(r"^([a-z]+):.*## ", Path("Makefile").read_text(), re.MULTILINE)
+    targets = re.findall(r"^([a-z-]+):.*## ", Path("Makefile").read_text(), re.MULTILINE)
     assert [t for t in targets if f"make {t}" not in README and t != "help"] == []
 
 

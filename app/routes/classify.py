@@ -1,11 +1,12 @@
 """POST /classify: pictures in, ranked labels and the ids of their maps out."""
 
 import asyncio
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from app.errors import ServiceError, problem_of, problems, respond
+from app.hangup import unless_gone
 from app.schemas import ClassifyResponse, FailedResult, ImageInfo, Result
 from app.services import Parts, Services
 from app.uploads import read_images
@@ -24,7 +25,6 @@ IMAGE_BODY = {
         },
     }
 }
-T = TypeVar("T")
 
 router = APIRouter()
 
@@ -47,7 +47,7 @@ async def classify(
     images = await read_images(request, max_bytes=settings.max_upload_bytes, max_images=settings.max_images_per_request)
     with parts.batcher.admit(len(images)):
         work = [_classify_one(parts, data, top_k=top_k, attention=attention) for data in images]
-        outcomes = await _unless_gone(request, asyncio.gather(*work))
+        outcomes = await unless_gone(request, asyncio.gather(*work))
     if outcomes is None:
         return Response(status_code=499)  # nobody reads it
     failures = [outcome for outcome in outcomes if isinstance(outcome, ServiceError)]
@@ -80,19 +80,3 @@ def _all_failed(failures: list[ServiceError]) -> Response:
         errors = [{"pointer": f"/images/{i}", **problem_of(f).model_dump()} for i, f in enumerate(failures)]
         problem = problem.model_copy(update={"detail": "None of the images can be used.", "errors": errors})
     return respond(problem, first.headers)
-
-
-async def _unless_gone(request: Request, work: asyncio.Future[list[T]]) -> list[T] | None:
-    """What `work` gives, or None, with the work cancelled, when the client hangs up first."""
-    gone = asyncio.ensure_future(_disconnected(request))
-    try:
-        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-        return work.result() if work.done() else None
-    finally:
-        gone.cancel()
-        work.cancel()
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from app.engine import FILES
 from app.schemas import BatchLatency, ModelResponse
 from app.services import Parts
 
@@ -10,12 +11,14 @@ router = APIRouter()
 
 @router.get("/model")
 async def model(parts: Parts) -> ModelResponse:
-    """What is served, on what, and how fast it was at warm-up."""
+    """What is served, on what, and how fast it has been so far."""
+    engine = parts.engine
     return ModelResponse(
         name=parts.bundle.manifest.name,
         digest=parts.bundle.digest,
         manifest=parts.bundle.manifest,
-        provider=parts.provider,
+        provider=engine.provider,
         max_batch=parts.settings.max_batch,
-        latency=[BatchLatency(**latency._asdict()) for latency in parts.latency],
+        best_batch={graph: engine.best_batch(graph) for graph in FILES},
+        latency=[BatchLatency(**latency._asdict()) for latency in engine.latency()],
     )

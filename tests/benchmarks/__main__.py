@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [graphs] [serving] [memory] [drawing] [precision]`: measure, write JSON and the tables.
+"""`python -m tests.benchmarks [graphs] [serving] [servers] [memory] ...`: measure, write JSON and README tables.
 
 Timings on a shared machine are noisy: variants run interleaved, and medians and ratios are what to read.
 """
@@ -8,13 +8,16 @@ import re
 import sys
 from pathlib import Path
 
-from tests.benchmarks import drawing, graphs, memory, precision, serving
+from tests.benchmarks import drawing, graphs, maps, memory, precision, serving
+from tests.benchmarks.servers import comparison
 
 BENCHMARKS = {
     "graphs": graphs.measure,
     "serving": serving.measure,
+    "servers": comparison.measure,
     "memory": memory.measure,
     "drawing": drawing.measure,
+    "maps": maps.measure,
     "precision": precision.measure,
 }
 FOLDER = Path(__file__).parent

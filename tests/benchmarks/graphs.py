@@ -33,7 +33,7 @@ def measure() -> list[dict[str, str | float]]:
         sessions = {
             "plain export, logits only": session(plain),
             "lean": session(bundle / CLASSIFY_GRAPH),
-            "explaining: logits, rows, rollout": session(bundle / EXPLAIN_GRAPH),
+            "explaining: every map": session(bundle / EXPLAIN_GRAPH),
         }
         rows = []
         for batch in BATCHES:

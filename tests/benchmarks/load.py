@@ -1,55 +1,155 @@
-"""`python -m tests.benchmarks.load URL SECONDS CONNECTIONS`: closed-loop load on loopback, answered as JSON.
+"""`python -m tests.benchmarks.load PORT SECONDS (--connections N | --rate R)`: load on loopback, answered as JSON.
 
-HTTP/1.1 is written by hand on plain sockets: on a machine that also runs the server, a client library's own processor
-time would be measured with it.
+Standard input is the HTTP/1.1 request, head and body, that is sent again and again on plain sockets: on a machine that
+also runs the server, a client library's own processor time would be measured with it.
+
+Closed loop: each of N connections sends its next request when the last is answered. Open loop: requests are due at
+random times (Poisson), R a second, whether earlier ones are answered or not. Each is timed from when it was due, so
+what it waited behind others counts in full (no "coordinated omission").
 """
 
+import argparse
 import asyncio
 import json
-import statistics
+import random
 import sys
 import time
-from urllib.parse import urlsplit
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
-from tests.benchmarks.pictures import jpeg
+HOST = "127.0.0.1"
+PATIENCE = 30.0  # seconds that the last answers of an open loop may take
 
-
-async def connection(host: str, port: int, path: str, deadline: float, latencies: list[float]) -> None:
-    body = jpeg()
-    request = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-    reader, writer = await asyncio.open_connection(host, port)
-    while time.perf_counter() < deadline:
-        start = time.perf_counter()
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(head.decode())
-        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        await reader.readexactly(length)
-        latencies.append(1000 * (time.perf_counter() - start))
-    writer.close()
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def load(url: str, seconds: float, connections: int) -> dict[str, float]:
-    parts = urlsplit(url)
-    path = f"{parts.path}?{parts.query}"
-    assert parts.hostname == "127.0.0.1"
-    latencies: list[float] = []
+class RefusedError(Exception):
+    """An answer that is no 200."""
+
+
+def post(path: str, body: bytes, content_type: str, *headers: str) -> bytes:
+    """The bytes of a request."""
+    lines = [f"POST {path} HTTP/1.1", f"Host: {HOST}", f"Content-Type: {content_type}", f"Content-Length: {len(body)}"]
+    return "\r\n".join([*lines, *headers, "", ""]).encode() + body
+
+
+@asynccontextmanager
+async def connected(port: int) -> AsyncIterator[Connection]:
+    reader, writer = await asyncio.open_connection(HOST, port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def exchange(connection: Connection, request: bytes) -> bytes:
+    """The body of the answer. Raises RefusedError."""
+    reader, writer = connection
+    writer.write(request)
+    head = await reader.readuntil(b"\r\n\r\n")
+    if b"transfer-encoding: chunked" in head.lower():
+        body = await unchunk(reader)
+    else:
+        body = await reader.readexactly(int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0]))
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise RefusedError((head + body).decode(errors="replace"))
+    return body
+
+
+async def unchunk(reader: asyncio.StreamReader) -> bytes:
+    body = b""
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        body += (await reader.readexactly(size + 2))[:size]
+    await reader.readexactly(2)
+    return body
+
+
+async def ask(port: int, request: bytes) -> bytes:
+    """One exchange. Raises RefusedError, and OSError where nothing listens."""
+    async with connected(port) as connection:
+        return await exchange(connection, request)
+
+
+async def closed_loop(port: int, request: bytes, seconds: float, connections: int) -> dict[str, float]:
+    """Raises RefusedError at the first answer that is no 200."""
     start = time.perf_counter()
-    workers = (
-        connection(parts.hostname, parts.port or 80, path, start + seconds, latencies) for _ in range(connections)
-    )
-    await asyncio.gather(*workers)
-    elapsed = time.perf_counter() - start
-    latencies.sort()
+    latencies: list[float] = []
+
+    async def converse() -> None:
+        async with connected(port) as connection:
+            while (sent := time.perf_counter()) < start + seconds:
+                await exchange(connection, request)
+                latencies.append(time.perf_counter() - sent)
+
+    await asyncio.gather(*(converse() for _ in range(connections)))
+    return summary(latencies, failed=0, elapsed=time.perf_counter() - start)
+
+
+async def open_loop(port: int, request: bytes, seconds: float, rate: float) -> dict[str, float]:
+    """What is refused, or not answered PATIENCE seconds after the last request was due, counts as failed."""
+    latencies: list[float] = []
+    async with AsyncExitStack() as connections:
+        idle: list[Connection] = []
+
+        async def one(due: float) -> None:
+            while idle and idle[-1][0].at_eof():  # the server has closed it
+                idle.pop()
+            connection = idle.pop() if idle else await connections.enter_async_context(connected(port))
+            await exchange(connection, request)
+            latencies.append(time.perf_counter() - due)
+            idle.append(connection)
+
+        start = time.perf_counter()
+        tasks = []
+        for offset in arrivals(seconds, rate):
+            await asyncio.sleep(start + offset - time.perf_counter())
+            tasks.append(asyncio.create_task(one(start + offset)))
+        await asyncio.wait(tasks, timeout=PATIENCE)
+        elapsed = time.perf_counter() - start
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return summary(latencies, failed=len(tasks) - len(latencies), elapsed=elapsed)
+
+
+def arrivals(seconds: float, rate: float) -> Iterator[float]:
+    """When requests are due, in seconds from the start: the same times, scaled by the rate, in every run."""
+    generator = random.Random(0)
+    due = generator.expovariate(rate)
+    while due < seconds:
+        yield due
+        due += generator.expovariate(rate)
+
+
+def summary(latencies: list[float], *, failed: int, elapsed: float) -> dict[str, float]:
+    latencies = sorted(latencies)
     return {
         "images": len(latencies),
+        "failed": failed,
         "images_per_s": len(latencies) / elapsed,
-        "p50_ms": statistics.median(latencies),
-        "p99_ms": latencies[int(0.99 * len(latencies))],
+        "p50_ms": 1000 * latencies[len(latencies) // 2],
+        "p99_ms": 1000 * latencies[int(0.99 * len(latencies))],
         "generator_cpu_s": time.process_time(),
     }
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("port", type=int)
+    parser.add_argument("seconds", type=float)
+    loop = parser.add_mutually_exclusive_group(required=True)
+    loop.add_argument("--connections", type=int)
+    loop.add_argument("--rate", type=float)
+    arguments = parser.parse_args()
+    request = sys.stdin.buffer.read()
+    run: Coroutine[Any, Any, dict[str, float]]
+    if arguments.connections:
+        run = closed_loop(arguments.port, request, arguments.seconds, arguments.connections)
+    else:
+        run = open_loop(arguments.port, request, arguments.seconds, arguments.rate)
+    print(json.dumps(asyncio.run(run)))
+
+
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(load(sys.argv[1], float(sys.argv[2]), int(sys.argv[3])))))
+    main()

@@ -24,13 +24,14 @@ def measure() -> list[dict[str, str | float]]:
 
 def _row(name: str, bundle: Path) -> dict[str, str | float]:
     with running(bundle) as server:
-        fresh = server.resident_mib()
+        fresh, busy = server.resident_mib(), server.cpu_seconds()
         for _ in range(REQUESTS):
             httpx.post(f"{server.url}/classify", content=jpeg(), timeout=60).raise_for_status()
         return {
             "bundle": name,
             "weights, MiB": round((bundle / WEIGHTS).stat().st_size / 2**20, 1),
             "start to ready, s": round(server.seconds_to_ready, 2),
+            "s of a core": round(busy, 2),
             "resident when ready, MiB": round(fresh),
             f"after {REQUESTS} requests, MiB": round(server.resident_mib()),
         }

@@ -1,55 +1,139 @@
-"""The real server in a process of its own, for as long as a measurement takes."""
+"""A server in a process of its own, for as long as a measurement takes."""
 
+import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
+START_TIMEOUT = 120.0  # seconds
+LOAD_PATIENCE = 120.0  # seconds that a load may take beyond its own
+
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    url: str
+    port: int
     pid: int
     seconds_to_ready: float
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     def resident_mib(self) -> float:
         status = Path(f"/proc/{self.pid}/status").read_text()
         return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
 
     def cpu_seconds(self) -> float:
-        """User and system time of all its threads so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """User and system time so far of all its threads and processes, those that have ended with them."""
+        ticks = 0
+        for pid in family(self.pid):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                ticks += sum(int(field) for field in _stat(pid)[11:15])  # utime stime cutime cstime
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def load(self, request: bytes, seconds: float, *, connections: int = 0, rate: float = 0) -> dict[str, float]:
+        """What tests.benchmarks.load answers; `cpu_s`, the server's processor seconds meanwhile; and `others`, how many
+        cores were taken by processes that have nothing to do with it.
+        """
+        loop = ["--connections", str(connections)] if connections else ["--rate", str(rate)]
+        command = [sys.executable, "-m", "tests.benchmarks.load", str(self.port), str(seconds), *loop]
+        start, server, machine = time.perf_counter(), self.cpu_seconds(), busy_seconds()
+        done = subprocess.run(command, input=request, capture_output=True, timeout=seconds + LOAD_PATIENCE, check=False)
+        if done.returncode:
+            raise RuntimeError(done.stderr.decode())
+        found: dict[str, float] = json.loads(done.stdout)
+        server, machine = self.cpu_seconds() - server, busy_seconds() - machine
+        others = machine - server - found["generator_cpu_s"]
+        return {**found, "cpu_s": server, "others": others / (time.perf_counter() - start)}
+
+
+def busy_seconds() -> float:
+    """Of all processors of the machine, so far."""
+    user, nice, system, _, _, irq, softirq, *_ = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    return sum(map(int, (user, nice, system, irq, softirq))) / os.sysconf("SC_CLK_TCK")
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it."""
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                parents.setdefault(int(_stat(int(entry.name))[1]), []).append(int(entry.name))
+    found = [pid]
+    for member in found:  # grows as it is read
+        found += parents.get(member, [])
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the third on: state, parent, ..."""
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 @contextmanager
 def running(bundle: Path) -> Iterator[Server]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    """This project's server."""
+    port = free_port()
+    environment = {"VIT_BUNDLE": str(bundle), "VIT_PORT": str(port), "VIT_LOG_LEVEL": "warning"}
+
+    def ready() -> bool:
+        try:
+            return httpx.get(f"http://127.0.0.1:{port}/readyz").is_success
+        except httpx.TransportError:
+            return False
+
+    with started([sys.executable, "-m", "app"], port=port, environment=environment, ready=ready) as server:
+        yield server
+
+
+@contextmanager
+def started(
+    command: list[str], *, port: int, environment: dict[str, str], ready: Callable[[], bool], folder: Path | None = None
+) -> Iterator[Server]:
+    """Any server; at the end it and all its descendants are ended. What it writes, and its log, is left in `folder`."""
+    output = (folder / "log").open("ab") if folder else None
     start = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "app"],
-        env={**os.environ, "VIT_BUNDLE": str(bundle), "VIT_PORT": str(port), "VIT_LOG_LEVEL": "warning"},
-    )
-    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen(command, env={**os.environ, **environment}, cwd=folder, stdout=output, stderr=output)
     try:
-        while True:
-            try:
-                httpx.get(f"{url}/readyz").raise_for_status()
-                break
-            except httpx.TransportError:
-                if process.poll() is not None:
-                    raise RuntimeError("the server did not start") from None
-                time.sleep(0.02)
-        yield Server(url=url, pid=process.pid, seconds_to_ready=time.perf_counter() - start)
+        while not ready():
+            if process.poll() is not None or time.perf_counter() > start + START_TIMEOUT:
+                raise RuntimeError(f"the server did not start: {command}")
+            time.sleep(0.05)
+        yield Server(port=port, pid=process.pid, seconds_to_ready=time.perf_counter() - start)
     finally:
+        descendants = {pid: _started_at(pid) for pid in family(process.pid)[1:]}
         process.terminate()
-        process.wait(30)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(20)
+        process.kill()
+        process.wait()
+        for pid, moment in descendants.items():
+            if _started_at(pid) == moment:  # and no other process under the same number
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        if output:
+            output.close()
+
+
+def _started_at(pid: int) -> str | None:
+    try:
+        return _stat(pid)[19]
+    except (FileNotFoundError, ProcessLookupError):
+        return None

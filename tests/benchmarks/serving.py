@@ -4,21 +4,18 @@ The load generator and the server share the cores, and decoding needs some of th
 rate the table has the one that the server's own processor time would allow: cores / (processor seconds an image).
 """
 
-import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
-
 from app.bundle import CLASSIFY_GRAPH
 from app.settings import allowed_cores
 from export.bundle import write_bundle
 from tests.benchmarks.graphs import runner, session
+from tests.benchmarks.load import post
+from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.random_model import random_checkpoint
 from tests.benchmarks.server import Server, running
 
@@ -79,11 +76,6 @@ def seconds_of(run: Callable[[], None]) -> float:
 
 def load(server: Server) -> tuple[float, float, float, float, float]:
     """Images per second, p50 and p99 in ms, and processor seconds an image of the generator and of the server."""
-    url = f"{server.url}/classify?attention=false"
-    httpx.get(f"{server.url}/readyz").raise_for_status()
-    before = server.cpu_seconds()
-    command = [sys.executable, "-m", "tests.benchmarks.load", url, str(SECONDS), str(CONNECTIONS)]
-    answer = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    of_server = (server.cpu_seconds() - before) / answer["images"]
-    of_generator = answer["generator_cpu_s"] / answer["images"]
-    return answer["images_per_s"], answer["p50_ms"], answer["p99_ms"], of_generator, of_server
+    found = server.load(post("/classify?attention=false", jpeg(), "image/jpeg"), SECONDS, connections=CONNECTIONS)
+    of_generator, of_server = (found[name] / found["images"] for name in ("generator_cpu_s", "cpu_s"))
+    return found["images_per_s"], found["p50_ms"], found["p99_ms"], of_generator, of_server

@@ -14,7 +14,7 @@ DOCS = Path("docs")
 SIDE = 384
 GAP = 12
 SCENES = (("star", 21), ("heart", 8), ("arrow", 14))
-MAPS: tuple[dict[str, str], ...] = ({}, {"interpolation": "nearest"}, {"method": "rollout"})
+MAPS: tuple[dict[str, str], ...] = ({}, {"method": "rollout"}, {"method": "evidence"})
 
 
 def main() -> None:

@@ -47,3 +47,6 @@ def test_a_bundle_of_every_family_answers(case, tmp_path, serve, encode):
             assert numbers["sum"] + sum(masses) == pytest.approx(1, abs=2e-3), json.dumps(numbers)
             png = client.get(result["attention"], params={"method": method}).content
             assert Image.open(BytesIO(png)).size == picture.size
+        receipt = client.get(result["attention"], params={"method": "evidence", "format": "json"}).json()["receipt"]
+        assert receipt["logit"] == pytest.approx(float(expected["logits"].max()), rel=1e-4)
+        assert abs(receipt["rounding"]) < 1e-3 * max(map(abs, receipt.values()))

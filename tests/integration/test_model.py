@@ -11,7 +11,10 @@ def test_model_says_what_is_served_and_how_fast(client):
     assert answer["provider"] == "CPUExecutionProvider"
     assert answer["manifest"]["tokens"] == {"patch": 8, "grid": [8, 8], "prefix": ["class"]}
     measured = {(row["graph"], row["batch"]) for row in answer["latency"]}
-    assert measured == {(graph, batch) for graph in ("classify", "explain") for batch in (1, 2, 4, 8)}
+    assert {("classify", 1), ("explain", 1)} <= measured
+    assert {batch for _, batch in measured} <= {1, 2, 4, 8}
+    assert answer["best_batch"].keys() == {"classify", "explain"}
+    assert set(answer["best_batch"].values()) <= {1, 2, 4, 8}
     assert all(row["milliseconds"] > 0 for row in answer["latency"])
 
 
@@ -39,6 +42,6 @@ def test_the_page_and_the_docs_need_no_other_server(client):
 
 def test_the_schema_lists_every_path(client):
     paths = client.get("/openapi.json").json()["paths"]
-    attention = {"/attention", "/attention/{id}", "/attention/{id}/wall"}
+    attention = {"/attention", *(f"/attention/{{id}}{part}" for part in ("", "/wall", "/report", "/verify"))}
     model = {"/model", "/model/inspect", "/model/inspect/{name}"}
     assert set(paths) == {"/classify", *attention, *model, "/livez", "/readyz"}

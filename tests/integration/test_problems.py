@@ -1,6 +1,5 @@
 """Every error has one shape (RFC 9457), whoever found it, and the service is well afterwards."""
 
-import asyncio
 import struct
 import zlib
 
@@ -57,6 +56,8 @@ REQUESTS = {
     "a trailing slash": ("GET", "/model/", {}, 404),
     "a picture that the model lacks": ("GET", "/model/inspect/nothing", {}, 404),
     "an unknown id": ("GET", "/attention/AAAAAAAAAAAAAAAAAAAAAA", {}, 404),
+    "an unknown id to verify": ("POST", "/attention/AAAAAAAAAAAAAAAAAAAAAA/verify", {}, 404),
+    "an unknown id to report on": ("GET", "/attention/AAAAAAAAAAAAAAAAAAAAAA/report", {}, 404),
     "a layer that is not there": ("GET", "/attention/AAAAAAAAAAAAAAAAAAAAAA?layer=99", {}, 404),
 }  # fmt: skip
 
@@ -121,28 +122,9 @@ def test_a_body_without_a_length_is_cut_at_the_limit(serve):
         assert response.headers["connection"] == "close"
 
 
-def test_a_client_that_hangs_up_is_forgotten(client, star):
-    """The request is taken apart by hand, to leave in the middle of it."""
+def test_a_client_that_hangs_up_is_forgotten(client, star, hang_up):
     services = client.app.state.services
-    admitted = []
-
-    async def scenario():
-        messages = [{"type": "http.request", "body": star, "more_body": False}, {"type": "http.disconnect"}]
-
-        async def receive():
-            return messages.pop(0) if messages else await asyncio.Event().wait()
-
-        async def send(message):
-            admitted.append(message)
-
-        scope = {
-            "type": "http", "method": "POST", "path": "/classify", "raw_path": b"/classify", "query_string": b"",
-            "headers": [], "http_version": "1.1", "scheme": "http", "server": ("t", 80), "client": ("t", 1),
-        }  # fmt: skip
-        await client.app(scope, receive, send)
-
-    asyncio.run(scenario())
-    assert admitted[0]["status"] == 499
+    assert hang_up(client.app, "/classify", star) == 499
     with services.batcher.admit(services.settings.max_queue_images):
         pass  # every place is free again
 

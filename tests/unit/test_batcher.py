@@ -15,14 +15,23 @@ from app.errors import Overloaded
 class FakeEngine:
     """Answers each image with its first pixel; `gate` holds it in a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, largest: int = 4) -> None:
+        self.largest = largest
         self.batches: list[tuple[str, list[int]]] = []
         self.threads: set[int] = set()
         self.gate = threading.Event()
         self.gate.set()
         self.entered = threading.Event()
 
+    def opened(self):
+        self.threads.add(threading.get_ident())
+        return self
+
+    def best_batch(self, graph):
+        return self.largest
+
     def run(self, graph, images):
+        images = np.stack(images)
         self.threads.add(threading.get_ident())
         self.batches.append((graph, images[:, 0, 0, 0].tolist()))
         self.entered.set()
@@ -45,8 +54,8 @@ def run(engine, scenario, **limits):
     """Run `scenario(batcher)` on an event loop; the batcher is stopped afterwards."""
 
     async def main():
-        batcher = Batcher(engine=engine, **{"max_batch": 4, "max_images": 100, **limits})
-        batcher.start()
+        batcher = Batcher(**{"max_images": 100, **limits})
+        assert batcher.start(engine.opened) is engine
         try:
             return await asyncio.wait_for(scenario(batcher), 20)
         finally:
@@ -77,6 +86,16 @@ def test_what_arrives_during_a_run_shares_the_next(engine):
     assert len(engine.threads) == 1
 
 
+def test_an_engine_that_does_not_open_is_told_to_the_caller():
+    def broken():
+        raise OSError("no weights")
+
+    batcher = Batcher(max_images=1)
+    with pytest.raises(OSError, match="no weights"):
+        batcher.start(broken)
+    batcher.stop()
+
+
 def test_a_lone_image_runs_at_once(engine):
     async def scenario(batcher):
         return await batcher.run("classify", image(9))
@@ -100,12 +119,12 @@ def test_graphs_do_not_mix(engine):
 @settings(max_examples=25, deadline=None)
 @given(values=st.lists(st.integers(0, 254), min_size=1, max_size=40), max_batch=st.integers(1, 9))
 def test_every_answer_belongs_to_its_question(values, max_batch):
-    engine = FakeEngine()
+    engine = FakeEngine(max_batch)
 
     async def scenario(batcher):
         return await asyncio.gather(*(batcher.run("classify", image(v)) for v in values))
 
-    answers = run(engine, scenario, max_batch=max_batch)
+    answers = run(engine, scenario)
     assert [int(a["logits"][0]) for a in answers] == values
     assert max(len(batch) for _, batch in engine.batches) <= max_batch
 

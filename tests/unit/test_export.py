@@ -29,12 +29,13 @@ def toy_reference(pixels):
 
 
 def engine_of(folder, manifest) -> OnnxEngine:
-    return OnnxEngine(folder=folder, image_size=manifest.image.size, device="cpu", threads=1)
+    return OnnxEngine(folder=folder, image_size=manifest.image.size, threads=1)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 5])
 def test_the_bundle_gives_the_models_numbers_at_any_batch(oblong_bundle, batch):
     bundle = load_bundle(oblong_bundle)
+    bundle.check_files()
     rng = np.random.default_rng(batch)
     pictures = [Image.fromarray(rng.integers(0, 256, (50, 70, 3), dtype=np.uint8)) for _ in range(batch)]
     pixels = np.stack([preprocess(picture, bundle.manifest.image)[0] for picture in pictures])

@@ -36,6 +36,7 @@ def test_attention_is_one_fused_operator_a_layer(oblong_bundle, name):
     lens = LAYERS - 1 if name == "explain" else 0  # the head's norm on every layer but the last, which has it anyway
     assert counts["LayerNormalization"] == 2 * LAYERS + 1 + lens
     assert counts["Conv"] == 0
+    assert counts["GatherND"] == 0  # older CUDA kernels replay it wrongly
 
 
 def test_the_lean_graph_never_holds_an_attention_matrix(oblong_bundle):
@@ -96,8 +97,8 @@ def test_both_graphs_read_the_same_bytes(oblong_bundle):
 def test_both_graphs_hold_the_same_integers(int8_bundle):
     lean, explaining = external(int8_bundle, "classify"), external(int8_bundle, "explain")
     assert lean < explaining
-    heads_transposed, distances = 12 * 128 * 4, 65 * 65 * 4
-    assert sorted(int(length) for _, _, length in explaining - lean) == [heads_transposed, distances]
+    distances = 65 * 65 * 4
+    assert [int(length) for _, _, length in explaining - lean] == [distances]
 
 
 @pytest.mark.parametrize("name", ["classify", "explain"])

@@ -10,13 +10,18 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from app.errors import ServiceError, UnsupportedType, UnusableImage
-from app.images import Decoder, sniff
+from app.images import Decoder, sniff, upright_rgb
 
 decoder = Decoder(max_pixels=1_000_000, max_aspect_ratio=64)
 
 
+def decode(data: bytes) -> tuple[Image.Image, str]:
+    with decoder.opened(data) as (image, name):
+        return upright_rgb(image), name
+
+
 def pixels(data: bytes) -> np.ndarray:
-    return np.asarray(decoder.decode(data)[0]).astype(int)
+    return np.asarray(decode(data)[0]).astype(int)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +36,7 @@ def corners() -> Image.Image:
 @pytest.mark.parametrize("format", ["PNG", "WEBP", "GIF", "BMP", "TIFF", "JPEG"])
 def test_every_accepted_type_decodes_to_the_same_picture(encode, corners, format):
     options = {"lossless": True} if format == "WEBP" else {"quality": 100, "subsampling": 0} if format == "JPEG" else {}
-    image, name = decoder.decode(encode(corners, format, **options))
+    image, name = decode(encode(corners, format, **options))
     assert name.upper() == format
     assert image.mode == "RGB"
     assert np.abs(np.asarray(image).astype(int) - np.asarray(corners)).max() <= 4
@@ -106,12 +111,12 @@ def test_only_the_first_frame_counts(encode):
 @pytest.mark.parametrize("data", [b"hello, I am text", b"\xff", b"%PDF-1.7 ...", b"<svg xmlns='x'/>", b"\x00" * 64])
 def test_what_is_no_accepted_image_is_an_unsupported_type(data):
     with pytest.raises(UnsupportedType):
-        decoder.decode(data)
+        decode(data)
 
 
 def test_nothing_at_all_is_unusable():
     with pytest.raises(UnusableImage, match="empty"):
-        decoder.decode(b"")
+        decode(b"")
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.9, 0.99])
@@ -120,7 +125,7 @@ def test_a_truncated_file_is_unusable(encode, format, share):
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8))
     data = encode(noise, format)
     with pytest.raises(UnusableImage):
-        decoder.decode(data[: int(len(data) * share)])
+        decode(data[: int(len(data) * share)])
 
 
 def test_too_many_pixels_are_refused_before_they_are_decoded(encode, monkeypatch):
@@ -128,13 +133,13 @@ def test_too_many_pixels_are_refused_before_they_are_decoded(encode, monkeypatch
     monkeypatch.setattr(Image.Image, "load", lambda self: pytest.fail("decoded"))
     monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("decoded"))
     with pytest.raises(UnusableImage, match="1000000 pixels"):
-        decoder.decode(data)
+        decode(data)
 
 
 def test_a_sliver_is_refused(encode):
     with pytest.raises(UnusableImage, match="64 times"):
-        decoder.decode(encode(Image.new("RGB", (65, 1))))
-    assert decoder.decode(encode(Image.new("RGB", (64, 1))))[0].size == (64, 1)
+        decode(encode(Image.new("RGB", (65, 1))))
+    assert decode(encode(Image.new("RGB", (64, 1))))[0].size == (64, 1)
 
 
 def test_only_the_sniffed_format_is_tried(encode, monkeypatch):
@@ -142,7 +147,7 @@ def test_only_the_sniffed_format_is_tried(encode, monkeypatch):
     opened: list[list[str]] = []
     original = Image.open
     monkeypatch.setattr(Image, "open", lambda f, formats: opened.append(formats) or original(f, formats=formats))
-    decoder.decode(encode(Image.new("RGB", (4, 4)), "PNG"))
+    decode(encode(Image.new("RGB", (4, 4)), "PNG"))
     assert opened == [["PNG"]]
 
 
@@ -163,7 +168,7 @@ def test_damaged_files_decode_or_are_refused_and_nothing_else(format, data):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(1, len(damaged)))
     try:
-        image, _ = decoder.decode(bytes(damaged[:cut]))
+        image, _ = decode(bytes(damaged[:cut]))
     except ServiceError:
         return
     assert image.mode == "RGB"

@@ -1,0 +1,89 @@
+"""Is a map faithful? Deletion and insertion: Petsiuk et al. 2018, RISE (arXiv 1806.07421), section 4.1. Arrays only.
+
+Patches are covered with a fill, the most important first, and the score of a class is followed: where the map is
+right, the score falls fast. Insertion uncovers patches of the covered picture in the same order: it rises fast.
+Insertion is the deletion of the reversed order, read from its end. So deletions are all that has to be computed, and a
+random order, whose reverse is as random, is the yardstick of both.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageFilter
+
+Fill = Literal["mean", "black", "gray", "blur"]
+GRAY = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """Which patches to cover for which point of which curve. Pictures that are the same are there once."""
+
+    covered: npt.NDArray[np.bool_]  # (pictures, patches): True under the fill; the untouched picture comes first
+    counts: npt.NDArray[np.intp]  # (points,): patches covered at each point of a deletion, from none to all
+    picture_of: npt.NDArray[np.intp]  # (orders, points): the map's order, its reverse, then the random ones
+
+    @classmethod
+    def of(cls, values: npt.NDArray[np.float32], *, steps: int, random_orders: int, seed: str) -> Self:
+        """Trial of a map (rows, columns) in `steps` equal steps, fewer where there are fewer patches.
+
+        The largest value comes first, equal values row by row. The same seed gives the same random orders.
+        """
+        patches = values.size
+        order = np.argsort(-values.ravel(), kind="stable")
+        rng = np.random.default_rng(list(hashlib.sha256(seed.encode()).digest()))
+        orders = np.stack([order, order[::-1], *(rng.permutation(patches) for _ in range(random_orders))])
+        counts = np.unique(np.rint(np.linspace(0, patches, steps + 1)).astype(np.intp))
+        place = np.argsort(orders, axis=1)  # (orders, patches): when each patch is covered
+        covered = place[:, None, :] < counts[:, None]  # (orders, points, patches)
+        distinct, picture_of = np.unique(covered.reshape(-1, patches), axis=0, return_inverse=True)
+        return cls(covered=distinct, counts=counts, picture_of=picture_of.reshape(len(orders), len(counts)))
+
+    def curves(self, scores: npt.NDArray[np.float64]) -> tuple["Curve", "Curve"]:
+        """Deletion and insertion, from the class's score (pictures,) of every picture."""
+        of_orders = scores[self.picture_of]
+        covered = self.counts / self.counts[-1]
+        deletion = Curve(fractions=covered, scores=of_orders[0], random=of_orders[2:])
+        insertion = Curve(fractions=1 - covered[::-1], scores=of_orders[1, ::-1], random=of_orders[2:, ::-1])
+        return deletion, insertion
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """A class's score against the share of patches covered (deletion) or uncovered (insertion)."""
+
+    fractions: npt.NDArray[np.float64]  # (points,), 0 to 1
+    scores: npt.NDArray[np.float64]  # (points,), in the map's order
+    random: npt.NDArray[np.float64]  # (random orders, points)
+
+    @property
+    def area(self) -> float:
+        """Under the scores, by trapezoids: the mean score on the way."""
+        return float(np.trapezoid(self.scores, self.fractions))
+
+    @property
+    def random_areas(self) -> list[float]:
+        return [float(np.trapezoid(scores, self.fractions)) for scores in self.random]
+
+
+def filled(pixels: npt.NDArray[np.uint8], fill: Fill, *, patch: int) -> npt.NDArray[np.uint8]:
+    """What covers the picture (height, width, 3): its mean colour, black, mid-gray, or the picture itself blurred.
+
+    The blur is a Gaussian whose standard deviation is one patch of `patch` pixels.
+    """
+    if fill == "blur":
+        return np.asarray(Image.fromarray(pixels).filter(ImageFilter.GaussianBlur(patch)))
+    colors: dict[str, Any] = {"mean": np.rint(pixels.mean(axis=(0, 1))), "black": 0, "gray": GRAY}
+    return np.full_like(pixels, colors[fill])
+
+
+def cover(
+    pixels: npt.NDArray[np.uint8], filled: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], *, patch: int
+) -> npt.NDArray[np.uint8]:
+    """The pictures (n, height, width, 3) whose `covered` patches (n, patches) show `filled` in place of `pixels`."""
+    rows, columns = pixels.shape[0] // patch, pixels.shape[1] // patch
+    mask = covered.reshape(-1, rows, columns, 1).repeat(patch, axis=1).repeat(patch, axis=2)
+    return np.where(mask, filled, pixels)

@@ -1,0 +1,27 @@
+"""Work for a client that may leave before it is done."""
+
+import asyncio
+from typing import TypeVar
+
+from fastapi import Request
+
+T = TypeVar("T")
+
+
+async def unless_gone(request: Request, work: asyncio.Future[T]) -> T | None:
+    """What `work` gives, or None, with the work cancelled, when the client hangs up first.
+
+    Drops what is left of the body.
+    """
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+        return work.result() if work.done() else None
+    finally:
+        gone.cancel()
+        work.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,23 @@
+// Builds elements. Text is always text: nothing is ever parsed as HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value != null) node.setAttribute(name, value);
+  }
+  node.append(...children.flat().filter((child) => child != null));
+  return node;
+}
+
+/** An HTML element; an attribute `onclick` is a listener, `true` sets it bare, `false` leaves it out. */
+export const element = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+
+/** The same for SVG. */
+export const drawing = (tag, attributes = {}, ...children) =>
+  fill(document.createElementNS(SVG, tag), attributes, children);
+
+/** The element with this id. */
+export const byId = (id) => document.getElementById(id);

@@ -1,0 +1,19 @@
+// What the model is like without any picture: filters, positions, distances.
+
+import { json } from "./api.js";
+import { byId, element } from "./element.js";
+
+export async function showGallery() {
+  const { pictures } = await json("/model/inspect");
+  byId("gallery").replaceChildren(
+    ...pictures.map(({ title, png, json: numbers }) =>
+      element(
+        "li",
+        {},
+        element("a", { href: png }, element("img", { src: png, alt: title, loading: "lazy" })),
+        element("p", {}, title, " ", element("a", { href: numbers }, "numbers")),
+      ),
+    ),
+  );
+  byId("model-pictures").hidden = byId("to-model").hidden = pictures.length === 0;
+}

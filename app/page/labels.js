@@ -1,0 +1,45 @@
+// Ranked labels with bars; one click asks what speaks for a label.
+
+import { byId, element } from "./element.js";
+import { percent } from "./numbers.js";
+
+export class Labels {
+  #state;
+
+  constructor(state) {
+    this.#state = state;
+    state.addEventListener("change", () => this.#mark());
+  }
+
+  /** `predictions`: [{label, index, score}], the most likely first. */
+  show(predictions) {
+    byId("labels").replaceChildren(...predictions.map((prediction) => this.#row(prediction)));
+    this.#mark();
+  }
+
+  #row({ label, index, score }) {
+    const bar = element("span", { class: "bar" });
+    bar.style.setProperty("--share", score);
+    const choose = () => this.#state.set({ method: "evidence", label: String(index), against: "", layer: "", colormap: "" });
+    return element(
+      "li",
+      {},
+      element(
+        "button",
+        { type: "button", "data-index": index, title: `What speaks for ${label}?`, onclick: choose },
+        element("span", { class: "name" }, label),
+        bar,
+        element("span", { class: "score" }, percent(score)),
+      ),
+    );
+  }
+
+  #mark() {
+    const { method, label } = this.#state.values;
+    const buttons = [...byId("labels").querySelectorAll("button")];
+    for (const [rank, button] of buttons.entries()) {
+      const chosen = label === "" ? rank === 0 : button.dataset.index === label;
+      button.ariaPressed = String(method === "evidence" && chosen);
+    }
+  }
+}

@@ -1,0 +1,86 @@
+// Puts the page together.
+
+import { json } from "./api.js";
+import { Controls } from "./controls.js";
+import { byId, element } from "./element.js";
+import { showGallery } from "./gallery.js";
+import { listenToKeys } from "./keyboard.js";
+import { Labels } from "./labels.js";
+import { reportAddress } from "./maps.js";
+import { Picture } from "./picture.js";
+import { Queue } from "./queue.js";
+import { Receipt } from "./receipt.js";
+import { Report } from "./report.js";
+import { State } from "./state.js";
+import { Verification } from "./verification.js";
+import { Wall } from "./wall.js";
+
+const PROVIDERS = { CPUExecutionProvider: "CPU", CUDAExecutionProvider: "CUDA" };
+
+async function main() {
+  let model;
+  try {
+    model = await json("/model");
+  } catch (problem) {
+    byId("served").textContent = problem.message;
+    return;
+  }
+  byId("served").replaceChildren(
+    element("b", {}, model.name),
+    element("code", { title: `Digest ${model.digest}` }, model.digest.slice(0, 8)),
+    element("span", {}, PROVIDERS[model.provider] ?? model.provider),
+  );
+
+  const state = new State();
+  const shape = model.manifest;
+  const queue = new Queue();
+  const controls = new Controls(state, shape);
+  const labels = new Labels(state);
+  const picture = new Picture(state);
+  new Wall(state, shape);
+  new Receipt(state);
+  new Report(state, shape);
+  new Verification(state);
+  listenToKeys(state, shape);
+
+  let labelled = ""; // id of the picture whose labels are shown
+
+  function label(id, predictions) {
+    labelled = id;
+    labels.show(predictions);
+    controls.classes = predictions;
+  }
+
+  function choose({ id, predictions, image }) {
+    picture.reserve(image);
+    label(id, predictions);
+    state.set({ id, label: "", against: "" });
+  }
+
+  state.addEventListener("change", async () => {
+    const { id } = state.values;
+    document.body.classList.toggle("empty", !id);
+    queue.mark(id);
+    if (!id || id === labelled) return;
+    labelled = id; // of a link: the picture is none of this visit
+    const { predictions } = await json(reportAddress(state.values)).catch(() => ({ predictions: [] })); // the map says why
+    if (state.values.id === id) label(id, predictions);
+  });
+
+  queue.addEventListener("choose", ({ detail }) => choose(detail));
+  byId("copy").addEventListener("click", () => copy(state.link));
+
+  showGallery();
+  state.announce();
+}
+
+async function copy(link) {
+  try {
+    await navigator.clipboard.writeText(link);
+    byId("copied").textContent = "Copied.";
+  } catch {
+    byId("copied").textContent = "Not allowed here: copy it from the address bar.";
+  }
+}
+
+main();

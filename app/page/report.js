@@ -1,0 +1,107 @@
+// The logit lens, and what each head does: numbers of one picture as tables whose cells are coloured.
+
+import { json } from "./api.js";
+import { layerOf } from "./controls.js";
+import { byId, element } from "./element.js";
+import { Latest } from "./latest.js";
+import { reportAddress } from "./maps.js";
+import { fixed } from "./numbers.js";
+
+const GRIDS = [
+  ["entropy", () => "Entropy", "bits; low: few tokens hold it all"],
+  ["distance", () => "Mean distance", "patches; low: it looks nearby"],
+  ["contribution", (label) => `Adds to the logit of ${label}`, "directly, or takes from it"],
+];
+const NUMBERED = 6; // heads in a row whose numbers have room in the cells
+
+export class Report {
+  #state;
+  #shape;
+  #asking = new Latest();
+
+  constructor(state, shape) {
+    this.#state = state;
+    this.#shape = shape;
+    state.addEventListener("change", ({ detail }) => {
+      if (detail.has("id") || detail.has("label")) this.draw();
+      this.#mark();
+    });
+    byId("heads").addEventListener("click", ({ target }) => this.#choose(target.closest("td")));
+  }
+
+  draw() {
+    const values = this.#state.values;
+    if (!values.id) return;
+    this.#asking.run({
+      wait: 60,
+      load: (signal) => json(reportAddress(values), { signal }),
+      show: ({ lens, heads, label }) => {
+        byId("lens-part").hidden = lens === null;
+        if (lens) byId("lens").replaceChildren(lensTable(lens));
+        byId("heads").replaceChildren(...GRIDS.map(([name, title, unit]) => grid(heads[name], title(label), unit)));
+        byId("heads-part").hidden = false;
+        this.#mark();
+      },
+      fail: () => (byId("lens-part").hidden = byId("heads-part").hidden = true), // the map says why
+    });
+  }
+
+  #choose(cell) {
+    if (cell) this.#state.set({ method: "class_token", layer: cell.dataset.layer, head: cell.dataset.head, colormap: "" });
+  }
+
+  #mark() {
+    const values = this.#state.values;
+    const layer = values.method === "class_token" ? layerOf(values, this.#shape) : "";
+    for (const cell of byId("heads").querySelectorAll("td"))
+      cell.classList.toggle("chosen", cell.dataset.layer === layer && cell.dataset.head === values.head);
+  }
+}
+
+function lensTable({ classes, scores }) {
+  const layers = scores.map((_, layer) => element("th", { scope: "col" }, layer));
+  const rows = classes.map((label, k) =>
+    element("tr", {}, element("th", { scope: "row" }, label), ...scores.map((row) => shaded(row[k], points(row[k])))),
+  );
+  return element(
+    "table",
+    { class: "lens" },
+    element("thead", {}, element("tr", {}, element("th", {}, "layer"), ...layers)),
+    element("tbody", {}, ...rows),
+  );
+}
+
+function grid(numbers, title, unit) {
+  const largest = Math.max(...numbers.flat().map(Math.abs)) || 1;
+  const lowest = Math.min(...numbers.flat());
+  const signed = lowest < 0;
+  const low = signed ? 0 : lowest; // signed numbers are shaded by their size
+  const rows = numbers.map((row, layer) =>
+    element(
+      "tr",
+      {},
+      ...row.map((value, head) => {
+        const cell = shaded((Math.abs(value) - low) / (largest - low || 1), value.toFixed(2).replace("-", "−"));
+        cell.title = `Layer ${layer}, head ${head}: ${fixed(value, 4)}`;
+        cell.classList.toggle("minus", value < 0);
+        Object.assign(cell.dataset, { layer, head });
+        return cell;
+      }),
+    ),
+  );
+  return element(
+    "figure",
+    {},
+    element("figcaption", {}, element("b", {}, title), ` ${unit}`),
+    element("table", { class: `${signed ? "signed" : ""} ${numbers[0].length > NUMBERED ? "dense" : ""}` }, element("tbody", {}, ...rows)),
+  );
+}
+
+/** A cell whose colour is as strong as `share`, 0 to 1. */
+function shaded(share, text) {
+  const cell = element("td", {}, text);
+  cell.style.setProperty("--share", share);
+  return cell;
+}
+
+const points = (score) => (100 * score).toFixed(score < 0.0995 ? 1 : 0);

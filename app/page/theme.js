@@ -1,0 +1,23 @@
+// Light, dark, or as the system has it. A classic script, so that the first paint has the right colours.
+
+(() => {
+  const ORDER = ["auto", "light", "dark"];
+  const root = document.documentElement;
+
+  function show(theme) {
+    root.dataset.theme = theme;
+    const button = document.getElementById("theme");
+    if (button) button.title = button.ariaLabel = `Theme: ${theme === "auto" ? "as the system" : theme}`;
+  }
+
+  const kept = () => (ORDER.includes(localStorage.getItem("theme")) ? localStorage.getItem("theme") : "auto");
+
+  show(kept());
+  addEventListener("DOMContentLoaded", () => {
+    show(kept());
+    document.getElementById("theme").addEventListener("click", () => {
+      localStorage.setItem("theme", ORDER[(ORDER.indexOf(kept()) + 1) % ORDER.length]);
+      show(kept());
+    });
+  });
+})();

@@ -1,0 +1,33 @@
+"""Ray Serve: decoding in `__call__`, the model behind `@serve.batch` (docs.ray.io, serve, advanced-guides).
+
+Two processors for the one replica, which is also what Ray derives OMP_NUM_THREADS from.
+"""
+
+import time
+
+import ray
+from ray import serve
+from starlette.requests import Request
+
+from tests.benchmarks.servers.vit import MAX_BATCH, MAX_WAIT_S, Classifier, decode, port
+
+
+@serve.deployment(ray_actor_options={"num_cpus": 2}, max_ongoing_requests=64)
+class ViT:
+    def __init__(self) -> None:
+        self.classifier = Classifier()
+
+    @serve.batch(max_batch_size=MAX_BATCH, batch_wait_timeout_s=MAX_WAIT_S)
+    async def classify(self, pixels: list) -> list:
+        return self.classifier(pixels)
+
+    async def __call__(self, request: Request) -> dict:
+        return {"predictions": await self.classify(decode(await request.body()))}
+
+
+if __name__ == "__main__":
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    serve.start(http_options={"host": "127.0.0.1", "port": port()})
+    serve.run(ViT.bind())
+    while True:
+        time.sleep(60)

@@ -1,0 +1,95 @@
+"""A real server, a real browser, and a page that is watched: any complaint of the browser fails the test."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from app.settings import DEMO_BUNDLE
+from tests.benchmarks.server import running
+from tests.browser.stage import settle
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The address of the service with the demo bundle."""
+    with running(DEMO_BUNDLE) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Playwright keeps an event loop running in this thread, so none may be left for the tests of other folders."""
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        pytest.skip(f"none of {', '.join(NAMES)} is installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """What the browser complained of. A test that provokes a complaint asserts it and clears the list."""
+    return []
+
+
+@pytest.fixture
+def visit(browser, server, complaints) -> Iterator[Callable[..., Page]]:
+    """Open the page: `visit("#id=...", viewport=..., color_scheme=...)`, each time in a context of its own."""
+    contexts = []
+    host = urlsplit(server).netloc
+
+    def opened(fragment: str = "", **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("console", lambda message: complaints.extend(said(message)))
+        page.on("response", lambda r: complaints.append(f"{r.status} {path_of(r.url)}") if r.status >= 400 else None)
+        page.on("request", lambda r: complaints.append(f"asks {r.url}") if elsewhere(r.url, host) else None)
+        page.goto(f"{server}/{fragment}")
+        page.locator("#served b").wait_for()
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def page(visit) -> Page:
+    """The page as someone sees it who comes for the first time."""
+    return visit()
+
+
+@pytest.fixture
+def looking(page):
+    """The page with the map of a sample on show."""
+    page.click("[data-sample=star]")
+    settle(page)
+    return page
+
+
+def said(message) -> list[str]:
+    """Warnings and errors of the console; a refused request is told by its response already."""
+    if message.type not in {"error", "warning"} or "Failed to load resource" in message.text:
+        return []
+    return [f"{message.type}: {message.text}"]
+
+
+def elsewhere(url: str, host: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme not in {"blob", "data"} and parts.netloc != host
+
+
+def path_of(url: str) -> str:
+    return urlsplit(url).path

@@ -1,0 +1,113 @@
+"""Pictures on their way in: each way of giving one, and what is said when it does not go well."""
+
+import base64
+
+import pytest
+
+from tests.browser.stage import settle
+
+
+def as_file(name: str, data: bytes, kind: str) -> dict:
+    return {"name": name, "mimeType": kind, "buffer": data}
+
+
+def transfer(page, name: str, data: bytes):
+    """A DataTransfer with one file, as a drop or the clipboard brings it."""
+    return page.evaluate_handle(
+        """([name, text]) => {
+            const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([bytes], name, { type: "image/jpeg" }));
+            return transfer;
+        }""",
+        [name, base64.b64encode(data).decode()],
+    )
+
+
+def refusal(page) -> str:
+    return page.locator(".queue .refused .says").inner_text().replace("\n", " ")
+
+
+def test_a_picked_picture_is_named_and_its_map_shown(page, star):
+    page.set_input_files("#file", [as_file("mine.jpg", star, "image/jpeg")])
+    settle(page)
+    assert page.locator(".labels .name").first.inner_text() == "star"
+    assert page.locator(".labels li").count() == 5
+    assert page.locator(".queue .chosen").inner_text().startswith("star")
+    assert page.evaluate("[map.naturalWidth, map.naturalHeight]") == [320, 240]
+
+
+def test_many_pictures_queue_up_and_the_first_is_shown(page, star):
+    page.set_input_files("#file", [as_file(f"{i}.jpg", star, "image/jpeg") for i in range(6)])
+    page.locator(".queue .named").nth(5).wait_for()
+    shown = page.locator(".queue .chosen").get_attribute("data-id")
+    other = page.locator(".queue .named:not(.chosen)").last
+    other.locator("button").click()
+    settle(page)
+    assert page.locator(".queue .chosen").get_attribute("data-id") not in {shown, ""}
+    assert page.locator(".queue .chosen").count() == 1
+
+
+def test_a_dropped_picture(page, star):
+    data = transfer(page, "dropped.jpg", star)
+    page.dispatch_event("body", "dragenter", {"dataTransfer": data})
+    assert page.locator("#veil").is_visible()
+    page.dispatch_event("body", "drop", {"dataTransfer": data})
+    settle(page)
+    assert page.locator("#veil").is_hidden()
+    assert page.locator(".labels .name").first.inner_text() == "star"
+
+
+def test_a_pasted_picture(page, star):
+    page.evaluate(
+        "(data) => document.body.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true }))",
+        transfer(page, "pasted.jpg", star),
+    )
+    settle(page)
+    assert page.locator(".labels .name").first.inner_text() == "star"
+
+
+def test_every_sample_is_there(page):
+    for button in page.locator("[data-sample]").all():
+        assert button.locator("img").evaluate("(image) => image.decode().then(() => image.naturalWidth)") > 0
+
+
+def test_a_text_file_is_refused_in_a_sentence_beside_it(page, star, complaints):
+    page.set_input_files("#file", [as_file("notes.txt", b"hello", "text/plain"), as_file("a.jpg", star, "image/jpeg")])
+    settle(page)
+    assert refusal(page).startswith("notes.txt The body is not an image of an accepted type")
+    assert page.locator(".labels .name").first.inner_text() == "star"  # the other one is not held up
+    page.get_by_role("button", name="Remove").click()
+    assert page.locator(".queue li").count() == 1
+    assert complaints == ["415 /classify"]
+    complaints.clear()
+
+
+def test_a_file_that_is_too_large_is_refused_in_a_sentence(page, tmp_path, complaints):
+    large = tmp_path / "large.jpg"
+    large.write_bytes(bytes(33 * 2**20))
+    page.set_input_files("#file", large)
+    page.locator(".refused").wait_for()
+    assert refusal(page) == "large.jpg A request may have 33554432 bytes."
+    assert complaints == ["413 /classify"]
+    complaints.clear()
+
+
+@pytest.mark.parametrize("trouble", ["full", "offline"])
+def test_what_may_pass_can_be_tried_again(page, star, complaints, trouble):
+    answers = {
+        "full": lambda route: route.fulfill(
+            status=503, headers={"Retry-After": "1"}, json={"detail": "The service is full."}
+        ),
+        "offline": lambda route: route.abort(),
+    }
+    page.route("**/classify", answers[trouble], times=1)
+    page.set_input_files("#file", [as_file("a.jpg", star, "image/jpeg")])
+    page.locator(".refused").wait_for()
+    sentences = {"full": "a.jpg The service is full.", "offline": "a.jpg The server cannot be reached"}
+    assert refusal(page).startswith(sentences[trouble])
+    page.get_by_role("button", name="Try again", exact=True).click()  # enabled after what Retry-After asks for
+    settle(page)
+    assert page.locator(".refused").count() == 0
+    assert complaints == (["503 /classify"] if trouble == "full" else [])
+    complaints.clear()

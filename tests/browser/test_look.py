@@ -1,0 +1,92 @@
+"""How the page looks: narrow screens, both themes, contrast, names for who cannot see it."""
+
+import pytest
+
+from tests.browser.stage import settle
+
+THEMES = ("light", "dark")
+
+
+def luminance(color: list[float]) -> float:
+    """Of sRGB, 0 to 255 (WCAG 2.2)."""
+    linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: list[float], other: list[float]) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("width", [360, 390, 768])
+def test_nothing_has_to_be_scrolled_sideways(visit, width):
+    page = visit(viewport={"width": width, "height": 740})
+    for step in (
+        lambda: page.click("[data-sample=arrow]"),
+        lambda: page.check("[name=beside]"),
+        lambda: page.check("[name=colorbar]"),
+        lambda: page.check("[value=evidence]"),
+    ):
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        step()
+        settle(page)
+    page.locator("#heads td").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_text_and_controls_have_contrast(visit, theme):
+    page = visit(color_scheme=theme)
+
+    def color(name: str) -> list[float]:
+        return page.evaluate(
+            """(name) => {
+                const probe = document.body.appendChild(document.createElement("i"));
+                probe.style.color = `var(--${name})`;
+                return getComputedStyle(probe).color.match(/[\\d.]+/g).map(Number);
+            }""",
+            name,
+        )
+
+    for text in ("ink", "soft", "accent"):
+        for ground in ("paper", "surface", "sunk"):
+            assert contrast(color(text), color(ground)) >= 4.5, (text, ground)
+    assert contrast(color("accent-ink"), color("accent")) >= 4.5
+    assert contrast(color("accent"), color("wash")) >= 4.5
+    for edge in ("edge", "plus", "minus", "wrong"):
+        assert contrast(color(edge), color("paper")) >= 3, edge
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen(visit):
+    page = visit(color_scheme="dark")
+
+    def ground() -> str:
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    dark = ground()
+    page.emulate_media(color_scheme="light")
+    light = ground()
+    assert light != dark
+    page.click("#theme")
+    page.click("#theme")
+    assert ground() == dark
+    page.reload()
+    assert ground() == dark  # remembered
+    assert page.locator("#theme").get_attribute("aria-label") == "Theme: dark"
+
+
+def test_everything_that_can_be_operated_has_a_name(looking):
+    page = looking
+    page.check("[value=evidence]")
+    for role in ("button", "link", "slider", "radio", "checkbox", "combobox"):
+        for control in page.get_by_role(role).all():
+            name = control.evaluate(
+                "(e) => e.ariaLabel || e.labels?.[0]?.textContent || e.textContent || e.querySelector('img')?.alt"
+            )
+            assert name.strip(), control
+
+
+def test_the_focus_can_be_seen(page):
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"

@@ -1,0 +1,116 @@
+"""What stands under the map: the receipt, the lens, the heads, the measurement, the model's own pictures."""
+
+import pytest
+
+from tests.browser.stage import address, asked, settle
+
+
+def numbers(page, path: str) -> dict:
+    return page.request.get(page.url.split("#")[0].rstrip("/") + path).json()
+
+
+def receipt(page) -> dict[str, float]:
+    """The numbers of the receipt as they are written."""
+    rows = page.locator(".receipt tr").all()
+    return {row.get_attribute("class"): read(row.locator(".number").inner_text()) for row in rows}
+
+
+def read(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def test_a_label_can_be_asked_why_and_why_not_another(looking):
+    page = looking
+    page.locator(".labels button").nth(1).click()
+    settle(page)
+    second = page.locator(".labels .name").nth(1).inner_text()
+    assert asked(page)["method"] == "evidence"
+    assert page.locator(".labels [aria-pressed=true] .name").inner_text() == second
+    assert page.locator("[name=label] option:checked").inner_text() == second
+    page.select_option("[name=against]", label="star")
+    settle(page)
+    answer = numbers(page, address(page))
+    assert (answer["label"], answer["against"]) == (second, "star")
+    assert f"logit of {second} less that to the logit of star" in page.locator("#recipe").inner_text()
+    assert page.locator(".receipt .logit th", has_text=f"{second} − star").count() == 1
+    page.select_option("[name=label]", label="star")  # which cannot be against itself
+    settle(page)
+    assert "against" not in asked(page)
+
+
+def test_the_receipt_is_the_servers_and_adds_up(looking):
+    page = looking
+    page.locator(".receipt").wait_for()
+    id = asked_id(page)
+    told = numbers(page, f"/attention/{id}?method=evidence&format=json")["receipt"]
+    written = receipt(page)
+    for name, value in told.items():
+        assert written[name] == pytest.approx(value, abs=6e-4), name
+    parts = [value for name, value in written.items() if name != "logit"]
+    assert sum(parts) == pytest.approx(written["logit"], abs=3e-3)
+    bars = [row.locator("i:not(.zero)").bounding_box() for row in page.locator(".receipt tr").all()]
+    assert bars[1]["x"] + (bars[1]["width"] if told["prefix"] < 0 else 0) == pytest.approx(
+        bars[0]["x"] + (bars[0]["width"] if told["patches"] > 0 else 0), abs=1.5
+    )  # each part starts where the one before ended
+
+
+def asked_id(page) -> str:
+    return page.locator(".queue .chosen").get_attribute("data-id")
+
+
+def test_the_lens_ends_with_the_answer(looking):
+    page = looking
+    page.locator(".lens").wait_for()
+    row = page.locator(".lens tbody tr").first
+    assert row.locator("th").inner_text() == "star"
+    assert row.locator("td").count() == 6
+    assert row.locator("td").last.inner_text() == "100"
+
+
+def test_a_head_can_be_chosen_in_the_report(looking):
+    page = looking
+    page.locator("#heads table").first.wait_for()
+    report = numbers(page, f"/attention/{asked_id(page)}/report")
+    cell = page.locator("#heads table").nth(1).locator("tr").nth(2).locator("td").nth(3)
+    assert read(cell.inner_text()) == pytest.approx(report["heads"]["distance"][2][3], abs=6e-3)
+    cell.click()
+    settle(page)
+    assert (asked(page)["layer"], asked(page)["head"]) == ("2", "3")
+    assert page.locator("#heads td.chosen").count() == 3  # in each of the three tables
+
+
+def test_a_map_is_measured_when_asked_and_forgotten_when_it_changes(looking):
+    page = looking
+    page.check("[value=evidence]")
+    settle(page)
+    with page.expect_response(lambda response: "/verify" in response.url) as answered:
+        page.click("#measure")
+    measured = answered.value.json()
+    assert answered.value.request.method == "POST"
+    assert measured["method"] == "evidence"
+    page.locator("#curves figure").nth(1).wait_for()
+    keys = page.locator("#curves .key").all_inner_texts()
+    assert f"{measured['deletion']['area']:.3f}" in keys[0]
+    assert f"{measured['insertion']['random_area']:.3f}" in keys[1]
+    points = page.locator("#curves polyline.map").first.get_attribute("points").split()
+    assert len(points) == len(measured["deletion"]["scores"])
+    assert "score of star" in page.locator("#verify-says").inner_text()
+    page.keyboard.press("1")
+    assert page.locator("#curves figure").count() == 0
+    assert page.locator("#verify-says").inner_text() == ""
+
+
+def test_the_models_own_pictures_need_no_upload(page):
+    page.locator("#gallery li").first.wait_for()
+    listed = numbers(page, "/model/inspect")["pictures"]
+    assert page.locator("#gallery img").count() == len(listed) > 0
+    for image in page.locator("#gallery img").all():
+        image.scroll_into_view_if_needed()
+        assert image.evaluate("(image) => image.decode().then(() => image.naturalWidth)") > 0
+
+
+def test_the_head_of_the_page_names_the_model(page):
+    model = numbers(page, "/model")
+    assert page.locator("#served").inner_text().split() == [model["name"], model["digest"][:8], "CPU"]
+    page.get_by_role("link", name="API").click()
+    page.wait_for_url("**/docs")

@@ -1,0 +1,83 @@
+"""The address restores what was on show, for someone else and in another browser."""
+
+from tests.browser.stage import asked, settle, shown
+
+
+def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
+    page = looking
+    page.locator("#layer input").fill("3")
+    page.locator("#head input").fill("2")
+    page.select_option("[name=colormap]", "magma")
+    page.select_option("[name=scale]", "percentile")
+    page.select_option("[name=interpolation]", "nearest")
+    page.select_option("[name=threshold]", "0.8")
+    page.locator("[name=alpha]").fill("0.75")
+    page.check("[name=colorbar]")
+    page.check("[name=beside]")
+    before = shown(page)
+    page.wait_for_timeout(250)  # the address follows a moment later
+    other = visit("#" + page.url.split("#")[1], viewport={"width": 1000, "height": 700})
+    assert shown(other) == before
+    assert asked(other) == asked(page)
+    assert other.locator("#original-pane").is_visible()
+    assert other.locator("#layer output").inner_text() == "3"
+    assert other.locator("[name=colormap]").input_value() == "magma"
+    assert other.locator(".labels .name").first.inner_text() == "star"
+
+
+def test_a_link_of_evidence_restores_both_classes(looking, visit):
+    page = looking
+    page.check("[name=method][value=evidence]")
+    against = page.locator("[name=against] option").nth(1).get_attribute("value")
+    page.select_option("[name=against]", against)
+    before = shown(page)
+    page.wait_for_timeout(250)
+    other = visit("#" + page.url.split("#")[1])
+    assert shown(other) == before
+    other.locator(f"[name=against] option[value='{against}']").wait_for(state="attached")
+    assert other.locator("[name=against]").input_value() == against
+
+
+def test_another_link_in_the_same_tab(looking):
+    page = looking
+    page.wait_for_timeout(250)
+    page.evaluate("location.hash += '&method=rollout'")
+    settle(page)
+    assert asked(page)["method"] == "rollout"
+    assert page.locator("[value=rollout]").is_checked()
+
+
+def test_the_link_can_be_copied(looking):
+    page = looking
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.keyboard.press("ArrowUp")
+    page.click("#copy")
+    page.get_by_text("Copied.").wait_for()
+    assert "layer=4" in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_maps_that_are_gone_are_told_in_a_sentence(visit, complaints):
+    page = visit("#id=AAAAAAAAAAAAAAAAAAAAAA")
+    page.locator("#trouble").wait_for()
+    assert (
+        page.locator("#trouble").inner_text().startswith("The server does not keep the maps of this picture any more.")
+    )
+    assert page.locator("#controls").is_hidden()
+    page.wait_for_load_state("networkidle")
+    assert {complaint[:16] for complaint in complaints} == {"404 /attention/A"}
+    complaints.clear()
+    page.click("[data-sample=star]")
+    settle(page)
+    assert page.locator("#trouble").is_hidden()
+    assert page.locator("#controls").is_visible()
+
+
+def test_a_link_with_nonsense_is_told_in_a_sentence(looking, complaints):
+    page = looking
+    page.wait_for_timeout(250)
+    page.evaluate("location.hash += '&layer=99'")
+    page.locator("#trouble").wait_for()
+    assert page.locator("#trouble").inner_text().startswith("layer has to be 0 to 5")
+    assert page.locator("#map-pane").is_hidden()
+    assert complaints
+    complaints.clear()

@@ -1,0 +1,178 @@
+"""`python -m tests.gpu.check BUNDLE...`: what only an NVIDIA GPU can tell. Prints tables, asserts numbers.
+
+For each bundle (say one in fp32 and one in fp16): that both graphs give the CPU's numbers, that a recorded run does not
+answer with another batch's pictures, which attention kernels are in use, how fast each batch size is with and without
+copies and with and without CUDA graphs, and how many JPEGs a second the service answers.
+
+It needs CUDA 13 and cuDNN 9 (those that come with torch 2.11+cu130 will do) and what `make serve` installs.
+"""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+from app.bundle import load_bundle
+from app.cuda_engine import CudaEngine
+from app.engine import FILES, Graph, OnnxEngine, Outputs
+from app.settings import allowed_cores
+from tests.benchmarks.__main__ import table
+from tests.benchmarks.server import running
+
+with suppress(ImportError):
+    import torch  # noqa: F401  # its CUDA libraries are then loaded
+
+MAX_BATCH = 128
+TOLERANCE = {"fp32": 1e-3, "fp16": 3e-2, "int8": 1e-1}  # of the largest number; the CPU has other kernels
+GENERATORS, CONNECTIONS, SECONDS = 4, 32, 10.0
+KERNELS = """
+import sys
+from pathlib import Path
+from app.bundle import load_bundle
+from app.cuda_engine import CudaEngine
+bundle = load_bundle(Path(sys.argv[1]))
+CudaEngine(folder=bundle.folder, image_size=bundle.manifest.image.size, max_batch=8).warm_up()
+"""
+Row = dict[str, str | float]
+
+
+def main() -> None:
+    print(f"onnxruntime {ort.__version__}, {allowed_cores()} cores")
+    subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"], check=False)
+    for folder in map(Path, sys.argv[1:]):
+        bundle = load_bundle(folder)
+        bundle.check_files()
+        size, precision = bundle.manifest.image.size, bundle.manifest.precision
+        print(f"\n## {bundle.manifest.name} {precision}\n\nattention kernels: {kernels(folder)}")
+        engine = CudaEngine(folder=folder, image_size=size, max_batch=MAX_BATCH)
+        start = time.perf_counter()
+        engine.warm_up()
+        print(
+            f"{len(engine._recordings)} runs recorded in {time.perf_counter() - start:.1f} s, {gpu_mib()} MiB in use\n"
+        )
+        pictures = np.random.default_rng(0).integers(0, 256, (MAX_BATCH, *size, 3), dtype=np.uint8)
+        cpu = OnnxEngine(folder=folder, image_size=size, threads=allowed_cores())
+        print(table(parity(engine, cpu, pictures[:8], TOLERANCE[precision])), end="\n\n")
+        check_batches(engine, pictures, TOLERANCE[precision])
+        print(table(speed(engine, pictures)), end="\n\n")
+        print(table(lone(engine, pictures)), end="\n\n")
+        del engine
+        print(table(served(folder)))
+
+
+def parity(engine: CudaEngine, cpu: OnnxEngine, pictures: np.ndarray, tolerance: float) -> list[Row]:
+    """Largest difference of each output, relative to its largest number."""
+    found, expected = engine.run("explain", pictures), cpu.run("explain", pictures)
+    found["lean logits"] = engine.run("classify", pictures)["logits"]
+    expected["lean logits"] = cpu.run("classify", pictures)["logits"]
+    rows: list[Row] = [{"output": name, "difference": difference(found[name], expected[name])} for name in found]
+    top = (found["logits"].argmax(-1) == expected["logits"].argmax(-1)).mean()
+    for row in rows:  # of classes that are nearly tied the order may change, and what is said of each with it
+        by_class = row["output"] in ("classes", "evidence", "evidence_heads", "evidence_rest", "lens")
+        assert by_class or float(row["difference"]) <= tolerance, row
+    return [*rows, {"output": "share of pictures with the same top class", "difference": round(float(top), 3)}]
+
+
+def difference(found: np.ndarray, expected: np.ndarray) -> float:
+    found, expected = found.astype(np.float64), expected.astype(np.float64)
+    return float(f"{np.abs(found - expected).max() / np.abs(expected).max():.1e}")
+
+
+def check_batches(engine: CudaEngine, pictures: np.ndarray, tolerance: float) -> None:
+    """One size, another, the first again: each picture has the answer that it has alone, in a padded batch too."""
+    for graph in FILES:
+        alone = [engine.run(graph, [picture])["logits"][0] for picture in pictures[:24]]
+        for start, count in ((0, 3), (3, 16), (19, 4), (2, 8), (0, 3), (5, 1), (7, 13), (0, 16), (0, 3)):
+            logits = engine.run(graph, list(pictures[start : start + count]))["logits"]
+            assert logits.shape[0] == count
+            assert difference(logits, np.stack(alone[start : start + count])) <= tolerance, (graph, start, count)
+    print("batches of changing sizes answer for their own pictures\n")
+
+
+def speed(engine: CudaEngine, pictures: np.ndarray) -> list[Row]:
+    """The recorded run alone, and with pictures copied in and numbers copied out."""
+    rows: list[Row] = []
+    for (graph, size), recording in engine._recordings.items():
+        alone = milliseconds(lambda r=recording: r._session.run_with_iobinding(r._binding, r._options))
+        copied = milliseconds(lambda g=graph, n=size: engine.run(g, list(pictures[:n])))
+        rows.append({
+            "graph": graph, "batch": size, "ms": round(alone, 3), "images/s": round(1000 * size / alone),
+            "ms with copies": round(copied, 3), "images/s with copies": round(1000 * size / copied),
+        })  # fmt: skip
+    best: dict[Graph, float] = {g: max(float(r["images/s"]) for r in rows if r["graph"] == g) for g in FILES}
+    print(f"explaining at {best['explain'] / best['classify']:.2f} of lean; the service would batch up to", end=" ")
+    print({graph: engine.best_batch(graph) for graph in FILES}, end="\n\n")
+    return rows
+
+
+def lone(engine: CudaEngine, pictures: np.ndarray) -> list[Row]:
+    """One picture, with and without the CUDA graph, in turn."""
+    plain = ort.RunOptions()
+    plain.add_run_config_entry("gpu_graph_id", "-1")
+    rows: list[Row] = []
+    for graph in FILES:
+        recording = engine._recordings[graph, 1]
+        for name, options in (("CUDA graph", recording._options), ("node by node", plain)) * 2:
+            ms = milliseconds(lambda r=recording, o=options: r._session.run_with_iobinding(r._binding, o))
+            rows.append({"graph": graph, "batch 1": name, "ms": round(ms, 3)})
+    return rows
+
+
+def milliseconds(run: Callable[[], Outputs | None], seconds: float = 1.0) -> float:
+    times: list[float] = []
+    while sum(times) < seconds or len(times) < 10:
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return 1000 * statistics.median(times)
+
+
+def kernels(folder: Path) -> dict[str, int]:
+    """How often each attention kernel was chosen, by name."""
+    environment = {**os.environ, "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO": "1"}
+    command = [sys.executable, "-c", KERNELS, str(folder)]
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return dict(Counter(re.findall(r"SdpaKernel=(\w+)", said.stdout + said.stderr)))
+
+
+def gpu_mib() -> str:
+    command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def served(folder: Path) -> list[Row]:
+    """JPEGs of 500 x 334 in, JSON out, over loopback from several generators on the same cores."""
+    os.environ |= {"VIT_DEVICE": "cuda", "VIT_MAX_BATCH": "64", "VIT_MAX_QUEUE_IMAGES": "1024"}
+    rows: list[Row] = []
+    with running(folder) as server:
+        for query in ("attention=false", "attention=true"):
+            url = f"{server.url}/classify?{query}"
+            command = [sys.executable, "-m", "tests.benchmarks.load", url, str(SECONDS), str(CONNECTIONS)]
+            before = server.cpu_seconds()
+            generators = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(GENERATORS)]
+            answers = [json.loads(generator.communicate()[0]) for generator in generators]
+            images = sum(answer["images"] for answer in answers)
+            of_generators = sum(answer["generator_cpu_s"] for answer in answers)
+            rows.append({
+                "served": query,
+                "images/s": round(sum(answer["images_per_s"] for answer in answers)),
+                "p50 ms": round(statistics.median(answer["p50_ms"] for answer in answers), 1),
+                "p99 ms": round(max(answer["p99_ms"] for answer in answers), 1),
+                "server's ms of a core an image": round(1000 * (server.cpu_seconds() - before) / images, 2),
+                "generators' ms of a core an image": round(1000 * of_generators / images, 2),
+            })  # fmt: skip
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""The files of the page: what a browser is told about each, and what it is not given."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+FILES = sorted(str(path.relative_to("app/page")) for path in Path("app/page").rglob("*.*"))
+TYPES = {
+    ".html": {"text/html"},
+    ".css": {"text/css"},
+    ".js": {"text/javascript", "application/javascript"},
+    ".svg": {"image/svg+xml"},
+    ".jpg": {"image/jpeg"},
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_has_its_type_and_the_policy(client, name):
+    response = client.get(f"/page/{name}")
+    assert response.status_code == 200
+    assert response.headers["content-type"].split(";")[0] in TYPES[Path(name).suffix]
+    policy = response.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert response.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_file_that_has_not_changed_is_not_sent_again(client):
+    first = client.get("/page/main.js")
+    assert first.headers["cache-control"] == "no-cache"
+    again = client.get("/page/main.js", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_the_page_is_its_index(client):
+    assert client.get("/").content == Path("app/page/index.html").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["nope.js", "../routes/page.py", "..%2froutes%2fpage.py", "", "samples"])
+def test_nothing_else_is_given(client, name):
+    response = client.get(f"/page/{name}")
+    assert response.status_code == 404
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+def test_what_the_files_name_is_there(client):
+    """Scripts, styles and pictures in the page, and modules in the scripts."""
+    named = re.findall(r'(?:src|href)="(/page/[^"]+)"', client.get("/").text)
+    for script in Path("app/page").glob("*.js"):
+        named += [f"/page/{module}" for module in re.findall(r'from "\./([^"]+)"', script.read_text())]
+    assert named
+    assert {path: client.get(path).status_code for path in named if client.get(path).status_code != 200} == {}

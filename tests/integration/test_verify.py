@@ -1,0 +1,109 @@
+"""POST /attention/{id}/verify on the demo model: a map is put to the test by the model that it explains."""
+
+import pytest
+from PIL import Image
+
+from app.verifier import MAX_IN_WORK
+from model.demo.shapes import LABELS
+
+
+@pytest.fixture(scope="module")
+def classified(client, star) -> dict:
+    """Under an id that is always the same, for the random orders come from it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.store.secrets.token_urlsafe", lambda size: "star" * 5 + "__")
+        return client.post("/classify", content=star).json()["results"][0]
+
+
+@pytest.fixture(scope="module")
+def link(classified) -> str:
+    return classified["attention"]
+
+
+def verify(client, link, **params):
+    return client.post(f"{link}/verify", params=params)
+
+
+@pytest.mark.parametrize("method", ["class_token", "rollout", "evidence"])
+def test_the_maps_of_a_star_beat_every_random_order(client, link, method):
+    answer = verify(client, link, method=method).json()
+    deletion, insertion = answer["deletion"], answer["insertion"]
+    assert deletion["area"] < min(deletion["random_areas"])
+    assert insertion["area"] > max(insertion["random_areas"])
+    assert deletion["gain"] == pytest.approx(deletion["random_area"] - deletion["area"])
+    assert insertion["gain"] == pytest.approx(insertion["area"] - insertion["random_area"])
+
+
+def test_the_curves_start_and_end_where_they_have_to(client, classified, link):
+    answer = verify(client, link).json()
+    best = classified["predictions"][0]
+    assert (answer["label"], answer["index"]) == (best["label"], best["index"])
+    assert answer["score"] == pytest.approx(best["score"], abs=1e-5)
+    deletion, insertion = answer["deletion"], answer["insertion"]
+    assert deletion["scores"][0] == insertion["scores"][-1] == answer["score"]
+    assert deletion["scores"][-1] == insertion["scores"][0]
+    assert deletion["random"][0] == pytest.approx(answer["score"])
+    assert deletion["fractions"] == insertion["fractions"] == [i / 16 for i in range(17)]
+    assert (answer["fill"], answer["steps"], answer["random_orders"]) == ("mean", 16, 3)
+    assert (answer["method"], answer["layer"], answer["head"]) == ("class_token", 5, "mean")
+
+
+def test_the_same_question_has_the_same_answer(client, link):
+    params = {"method": "rollout", "steps": 5, "random_orders": 2, "fill": "blur"}
+    assert verify(client, link, **params).json() == verify(client, link, **params).json()
+
+
+def test_every_parameter_counts(client, link):
+    variants = [
+        {},
+        {"method": "rollout"},
+        {"method": "evidence"},
+        {"layer": 0},
+        {"head": 1},
+        {"fill": "black"},
+        {"fill": "gray"},
+        {"fill": "blur"},
+        {"steps": 8},
+    ]
+    assert len({verify(client, link, random_orders=1, **params).text for params in variants}) == len(variants)
+
+
+def test_the_score_of_another_class_can_be_followed(client, classified, link):
+    second = classified["predictions"][1]
+    answer = verify(client, link, method="evidence", label=second["label"], against="star", steps=4).json()
+    assert (answer["label"], answer["index"]) == (second["label"], LABELS.index(second["label"]))
+    assert answer["score"] == pytest.approx(second["score"], abs=1e-5)
+    assert verify(client, link, label=second["index"], steps=4).json()["label"] == second["label"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["steps=3", "steps=65", "random_orders=0", "random_orders=9", "fill=white", "method=magic", "layer=99", "head=x",
+     "label=nothing", "label=99"],
+)  # fmt: skip
+def test_parameters_out_of_range_are_422(client, link, query):
+    response = client.post(f"{link}/verify?{query}")
+    assert response.status_code == 422
+    assert response.json()["type"] == "urn:vit-serve:problem:invalid-parameter"
+
+
+def test_an_unknown_id_is_the_same_404_as_elsewhere(client):
+    unknown = "A" * 22
+    found = [client.post(f"/attention/{unknown}/verify?layer=99"), client.get(f"/attention/{unknown}")]
+    assert found[0].status_code == 404
+    assert found[0].json() == found[1].json()
+
+
+def test_a_client_that_hangs_up_leaves_the_line(client, link, hang_up):
+    for _ in range(MAX_IN_WORK + 1):
+        assert hang_up(client.app, f"{link}/verify", b"") == 499
+    assert verify(client, link, steps=4).status_code == 200
+
+
+def test_a_grid_with_fewer_patches_than_steps_has_a_step_a_patch(serve, oblong_bundle, encode):
+    with serve(bundle=oblong_bundle) as client:
+        result = client.post("/classify", content=encode(Image.new("RGB", (200, 100), "teal"))).json()["results"][0]
+        answer = verify(client, result["attention"], steps=64).json()
+        assert answer["steps"] == 15
+        assert len(answer["deletion"]["scores"]) == 16
+        assert answer["score"] == pytest.approx(result["predictions"][0]["score"], abs=1e-5)

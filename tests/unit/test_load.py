@@ -1,0 +1,148 @@
+"""tests/benchmarks/load.py, against a server of a few lines."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+
+import pytest
+
+from tests.benchmarks import load
+
+REQUEST = load.post("/", b"picture", "image/jpeg")
+GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
+
+Answer = Callable[[int], Awaitable[bytes]]
+
+
+@asynccontextmanager
+async def server(answer: Answer):
+    """Its port, and the requests that it has had; the nth is answered with `answer(n)`."""
+    had = []
+
+    async def serve(reader, writer):
+        try:
+            while request := await reader.read(len(REQUEST)):
+                had.append(request)
+                writer.write(await answer(len(had)))
+        finally:
+            writer.close()
+
+    listening = await asyncio.start_server(serve, load.HOST, 0)
+    async with listening:
+        yield listening.sockets[0].getsockname()[1], had
+
+
+def measured(answer: Answer, loop, *arguments):
+    """What the loop found, and the requests that the server had."""
+
+    async def both():
+        async with server(answer) as (port, had):
+            return await loop(port, REQUEST, *arguments), had
+
+    return asyncio.run(both())
+
+
+async def good(_):
+    return GOOD
+
+
+@pytest.mark.parametrize(("loop", "load_of_it"), [(load.closed_loop, 2), (load.open_loop, 400)])
+def test_every_request_is_sent_whole_answered_and_counted(loop, load_of_it):
+    found, had = measured(good, loop, 0.05, load_of_it)
+    assert found["images"] == len(had) > 0
+    assert found["failed"] == 0
+    assert set(had) == {REQUEST}
+    assert 0 < found["p50_ms"] <= found["p99_ms"]
+
+
+def test_a_closed_loop_has_one_request_on_each_connection():
+    at_once, most = 0, 0
+
+    async def slow(_):
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.001)
+        at_once -= 1
+        return GOOD
+
+    measured(slow, load.closed_loop, 0.05, 3)
+    assert most == 3
+
+
+def test_a_closed_loop_ends_at_a_refusal():
+    async def busy(_):
+        return BUSY
+
+    with pytest.raises(load.RefusedError, match="503"):
+        measured(busy, load.closed_loop, 0.05, 2)
+
+
+def test_an_open_loop_does_not_wait_for_answers():
+    """The server answers nobody before all have asked."""
+    due = list(load.arrivals(0.05, 400))
+    everybody = asyncio.Event()
+
+    async def hold(number):
+        if number == len(due):
+            everybody.set()
+        await everybody.wait()
+        return GOOD
+
+    found, had = measured(hold, load.open_loop, 0.05, 400)
+    assert len(had) == found["images"] == len(due) > 1
+
+
+def test_an_open_loop_times_from_when_a_request_was_due():
+    """The server stops the loop that also sends: everybody due meanwhile has waited from then on."""
+    stop = 0.2
+    due = list(load.arrivals(0.1, 400))
+
+    async def stall(number):
+        if number == 1:
+            time.sleep(stop)
+        return GOOD
+
+    found, _ = measured(stall, load.open_loop, 0.1, 400)
+    median = due[len(due) // 2]
+    assert found["p50_ms"] >= 1000 * (stop - median)
+
+
+def test_an_open_loop_counts_refusals_and_those_left_without_an_answer(monkeypatch):
+    monkeypatch.setattr(load, "PATIENCE", 0.05)
+    due = list(load.arrivals(0.05, 400))
+
+    async def fickle(number):
+        if number == 1:
+            return BUSY
+        if number == 2:
+            await asyncio.Event().wait()
+        return GOOD
+
+    found, _ = measured(fickle, load.open_loop, 0.05, 400)
+    assert (found["images"], found["failed"]) == (len(due) - 2, 2)
+
+
+def test_arrivals_are_in_order_in_time_scaled_and_the_same_every_time():
+    due = list(load.arrivals(100, 10))
+    assert due == list(load.arrivals(100, 10))
+    assert all(0 < a < b < 100 for a, b in pairwise(due))
+    assert 800 < len(due) < 1200
+    assert [2 * moment for moment in load.arrivals(50, 20)] == pytest.approx(due)
+
+
+@pytest.mark.parametrize(
+    "answer", [GOOD, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"]
+)
+def test_a_body_comes_at_once_or_in_chunks(answer):
+    async def once(_):
+        return answer
+
+    async def asked():
+        async with server(once) as (port, _):
+            return await load.ask(port, REQUEST)
+
+    assert asyncio.run(asked()) == b"{}"

@@ -1,0 +1,143 @@
+"""app/verifier.py on an engine that can be held and watched: ordinary pictures come first."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.batcher import Batcher
+from app.bundle import load_bundle
+from app.errors import Overloaded
+from app.faithfulness import Curve
+from app.verifier import MAX_IN_WORK, Verifier
+
+PIXELS = np.full((64, 64, 3), 200, np.uint8)
+ORDINARY = np.zeros((64, 64, 3), np.uint8)
+VALUES = np.arange(64, dtype=np.float32).reshape(8, 8)
+PLAN = {"steps": 8, "random_orders": 2, "seed": "id"}
+PASSES = 2 + 4 * 7  # the untouched and the fully covered picture, and what lies between on four ways
+
+
+class SteppingEngine:
+    """Each run waits for a step. Answers logits that favour class 1 the more of the picture is bright."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []  # brightness of the pictures of each batch
+        self.entered = threading.Semaphore(0)
+        self.steps = threading.Semaphore(0)
+
+    def best_batch(self, graph):
+        return self.batch
+
+    def run(self, graph, images):
+        assert graph == "classify"
+        images = np.stack(images)
+        bright = (images[..., 0] == 200).mean(axis=(1, 2))
+        self.batches.append([round(64 * share) for share in bright.tolist()])
+        self.entered.release()
+        assert self.steps.acquire(timeout=10)
+        return {"logits": np.stack([0 * bright, bright], axis=1).astype(np.float32)}
+
+
+@pytest.fixture
+def engine() -> SteppingEngine:
+    return SteppingEngine()
+
+
+def run(engine, scenario, *, max_batch=4, max_images=100):
+    """Run `scenario(verifier, batcher)` on an event loop."""
+
+    async def main():
+        engine.batch = max_batch
+        batcher = Batcher(max_images=max_images)
+        batcher.start(lambda: engine)
+        with ThreadPoolExecutor(1) as pool:
+            bundle = load_bundle(Path("app/demo"))
+            verifier = Verifier(bundle=bundle, batcher=batcher, engine=engine, cpu_pool=pool)
+            try:
+                return await asyncio.wait_for(scenario(verifier, batcher), 20)
+            finally:
+                engine.steps.release(1000)
+                await asyncio.to_thread(batcher.stop)
+
+    return asyncio.run(main())
+
+
+def verification(verifier) -> asyncio.Future[tuple[Curve, Curve]]:
+    return asyncio.ensure_future(verifier.verify(PIXELS, VALUES, index=1, fill="black", **PLAN))
+
+
+async def entered(engine) -> None:
+    await asyncio.to_thread(engine.entered.acquire, timeout=10)
+
+
+def test_curves_are_of_the_class_asked_for(engine):
+    engine.steps.release(1000)
+    deletion, insertion = run(engine, lambda verifier, _: verification(verifier))
+    bright = np.linspace(0, 1, 9)
+    assert insertion.scores == pytest.approx(1 / (1 + np.exp(-bright)))
+    assert deletion.scores == pytest.approx(insertion.scores[::-1])
+    assert deletion.random.shape == (2, 9)
+    assert max(map(len, engine.batches)) <= 4
+    assert sum(map(len, engine.batches)) == PASSES
+
+
+def test_an_ordinary_picture_waits_for_one_batch_however_many_maps_are_verified(engine):
+    async def scenario(verifier, batcher):
+        verifications = [verification(verifier) for _ in range(MAX_IN_WORK)]
+        await entered(engine)
+        ordinary = asyncio.ensure_future(batcher.run("classify", ORDINARY))
+        await asyncio.sleep(0.05)  # whatever else could get into the queue before it would by now
+        engine.steps.release()
+        await entered(engine)
+        engine.steps.release()
+        await ordinary
+        assert not any(v.done() for v in verifications)
+        engine.steps.release(1000)
+        await asyncio.gather(*verifications)
+
+    run(engine, scenario)
+    assert 0 in engine.batches[1]
+
+
+def test_no_place_of_an_ordinary_picture_is_taken(engine):
+    async def scenario(verifier, batcher):
+        verifying = verification(verifier)
+        await entered(engine)
+        with batcher.admit(4):
+            engine.steps.release(1000)
+            await verifying
+
+    run(engine, scenario, max_images=4)
+
+
+def test_one_too_many_is_refused_until_another_is_done(engine):
+    async def scenario(verifier, batcher):
+        verifications = [verification(verifier) for _ in range(MAX_IN_WORK)]
+        await entered(engine)
+        with pytest.raises(Overloaded):
+            await verification(verifier)
+        engine.steps.release(1000)
+        await asyncio.gather(*verifications)
+        await verification(verifier)
+
+    run(engine, scenario)
+
+
+def test_whoever_leaves_takes_his_pictures_along(engine):
+    async def scenario(verifier, batcher):
+        first = asyncio.ensure_future(batcher.run("classify", ORDINARY))
+        await entered(engine)
+        leaves = verification(verifier)
+        await asyncio.sleep(0.05)
+        leaves.cancel()
+        await asyncio.wait([leaves])
+        engine.steps.release(1000)
+        await asyncio.gather(first, *(verification(verifier) for _ in range(MAX_IN_WORK)))
+
+    run(engine, scenario)
+    assert engine.batches[0] == [0]
+    assert sum(map(len, engine.batches)) == 1 + MAX_IN_WORK * PASSES
