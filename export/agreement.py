@@ -20,18 +20,20 @@ from model.demo.shapes import LABELS, held_out
 
 PICTURES, HELD_OUT = 96, 2000
 BATCH = 8  # activations are rounded on the range of the whole batch
-SECONDS = 60.0  # after which no further batch is begun
+SECONDS = 60.0  # of an export, after which no further batch is begun
 
 
-def measure_agreement(checkpoint: Checkpoint, spec: ImageSpec, engine: Engine) -> Agreement:
+def measure_agreement(
+    checkpoint: Checkpoint, spec: ImageSpec, engine: Engine, *, seconds: float = SECONDS
+) -> Agreement:
     """The lean graph against PyTorch on the reference pictures; for a model that names the demo's shapes on its
-    held-out pictures, whose labels are known. Over as many as SECONDS allow."""
+    held-out pictures, whose labels are known. Over as many as `seconds` allow."""
     knows_shapes = checkpoint.labels == LABELS
     labelled = _held_out() if knows_shapes else ((picture, -1) for picture in reference_pictures(PICTURES))
     agreed: list[bool] = []
     right: list[bool] = []
     differences: list[float] = []
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + seconds
     batches = (HELD_OUT if knows_shapes else PICTURES) // BATCH
     for _ in tqdm(range(batches), desc="comparing with fp32", unit=f"x{BATCH}"):
         if differences and time.monotonic() > end:

@@ -1,6 +1,7 @@
 """export/agreement.py: shares and differences, of an engine whose every answer is known."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -29,8 +30,9 @@ class Torch:
         return {"logits": np.where(places[:, None] % self.wrong == 0, -logits, logits)}
 
 
-def measure(checkpoint, *, wrong):
-    return measure_agreement(checkpoint, image_spec(checkpoint.preprocessing), Torch(checkpoint, wrong=wrong))
+def measure(checkpoint, *, wrong, seconds=math.inf):
+    engine = Torch(checkpoint, wrong=wrong)
+    return measure_agreement(checkpoint, image_spec(checkpoint.preprocessing), engine, seconds=seconds)
 
 
 def test_a_picture_with_another_label_counts_as_one_of_all():
@@ -50,6 +52,5 @@ def test_the_demos_labels_are_held_against_the_truth(monkeypatch):
     assert found.accuracy < 0.5  # of random weights
 
 
-def test_no_batch_is_begun_after_the_time(monkeypatch):
-    monkeypatch.setattr(agreement, "SECONDS", -1.0)
-    assert measure(toy_checkpoint(), wrong=97).pictures == agreement.BATCH
+def test_no_batch_is_begun_after_the_time():
+    assert measure(toy_checkpoint(), wrong=97, seconds=-1.0).pictures == agreement.BATCH
