@@ -58,8 +58,8 @@ def _check_range(checkpoint: Checkpoint, spec: ImageSpec) -> None:
 class QuantisedLinear(nn.Module):
     """x @ weight + bias with both factors rounded to 8 bits: x on the range of the whole tensor, weights by output.
 
-    Written as two operators that have kernels of their own, so that no fusion has to succeed: DynamicQuantizeLinear, one
-    for all layers that read the same tokens, and com.microsoft::MatMulIntegerToFloat, which adds the bias.
+    Written as two operators that have kernels of their own, so that no fusion has to succeed: DynamicQuantizeLinear,
+    one for all layers that read the same tokens, and com.microsoft::MatMulIntegerToFloat, which adds the bias.
     """
 
     def __init__(self, source: Linear) -> None:
