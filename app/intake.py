@@ -40,16 +40,16 @@ class Intake:
     async def prepare(self, data: bytes, *, thumbnail: bool) -> Prepared:
         """Raises UnsupportedType or UnusableImage."""
         loop = asyncio.get_running_loop()
-        prepare = partial(self._prepare, data, thumbnail=thumbnail)
-        done = await loop.run_in_executor(self._pool, partial(prepare, max_pixels=LARGE_PIXELS))
+        decode = partial(self.decode, data, thumbnail=thumbnail)
+        done = await loop.run_in_executor(self._pool, partial(decode, max_pixels=LARGE_PIXELS))
         if done is None:
             async with self._large:
-                done = await loop.run_in_executor(self._pool, partial(prepare, max_pixels=self._decoder.max_pixels))
+                done = await loop.run_in_executor(self._pool, partial(decode, max_pixels=self._decoder.max_pixels))
         assert done is not None
         return done
 
-    def _prepare(self, data: bytes, *, thumbnail: bool, max_pixels: int) -> Prepared | None:
-        """None for a picture of more than `max_pixels`, of which no pixel has been decoded."""
+    def decode(self, data: bytes, *, thumbnail: bool, max_pixels: int) -> Prepared | None:
+        """Blocks. None for a picture of more than `max_pixels`, of which no pixel has been decoded."""
         with self._decoder.opened(data) as (opened, name):
             if opened.width * opened.height > max_pixels:
                 return None

@@ -27,5 +27,7 @@ def rank(
 ) -> list[Prediction]:
     """The `top_k` most likely labels, most likely first; all of them when there are fewer."""
     probabilities = scores(logits, kind)
-    best = np.argsort(-logits, kind="stable")[:top_k]
+    kth = np.partition(logits, -top_k)[-top_k] if top_k < len(logits) else -np.inf
+    largest = np.flatnonzero(logits >= kth)  # few of many thousand are worth sorting; ties with the last are among them
+    best = largest[np.argsort(-logits[largest], kind="stable")][:top_k]
     return [Prediction(label=labels[i], index=int(i), score=float(probabilities[i])) for i in best]

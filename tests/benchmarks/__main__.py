@@ -8,12 +8,13 @@ import re
 import sys
 from pathlib import Path
 
-from tests.benchmarks import drawing, graphs, maps, memory, precision, serving
+from tests.benchmarks import drawing, graphs, maps, memory, overhead, precision, serving
 from tests.benchmarks.servers import comparison
 
 BENCHMARKS = {
     "graphs": graphs.measure,
     "serving": serving.measure,
+    "overhead": overhead.measure,
     "servers": comparison.measure,
     "memory": memory.measure,
     "drawing": drawing.measure,

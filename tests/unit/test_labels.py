@@ -37,3 +37,9 @@ def test_the_best_come_first_with_label_index_and_score():
 
 def test_no_more_than_there_are():
     assert len(rank(np.zeros(3), ("a", "b", "c"), "softmax", 10**9)) == 3
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.integers(1, 25))
+def test_equal_labels_come_in_the_order_of_the_model(z, top_k):
+    ranked = rank(np.array(z, dtype=np.float32), tuple(map(str, range(len(z)))), "sigmoid", top_k)
+    assert [p.index for p in ranked] == sorted(range(len(z)), key=lambda i: (-z[i], i))[:top_k]

@@ -1,0 +1,94 @@
+"""What the service adds to a lone request: its time less those of decoding and of the model at batch 1.
+
+Requests over one kept connection, one after the other. Decoding, preprocessing and the model are timed in turn with
+them, in this process.
+"""
+
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from tqdm import tqdm
+
+from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, load_bundle
+from app.images import Decoder
+from app.intake import Intake
+from app.settings import DEMO_BUNDLE, Settings
+from export.bundle import write_bundle
+from tests.benchmarks.graphs import runner, session
+from tests.benchmarks.load import connected, exchange, post
+from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.server import Server, running
+
+VARIANT = "Ti/16"
+WARM_UP = 20
+REQUESTS = 50  # a round
+ROUNDS = 8
+
+
+def measure() -> list[dict[str, str | float]]:
+    with tempfile.TemporaryDirectory() as temporary:
+        tiny = Path(temporary) / "tiny"
+        write_bundle(random_checkpoint(VARIANT), tiny, replace=False)
+        return [
+            row(f"{name}, {what}", bundle, explain=explain)
+            for name, bundle in (("demo", DEMO_BUNDLE), (f"ViT-{VARIANT}", tiny))
+            for what, explain in (("labels", False), ("labels and maps", True))
+        ]
+
+
+def row(name: str, bundle: Path, *, explain: bool) -> dict[str, str | float]:
+    run = runner(session(bundle / (EXPLAIN_GRAPH if explain else CLASSIFY_GRAPH)), 1)
+    settings = Settings()
+    intake = Intake(
+        decoder=Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),
+        spec=load_bundle(bundle).manifest.image,
+        pool=ThreadPoolExecutor(1),
+        workers=1,
+        thumbnail_px=settings.thumbnail_px,
+    )
+
+    request = post("/classify" if explain else "/classify?attention=false", jpeg(), "image/jpeg")
+    whole: list[float] = []
+    decoding: list[float] = []
+    inference: list[float] = []
+    decode = partial(intake.decode, jpeg(), thumbnail=explain, max_pixels=settings.max_image_pixels)
+    with running(bundle) as server:
+        milliseconds(server, request, WARM_UP)
+        for _ in tqdm(range(ROUNDS), desc=name):
+            whole += milliseconds(server, request, REQUESTS)
+            decoding += [timed(decode) for _ in range(REQUESTS)]
+            inference += [timed(run) for _ in range(REQUESTS)]
+    p50, decoded, inferred = map(statistics.median, (whole, decoding, inference))
+    return {
+        "request": name,
+        "p50, ms": round(p50, 2),
+        "decode and preprocess, ms": round(decoded, 2),
+        "session.run, batch 1, ms": round(inferred, 2),
+        "overhead, ms": round(p50 - decoded - inferred, 2),
+    }
+
+
+def milliseconds(server: Server, request: bytes, count: int) -> list[float]:
+    async def ask() -> list[float]:
+        async with connected(server.port) as connection:
+            found = []
+            for _ in range(count):
+                start = time.perf_counter()
+                await exchange(connection, request)
+                found.append(1000 * (time.perf_counter() - start))
+            return found
+
+    return asyncio.run(ask())
+
+
+def timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return 1000 * (time.perf_counter() - start)
