@@ -35,7 +35,7 @@ format: $(VENV)/.dev  ## let ruff repair and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev  ## measure, and write the benchmark tables
+bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed  ## measure, and write the benchmark tables
 	$(BIN)/python -m tests.benchmarks
 
 bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver pytriton ray transformers)  ## install other servers, and measure them side by side with this one
@@ -67,7 +67,7 @@ $(PARITY)/.peers: pyproject.toml constraints.txt
 	$(PARITY)/bin/python -m pip install --quiet --no-deps --group parity-peers
 	touch $@
 
-$(PEERS)/%/.installed: tests/benchmarks/servers/requirements/%.txt
+$(PEERS)/%/.installed: tests/benchmarks/requirements/%.txt
 	$(PYTHON) -m venv $(PEERS)/$*
 	$(PEERS)/$*/bin/python -m pip install --quiet "pip>=25.1"
 	$(PEERS)/$*/bin/python -m pip install --quiet --requirement $<

@@ -33,9 +33,7 @@ def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: np
     product = identity.expand(len(pixels), -1, -1)
     for of_layer in matrices.mean(dim=2).unbind(1):
         product = (0.5 * of_layer + 0.5 * identity) @ product
-    parts = [_evidence(model, streams, matrices, chosen) for chosen in torch.from_numpy(classes).unbind(1)]
-    evidence = torch.stack([by_head for by_head, _, _ in parts], dim=1)  # (B, K, L, H, T)
-    rest = torch.stack([torch.stack([mlps, constants], dim=-1) for _, mlps, constants in parts], dim=1)
+    evidence, rest = _evidence(model, streams, matrices, torch.from_numpy(classes))
     outputs = {
         "logits": logits,
         "attention": torch.einsum("bt,blhts->blhs", pool, matrices),
@@ -92,39 +90,61 @@ def _distance(model: VisionTransformer, matrices: Tensor) -> Tensor:
 
 @torch.enable_grad()
 def _evidence(
-    model: VisionTransformer, streams: list[Tensor], matrices: Tensor, chosen: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Parts of the logits of classes `chosen` (B,): (B, L, H, T), of the MLPs (B,), of what is constant (B,).
+    model: VisionTransformer, streams: list[Tensor], matrices: Tensor, classes: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Parts of the logits of `classes` (B, K): (B, K, L, H, T), and of the MLPs and of what is constant (B, K, 2).
 
     The head is differentiated with its norms' scales held still, which makes it linear: the gradient with respect to
     what a layer adds to the residual stream, times that, is what the layer contributes.
     """
     streams = [stream.detach().requires_grad_() for stream in streams]
     logits, of_pool_mlp = _linear_head(model, streams)
-    logit = logits.gather(1, chosen[:, None])[:, 0]
-    gradients = torch.autograd.grad(logit.sum(), streams, allow_unused=True)
-    known = [torch.zeros_like(s) if g is None else g for s, g in zip(streams, gradients, strict=True)]
-    mlps = of_pool_mlp.gather(1, chosen[:, None])[:, 0]
-    constants = logit - mlps - sum(_dot(g, s) for g, s in zip(known, streams, strict=True))
-    constants = constants + _dot(torch.stack(known).sum(0), streams[0])
+    chosen, mlps = logits.gather(1, classes), of_pool_mlp.gather(1, classes)
+    readings = _gradients(chosen, streams)
+    constants = chosen - mlps - sum(_dot(g, streams[i]) for i, g in readings.items())
+    constants = constants + _dot(torch.stack(list(readings.values())).sum(0), streams[0])
     by_head = []
     for index, block in enumerate(model.blocks):
         assert isinstance(block, EncoderBlock)
-        gradient = torch.stack(known[index + 1 :]).sum(0)  # of all readings behind this block
-        read = block.read(streams[index])
-        value = block.attn.qkv(read).chunk(3, dim=-1)[2].unflatten(-1, (block.attn.heads, -1))  # (B, T, H, d)
-        mixed = torch.einsum("bhit,bthd->bihd", matrices[:, index], value).flatten(2).detach().requires_grad_()
+        behind = torch.stack([g for i, g in readings.items() if i > index]).sum(0)  # of later readings
+        with torch.no_grad():
+            value = block.attn.qkv(block.read(streams[index])).chunk(3, dim=-1)[2]
+            value = value.unflatten(-1, (block.attn.heads, -1))  # (B, T, H, d)
+            of_mlp = block.branches(streams[index])[1]
+        matrix = matrices[:, index]  # (B, H, T, T)
+        mixed = torch.einsum("bhit,bthd->bihd", matrix, value).flatten(2).requires_grad_()
         attended = _linear_attention(block, mixed)
-        (of_mixed,) = torch.autograd.grad((attended * gradient).sum(), mixed)
-        of_heads = of_mixed.unflatten(-1, (block.attn.heads, -1))
-        by_head.append(torch.einsum("bhit,bthd,bihd->bht", matrices[:, index], value, of_heads))
-        constants = constants + _dot(attended, gradient) - _dot(mixed, of_mixed)
-        mlps = mlps + _dot(block.branches(streams[index])[1], gradient)
-    return torch.stack(by_head, dim=1), mlps, constants
+        of_mixed = torch.stack([_pulled_back(attended, g, mixed) for g in behind.unbind(1)], dim=1)
+        of_heads = of_mixed.unflatten(-1, (block.attn.heads, -1)).unbind(1)
+        agreed = (torch.einsum("bihd,bthd->bhit", of_class, value) for of_class in of_heads)
+        by_head.append(torch.stack([(matrix * of_class).sum(2) for of_class in agreed], dim=1))
+        constants = constants + _dot(behind, attended) - _dot(of_mixed, mixed)
+        mlps = mlps + _dot(behind, of_mlp)
+    return torch.stack(by_head, dim=2), torch.stack([mlps, constants], dim=-1)
 
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    return (a * b).sum(dim=(1, 2))
+def _gradients(chosen: Tensor, streams: list[Tensor]) -> dict[int, Tensor]:
+    """Of each of (B, K) numbers with respect to those of the streams that they depend on, (B, K, T, D) by stream."""
+    of_classes = [
+        torch.autograd.grad(of_class.sum(), streams, retain_graph=True, allow_unused=True)
+        for of_class in chosen.unbind(1)
+    ]
+    return {
+        index: torch.stack(list(gradients), dim=1)
+        for index, gradients in enumerate(zip(*of_classes, strict=True))
+        if gradients[0] is not None
+    }
+
+
+def _pulled_back(out: Tensor, gradient: Tensor, of: Tensor) -> Tensor:
+    """The gradient with respect to `of` of a sum that `out` enters with weights `gradient`."""
+    (pulled,) = torch.autograd.grad(out, of, gradient, retain_graph=True)
+    return pulled
+
+
+def _dot(gradients: Tensor, stream: Tensor) -> Tensor:
+    """(B, K) of (B, K, T, D) and (B, T, D)."""
+    return torch.einsum("bktd,btd->bk", gradients, stream)
 
 
 def _still(norm: nn.Module, x: Tensor, at: Tensor | None = None) -> Tensor:

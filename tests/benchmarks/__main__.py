@@ -8,21 +8,25 @@ import re
 import sys
 from pathlib import Path
 
-from tests.benchmarks import drawing, graphs, maps, memory, overhead, precision, serving
-from tests.benchmarks.servers import comparison
+from tests.benchmarks import cost, drawing, maps, memory, overhead, precision, serving
+from tests.benchmarks.decoding import comparison as decoding
+from tests.benchmarks.runtimes import comparison as runtimes
+from tests.benchmarks.servers import comparison as servers
 
 BENCHMARKS = {
-    "graphs": graphs.measure,
+    "graphs": runtimes.measure,
     "serving": serving.measure,
     "overhead": overhead.measure,
-    "servers": comparison.measure,
+    "servers": servers.measure,
+    "decoding": decoding.measure,
+    "cost": cost.measure,
     "memory": memory.measure,
     "drawing": drawing.measure,
     "maps": maps.measure,
     "precision": precision.measure,
 }
 FOLDER = Path(__file__).parent
-PAGES = [FOLDER.parents[1] / page for page in ("README.md", "docs/precision.md")]
+PAGES = [FOLDER.parents[1] / page for page in ("README.md", "docs/precision.md", "docs/decoding.md")]
 
 
 def main() -> None:
@@ -42,12 +46,12 @@ def table(rows: list[dict[str, str | float]]) -> str:
 
 def write_table(name: str, rows: list[dict[str, str | float]]) -> None:
     """Replace the table between the comments that name it, in whichever page has them."""
-    pattern = re.compile(f"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
+    pattern = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
     pages = [page for page in PAGES if pattern.search(page.read_text())]
     if not pages:
         raise SystemExit(f"no page has a place for the table {name}")
     for page in pages:
-        page.write_text(pattern.sub(lambda match: match[1] + table(rows) + match[2], page.read_text()))
+        page.write_text(pattern.sub(lambda match: f"{match[1]}{table(rows)}\n{match[2]}", page.read_text()))
 
 
 if __name__ == "__main__":

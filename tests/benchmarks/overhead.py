@@ -20,7 +20,7 @@ from app.images import Decoder
 from app.intake import Intake
 from app.settings import DEMO_BUNDLE, Settings
 from export.bundle import write_bundle
-from tests.benchmarks.graphs import runner, session
+from tests.benchmarks.graph import runner, session
 from tests.benchmarks.load import connected, exchange, post
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.random_model import random_checkpoint

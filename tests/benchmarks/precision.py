@@ -35,7 +35,8 @@ from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
 from model.demo.__main__ import WEIGHTS
 from model.vit import VisionTransformer
-from tests.benchmarks.graphs import export_plainly, runner
+from tests.benchmarks.graph import runner
+from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_checkpoint
 
 VARIANT = "S/16"

@@ -8,9 +8,9 @@ from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
 
-def random_checkpoint(name: str) -> Checkpoint:
+def random_checkpoint(name: str, *, image_size: tuple[int, int] = (224, 224)) -> Checkpoint:
     torch.manual_seed(0)
-    config = variant(name)
+    config = variant(name, image_size=image_size)
     return Checkpoint(
         name=name,
         family="vit-serve",
@@ -20,7 +20,7 @@ def random_checkpoint(name: str) -> Checkpoint:
         preprocessing=Preprocessing(
             size=config.image_size,
             resize_mode="shortest",
-            resize_size=(256, 256),
+            resize_size=(image_size[0] * 8 // 7, image_size[1] * 8 // 7),
             crop="center",
             interpolation="bicubic",
             mean=(0.5, 0.5, 0.5),

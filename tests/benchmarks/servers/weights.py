@@ -12,8 +12,8 @@ from export.bundle import write_bundle
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.huggingface import BLOCK
 from model.vit import VisionTransformer
-from tests.benchmarks.graphs import export_plainly
 from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_checkpoint
 from tests.benchmarks.servers.vit import decode
 

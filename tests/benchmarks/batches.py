@@ -1,0 +1,36 @@
+"""`python -m tests.benchmarks.batches GRAPH`: milliseconds of each batch size and the most memory so far, as JSON."""
+
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from tests.benchmarks.graph import runner, session
+
+BATCHES = (1, 2, 4, 8, 16)
+SECONDS = 2.0  # of each, and three runs at least
+
+
+def measured(graph: Path) -> list[dict[str, float]]:
+    opened = session(graph)
+    found = []
+    for batch in BATCHES:
+        run = runner(opened, batch)
+        run()
+        times: list[float] = []
+        while len(times) < 3 or sum(times) < SECONDS:
+            start = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - start)
+        found.append({"batch": batch, "ms": 1000 * statistics.median(times), "peak_mib": peak_mib()})
+    return found
+
+
+def peak_mib() -> float:
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+
+
+if __name__ == "__main__":
+    print(json.dumps(measured(Path(sys.argv[1]))))

@@ -1,0 +1,79 @@
+"""Throughput and memory against the size of the picture and of the model, after the paper's Fig. 12.
+
+Random weights. Each graph has a process of its own, which runs batch after batch, the smallest first, and says how long
+each takes and the most memory that it has had so far.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import onnx
+from tqdm import tqdm
+
+from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS
+from export.graphs import ClassifyGraph, ExplainGraph
+from export.onnx_file import SharedWeights, trace
+from tests.benchmarks.random_model import random_checkpoint
+
+CASES = (
+    *(("Ti/16", 224), ("S/16", 224), ("B/16", 224), ("L/16", 224)),
+    *(("S/16", 64), ("S/16", 128), ("S/16", 384), ("S/16", 512)),
+)
+MEMORY_GIB = 8
+
+
+def measure() -> list[dict[str, str | float]]:
+    rows = []
+    for variant, size in tqdm(CASES, desc="models"):
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            write_graphs(folder, variant, size)
+            lean, explaining = (runs(folder / graph) for graph in (CLASSIFY_GRAPH, EXPLAIN_GRAPH))
+            weights = (folder / WEIGHTS).stat().st_size / 2**20
+        rows.append(
+            {
+                "model": f"ViT-{variant}",
+                "pixels": size,
+                "weights, MiB": round(weights),
+                "labels, ms at batch 1": round(lean[0]["ms"], 1),
+                **columns("labels", lean),
+                **columns("labels and maps", explaining),
+            }
+        )
+    return rows
+
+
+def write_graphs(folder: Path, variant: str, size: int) -> None:
+    """The two graphs as export writes them, unchecked."""
+    checkpoint = random_checkpoint(variant, image_size=(size, size))
+    weights = SharedWeights(folder / WEIGHTS)
+    model, preprocessing = checkpoint.model, checkpoint.preprocessing
+    graphs = {
+        CLASSIFY_GRAPH: ClassifyGraph(model, preprocessing, precision="fp32"),
+        EXPLAIN_GRAPH: ExplainGraph(model, preprocessing, precision="fp32", score=checkpoint.score),
+    }
+    for file, graph in graphs.items():
+        proto = trace(graph)
+        weights.externalise(proto)
+        onnx.save(proto, folder / file)
+
+
+def columns(what: str, found: list[dict[str, float]]) -> dict[str, str | float]:
+    best = max(found, key=lambda run: run["batch"] / run["ms"])
+    (small, less), (large, more) = ((run["batch"], run["peak_mib"]) for run in (found[0], found[-1]))
+    an_image = (more - less) / (large - small)
+    largest = int((1024 * MEMORY_GIB - less) / an_image) + 1
+    return {
+        f"{what}, images/s (batch)": f"{1000 * best['batch'] / best['ms']:.1f} ({best['batch']})",
+        f"{what}, peak MiB at batch {small} / {large}": f"{less:.0f} / {more:.0f}",
+        f"{what}, largest batch in {MEMORY_GIB} GiB": largest,
+    }
+
+
+def runs(graph: Path) -> list[dict[str, float]]:
+    command = [sys.executable, "-m", "tests.benchmarks.batches", str(graph)]
+    found: list[dict[str, float]] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return found

@@ -1,0 +1,133 @@
+"""The model alone: this project's graphs, a plain export, OpenVINO and PyTorch, on the same random weights and cores.
+
+Each has a process of its own. One runs at a time, in turn, so that a change of the machine's speed meets all of them.
+"""
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH
+from app.settings import allowed_cores
+from export.bundle import write_bundle
+from tests.benchmarks.plain_export import export_plainly
+from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.runtimes.conversation import normalised
+
+ROOT = Path(__file__).parents[3]
+OPENVINO = ROOT / ".venv-bench" / "openvino" / "bin" / "python"
+VARIANTS = ("Ti/16", "S/16", "B/16")
+BATCHES = (1, 8)
+ROUNDS = 15
+PAUSE = 0.02  # seconds between two runs, for threads that spin a while after theirs
+BASE = "ONNX Runtime, plain export"
+
+
+def measure() -> list[dict[str, str | float]]:
+    rows: dict[str, dict[str, str | float]] = {}
+    for variant in VARIANTS:
+        with tempfile.TemporaryDirectory() as temporary:
+            commands = prepared(Path(temporary), variant)
+            for batch, medians in measured(commands, variant).items():
+                for name, (ms, ratio) in medians.items():
+                    row = rows.setdefault(name, {"runtime": name})
+                    row[f"{variant}, batch {batch}: ms (ratio)"] = f"{ms:.1f} ({ratio:.2f})"
+    return list(rows.values())
+
+
+def prepared(folder: Path, variant: str) -> dict[str, list[str]]:
+    """Makes every form of the model, and answers the command that starts each."""
+    checkpoint = random_checkpoint(variant)
+    expected, plain = str(folder / "expected.npy"), str(folder / "plain.onnx")
+    with torch.inference_mode():
+        np.save(expected, checkpoint.model(torch.from_numpy(normalised(1))).double().numpy())
+    export_plainly(checkpoint.model, Path(plain))
+    commands = {BASE: onnx_runtime(plain, expected)}
+    for precision in ("fp32", "int8"):
+        bundle = folder / precision
+        write_bundle(checkpoint, bundle, replace=False, precision=precision)
+        commands[f"vit-serve, labels, {precision}"] = onnx_runtime(str(bundle / CLASSIFY_GRAPH), expected)
+        commands[f"vit-serve, labels and every map, {precision}"] = onnx_runtime(str(bundle / EXPLAIN_GRAPH), expected)
+    if OPENVINO.exists():
+        int8 = str(folder / "int8.xml")
+        start([*open_vino(), "quantise", plain, int8]).communicate()
+        cores = str(allowed_cores())
+        commands["OpenVINO, fp32"] = [*open_vino(), plain, "f32", cores, expected]
+        commands["OpenVINO, bf16"] = [*open_vino(), plain, "bf16", cores, expected]
+        commands["OpenVINO, int8 (NNCF), rest in bf16"] = [*open_vino(), int8, "bf16", cores, expected]
+    else:
+        print("OpenVINO is left out: `make bench` installs it", file=sys.stderr)
+    for dtype, mode in (("float32", "eager"), ("float32", "compile"), ("bfloat16", "eager"), ("bfloat16", "compile")):
+        command = [sys.executable, "-m", "tests.benchmarks.runtimes.pytorch", variant, dtype, mode, expected]
+        commands[f"PyTorch, {mode}, {'fp32' if dtype == 'float32' else 'bf16'}"] = command
+    return commands
+
+
+def onnx_runtime(graph: str, expected: str) -> list[str]:
+    return [sys.executable, "-m", "tests.benchmarks.runtimes.onnx_runtime", graph, expected]
+
+
+def open_vino() -> list[str]:
+    return [str(OPENVINO), "-m", "tests.benchmarks.runtimes.open_vino"]
+
+
+def measured(commands: dict[str, list[str]], variant: str) -> dict[int, dict[str, tuple[float, float]]]:
+    """By batch and name: the median of milliseconds, and that of ratios to BASE in the same round."""
+    found = {}
+    with ExitStack() as stack:
+        running = {name: stack.enter_context(conversing(command)) for name, command in commands.items()}
+        for batch in BATCHES:
+            for partner in running.values():
+                partner.milliseconds(batch)
+            rounds: dict[str, list[float]] = {name: [] for name in running}
+            for _ in tqdm(range(ROUNDS), desc=f"{variant}, batch {batch}"):
+                for name, partner in running.items():
+                    time.sleep(PAUSE)
+                    rounds[name].append(partner.milliseconds(batch))
+            found[batch] = {
+                name: (
+                    statistics.median(times),
+                    statistics.median(mine / base for mine, base in zip(times, rounds[BASE], strict=True)),
+                )
+                for name, times in rounds.items()
+            }
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partner:
+    """A process that answers as conversation.py says."""
+
+    process: subprocess.Popen[str]
+
+    def milliseconds(self, batch: int) -> float:
+        assert self.process.stdin
+        assert self.process.stdout
+        print(batch, file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"ended: {self.process.args}")
+        return float(line)
+
+
+@contextmanager
+def conversing(command: list[str]) -> Iterator[Partner]:
+    process = start(command)
+    try:
+        yield Partner(process=process)
+    finally:
+        process.communicate()  # closes its input, which ends it
+
+
+def start(command: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
