@@ -10,6 +10,7 @@ from pydantic_core import PydanticUndefined
 
 from app.errors import ServiceError
 from app.settings import DEMO_BUNDLE, Settings
+from tests.benchmarks.__main__ import BENCHMARKS, FOLDER, PAGES, table
 
 README = Path("README.md").read_text()
 CHANGELOG = Path("CHANGELOG.md").read_text()
@@ -90,3 +91,20 @@ def test_links_lead_somewhere():
     files = [a or b for a, b in targets if not (a or b).startswith("http")]
     assert files
     assert [f for f in files if not Path(f).exists()] == []
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_the_table_of_a_benchmark_is_its_recorded_result(name):
+    recorded = json.loads((FOLDER / f"{name}.json").read_text())
+    places = re.findall(f"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", "".join(p.read_text() for p in PAGES), re.DOTALL)
+    assert places == [table(recorded)]
+
+
+def test_the_figures_of_int8_are_those_of_its_benchmark():
+    rows = {row["linear layers of the blocks"]: row for row in json.loads((FOLDER / "precision.json").read_text())}
+    fp32, int8 = rows["fp32"], rows["int8, as exported"]
+    lines = [line.split(" | ") for line in block("int8").splitlines()[2:]]
+    figures = [[cell.strip(" |") for cell in line[1:]] for line in lines]
+    assert figures[:2] == [[f"{r[f'time at batch {b}']:.2f}" for r in (fp32, int8)] for b in (1, 8)]
+    assert figures[2] == [f"{float(r['accuracy'].rstrip('%')):.2f} %" for r in (fp32, int8)]
+    assert figures[3] == [f"{float(r['agreement'].rstrip('%')):g} %" for r in (fp32, int8)]
