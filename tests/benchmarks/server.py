@@ -16,6 +16,9 @@ from types import MappingProxyType
 import httpx
 
 START_TIMEOUT = 120.0  # seconds
+PATIENT = {
+    "VIT_MAX_QUEUE_WAIT_S": "60"
+}  # of a server whose throughput is measured, by more clients than it would let in
 LOAD_PATIENCE = 120.0  # seconds that a load may take beyond its own
 
 
