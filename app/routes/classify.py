@@ -89,5 +89,5 @@ def _all_failed(failures: list[ServiceError]) -> Response:
     problem = problem_of(first)
     if len(failures) > 1:
         errors = [{"pointer": f"/images/{i}", **problem_of(f).model_dump()} for i, f in enumerate(failures)]
-        problem = problem.model_copy(update={"detail": "None of the images can be used.", "errors": errors})
+        problem = problem.model_copy(update={"detail": "None of the images was classified.", "errors": errors})
     return respond(problem, first.headers)
