@@ -5,7 +5,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import app.__main__ as server
 from app.main import create_app
 
-LEAK_BYTES = 4096  # for each request
+LEAK_BYTES = 16384  # for each request
 
 
 class Leaking:

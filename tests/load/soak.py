@@ -30,6 +30,7 @@ WINDOWS = 12
 WARM_UP = WINDOWS // 4
 SAMPLE_EVERY_S = 0.5
 GROWTH_MIB = 4.0  # that a run may end higher than it began: 2 MiB an hour, if it lasts two hours
+ERRORS = 3  # standard errors, less than which is no growth
 STORE = {"VIT_STORE_MAX_BYTES": str(8 * 2**20)}  # full before the measurement begins
 
 
@@ -57,18 +58,22 @@ class Soak:
     traffic: Mixture
 
     @property
-    def mib_per_hour(self) -> float:
+    def growth(self) -> tuple[float, float]:
+        """MiB an hour, and its standard error."""
         levels = [window.mib for window in self.windows[WARM_UP:]]
         hours = np.arange(len(levels)) * self.seconds / WINDOWS / 3600
-        return float(np.polyfit(hours, levels, 1)[0])
+        (slope, _), covariance = np.polyfit(hours, levels, 1, cov=True)
+        return float(slope), float(np.sqrt(covariance[0, 0]))
 
     @property
     def growth_mib(self) -> float:
-        return self.mib_per_hour * self.seconds / 3600 * (WINDOWS - WARM_UP) / WINDOWS
+        """Along the fitted line, in all."""
+        return self.growth[0] * self.seconds / 3600 * (WINDOWS - WARM_UP) / WINDOWS
 
     @property
     def leaks(self) -> bool:
-        return self.growth_mib > GROWTH_MIB
+        slope, error = self.growth
+        return self.growth_mib > GROWTH_MIB and slope > ERRORS * error
 
 
 def soak(seconds: float, *, module: str) -> Soak:
@@ -136,7 +141,7 @@ def summary(name: str, run: Soak) -> dict[str, str | float]:
         "clients that left": counted["left"],
         "wrong answers": run.traffic.wrong.total(),
         "memory, MiB": f"{begin.mib:.1f} to {end.mib:.1f}",
-        "fitted, MiB an hour": round(run.mib_per_hour, 1),
+        "fitted, MiB an hour": "{:.1f} ± {:.1f}".format(*run.growth),
         "fitted growth, MiB": round(run.growth_mib, 1),
         "open files": f"{begin.files} to {end.files}",
         "threads": f"{begin.threads} to {end.threads}",
