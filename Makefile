@@ -7,7 +7,7 @@ PORT ?= 8000
 BUNDLE ?= app/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help serve setup export test lint check format bench bench-servers parity demo
+.PHONY: help serve setup export test lint check format bench bench-servers overload soak parity demo
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -40,6 +40,12 @@ bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed  #
 
 bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver pytriton ray transformers)  ## install other servers, and measure them side by side with this one
 	$(BIN)/python -m tests.benchmarks servers
+
+overload: $(VENV)/.dev  ## [SECONDS=20]: more requests than can be served, written to docs/overload.md
+	$(BIN)/python -m tests.load.overload $(SECONDS)
+
+soak: $(VENV)/.dev  ## [SECONDS=600]: mixed use for so long, written to docs/soak.md; fails when memory grows
+	$(BIN)/python -m tests.load.soak $(SECONDS)
 
 parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare with other libraries, network by network, and write docs/parity.md
 	$(PARITY)/bin/python -m tests.parity $(PEERS)

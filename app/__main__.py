@@ -1,6 +1,7 @@
 """`python -m app`: run the server with settings from VIT_* variables."""
 
 import logging
+import os
 import signal
 import sys
 
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 from app.bundle import BundleError
 from app.engine import DeviceError
 from app.main import create_app
+from app.server import Server
 from app.settings import Settings
 
 KEEP_ALIVE_S = 75  # longer than load balancers keep idle connections, so that it is they who close
@@ -22,23 +24,25 @@ def main() -> None:
         for e in error.errors():
             print(f"VIT_{str(e['loc'][0]).upper()}: {e['msg']}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
-    # While loading this ends the process at once; later uvicorn finishes its requests first and then raises it again.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    for number in (signal.SIGTERM, signal.SIGINT):  # until the server takes them over there is nothing to finish
+        signal.signal(number, lambda *_: os._exit(0))
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         app = create_app(settings)
     except (BundleError, DeviceError) as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(3)
-    uvicorn.run(
+    config = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
         log_level=settings.log_level,
         access_log=False,
         timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=settings.drain_timeout_s,
         server_header=False,
     )
+    Server(config, lifecycle=app.state.services.lifecycle, drain_delay_s=settings.drain_delay_s).run()
 
 
 if __name__ == "__main__":

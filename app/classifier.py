@@ -1,5 +1,6 @@
 """The path of one picture: bytes -> decoded -> preprocessed -> batched -> ranked, and its maps kept."""
 
+import math
 from dataclasses import dataclass
 
 from app.batcher import Batcher
@@ -39,10 +40,13 @@ class Classifier:
         self._store = store
         self._distance = distance
 
-    async def classify(self, data: bytes, *, top_k: int, attention: bool) -> Classified:
-        """Raises UnsupportedType or UnusableImage for a picture that never reaches a batch."""
+    async def classify(self, data: bytes, *, top_k: int, attention: bool, deadline: float = math.inf) -> Classified:
+        """Raises UnsupportedType or UnusableImage for a picture that never reaches a batch, and as `Batcher.run` does.
+
+        `deadline` is in seconds of time.monotonic.
+        """
         prepared = await self._intake.prepare(data, thumbnail=attention)
-        outputs = await self._batcher.run("explain" if attention else "classify", prepared.pixels)
+        outputs = await self._batcher.run("explain" if attention else "classify", prepared.pixels, deadline=deadline)
         return Classified(
             predictions=self._rank(outputs, top_k),
             width=prepared.size[0],

@@ -81,6 +81,12 @@ class CudaEngine(OnnxEngine):
                     self._measure(graph, size)
         _pin(self._pixels)
 
+    def forbid(self, graph: Graph, images: int) -> int:
+        """Gives back the GPU's memory for the sizes that are no longer made."""
+        largest = super().forbid(graph, images)
+        self._recordings = {key: r for key, r in self._recordings.items() if key[0] != graph or key[1] <= largest}
+        return largest
+
     def _forward(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
         count = len(images)
         np.stack(list(images), out=self._pixels[:count])

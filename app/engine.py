@@ -40,8 +40,20 @@ class Engine(Protocol):
         """Most images worth running at once."""
         ...
 
+    def expected(self, graph: Graph, images: int) -> float:
+        """Seconds that a run will take, as far as is known; 0 where nothing is."""
+        ...
+
+    def forbid(self, graph: Graph, images: int) -> int:
+        """Make no batch of this size or larger any more. The largest that is left, 1 at least."""
+        ...
+
     def run(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
         """Outputs for `images`, each uint8 (height, width, 3)."""
+        ...
+
+    def probe(self, graph: Graph) -> Outputs:
+        """Outputs for one blank image."""
         ...
 
 
@@ -67,6 +79,12 @@ class OnnxEngine:
     def best_batch(self, graph: Graph) -> int:
         return self._latency[graph].best
 
+    def expected(self, graph: Graph, images: int) -> float:
+        return self._latency[graph].expected(images)
+
+    def forbid(self, graph: Graph, images: int) -> int:
+        return self._latency[graph].forbid(images)
+
     def latency(self) -> list[Latency]:
         """What has been measured so far, at warm-up and while serving."""
         measured = ((graph, size, s) for graph, model in self._latency.items() for size, s in model.seconds.items())
@@ -85,6 +103,10 @@ class OnnxEngine:
         outputs = self._forward(graph, images)
         self._latency[graph].add(len(images), time.perf_counter() - start)
         return outputs
+
+    def probe(self, graph: Graph) -> Outputs:
+        """It is no sample of latency: after a pause the processor's caches are cold."""
+        return self._forward(graph, [np.zeros_like(self._pixels[0])])
 
     def _measure(self, graph: Graph, size: int) -> None:
         for _ in range(MEASURED_RUNS):

@@ -8,7 +8,10 @@
     ├── UnsupportedType       415   not one of the accepted image types
     ├── UnusableImage         422   an accepted type that cannot be decoded or is over a limit
     ├── InvalidParameter      422   a query parameter out of range
-    └── Overloaded            503   the service is full or stopping; carries Retry-After
+    ├── InferenceFailed       500   the model gives no usable numbers for this image
+    ├── Overloaded            503   the service is full; carries Retry-After, as do those below
+    ├── DeadlineExceeded      503   the answer was not ready in time
+    └── Unavailable           503   the service is stopping, or has failed and is about to be restarted
 
 Every answer that is an error is RFC 9457 `application/problem+json`, those of the framework included.
 A detail never repeats exception texts, paths or bytes of the user.
@@ -87,12 +90,42 @@ class InvalidParameter(ServiceError):
     status, kind, title = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-parameter", "A parameter is out of range"
 
 
+class InferenceFailed(ServiceError):
+    status, kind, title = HTTPStatus.INTERNAL_SERVER_ERROR, "inference-failed", "The model failed on this image"
+
+    def __init__(self) -> None:
+        super().__init__("The model gives no usable numbers for this image; other images are not affected.")
+
+
 class Overloaded(ServiceError):
     status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "overloaded", "The service cannot take more work now"
 
     @property
     def headers(self) -> dict[str, str]:
-        return {"Retry-After": str(random.randint(*RETRY_AFTER_S))}
+        return _retry_after()
+
+
+class DeadlineExceeded(ServiceError):
+    status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "deadline-exceeded", "The answer was not ready in time"
+
+    def __init__(self) -> None:
+        super().__init__("The time for this request ran out before it was answered. Send it again in a moment.")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return _retry_after()
+
+
+class Unavailable(ServiceError):
+    status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", "The service is stopping or has failed"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return _retry_after()
+
+
+def _retry_after() -> dict[str, str]:
+    return {"Retry-After": str(random.randint(*RETRY_AFTER_S))}
 
 
 class Problem(BaseModel):

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 async def unless_gone(request: Request, work: asyncio.Future[T]) -> T | None:
-    """What `work` gives, or None, with the work cancelled, when the client hangs up first.
+    """What `work` gives, or None when the client hangs up first; the work has ended either way.
 
     Drops what is left of the body.
     """
@@ -20,6 +20,7 @@ async def unless_gone(request: Request, work: asyncio.Future[T]) -> T | None:
     finally:
         gone.cancel()
         work.cancel()
+        await asyncio.gather(work, return_exceptions=True)  # else asyncio logs what nobody asks for
 
 
 async def _disconnected(request: Request) -> None:

@@ -8,7 +8,7 @@ class LatencyModel:
     """Of one graph, from runs of powers of two and of the largest batch allowed. One thread adds, any may read."""
 
     def __init__(self, *, max_batch: int) -> None:
-        self.sizes = sorted({min(2**power, max_batch) for power in range(max_batch.bit_length() + 1)})
+        self.sizes: list[int] = sorted({min(2**power, max_batch) for power in range(max_batch.bit_length() + 1)})
         self._first: set[int] = set()
         self._seconds: dict[int, float] = {}
 
@@ -21,6 +21,18 @@ class LatencyModel:
             return
         known = self._seconds.get(batch, seconds)
         self._seconds = {**self._seconds, batch: known + WEIGHT * (seconds - known)}
+
+    def forbid(self, batch: int) -> int:
+        """Make no batch of this size or larger any more. The largest that is left, 1 at least."""
+        self.sizes = [size for size in self.sizes if size < batch] or [1]
+        self._seconds = {size: value for size, value in self._seconds.items() if size in self.sizes}
+        return self.sizes[-1]
+
+    def expected(self, batch: int) -> float:
+        """Seconds of a run, by the smallest measured size that holds it, else the largest measured; 0 before any."""
+        seconds = self.seconds
+        size = next((size for size in seconds if size >= batch), max(seconds, default=0))
+        return seconds[size] * max(1.0, batch / size) if size else 0.0
 
     @property
     def seconds(self) -> dict[int, float]:

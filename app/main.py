@@ -1,16 +1,18 @@
 """The composition root: settings in, application out. Nothing else in this package builds its own parts."""
 
+import asyncio
 import logging
 import os
 import sys
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
+from app.admission import Admission
 from app.batcher import Batcher
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
@@ -20,6 +22,7 @@ from app.engine import DeviceError, OnnxEngine
 from app.errors import install_handlers
 from app.images import Decoder
 from app.intake import Intake
+from app.lifecycle import Lifecycle
 from app.routes import attention, classify, inspection, model, page, probes, report, verify, wall
 from app.services import Services
 from app.settings import Settings, allowed_cores
@@ -29,6 +32,7 @@ from app.verifier import Verifier
 log = logging.getLogger(__name__)
 
 WORKER_NICENESS = 10
+WATCH_S = 1.0  # between looks at the engine
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -40,7 +44,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        watch = asyncio.create_task(_watch(services.batcher))
         yield
+        watch.cancel()
+        with suppress(asyncio.CancelledError):
+            await watch
         services.batcher.stop()
         services.cpu_pool.shutdown()
 
@@ -62,13 +70,20 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 def _build(settings: Settings) -> Services:
     bundle = load_bundle(settings.bundle)
     cores = allowed_cores()
-    batcher = Batcher(max_images=settings.max_queue_images)
+    lifecycle = Lifecycle()
+    batcher = Batcher(lifecycle=lifecycle)
     with ThreadPoolExecutor(1) as checker:
         checked = checker.submit(bundle.check_files)  # hashing and loading take about as long, and release the GIL
         try:
             engine = batcher.start(lambda: _open_engine(settings, bundle, settings.model_threads or cores))
         finally:
             checked.result()  # comes first: a damaged file explains whatever else went wrong
+    admission = Admission(
+        max_images=settings.max_queue_images,
+        max_wait_s=settings.max_queue_wait_s,
+        image_s=engine.expected("explain", 1),
+        lifecycle=lifecycle,
+    )
     store = MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
     distance = RunningDistance(layers=bundle.manifest.layers, heads=bundle.manifest.heads)
     workers = settings.worker_threads or max(cores, 2)
@@ -87,10 +102,12 @@ def _build(settings: Settings) -> Services:
         store=store,
         distance=distance,
     )
-    verifier = Verifier(bundle=bundle, batcher=batcher, engine=engine, cpu_pool=cpu_pool)
+    verifier = Verifier(bundle=bundle, batcher=batcher, engine=engine, cpu_pool=cpu_pool, lifecycle=lifecycle)
     log.info("serving %s (%s)", bundle.manifest.name, bundle.digest[:12])
     return Services(
         settings=settings,
+        lifecycle=lifecycle,
+        admission=admission,
         bundle=bundle,
         engine=engine,
         batcher=batcher,
@@ -119,6 +136,12 @@ def _warm(engine: OnnxEngine) -> OnnxEngine:
     engine.warm_up()
     log.info("model runs on %s", engine.provider)
     return engine
+
+
+async def _watch(batcher: Batcher) -> None:
+    while True:
+        await asyncio.sleep(WATCH_S)
+        batcher.check()
 
 
 def _yield_to_the_model() -> None:

@@ -6,11 +6,13 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from app.admission import Admission
 from app.batcher import Batcher
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.distance import RunningDistance
 from app.engine import OnnxEngine
+from app.lifecycle import Lifecycle
 from app.schemas import ModelName
 from app.settings import Settings
 from app.store import MemoryStore
@@ -20,6 +22,8 @@ from app.verifier import Verifier
 @dataclass(frozen=True, kw_only=True)
 class Services:
     settings: Settings
+    lifecycle: Lifecycle
+    admission: Admission
     bundle: Bundle
     engine: OnnxEngine
     batcher: Batcher

@@ -24,6 +24,9 @@ class Settings(BaseSettings):
     ] = "auto"
     max_batch: Annotated[int, Field(ge=1, le=512, description="Most images in one forward pass")] = 8
     max_queue_images: Annotated[int, Field(ge=1, description="Images in work or waiting before 503 is answered")] = 128
+    max_queue_wait_s: Annotated[
+        float, Field(gt=0, description="Seconds of waiting, foreseen on arrival, over which 503 is answered")
+    ] = 2.0
     max_images_per_request: Annotated[int, Field(ge=1, description="Images in one multipart request")] = 16
     max_upload_bytes: Annotated[int, Field(ge=1, description="Bytes of one request's body")] = 32 * 2**20
     max_image_pixels: Annotated[int, Field(ge=1, description="Width times height of one image")] = 50_000_000
@@ -40,6 +43,12 @@ class Settings(BaseSettings):
     store_max_bytes: Annotated[int, Field(ge=0, description="Memory for kept attention maps")] = 256 * 2**20
     store_ttl_s: Annotated[float, Field(gt=0, description="Seconds that attention maps are kept")] = 900.0
     thumbnail_px: Annotated[int, Field(ge=16, le=2048, description="Long side of the picture maps are drawn on")] = 512
+    drain_delay_s: Annotated[
+        float, Field(ge=0, description="Seconds of serving on after SIGTERM, while balancers see that it is not ready")
+    ] = 5.0
+    drain_timeout_s: Annotated[
+        int, Field(ge=0, description="Seconds after that in which requests in work have to finish")
+    ] = 20
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Field(description="Least severe log line")] = (
         "info"
     )

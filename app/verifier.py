@@ -12,24 +12,28 @@ import numpy.typing as npt
 from app.batcher import Batcher
 from app.bundle import Bundle
 from app.engine import Engine
-from app.errors import Overloaded
+from app.errors import Overloaded, Unavailable
 from app.faithfulness import Curve, Fill, Trial, cover, filled
 from app.labels import scores
+from app.lifecycle import STOPPING, Lifecycle
 
 MAX_IN_WORK = 2  # verifications; a further one is refused
 
 
 class Verifier:
-    """Takes no place from `Batcher.admit`, so that no picture is refused because of it.
+    """Takes no place from `Admission`, so that no picture is refused because of it.
 
     All verifications take turns with one batch: whatever is asked for, an ordinary picture waits for no more than that.
     """
 
-    def __init__(self, *, bundle: Bundle, batcher: Batcher, engine: Engine, cpu_pool: Executor) -> None:
+    def __init__(
+        self, *, bundle: Bundle, batcher: Batcher, engine: Engine, cpu_pool: Executor, lifecycle: Lifecycle
+    ) -> None:
         self._manifest = bundle.manifest
         self._batcher = batcher
         self._engine = engine
         self._cpu_pool = cpu_pool
+        self._lifecycle = lifecycle
         self._in_work = 0
         self._turn = asyncio.Lock()
 
@@ -46,7 +50,8 @@ class Verifier:
     ) -> tuple[Curve, Curve]:
         """Deletion and insertion of class `index` for a map (rows, columns) of `pixels` (height, width, 3).
 
-        Raises Overloaded at once when enough verifications are in work, or when the service stops.
+        Raises Overloaded at once when enough verifications are in work, and Unavailable, even halfway through, when the
+        service stops: it does not wait for so long a piece of work.
         """
         with self._admit():
             planned = partial(Trial.of, values, steps=steps, random_orders=random_orders, seed=seed)
@@ -62,6 +67,8 @@ class Verifier:
         under = await loop.run_in_executor(self._cpu_pool, partial(filled, pixels, fill, patch=patch))
         found: list[float] = []
         while len(found) < len(trial.covered):
+            if self._lifecycle.draining:
+                raise Unavailable(STOPPING)
             chunk = trial.covered[len(found) :][: self._engine.best_batch("classify")]
             pictures = await loop.run_in_executor(self._cpu_pool, partial(cover, pixels, under, chunk, patch=patch))
             async with self._turn:

@@ -1,11 +1,13 @@
 """POST /classify: pictures in, ranked labels and the ids of their maps out."""
 
 import asyncio
+import math
+import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.errors import ServiceError, problem_of, problems, respond
+from app.errors import DeadlineExceeded, ServiceError, problem_of, problems, respond
 from app.hangup import unless_gone
 from app.schemas import ClassifyResponse, FailedResult, ImageInfo, Result
 from app.services import Parts, Services
@@ -34,7 +36,7 @@ router = APIRouter()
     response_model=ClassifyResponse,
     response_model_exclude_none=True,
     openapi_extra=IMAGE_BODY,
-    responses=problems(400, 413, 415, 422, 503),
+    responses=problems(400, 413, 415, 422, 500, 503),
 )
 async def classify(
     request: Request,
@@ -45,11 +47,14 @@ async def classify(
     """Name what is in one or more images. Repeating a request is harmless: the same scores, another id."""
     settings = parts.settings
     images = await read_images(request, max_bytes=settings.max_upload_bytes, max_images=settings.max_images_per_request)
-    with parts.batcher.admit(len(images)):
-        work = [_classify_one(parts, data, top_k=top_k, attention=attention) for data in images]
+    deadline: float = getattr(request.state, "deadline", math.inf)
+    with parts.admission.admit(len(images), deadline=deadline) as answered:
+        work = [_classify_one(parts, data, top_k=top_k, attention=attention, deadline=deadline) for data in images]
         outcomes = await unless_gone(request, asyncio.gather(*work))
-    if outcomes is None:
-        return Response(status_code=499)  # nobody reads it
+        if outcomes is None:
+            return Response(status_code=499)  # nobody reads it
+        if any(isinstance(outcome, Result | DeadlineExceeded) for outcome in outcomes):
+            answered()  # those that never reach the model say nothing of the wait for it
     failures = [outcome for outcome in outcomes if isinstance(outcome, ServiceError)]
     if len(failures) == len(outcomes):
         return _all_failed(failures)
@@ -58,9 +63,15 @@ async def classify(
     return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
 
 
-async def _classify_one(parts: Services, data: bytes, *, top_k: int, attention: bool) -> Result | ServiceError:
+async def _classify_one(
+    parts: Services, data: bytes, *, top_k: int, attention: bool, deadline: float
+) -> Result | ServiceError:
+    left = None if deadline == math.inf else deadline - time.monotonic()
     try:
-        done = await parts.classifier.classify(data, top_k=top_k, attention=attention)
+        async with asyncio.timeout(left):
+            done = await parts.classifier.classify(data, top_k=top_k, attention=attention, deadline=deadline)
+    except TimeoutError:
+        return DeadlineExceeded()
     except ServiceError as error:
         return error
     return Result(
@@ -78,5 +89,5 @@ def _all_failed(failures: list[ServiceError]) -> Response:
     problem = problem_of(first)
     if len(failures) > 1:
         errors = [{"pointer": f"/images/{i}", **problem_of(f).model_dump()} for i, f in enumerate(failures)]
-        problem = problem.model_copy(update={"detail": "None of the images can be used.", "errors": errors})
+        problem = problem.model_copy(update={"detail": "None of the images was classified.", "errors": errors})
     return respond(problem, first.headers)

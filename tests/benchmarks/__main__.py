@@ -26,7 +26,10 @@ BENCHMARKS = {
     "precision": precision.measure,
 }
 FOLDER = Path(__file__).parent
-PAGES = [FOLDER.parents[1] / page for page in ("README.md", "docs/precision.md", "docs/decoding.md")]
+PAGES = [
+    FOLDER.parents[1] / page
+    for page in ("README.md", "docs/precision.md", "docs/decoding.md", "docs/overload.md", "docs/soak.md")
+]
 
 
 def main() -> None:

@@ -5,23 +5,37 @@ also runs the server, a client library's own processor time would be measured wi
 
 Closed loop: each of N connections sends its next request when the last is answered. Open loop: requests are due at
 random times (Poisson), R a second, whether earlier ones are answered or not. Each is timed from when it was due, so
-what it waited behind others counts in full (no "coordinated omission").
+what it waited behind others counts in full (no "coordinated omission"). Refusals (503) are timed as well, and whatever
+else may become of a request is counted by name.
 """
 
 import argparse
 import asyncio
 import json
+import math
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 HOST = "127.0.0.1"
 PATIENCE = 30.0  # seconds that the last answers of an open loop may take
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Answer(NamedTuple):
+    status: int
+    head: bytes
+    body: bytes
+
+    @property
+    def closes(self) -> bool:
+        """The connection takes no other request."""
+        return b"connection: close" in self.head.lower()
 
 
 class RefusedError(Exception):
@@ -45,6 +59,14 @@ async def connected(port: int) -> AsyncIterator[Connection]:
 
 async def exchange(connection: Connection, request: bytes) -> bytes:
     """The body of the answer. Raises RefusedError."""
+    answer = await answered(connection, request)
+    if answer.status != 200:
+        raise RefusedError((answer.head + answer.body).decode(errors="replace"))
+    return answer.body
+
+
+async def answered(connection: Connection, request: bytes) -> Answer:
+    """Raises OSError or IncompleteReadError where the connection ends first."""
     reader, writer = connection
     writer.write(request)
     head = await reader.readuntil(b"\r\n\r\n")
@@ -52,9 +74,7 @@ async def exchange(connection: Connection, request: bytes) -> bytes:
         body = await unchunk(reader)
     else:
         body = await reader.readexactly(int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0]))
-    if not head.startswith(b"HTTP/1.1 200"):
-        raise RefusedError((head + body).decode(errors="replace"))
-    return body
+    return Answer(int(head.split()[1]), head, body)
 
 
 async def unchunk(reader: asyncio.StreamReader) -> bytes:
@@ -87,18 +107,23 @@ async def closed_loop(port: int, request: bytes, seconds: float, connections: in
 
 
 async def open_loop(port: int, request: bytes, seconds: float, rate: float) -> dict[str, float]:
-    """What is refused, or not answered PATIENCE seconds after the last request was due, counts as failed."""
-    latencies: list[float] = []
+    """What is not answered PATIENCE seconds after the last request was due counts as a timeout."""
+    latencies: dict[str, list[float]] = {"200": [], "503": []}
+    counted: Counter[str] = Counter()
     async with AsyncExitStack() as connections:
         idle: list[Connection] = []
 
         async def one(due: float) -> None:
             while idle and idle[-1][0].at_eof():  # the server has closed it
-                idle.pop()
+                idle.pop()[1].close()
             connection = idle.pop() if idle else await connections.enter_async_context(connected(port))
-            await exchange(connection, request)
-            latencies.append(time.perf_counter() - due)
-            idle.append(connection)
+            answer = await answered(connection, request)
+            counted[str(answer.status)] += 1
+            latencies.setdefault(str(answer.status), []).append(time.perf_counter() - due)
+            if answer.closes:
+                connection[1].close()
+            else:
+                idle.append(connection)
 
         start = time.perf_counter()
         tasks = []
@@ -109,8 +134,20 @@ async def open_loop(port: int, request: bytes, seconds: float, rate: float) -> d
         elapsed = time.perf_counter() - start
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    return summary(latencies, failed=len(tasks) - len(latencies), elapsed=elapsed)
+        for error in await asyncio.gather(*tasks, return_exceptions=True):
+            if error is not None:
+                counted["timeouts" if isinstance(error, asyncio.CancelledError) else "resets"] += 1
+    good = latencies["200"]
+    return {
+        **summary(good, failed=len(tasks) - len(good), elapsed=elapsed),
+        "offered": len(tasks),
+        "timeouts": counted.pop("timeouts", 0),
+        "resets": counted.pop("resets", 0),
+        "refused": counted["503"],
+        "other_statuses": counted.total() - counted["200"] - counted["503"],
+        "refused_p50_ms": percentile(latencies["503"], 0.5),
+        "refused_p99_ms": percentile(latencies["503"], 0.99),
+    }
 
 
 def arrivals(seconds: float, rate: float) -> Iterator[float]:
@@ -123,15 +160,20 @@ def arrivals(seconds: float, rate: float) -> Iterator[float]:
 
 
 def summary(latencies: list[float], *, failed: int, elapsed: float) -> dict[str, float]:
-    latencies = sorted(latencies)
     return {
         "images": len(latencies),
         "failed": failed,
+        "seconds": elapsed,
         "images_per_s": len(latencies) / elapsed,
-        "p50_ms": 1000 * latencies[len(latencies) // 2],
-        "p99_ms": 1000 * latencies[int(0.99 * len(latencies))],
+        "p50_ms": percentile(latencies, 0.5),
+        "p99_ms": percentile(latencies, 0.99),
         "generator_cpu_s": time.process_time(),
     }
+
+
+def percentile(latencies: list[float], share: float) -> float:
+    """In milliseconds; not a number where there are none."""
+    return 1000 * sorted(latencies)[int(share * len(latencies))] if latencies else math.nan
 
 
 def main() -> None:

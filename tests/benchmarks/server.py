@@ -7,14 +7,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 
 START_TIMEOUT = 120.0  # seconds
+PATIENT = {
+    "VIT_MAX_QUEUE_WAIT_S": "60"
+}  # of a server whose throughput is measured, by more clients than it would let in
 LOAD_PATIENCE = 120.0  # seconds that a load may take beyond its own
 
 
@@ -88,10 +92,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(bundle: Path) -> Iterator[Server]:
+def running(
+    bundle: Path, *, module: str = "app", environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Server]:
     """This project's server."""
     port = free_port()
-    environment = {"VIT_BUNDLE": str(bundle), "VIT_PORT": str(port), "VIT_LOG_LEVEL": "warning"}
+    ours = {"VIT_BUNDLE": str(bundle), "VIT_PORT": str(port), "VIT_LOG_LEVEL": "warning", "VIT_DRAIN_DELAY_S": "0"}
 
     def ready() -> bool:
         try:
@@ -99,7 +105,7 @@ def running(bundle: Path) -> Iterator[Server]:
         except httpx.TransportError:
             return False
 
-    with started([sys.executable, "-m", "app"], port=port, environment=environment, ready=ready) as server:
+    with started([sys.executable, "-m", module], port=port, environment={**ours, **environment}, ready=ready) as server:
         yield server
 
 

@@ -17,7 +17,7 @@ from tests.benchmarks.graph import runner, session
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.random_model import random_checkpoint
-from tests.benchmarks.server import running
+from tests.benchmarks.server import PATIENT, running
 
 BUNDLES: tuple[tuple[str, Precision], ...] = (("Ti/16", "fp32"), ("S/16", "fp32"), ("S/16", "int8"), ("B/16", "fp32"))
 BATCHES = (1, 2, 4, 8)
@@ -44,7 +44,7 @@ def row(bundle: Path, graph: str, *, explain: bool) -> dict[str, str | float]:
     raw_rates: dict[int, list[float]] = {batch: [] for batch in BATCHES}
     request = post("/classify" if explain else "/classify?attention=false", jpeg(), "image/jpeg")
     served = []
-    with running(bundle) as server:
+    with running(bundle, environment=PATIENT) as server:
         for _ in range(ROUNDS):
             for batch, run in runs.items():
                 raw_rates[batch].append(batch / seconds_of(run))

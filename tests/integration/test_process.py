@@ -1,43 +1,20 @@
 """The real server in a process of its own: start, load, stop, and refusals to start."""
 
-import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 
-
-def start(**variables: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "VIT_DEVICE": "cpu", **{f"VIT_{k.upper()}": v for k, v in variables.items()}}
-    return subprocess.Popen(
-        [sys.executable, "-m", "app"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+from tests.processes import served, start
 
 
 @pytest.fixture
 def server():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = start(port=str(port))
-    base = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            try:
-                if httpx.get(f"{base}/readyz").status_code == 200:
-                    break
-            except httpx.TransportError:
-                time.sleep(0.1)
+    with served(drain_delay_s="0") as (process, base):
         yield process, base
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def test_it_serves_many_clients_at_once_and_stops_when_told(server, star):

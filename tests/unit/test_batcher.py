@@ -1,7 +1,9 @@
 """app/batcher.py against an engine that can be held and watched."""
 
 import asyncio
+import math
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -9,11 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.batcher import Batcher
-from app.errors import Overloaded
+from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
+from app.lifecycle import Lifecycle
+
+NOT_FINITE = 200  # the pixel of an image for which no finite number comes out
 
 
 class FakeEngine:
-    """Answers each image with its first pixel; `gate` holds it in a run."""
+    """Answers each image with its first pixel; `gate` holds it in a run, `faults` make it fail."""
 
     def __init__(self, largest: int = 4) -> None:
         self.largest = largest
@@ -22,6 +27,11 @@ class FakeEngine:
         self.gate = threading.Event()
         self.gate.set()
         self.entered = threading.Event()
+        self.faults: dict[int, Exception] = {}  # by the pixel of the image that brings it about
+        self.fits = 1000  # images, more than which there is no memory for
+        self.probes = 0
+        self.sound = True
+        self.seconds = 0.0
 
     def opened(self):
         self.threads.add(threading.get_ident())
@@ -30,15 +40,34 @@ class FakeEngine:
     def best_batch(self, graph):
         return self.largest
 
+    def expected(self, graph, images):
+        return self.seconds
+
+    def forbid(self, graph, images):
+        self.largest = max(images // 2, 1)
+        return self.largest
+
+    def probe(self, graph):
+        self.probes += 1
+        if not self.sound:
+            raise RuntimeError("broken")
+        return {"logits": np.zeros((1, 1), np.float32)}
+
     def run(self, graph, images):
         images = np.stack(images)
         self.threads.add(threading.get_ident())
-        self.batches.append((graph, images[:, 0, 0, 0].tolist()))
+        pixels = images[:, 0, 0, 0].tolist()
+        self.batches.append((graph, pixels))
         self.entered.set()
         assert self.gate.wait(10)
-        if (images == 255).any():
-            raise RuntimeError("poison")
-        return {"logits": images[:, 0, 0, :1].astype(np.float32)}
+        if len(images) > self.fits:
+            raise MemoryError
+        for pixel in pixels:
+            if pixel in self.faults:
+                raise self.faults[pixel]
+        logits = images[:, 0, 0, :1].astype(np.float32)
+        logits[logits == NOT_FINITE] = np.nan
+        return {"logits": logits}
 
 
 def image(value: int) -> np.ndarray:
@@ -50,11 +79,16 @@ def engine() -> FakeEngine:
     return FakeEngine()
 
 
-def run(engine, scenario, **limits):
+@pytest.fixture
+def lifecycle() -> Lifecycle:
+    return Lifecycle()
+
+
+def run(engine, scenario, lifecycle=None):
     """Run `scenario(batcher)` on an event loop; the batcher is stopped afterwards."""
 
     async def main():
-        batcher = Batcher(**{"max_images": 100, **limits})
+        batcher = Batcher(lifecycle=lifecycle or Lifecycle())
         assert batcher.start(engine.opened) is engine
         try:
             return await asyncio.wait_for(scenario(batcher), 20)
@@ -90,7 +124,7 @@ def test_an_engine_that_does_not_open_is_told_to_the_caller():
     def broken():
         raise OSError("no weights")
 
-    batcher = Batcher(max_images=1)
+    batcher = Batcher(lifecycle=Lifecycle())
     with pytest.raises(OSError, match="no weights"):
         batcher.start(broken)
     batcher.stop()
@@ -117,7 +151,7 @@ def test_graphs_do_not_mix(engine):
 
 
 @settings(max_examples=25, deadline=None)
-@given(values=st.lists(st.integers(0, 254), min_size=1, max_size=40), max_batch=st.integers(1, 9))
+@given(values=st.lists(st.integers(0, NOT_FINITE - 1), min_size=1, max_size=40), max_batch=st.integers(1, 9))
 def test_every_answer_belongs_to_its_question(values, max_batch):
     engine = FakeEngine(max_batch)
 
@@ -144,26 +178,203 @@ def test_whoever_leaves_the_queue_costs_nothing(engine):
     assert engine.batches[1:] == [("classify", [1])]
 
 
-def test_a_failed_batch_fails_its_images_and_no_others(engine):
+async def together(engine, batcher, *values):
+    """What becomes of images of one batch: a number or an exception each."""
+    first = await held(engine, batcher)
+    rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in values]
+    await asyncio.sleep(0)
+    engine.gate.set()
+    found = await asyncio.gather(*rest, return_exceptions=True)
+    await asyncio.wait([first])
+    return [one if isinstance(one, Exception) else int(one["logits"][0]) for one in found]
+
+
+def test_of_a_failed_batch_only_the_guilty_image_fails(engine, lifecycle):
+    engine.faults[13] = RuntimeError("poison")
+    found = run(engine, lambda batcher: together(engine, batcher, 1, 13, 3, 4), lifecycle)
+    assert isinstance(found[1], InferenceFailed)
+    assert [found[0], *found[2:]] == [1, 3, 4]
+    assert engine.batches[1:] == [("classify", values) for values in ([1, 13, 3, 4], [1], [13], [3], [4])]
+    assert engine.probes == 1
+    assert lifecycle.ready
+
+
+def test_numbers_that_are_not_finite_are_no_answer(engine, lifecycle):
+    found = run(engine, lambda batcher: together(engine, batcher, 1, NOT_FINITE, 3), lifecycle)
+    assert isinstance(found[1], InferenceFailed)
+    assert (found[0], found[2]) == (1, 3)
+    assert len(engine.batches) == 2
+    assert engine.probes == 1
+    assert lifecycle.ready
+
+
+def test_short_of_memory_batches_get_smaller_for_good_and_everybody_is_answered(engine, lifecycle):
+    engine.fits = 2
+
     async def scenario(batcher):
-        with pytest.raises(RuntimeError, match="poison"):
-            await batcher.run("classify", image(255))
-        return await batcher.run("classify", image(3))
+        found = await together(engine, batcher, 1, 2, 3, 4)
+        engine.entered.clear()
+        return found + await together(engine, batcher, 5, 6, 7)
 
-    assert run(engine, scenario)["logits"].tolist() == [3]
+    assert run(engine, scenario, lifecycle) == [1, 2, 3, 4, 5, 6, 7]
+    sizes = [len(batch) for _, batch in engine.batches]
+    assert sizes == [1, 4, 2, 2, 1, 2, 1]
+    assert lifecycle.ready
 
 
-def test_a_full_queue_answers_at_once_and_places_come_back(engine):
+def test_a_lone_image_without_memory_is_to_come_again(engine, lifecycle):
+    engine.fits = 0
+    (found,) = run(engine, lambda batcher: together(engine, batcher, 1), lifecycle)
+    assert isinstance(found, Overloaded)
+    assert engine.probes == 2
+    assert lifecycle.ready
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        lambda engine: engine.faults.update({13: RuntimeError("CUDA failure 700: an illegal memory access")}),
+        lambda engine: (engine.faults.update({13: RuntimeError("?")}), setattr(engine, "sound", False)),
+        lambda engine: engine.faults.update({13: SystemExit()}),
+    ],
+    ids=["a sticky error", "blank images fail too", "the thread dies"],
+)
+def test_a_broken_engine_fails_the_service_and_leaves_nobody_waiting(engine, lifecycle, break_it):
+    engine.largest = 2
+    break_it(engine)
+    failures = []
+    lifecycle.on_failure = lambda: failures.append(threading.current_thread().name)
+
     async def scenario(batcher):
-        with batcher.admit(3):
-            with pytest.raises(Overloaded):
-                batcher.admit(2).__enter__()
-            with batcher.admit(1):
-                pass
-        with batcher.admit(4):
-            pass
+        found = await together(engine, batcher, 13, 1, 2, 3)
+        with pytest.raises(Unavailable):
+            await batcher.run("classify", image(9))
+        return found
 
-    run(engine, scenario, max_images=4)
+    *_, third, fourth = run(engine, scenario, lifecycle)
+    assert isinstance(third, Unavailable)
+    assert isinstance(fourth, Unavailable)
+    assert not lifecycle.live
+    assert failures == ["engine"]
+
+
+def test_a_run_that_does_not_come_back_fails_the_service(engine, lifecycle, monkeypatch):
+    monkeypatch.setattr("app.batcher.STUCK_S", 0.0)
+
+    async def scenario(batcher):
+        batcher.check()
+        assert lifecycle.live
+        first = await held(engine, batcher)
+        waits = asyncio.ensure_future(batcher.run("classify", image(1)))
+        await asyncio.sleep(0)
+        batcher.check()
+        found = await asyncio.gather(first, waits, return_exceptions=True)
+        assert [type(one) for one in found] == [Unavailable, Unavailable]
+
+    run(engine, scenario, lifecycle)
+    assert not lifecycle.live
+    assert engine.batches == [("classify", [0])]
+
+
+def test_an_idle_engine_tests_itself(engine, lifecycle, monkeypatch):
+    monkeypatch.setattr("app.batcher.SELF_TEST_S", 0.01)
+    failed = threading.Event()
+    lifecycle.on_failure = failed.set
+
+    async def scenario(batcher):
+        while engine.probes < 2:
+            await asyncio.sleep(0.01)
+        assert lifecycle.ready
+        engine.sound = False
+        assert await asyncio.to_thread(failed.wait, 10)
+
+    run(engine, scenario, lifecycle)
+    assert not lifecycle.ready
+
+
+def test_what_cannot_be_ready_in_time_is_not_begun(engine):
+    engine.seconds = 5.0
+
+    async def scenario(batcher):
+        now = time.monotonic()
+        with pytest.raises(DeadlineExceeded):
+            await batcher.run("classify", image(1), deadline=now + 4)
+        await batcher.run("classify", image(2), deadline=now + 60)
+
+    run(engine, scenario)
+    assert engine.batches == [("classify", [2])]
+
+
+def test_of_a_crowd_that_hangs_up_only_those_who_stay_reach_the_engine(engine):
+    """Four in five leave while they wait."""
+
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        crowd = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(1, 101)]
+        await asyncio.sleep(0)
+        for number, one in enumerate(crowd):
+            if number % 5:
+                one.cancel()
+        await asyncio.sleep(0)
+        engine.gate.set()
+        await asyncio.gather(first, *crowd, return_exceptions=True)
+
+    run(engine, scenario)
+    assert sum(len(batch) for _, batch in engine.batches) == 1 + 20
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    requests=st.lists(
+        st.tuples(
+            st.sampled_from(["stay", "leave", "late", "poison", "nan"]), st.sampled_from(["classify", "explain"])
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    largest=st.integers(1, 9),
+    fits=st.integers(1, 9),
+)
+def test_everybody_is_answered_in_order_whatever_happens(requests, largest, fits):
+    """Images are numbered from 1 on; what each asks for becomes of it, and no batch is larger than it may be."""
+    engine = FakeEngine(largest)
+    engine.fits = fits
+    kinds = dict(enumerate((kind for kind, _ in requests), start=1))
+    engine.faults = {number: RuntimeError("poison") for number, kind in kinds.items() if kind == "poison"}
+
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        asked = {}
+        for number, (kind, graph) in enumerate(requests, start=1):
+            deadline = time.monotonic() - 1 if kind == "late" else math.inf
+            pixels = image(NOT_FINITE if kind == "nan" else number)
+            asked[number] = asyncio.ensure_future(batcher.run(graph, pixels, deadline=deadline))
+        await asyncio.sleep(0)
+        for number, one in asked.items():
+            if kinds[number] == "leave":
+                one.cancel()
+        engine.gate.set()
+        await asyncio.wait({first, *asked.values()}, timeout=10)
+        return asked
+
+    asked = run(engine, scenario)
+    assert all(one.done() for one in asked.values())
+    for number, one in asked.items():
+        match kinds[number]:
+            case "stay":
+                assert one.result()["logits"].tolist() == [number]
+            case "leave":
+                assert one.cancelled()
+            case "late":
+                assert isinstance(one.exception(), DeadlineExceeded)
+            case _:
+                assert isinstance(one.exception(), InferenceFailed)
+    assert max(len(batch) for _, batch in engine.batches) <= largest
+    ran = [number for _, batch in engine.batches for number in batch]
+    assert not {number for number, kind in kinds.items() if kind in ("leave", "late")} & set(ran)
+    for graph in ("classify", "explain"):
+        firsts = list(dict.fromkeys(n for g, batch in engine.batches[1:] if g == graph for n in batch))
+        assert [n for n in firsts if n != NOT_FINITE] == sorted(n for n in firsts if n != NOT_FINITE)
 
 
 def test_stopping_answers_what_waits_and_refuses_what_comes(engine):
@@ -173,7 +384,7 @@ def test_stopping_answers_what_waits_and_refuses_what_comes(engine):
         await asyncio.sleep(0)
         stopped = asyncio.ensure_future(asyncio.to_thread(batcher.stop))
         await asyncio.sleep(0.05)
-        with pytest.raises(Overloaded):
+        with pytest.raises(Unavailable):
             await batcher.run("classify", image(2))
         engine.gate.set()
         answers = await asyncio.gather(first, second)

@@ -106,6 +106,15 @@ def test_a_batch_is_padded_to_the_next_size_and_answered_without_the_padding(ses
     assert sorted(sessions[0].recorded) == ["1", "2", "3"]
 
 
+def test_a_size_without_memory_gives_its_buffers_back(sessions):
+    engine = opened()
+    engine.warm_up()
+    assert engine.forbid("classify", 4) == 2
+    assert {size for graph, size in engine._recordings if graph == "classify"} == {1, 2}
+    assert {size for graph, size in engine._recordings if graph == "explain"} == {1, 2, 4}
+    assert engine.run("classify", pictures(7, 8))["logits"].ravel().tolist() == [7, 8]
+
+
 def test_one_thread_does_it_all(sessions):
     engine = opened()
     engine.warm_up()

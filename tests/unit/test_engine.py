@@ -53,3 +53,12 @@ def test_warm_up_measures_each_graph():
     assert {("classify", 1), ("explain", 1)} <= measured
     assert all(row.milliseconds > 0 for row in engine.latency())
     assert engine.best_batch("classify") in (1, 2)
+
+
+def test_a_probe_is_a_run_of_a_blank_image_and_no_measurement(pictures):
+    engine = OnnxEngine(folder=DEMO_BUNDLE, image_size=(64, 64), threads=1, max_batch=4)
+    engine.run("classify", pictures)
+    assert np.array_equal(
+        engine.probe("explain")["logits"], engine.run("explain", [np.zeros((64, 64, 3), np.uint8)])["logits"]
+    )
+    assert ("explain", 1) not in {(row.graph, row.batch) for row in engine.latency()}

@@ -56,3 +56,23 @@ def test_load_that_slows_small_batches_makes_larger_ones_worth_trying():
     for _ in range(50):
         model.add(1, 1.5)
     assert model.best == 4
+
+
+def test_a_size_that_does_not_fit_is_not_made_again():
+    model = measured({1: 1.0, 2: 1.1, 4: 1.3, 8: 1.7})
+    assert model.forbid(5) == 4
+    assert model.best == 4
+    model.add(8, 1.0)
+    model.add(8, 1.0)
+    assert model.best == 4
+    assert model.forbid(4) == 2
+    assert model.forbid(1) == 1
+
+
+@pytest.mark.parametrize(("batch", "seconds"), [(1, 1.0), (2, 1.5), (3, 2.5), (4, 2.5), (8, 5.0)])
+def test_a_run_is_expected_to_take_what_the_next_size_took(batch, seconds):
+    assert measured({1: 1.0, 2: 1.5, 4: 2.5}).expected(batch) == seconds
+
+
+def test_nothing_is_expected_before_a_measurement():
+    assert measured({}).expected(3) == 0

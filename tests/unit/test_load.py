@@ -123,7 +123,38 @@ def test_an_open_loop_counts_refusals_and_those_left_without_an_answer(monkeypat
         return GOOD
 
     found, _ = measured(fickle, load.open_loop, 0.05, 400)
-    assert (found["images"], found["failed"]) == (len(due) - 2, 2)
+    assert (found["images"], found["failed"], found["offered"]) == (len(due) - 2, 2, len(due))
+    assert (found["refused"], found["timeouts"], found["resets"], found["other_statuses"]) == (1, 1, 0, 0)
+    assert 0 < found["refused_p50_ms"] <= found["refused_p99_ms"]
+
+
+def test_an_open_loop_counts_connections_that_break_and_answers_that_nobody_expects():
+    due = list(load.arrivals(0.05, 400))
+
+    async def broken(number):
+        if number == 1:
+            raise ConnectionError
+        return b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n" if number == 2 else GOOD
+
+    found, _ = measured(broken, load.open_loop, 0.05, 400)
+    assert (found["images"], found["resets"], found["other_statuses"]) == (len(due) - 2, 1, 1)
+
+
+@pytest.mark.parametrize(("head", "kept"), [(b"", True), (b"Connection: close\r\n", False)])
+def test_a_connection_that_the_server_closes_is_not_used_again(monkeypatch, head, kept):
+    opened = []
+
+    def connected(port):
+        opened.append(port)
+        return connect(port)
+
+    async def once(_):
+        return GOOD.replace(b"\r\n\r\n", b"\r\n" + head + b"\r\n")
+
+    connect = load.connected
+    monkeypatch.setattr(load, "connected", connected)
+    found, _ = measured(once, load.open_loop, 0.2, 200)
+    assert (len(opened) < found["images"]) == kept
 
 
 def test_arrivals_are_in_order_in_time_scaled_and_the_same_every_time():

@@ -10,8 +10,9 @@ import pytest
 
 from app.batcher import Batcher
 from app.bundle import load_bundle
-from app.errors import Overloaded
+from app.errors import Overloaded, Unavailable
 from app.faithfulness import Curve
+from app.lifecycle import Lifecycle
 from app.verifier import MAX_IN_WORK, Verifier
 
 PIXELS = np.full((64, 64, 3), 200, np.uint8)
@@ -30,7 +31,10 @@ class SteppingEngine:
         self.steps = threading.Semaphore(0)
 
     def best_batch(self, graph):
-        return self.batch
+        return 4
+
+    def expected(self, graph, images):
+        return 0.0
 
     def run(self, graph, images):
         assert graph == "classify"
@@ -47,16 +51,21 @@ def engine() -> SteppingEngine:
     return SteppingEngine()
 
 
-def run(engine, scenario, *, max_batch=4, max_images=100):
+@pytest.fixture
+def lifecycle() -> Lifecycle:
+    return Lifecycle()
+
+
+def run(engine, scenario, *, lifecycle=None):
     """Run `scenario(verifier, batcher)` on an event loop."""
+    lifecycle = lifecycle or Lifecycle()
 
     async def main():
-        engine.batch = max_batch
-        batcher = Batcher(max_images=max_images)
+        batcher = Batcher(lifecycle=lifecycle)
         batcher.start(lambda: engine)
         with ThreadPoolExecutor(1) as pool:
             bundle = load_bundle(Path("app/demo"))
-            verifier = Verifier(bundle=bundle, batcher=batcher, engine=engine, cpu_pool=pool)
+            verifier = Verifier(bundle=bundle, batcher=batcher, engine=engine, cpu_pool=pool, lifecycle=lifecycle)
             try:
                 return await asyncio.wait_for(scenario(verifier, batcher), 20)
             finally:
@@ -103,15 +112,17 @@ def test_an_ordinary_picture_waits_for_one_batch_however_many_maps_are_verified(
     assert 0 in engine.batches[1]
 
 
-def test_no_place_of_an_ordinary_picture_is_taken(engine):
+def test_a_service_that_stops_does_not_wait_for_it(engine, lifecycle):
     async def scenario(verifier, batcher):
         verifying = verification(verifier)
         await entered(engine)
-        with batcher.admit(4):
-            engine.steps.release(1000)
+        lifecycle.start_draining()
+        engine.steps.release(1000)
+        with pytest.raises(Unavailable):
             await verifying
 
-    run(engine, scenario, max_images=4)
+    run(engine, scenario, lifecycle=lifecycle)
+    assert len(engine.batches) == 1
 
 
 def test_one_too_many_is_refused_until_another_is_done(engine):

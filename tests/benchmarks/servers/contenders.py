@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.server import PATIENT
 
 ROOT = Path(__file__).parents[3]
 FOLDER = Path(__file__).parent
@@ -50,7 +51,7 @@ def ours(bundle: Path, what: str, query: str) -> Contender:
         python=Path(sys.executable),
         arguments=("-m", "app"),
         port_variable="VIT_PORT",
-        variables={"VIT_BUNDLE": str(bundle), "VIT_LOG_LEVEL": "warning"},
+        variables={"VIT_BUNDLE": str(bundle), "VIT_LOG_LEVEL": "warning", **PATIENT},
         request=post(f"/classify{query}", jpeg(), "image/jpeg"),
     )
 

@@ -1,0 +1,151 @@
+"""The app in process while it is full, stops, fails, and runs out of time."""
+
+import time
+
+import pytest
+from PIL import Image
+
+from app.engine import OnnxEngine
+from app.lifecycle import Lifecycle
+
+
+@pytest.fixture
+def app(serve):
+    """A client of an app of its own: what it goes through cannot be undone."""
+    with serve() as client:
+        yield client
+
+
+@pytest.fixture
+def lifecycle(app):
+    return app.app.state.services.lifecycle
+
+
+def statuses(client, star) -> dict[str, int]:
+    return {
+        "livez": client.get("/livez").status_code,
+        "readyz": client.get("/readyz").status_code,
+        "classify": client.post("/classify", content=star).status_code,
+    }
+
+
+@pytest.mark.parametrize("step", [Lifecycle.leave, Lifecycle.start_draining])
+def test_a_stopping_service_is_not_ready_and_still_serves_who_comes(app, lifecycle, star, step):
+    assert statuses(app, star) == {"livez": 200, "readyz": 200, "classify": 200}
+    step(lifecycle)
+    assert statuses(app, star) == {"livez": 200, "readyz": 503, "classify": 200}
+    answer = app.get("/readyz")
+    assert answer.json()["type"] == "urn:vit-serve:problem:unavailable"
+    assert int(answer.headers["retry-after"]) >= 1
+    assert app.head("/readyz").status_code == 503
+
+
+def test_a_failed_service_says_so_and_serves_nothing(app, lifecycle, star):
+    lifecycle.fail("It broke.")
+    assert statuses(app, star) == {"livez": 503, "readyz": 503, "classify": 503}
+    problem = app.get("/readyz").json()
+    assert problem["detail"] == "It broke."
+    assert problem["type"] == "urn:vit-serve:problem:unavailable"
+
+
+def test_an_error_that_sticks_fails_the_service(app, lifecycle, star, monkeypatch):
+    def fail(*args):
+        raise RuntimeError("CUDA failure 700: an illegal memory access was encountered ; GPU=0 ; hostname=secret")
+
+    monkeypatch.setattr(OnnxEngine, "run", fail)
+    answer = app.post("/classify", content=star)
+    assert answer.status_code == 503
+    assert "secret" not in answer.text
+    assert statuses(app, star) == {"livez": 503, "readyz": 503, "classify": 503}
+
+
+def guilty(pixels) -> bool:
+    return pixels.max() == 0
+
+
+@pytest.fixture
+def blank(encode):
+    return encode(Image.new("RGB", (64, 64)))
+
+
+def test_an_image_that_the_model_fails_on_fails_alone(app, star, blank, monkeypatch):
+    run = OnnxEngine.run
+
+    def fail_on_blank(self, graph, images):
+        if any(guilty(image) for image in images):
+            raise RuntimeError("secret of the engine")
+        return run(self, graph, images)
+
+    monkeypatch.setattr(OnnxEngine, "run", fail_on_blank)
+    answer = app.post("/classify", files=[("a", ("a", star)), ("b", ("b", blank)), ("c", ("c", star))])
+    assert answer.status_code == 200
+    assert "secret" not in answer.text
+    first, second, third = answer.json()["results"]
+    assert first["predictions"][0]["label"] == third["predictions"][0]["label"] == "star"
+    assert second["error"]["type"] == "urn:vit-serve:problem:inference-failed"
+    answer = app.post("/classify", content=blank)
+    assert answer.status_code == 500
+    assert answer.json()["type"] == "urn:vit-serve:problem:inference-failed"
+    assert statuses(app, star) == {"livez": 200, "readyz": 200, "classify": 200}
+
+
+def test_numbers_that_are_not_finite_are_never_answered(app, star, monkeypatch):
+    run = OnnxEngine.run
+
+    def nonsense(self, graph, images):
+        outputs = run(self, graph, images)
+        outputs["logits"][:] = float("nan")
+        return outputs
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OnnxEngine, "run", nonsense)
+        assert app.post("/classify", content=star).status_code == 500
+    assert statuses(app, star) == {"livez": 200, "readyz": 200, "classify": 200}
+
+
+def test_memory_that_does_not_suffice_makes_batches_smaller(serve, star, monkeypatch):
+    run = OnnxEngine.run
+
+    def small_batches_only(self, graph, images):
+        if len(images) > 1:
+            raise RuntimeError("bfc_arena.cc:376 Failed to allocate memory for requested buffer of size 2830172160")
+        return run(self, graph, images)
+
+    with serve() as client:
+        monkeypatch.setattr(OnnxEngine, "run", small_batches_only)
+        monkeypatch.setattr("app.latency.LatencyModel.best", property(lambda model: model.sizes[-1]))
+        answer = client.post("/classify", files=[("a", ("a", star))] * 8)
+        assert [r["predictions"][0]["label"] for r in answer.json()["results"]] == ["star"] * 8
+        assert client.get("/model").json()["best_batch"]["explain"] == 1
+
+
+class Deadline:
+    """Gives every request so many seconds."""
+
+    def __init__(self, app, seconds):
+        self.app, self.seconds = app, seconds
+
+    async def __call__(self, scope, receive, send):
+        scope.setdefault("state", {})["deadline"] = time.monotonic() + self.seconds
+        await self.app(scope, receive, send)
+
+
+def test_who_has_no_time_left_is_told_so(serve, star, monkeypatch):
+    client = serve()
+    client.app.add_middleware(Deadline, seconds=0.0)
+    ran = []
+    with client:
+        monkeypatch.setattr(OnnxEngine, "run", lambda *args: ran.append(args))
+        answer = client.post("/classify", content=star)
+        assert answer.status_code == 503
+        assert answer.json()["type"] == "urn:vit-serve:problem:deadline-exceeded"
+        assert int(answer.headers["retry-after"]) >= 1
+        assert client.app.state.services.admission.images == 0
+    assert ran == []
+
+
+def test_who_has_time_is_served(serve, star):
+    client = serve()
+    client.app.add_middleware(Deadline, seconds=60.0)
+    with client:
+        assert client.post("/classify", content=star).status_code == 200

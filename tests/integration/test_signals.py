@@ -1,0 +1,130 @@
+"""The real server in a process of its own: how it ends, by signals and by failing."""
+
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import httpx
+import pytest
+from PIL import Image
+
+from tests.processes import served, start
+
+SLOW = "tests.faulty_server"  # a second for each run
+
+
+def eventually(condition, seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "not in time"
+        time.sleep(0.02)
+
+
+def ready(base: str) -> bool:
+    with suppress(httpx.TransportError):
+        return httpx.get(f"{base}/readyz").status_code == 200
+    return False
+
+
+def refused(base: str) -> bool:
+    try:
+        httpx.get(f"{base}/livez")
+    except httpx.ConnectError:
+        return True
+    except httpx.TransportError:
+        pass
+    return False
+
+
+def test_sigterm_is_seen_by_balancers_before_anything_is_refused(star):
+    with served(drain_delay_s="3") as (process, base), httpx.Client(base_url=base) as client:
+        assert "connection" not in client.get("/livez").headers
+        process.send_signal(signal.SIGTERM)
+        eventually(lambda: not ready(base))
+        eventually(lambda: client.get("/livez").headers.get("connection") == "close")
+        answer = client.post("/classify", content=star)
+        assert answer.status_code == 200
+        assert answer.headers["connection"] == "close"
+        assert httpx.get(f"{base}/readyz").json()["type"] == "urn:vit-serve:problem:unavailable"
+        eventually(lambda: refused(base))
+        out, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "Traceback" not in out
+
+
+def test_what_is_in_work_is_finished(star):
+    with served(module=SLOW, drain_delay_s="0") as (process, base), ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(httpx.post, f"{base}/classify", content=star, timeout=20)
+        time.sleep(0.3)  # in the middle of the run
+        process.send_signal(signal.SIGTERM)
+        assert asked.result().status_code == 200
+        assert process.wait(20) == 0
+
+
+def test_a_verification_does_not_hold_up_the_end(star):
+    """It would take a minute."""
+    with served(module=SLOW, drain_delay_s="0") as (process, base), ThreadPoolExecutor(1) as pool:
+        map_of_it = httpx.post(f"{base}/classify", content=star, timeout=20).json()["results"][0]["attention"]
+        asked = pool.submit(httpx.post, f"{base}{map_of_it}/verify", timeout=20)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        assert asked.result().status_code == 503
+        assert process.wait(10) == 0
+
+
+def test_whoever_presses_ctrl_c_does_not_wait(star):
+    with served(drain_delay_s="60") as (process, base):
+        assert httpx.post(f"{base}/classify", content=star).status_code == 200
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert "Traceback" not in out
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_it_at_once(second):
+    with served(drain_delay_s="60") as (process, base):
+        process.send_signal(signal.SIGTERM)
+        eventually(lambda: not ready(base))
+        process.send_signal(second)
+        assert process.wait(5) == 128 + second
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_it_starts_ends_it(number):
+    process = start(module="tests.stalled_start", port="0")
+    try:
+        assert process.stdout.readline() == "loading\n"
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=5)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0
+    assert out == ""
+
+
+def test_a_broken_engine_ends_the_process_and_answers_everybody_first(star, encode):
+    black = encode(Image.new("RGB", (64, 64)))
+    with served(module=SLOW, max_queue_wait_s="60") as (process, base), ThreadPoolExecutor(8) as pool:
+
+        def post(body: bytes) -> httpx.Response:
+            return httpx.post(f"{base}/classify", content=body, timeout=20)
+
+        first = pool.submit(post, star)
+        time.sleep(0.3)
+        last = pool.submit(post, black)
+        time.sleep(0.3)
+        rest = [pool.submit(post, star) for _ in range(4)]
+        assert first.result().status_code == 200
+        for answer in (last.result(), *(one.result() for one in rest)):
+            assert answer.status_code == 503
+            assert answer.json()["type"] == "urn:vit-serve:problem:unavailable"
+        with suppress(httpx.TransportError):  # gone already
+            assert httpx.get(f"{base}/readyz").status_code == 503
+            assert httpx.get(f"{base}/livez").status_code == 503
+            assert post(star).status_code == 503
+        out, _ = process.communicate(timeout=10)
+    assert process.returncode == 70
+    assert "illegal memory access" in out

@@ -1,0 +1,94 @@
+"""What clients of every kind send: good pictures of several sizes, maps of them, bad input, and leaving too early."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from io import BytesIO
+
+import httpx
+from PIL import Image
+
+from tests.benchmarks.load import HOST, post
+from tests.benchmarks.pictures import jpeg
+
+CLIENTS = 4
+PAUSE_S = 0.05  # of a client, on average: the service is busy and not overloaded
+SIZES = ((1, 1), (64, 64), (640, 480), (1920, 1080), (4000, 3000))
+DRAWINGS = ("", "?method=rollout", "?method=evidence&overlay=false", "/wall", "/report", "?format=json")
+
+
+class Mixture:
+    """Clients that take turns in everything at random. What was answered as it should be is counted by its status."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._random = random.Random(0)
+        self._good = [jpeg(), *(picture(size) for size in SIZES)]
+        self._bad = bad_input(jpeg())
+        self.counted: Counter[str] = Counter()
+        self.wrong: Counter[str] = Counter()
+        self.latencies: list[tuple[float, float]] = []  # when, and seconds, of pictures of one size
+
+    async def run(self, until: float) -> None:
+        """Up to a moment of time.monotonic."""
+        async with httpx.AsyncClient(base_url=f"http://{HOST}:{self._port}", timeout=30) as client:
+
+            async def one_client() -> None:
+                while time.monotonic() < until:
+                    act = self._random.choices((self._classify, self._break, self._leave), (6, 3, 1))[0]
+                    try:
+                        await act(client)
+                    except httpx.TransportError as error:
+                        self.wrong[type(error).__name__] += 1
+                    await asyncio.sleep(self._random.expovariate(1 / PAUSE_S))
+
+            await asyncio.gather(*(one_client() for _ in range(CLIENTS)))
+
+    async def _classify(self, client: httpx.AsyncClient) -> None:
+        body = self._random.choices(self._good, (10, 5, 5, 5, 2, 1))[0]
+        start = time.monotonic()
+        answer = await client.post("/classify", content=body)
+        if body is self._good[0]:
+            self.latencies.append((start, time.monotonic() - start))
+        if self._count(answer, 200):
+            path = answer.json()["results"][0]["attention"] + self._random.choice(DRAWINGS)
+            self._count(await client.get(path), 200)
+
+    async def _break(self, client: httpx.AsyncClient) -> None:
+        body, status = self._random.choice(self._bad)
+        self._count(await client.post("/classify", content=body), status)
+
+    async def _leave(self, client: httpx.AsyncClient) -> None:
+        """Send a request, or part of one, and reset the connection."""
+        request = post("/classify", jpeg(), "image/jpeg")
+        _, writer = await asyncio.open_connection(HOST, self._port)
+        writer.write(request[: self._random.choice((20, len(request) // 2, len(request)))])
+        await asyncio.sleep(self._random.choice((0, 0.005, 0.02)))
+        writer.transport.abort()
+        self.counted["left"] += 1
+
+    def _count(self, answer: httpx.Response, status: int) -> bool:
+        right = answer.status_code == status
+        (self.counted if right else self.wrong)[str(answer.status_code)] += 1
+        return right
+
+
+def picture(size: tuple[int, int]) -> bytes:
+    out = BytesIO()
+    Image.open(BytesIO(jpeg())).resize(size).save(out, "JPEG" if size[0] % 3 else "PNG")
+    return out.getvalue()
+
+
+def bad_input(good: bytes) -> list[tuple[bytes, int]]:
+    """Bodies, and the status that each has to get."""
+    sliver = BytesIO()
+    Image.new("L", (1, 6000)).save(sliver, "PNG")
+    return [
+        (b"", 422),
+        (b"hello", 415),
+        (good[: len(good) // 2], 422),
+        (good[:10], 422),
+        (sliver.getvalue(), 422),
+        (b"%PDF-1.4" + good, 415),
+    ]

@@ -1,0 +1,113 @@
+"""`python -m tests.load.overload [SECONDS]`: what becomes of requests when more come than can be served.
+
+The real server with ViT-Ti/16 (random weights) and default settings; labels and maps, a JPEG of 500 x 334. First its
+capacity, by 8 connections in closed loop; then an open loop (Poisson arrivals) at multiples of it, the generator on
+the same cores. Meanwhile /readyz is asked ten times a second. JSON goes beside this file, the table to
+docs/overload.md.
+"""
+
+import json
+import math
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from tqdm import tqdm
+
+from export.bundle import write_bundle
+from tests.benchmarks.__main__ import table, write_table
+from tests.benchmarks.load import percentile, post
+from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.server import Server, running
+
+VARIANT = "Ti/16"
+FACTORS = (0.5, 1, 2, 5, 10)
+CONNECTIONS = 8
+SECONDS = 20.0  # of each load
+PROBE_EVERY_S = 0.1
+PROBE_TIMEOUT_S = 5.0
+
+
+def measure(seconds: float) -> list[dict[str, str | float]]:
+    request = post("/classify", jpeg(), "image/jpeg")
+    with tempfile.TemporaryDirectory() as temporary:
+        bundle = Path(temporary) / "bundle"
+        write_bundle(random_checkpoint(VARIANT), bundle, replace=False)
+        with running(bundle) as server:
+            server.load(request, seconds / 4, connections=CONNECTIONS)
+            capacity = server.load(request, seconds, connections=CONNECTIONS)["images_per_s"]
+            runs = [loaded(server, request, seconds, factor * capacity) for factor in tqdm(FACTORS)]
+    peak = max(capacity, *(run["images_per_s"] for run in runs))
+    return [row(run, factor, capacity, peak) for factor, run in zip(FACTORS, runs, strict=True)]
+
+
+def loaded(server: Server, request: bytes, seconds: float, rate: float) -> dict[str, float]:
+    with probed(server) as probes:
+        found = server.load(request, seconds, rate=rate)
+    return {**found, "probe_p99_ms": percentile(probes, 0.99), "probes_failed": probes.count(PROBE_TIMEOUT_S)}
+
+
+def row(run: dict[str, float], factor: float, capacity: float, peak: float) -> dict[str, str | float]:
+    return {
+        "offered / capacity": factor,
+        "offered a second": round(factor * capacity, 1),
+        "answered a second": round(run["images_per_s"], 1),
+        "of the peak": round(run["images_per_s"] / peak, 2),
+        "answered, p50 / p99, ms": times(run["p50_ms"], run["p99_ms"]),
+        "refused, %": round(100 * run["refused"] / run["offered"], 1),
+        "refused, p50 / p99, ms": times(run["refused_p50_ms"], run["refused_p99_ms"]),
+        "timeouts": run["timeouts"],
+        "resets": run["resets"],
+        "other answers": run["other_statuses"],
+        "/readyz, p99, ms": round(run["probe_p99_ms"], 1),
+        "/readyz failed": run["probes_failed"],
+        "CPU of the server, cores": round(run["cpu_s"] / run["seconds"], 2),
+        "of the generator": round(run["generator_cpu_s"] / run["seconds"], 2),
+        "of others": round(run["others"], 2),
+    }
+
+
+def times(p50: float, p99: float) -> str:
+    return "" if math.isnan(p50) else f"{p50:.0f} / {p99:.0f}"
+
+
+@contextmanager
+def probed(server: Server) -> Iterator[list[float]]:
+    """Seconds that each probe took, as a balancer sends them; PROBE_TIMEOUT_S where it was not answered with 200."""
+    probes: list[float] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        with httpx.Client(base_url=server.url, timeout=PROBE_TIMEOUT_S) as client:
+            while not done.wait(PROBE_EVERY_S):
+                start = time.perf_counter()
+                try:
+                    good = client.get("/readyz").is_success
+                except httpx.TransportError:
+                    good = False
+                probes.append(time.perf_counter() - start if good else PROBE_TIMEOUT_S)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield probes
+    finally:
+        done.set()
+        thread.join()
+
+
+def main() -> None:
+    rows = measure(float(sys.argv[1]) if sys.argv[1:] else SECONDS)
+    Path(__file__).with_suffix(".json").write_text(json.dumps(rows, indent=2) + "\n")
+    print(table(rows))
+    write_table("overload", rows)
+
+
+if __name__ == "__main__":
+    main()

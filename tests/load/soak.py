@@ -1,0 +1,167 @@
+"""`python -m tests.load.soak [SECONDS]`: does anything grow, or get slower, while the server is in use?
+
+The real server with the demo model under mixed traffic (`mixture.py`). Twice a second its memory is read (proportional
+set size of all its processes), its open files and its threads. Pictures in work come and go, so a window of time counts
+with its least memory, and a line through the windows after the first quarter says how memory grows. The same is done to
+the server with a planted leak (`leaking.py`), which has to be found. Tables go to docs/soak.md.
+"""
+
+import asyncio
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from app.settings import DEMO_BUNDLE
+from tests.benchmarks.__main__ import table, write_table
+from tests.benchmarks.load import percentile
+from tests.benchmarks.server import family, running
+from tests.load.mixture import Mixture
+
+SECONDS = 600.0
+CONTROL_SECONDS = 120.0
+WINDOWS = 12
+WARM_UP = WINDOWS // 4
+SAMPLE_EVERY_S = 0.5
+GROWTH_MIB = 4.0  # that a run may end higher than it began: 2 MiB an hour, if it lasts two hours
+ERRORS = 3  # standard errors, less than which is no growth
+STORE = {"VIT_STORE_MAX_BYTES": str(8 * 2**20)}  # full before the measurement begins
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    when: float  # of time.monotonic, as is everything here
+    mib: float
+    files: int
+    threads: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    mib: float
+    files: int
+    threads: int
+    requests: int
+    p99_ms: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Soak:
+    seconds: float
+    windows: list[Window]
+    traffic: Mixture
+
+    @property
+    def growth(self) -> tuple[float, float]:
+        """MiB an hour, and its standard error."""
+        levels = [window.mib for window in self.windows[WARM_UP:]]
+        hours = np.arange(len(levels)) * self.seconds / WINDOWS / 3600
+        (slope, _), covariance = np.polyfit(hours, levels, 1, cov=True)
+        return float(slope), float(np.sqrt(covariance[0, 0]))
+
+    @property
+    def growth_mib(self) -> float:
+        """Along the fitted line, in all."""
+        return self.growth[0] * self.seconds / 3600 * (WINDOWS - WARM_UP) / WINDOWS
+
+    @property
+    def leaks(self) -> bool:
+        slope, error = self.growth
+        return self.growth_mib > GROWTH_MIB and slope > ERRORS * error
+
+
+def soak(seconds: float, *, module: str) -> Soak:
+    with running(DEMO_BUNDLE, module=module, environment=STORE) as server:
+        traffic = Mixture(server.port)
+        samples: list[Sample] = []
+        start = time.monotonic()
+        done = threading.Event()
+        watch = threading.Thread(target=_watch, args=(server.pid, samples, done.wait))
+        watch.start()
+        try:
+            asyncio.run(traffic.run(start + seconds))
+        finally:
+            done.set()
+            watch.join()
+    return Soak(seconds=seconds, windows=windows(samples, traffic.latencies, start, seconds), traffic=traffic)
+
+
+def _watch(pid: int, samples: list[Sample], wait: Callable[[float], bool]) -> None:
+    while not wait(SAMPLE_EVERY_S):
+        samples.append(sample(pid))
+
+
+def sample(pid: int) -> Sample:
+    """Of a process and all that descend from it."""
+    kib = files = threads = 0
+    for member in family(pid):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            process = Path(f"/proc/{member}")
+            kib += _number(process / "smaps_rollup", "Pss:")
+            threads += _number(process / "status", "Threads:")
+            files += len(list((process / "fd").iterdir()))
+    return Sample(when=time.monotonic(), mib=kib / 1024, files=files, threads=threads)
+
+
+def _number(file: Path, name: str) -> int:
+    return next(int(line.split()[1]) for line in file.read_text().splitlines() if line.startswith(name))
+
+
+def windows(samples: list[Sample], latencies: list[tuple[float, float]], start: float, seconds: float) -> list[Window]:
+    found = []
+    for number in range(WINDOWS):
+        begin, end = (start + seconds * n / WINDOWS for n in (number, number + 1))
+        inside = [s for s in samples if begin <= s.when < end]
+        times = [took for when, took in latencies if begin <= when < end]
+        found.append(
+            Window(
+                mib=min(s.mib for s in inside),
+                files=min(s.files for s in inside),
+                threads=min(s.threads for s in inside),
+                requests=len(times),
+                p99_ms=percentile(times, 0.99),
+            )
+        )
+    return found
+
+
+def summary(name: str, run: Soak) -> dict[str, str | float]:
+    begin, end = run.windows[WARM_UP], run.windows[-1]
+    counted = run.traffic.counted
+    return {
+        "run": name,
+        "minutes": round(run.seconds / 60, 1),
+        "answered": counted.total() - counted["left"],
+        "clients that left": counted["left"],
+        "wrong answers": run.traffic.wrong.total(),
+        "memory, MiB": f"{begin.mib:.1f} to {end.mib:.1f}",
+        "fitted, MiB an hour": "{:.1f} ± {:.1f}".format(*run.growth),
+        "fitted growth, MiB": round(run.growth_mib, 1),
+        "open files": f"{begin.files} to {end.files}",
+        "threads": f"{begin.threads} to {end.threads}",
+        "p99, ms": f"{begin.p99_ms:.0f} to {end.p99_ms:.0f}",
+        "a leak": "found" if run.leaks else "none",
+    }
+
+
+def main() -> None:
+    run = soak(float(sys.argv[1]) if sys.argv[1:] else SECONDS, module="app")
+    control = soak(CONTROL_SECONDS, module="tests.load.leaking")
+    rows = [summary("the service", run), summary("with a planted leak", control)]
+    by_window = [{"window": n, **vars(window)} for n, window in enumerate(run.windows, start=1)]
+    Path(__file__).with_suffix(".json").write_text(json.dumps({"runs": rows, "windows": by_window}, indent=2) + "\n")
+    print(table(rows))
+    write_table("soak", rows)
+    write_table("soak-windows", [{k: round(v, 1) for k, v in row.items()} for row in by_window])
+    if run.leaks or not control.leaks or run.traffic.wrong:
+        raise SystemExit(f"wrong answers: {dict(run.traffic.wrong)}; leaks: {run.leaks}; control: {control.leaks}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""app/lifecycle.py: what is true in each state."""
+
+import pytest
+
+from app.lifecycle import Lifecycle
+
+
+@pytest.fixture
+def lifecycle() -> Lifecycle:
+    return Lifecycle()
+
+
+def state(lifecycle: Lifecycle) -> tuple[bool, bool, bool, bool]:
+    return lifecycle.ready, lifecycle.leaving, lifecycle.draining, lifecycle.live
+
+
+def test_from_ready_to_drained(lifecycle):
+    assert state(lifecycle) == (True, False, False, True)
+    lifecycle.leave()
+    assert state(lifecycle) == (False, True, False, True)
+    lifecycle.start_draining()
+    assert state(lifecycle) == (False, True, True, True)
+    assert lifecycle.reason.endswith(".")
+
+
+def test_the_first_failure_is_told_once_and_stays(lifecycle):
+    told = []
+    lifecycle.on_failure = lambda: told.append(lifecycle.failure)
+    lifecycle.fail("First.")
+    lifecycle.fail("Second.")
+    lifecycle.leave()
+    assert told == ["First."]
+    assert lifecycle.reason == "First."
+    assert state(lifecycle) == (False, True, False, False)
