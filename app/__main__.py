@@ -1,6 +1,5 @@
 """`python -m app`: run the server with settings from VIT_* variables."""
 
-import logging
 import signal
 import sys
 
@@ -9,6 +8,7 @@ from pydantic import ValidationError
 
 from app.bundle import BundleError
 from app.engine import DeviceError
+from app.logs import configure
 from app.main import create_app
 from app.settings import Settings
 
@@ -24,7 +24,7 @@ def main() -> None:
         sys.exit(2)
     # While loading this ends the process at once; later uvicorn finishes its requests first and then raises it again.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configure(settings.log_format, settings.log_level)
     try:
         app = create_app(settings)
     except (BundleError, DeviceError) as error:
@@ -34,7 +34,7 @@ def main() -> None:
         app,
         host=settings.host,
         port=settings.port,
-        log_level=settings.log_level,
+        log_config=None,  # its loggers write as all others do
         access_log=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         server_header=False,

@@ -8,6 +8,7 @@ text-embeddings-inference, `core/src/queue.rs`). One thread owns the engine, fro
 import asyncio
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -17,25 +18,31 @@ from typing import TypeVar
 
 from app.engine import Engine, Graph, Outputs, Pixels
 from app.errors import Overloaded
+from app.stages import Stages
 
 log = logging.getLogger(__name__)
 
 E = TypeVar("E", bound=Engine)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class _Item:
     graph: Graph
     pixels: Pixels  # (height, width, 3)
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Outputs]
+    queued: float  # seconds of perf_counter, like those of the batch that it was in
+    started: float = 0.0
+    ended: float = 0.0
 
 
 class Batcher:
     """A bounded queue of single images in front of an engine. `admit` and `run` belong to the event loop."""
 
-    def __init__(self, *, max_images: int) -> None:
+    def __init__(self, *, max_images: int, on_batch: Callable[[Graph, int], None] = lambda graph, images: None) -> None:
+        """`on_batch` is called by the engine's thread with the size of each batch."""
         self._max_images = max_images
+        self._on_batch = on_batch
         self._admitted = 0
         self._waiting: deque[_Item] = deque()
         self._changed = threading.Condition()
@@ -48,6 +55,16 @@ class Batcher:
         self._thread = threading.Thread(target=self._work, args=(open_engine, opened), name="engine", daemon=True)
         self._thread.start()
         return opened.result()
+
+    @property
+    def waiting(self) -> int:
+        """Images that no batch has taken yet."""
+        return len(self._waiting)
+
+    @property
+    def admitted(self) -> int:
+        """Images that hold a place."""
+        return self._admitted
 
     def stop(self) -> None:
         """Finish what is waiting, then end the thread. Blocks."""
@@ -71,16 +88,20 @@ class Batcher:
         finally:
             self._admitted -= images
 
-    async def run(self, graph: Graph, pixels: Pixels) -> Outputs:
+    async def run(self, graph: Graph, pixels: Pixels, stages: Stages | None = None) -> Outputs:
         """Outputs for one image, without the batch dimension. A caller that is cancelled leaves the queue."""
         loop = asyncio.get_running_loop()
-        item = _Item(graph=graph, pixels=pixels, loop=loop, future=loop.create_future())
+        item = _Item(graph=graph, pixels=pixels, loop=loop, future=loop.create_future(), queued=time.perf_counter())
         with self._changed:
             if self._stopping:
                 raise Overloaded("The service is stopping.")
             self._waiting.append(item)
             self._changed.notify()
-        return await item.future
+        outputs = await item.future
+        if stages:
+            stages.add("queue", item.queued, item.started)
+            stages.add("inference", item.started, item.ended)
+        return outputs
 
     def _work(self, open_engine: Callable[[], E], opened: Future[E]) -> None:
         try:
@@ -90,12 +111,17 @@ class Batcher:
             return
         opened.set_result(engine)
         while batch := self._take(engine):
+            self._on_batch(batch[0].graph, len(batch))
+            started = time.perf_counter()
             try:
                 outputs = engine.run(batch[0].graph, [item.pixels for item in batch])
             except Exception as error:
                 log.exception("a batch of %d failed", len(batch))
                 self._answer(batch, error)
             else:
+                ended = time.perf_counter()
+                for item in batch:
+                    item.started, item.ended = started, ended
                 self._answer(batch, [{name: rows[i] for name, rows in outputs.items()} for i in range(len(batch))])
 
     def _take(self, engine: Engine) -> list[_Item]:
