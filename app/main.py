@@ -29,7 +29,6 @@ from app.routes import attention, classify, inspection, metrics, model, page, pr
 from app.services import Services
 from app.settings import Settings, allowed_cores
 from app.stores.memory import MemoryStore
-from app.stores.redis import RedisStore
 from app.stores.store import Store
 from app.verifier import Verifier
 from app.version import VERSION
@@ -152,6 +151,8 @@ def _open_store(settings: Settings, bundle: Bundle, metrics: Metrics) -> Store:
     """Redis need not be there yet: pictures are classified without it."""
     if settings.store == "memory":
         return MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
+    from app.stores.redis import RedisStore  # a tenth of a second that only this needs
+
     return RedisStore(url=settings.store, ttl_s=settings.store_ttl_s, model=bundle.digest, metrics=metrics)
 
 

@@ -71,10 +71,13 @@ def seal(record: Record, *, model: str) -> bytes:
         box=record.box,
     )
     head = header.model_dump_json().encode()
-    payload = [array.tobytes() for array in maps.values()] + [pixels.tobytes(), record.thumbnail]
-    start = START.pack(MAGIC, VERSION, len(head), sum(map(len, payload)), bytes.fromhex(model))
-    sealed = b"".join([start, head, *payload])
-    return sealed + CHECKSUM.pack(zlib.crc32(sealed))
+    start = START.pack(MAGIC, VERSION, len(head), record.nbytes, bytes.fromhex(model))
+    arrays = [array.data for array in (*maps.values(), pixels)]
+    contents: list[bytes | memoryview] = [start, head, *arrays, record.thumbnail]
+    checksum = 0
+    for part in contents:
+        checksum = zlib.crc32(part, checksum)
+    return b"".join([*contents, CHECKSUM.pack(checksum)])  # the only copy
 
 
 def unseal(envelope: bytes, *, model: str) -> Record:
@@ -124,8 +127,8 @@ def _taken(array: _Array, payload: memoryview) -> tuple[npt.NDArray[Any], memory
 
 
 def _portable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Little-endian, whatever this machine is."""
-    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+    """Little-endian and in one piece, whatever this machine or array is."""
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
 
 
 def _described(array: npt.NDArray[Any]) -> _Array:
