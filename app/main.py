@@ -24,7 +24,7 @@ from app.images import Decoder
 from app.intake import Intake
 from app.loop_lag import watch
 from app.metrics import Metrics
-from app.observation import Observation
+from app.observation import MACHINES, Observation
 from app.routes import attention, classify, inspection, metrics, model, page, probes, report, verify, wall
 from app.services import Services
 from app.settings import Settings, allowed_cores
@@ -36,14 +36,13 @@ from app.version import VERSION
 log = logging.getLogger(__name__)
 
 WORKER_NICENESS = 10
-UNTRACED = {"/livez", "/readyz", "/metrics"}
 TELEMETRY: TelemetryConfig = {
     "auto_configure": True,  # where OTEL_EXPORTER_OTLP_ENDPOINT says where to, and the SDK is installed
     "tracing": True,
     "metrics": False,  # Prometheus has them
     "logs": False,  # they would carry texts of exceptions
     "operation_spans": False,  # the stages are spans
-    "exclude": lambda scope: scope["path"] in UNTRACED,
+    "exclude": lambda scope: scope["path"] in MACHINES,
 }
 
 

@@ -20,6 +20,7 @@ from app.stages import Stages
 log = logging.getLogger("app.access")
 
 TRACEPARENT = TraceContextTextMapPropagator()
+MACHINES = {"/livez", "/readyz", "/metrics"}  # asked every few seconds: neither traced, nor logged but for debugging
 UNANSWERED = 499  # as nginx calls it when the client left
 
 
@@ -67,7 +68,8 @@ class Observation:
         self._metrics.request_ended(
             method=method, route=route, status=outcome.status, seconds=seconds, problem=outcome.problem
         )
-        if log.isEnabledFor(logging.INFO):
+        level = logging.DEBUG if route in MACHINES else logging.INFO
+        if log.isEnabledFor(level):
             facts = {
                 "method": method,
                 "route": route,
@@ -76,7 +78,7 @@ class Observation:
                 **({"problem": outcome.problem} if outcome.problem else {}),
                 **({"images": scope["state"]["images"]} if "images" in scope["state"] else {}),
             }
-            log.info("%s %s %d", method, route, outcome.status, extra={"fields": facts})
+            log.log(level, "%s %s %d", method, route, outcome.status, extra={"fields": facts})
 
 
 class _Outcome:

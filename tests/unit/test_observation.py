@@ -39,7 +39,12 @@ def metrics() -> Metrics:
 
 @pytest.fixture
 def client(metrics) -> TestClient:
-    routes = [Route("/things/{id}", thing), Route("/refused", refused), Route("/broken", broken)]
+    routes = [
+        Route("/things/{id}", thing),
+        Route("/readyz", thing),
+        Route("/refused", refused),
+        Route("/broken", broken),
+    ]
     app = Observation(Starlette(routes=routes), metrics=metrics)
     return TestClient(app, raise_server_exceptions=False)
 
@@ -78,6 +83,15 @@ def test_one_line_for_each_request(client, caplog):
     assert line.getMessage() == "GET /things/{id} 200"
     assert line.fields.pop("duration_ms") > 0
     assert line.fields == {"method": "GET", "route": "/things/{id}", "status": 200, "images": [{"sha256": "abc"}]}
+
+
+def test_probes_have_a_line_only_for_debugging(client, metrics, caplog):
+    for level, expected in ((logging.INFO, 0), (logging.DEBUG, 1)):
+        caplog.clear()
+        caplog.set_level(level)
+        client.get("/readyz")
+        assert len([line for line in caplog.records if line.name == "app.access"]) == expected
+    assert requests(metrics, route="/readyz", status="200") == 2
 
 
 def test_a_problem_is_counted_and_logged_by_its_kind(client, metrics, caplog):
