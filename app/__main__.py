@@ -1,6 +1,5 @@
 """`python -m app`: run the server with settings from VIT_* variables."""
 
-import logging
 import os
 import signal
 import sys
@@ -10,6 +9,7 @@ from pydantic import ValidationError
 
 from app.bundle import BundleError
 from app.engine import DeviceError
+from app.logs import configure
 from app.main import create_app
 from app.server import Server
 from app.settings import Settings
@@ -26,7 +26,7 @@ def main() -> None:
         sys.exit(2)
     for number in (signal.SIGTERM, signal.SIGINT):  # until the server takes them over there is nothing to finish
         signal.signal(number, lambda *_: os._exit(0))
-    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configure(settings.log_format, settings.log_level)
     try:
         app = create_app(settings)
     except (BundleError, DeviceError) as error:
@@ -36,7 +36,7 @@ def main() -> None:
         app,
         host=settings.host,
         port=settings.port,
-        log_level=settings.log_level,
+        log_config=None,  # its loggers write as all others do
         access_log=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.drain_timeout_s,

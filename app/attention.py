@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from app.bundle import Manifest, Prefix
 from app.errors import InvalidParameter
 from app.maps import Maps
-from app.store import Record
+from app.stores.record import Record
 
 Method = Literal["class_token", "rollout", "evidence"]
 Layer = int | Literal["mean", "all", "sum"]

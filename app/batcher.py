@@ -27,6 +27,7 @@ from app.engine import Engine, Graph, Outputs, Pixels
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, ServiceError, Unavailable
 from app.faults import fault_of
 from app.lifecycle import STOPPING, Lifecycle
+from app.stages import Stages
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +40,16 @@ HUNG = "A forward pass does not come back. The service is about to be restarted.
 E = TypeVar("E", bound=Engine)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class _Item:
     graph: Graph
     pixels: Pixels  # (height, width, 3)
     deadline: float  # seconds of time.monotonic
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Outputs]
+    queued: float  # seconds of perf_counter, like those of the batch that it was in
+    started: float = 0.0
+    ended: float = 0.0
 
 
 class _BrokenEngineError(Exception):
@@ -55,7 +59,11 @@ class _BrokenEngineError(Exception):
 class Batcher:
     """A queue of single images in front of an engine. `run` belongs to the event loop, where `Admission` bounds it."""
 
-    def __init__(self, *, lifecycle: Lifecycle) -> None:
+    def __init__(
+        self, *, lifecycle: Lifecycle, on_batch: Callable[[Graph, int], None] = lambda graph, images: None
+    ) -> None:
+        """`on_batch` is called by the engine's thread with the size of each batch."""
+        self._on_batch = on_batch
         self._lifecycle = lifecycle
         self._waiting: deque[_Item] = deque()
         self._taken: list[_Item] = []
@@ -71,6 +79,11 @@ class Batcher:
         self._thread.start()
         return opened.result()
 
+    @property
+    def waiting(self) -> int:
+        """Images that no batch has taken yet."""
+        return len(self._waiting)
+
     def stop(self) -> None:
         """Finish what is waiting, then end the thread. Blocks."""
         with self._changed:
@@ -79,20 +92,33 @@ class Batcher:
         if self._thread:
             self._thread.join()
 
-    async def run(self, graph: Graph, pixels: Pixels, *, deadline: float = math.inf) -> Outputs:
+    async def run(
+        self, graph: Graph, pixels: Pixels, *, deadline: float = math.inf, stages: Stages | None = None
+    ) -> Outputs:
         """Outputs for one image, all finite, without the batch dimension. A caller that is cancelled leaves the queue.
 
         Raises DeadlineExceeded instead of starting what cannot be ready by `deadline`, InferenceFailed or Overloaded
         where this image fails alone, Unavailable when the service stops or fails.
         """
         loop = asyncio.get_running_loop()
-        item = _Item(graph=graph, pixels=pixels, deadline=deadline, loop=loop, future=loop.create_future())
+        item = _Item(
+            graph=graph,
+            pixels=pixels,
+            deadline=deadline,
+            loop=loop,
+            future=loop.create_future(),
+            queued=time.perf_counter(),
+        )
         with self._changed:
             if self._stopping or not self._lifecycle.live:
                 raise Unavailable(self._lifecycle.failure or STOPPING)
             self._waiting.append(item)
             self._changed.notify()
-        return await item.future
+        outputs = await item.future
+        if stages:
+            stages.add("queue", item.queued, item.started)
+            stages.add("inference", item.started, item.ended)
+        return outputs
 
     def check(self) -> None:
         """Fail the service when a run does not come back. To be called now and then, from another thread."""
@@ -151,12 +177,17 @@ class Batcher:
         if not batch:
             return
         graph = batch[0].graph
+        self._on_batch(graph, len(batch))
+        started = time.perf_counter()
         try:
             with self._watched(engine, graph, len(batch)):
                 outputs = engine.run(graph, [item.pixels for item in batch])
         except Exception as error:
             self._process_again(engine, batch, error)
             return
+        ended = time.perf_counter()
+        for item in batch:
+            item.started, item.ended = started, ended
         answers = [{name: rows[i] for name, rows in outputs.items()} for i in range(len(batch))]
         sound = [_finite(answer) for answer in answers]
         _answer(batch, [answer if ok else InferenceFailed() for answer, ok in zip(answers, sound, strict=True)])

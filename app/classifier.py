@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from app.batcher import Batcher
 from app.bundle import Bundle
 from app.distance import RunningDistance
-from app.engine import Outputs
+from app.engine import Graph, Outputs
 from app.intake import Intake, Prepared
 from app.labels import Prediction, rank
 from app.maps import Maps
-from app.store import MemoryStore, Record
+from app.stages import Stages
+from app.stores.record import Record
+from app.stores.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +33,7 @@ class Classifier:
         bundle: Bundle,
         intake: Intake,
         batcher: Batcher,
-        store: MemoryStore,
+        store: Store,
         distance: RunningDistance,
     ) -> None:
         self._manifest = bundle.manifest
@@ -40,36 +42,40 @@ class Classifier:
         self._store = store
         self._distance = distance
 
-    async def classify(self, data: bytes, *, top_k: int, attention: bool, deadline: float = math.inf) -> Classified:
+    async def classify(
+        self, data: bytes, *, top_k: int, attention: bool, stages: Stages, deadline: float = math.inf
+    ) -> Classified:
         """Raises UnsupportedType or UnusableImage for a picture that never reaches a batch, and as `Batcher.run` does.
 
         `deadline` is in seconds of time.monotonic.
         """
-        prepared = await self._intake.prepare(data, thumbnail=attention)
-        outputs = await self._batcher.run("explain" if attention else "classify", prepared.pixels, deadline=deadline)
+        with stages.time("decode"):
+            prepared = await self._intake.prepare(data, thumbnail=attention)
+        graph: Graph = "explain" if attention else "classify"
+        outputs = await self._batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
         return Classified(
             predictions=self._rank(outputs, top_k),
             width=prepared.size[0],
             height=prepared.size[1],
             format=prepared.format,
-            id=self._keep(prepared, outputs),
+            id=await self._keep(prepared, outputs, stages),
         )
 
     def _rank(self, outputs: Outputs, top_k: int) -> list[Prediction]:
         return rank(outputs["logits"], self._manifest.labels, self._manifest.score, top_k)
 
-    def _keep(self, prepared: Prepared, outputs: Outputs) -> str | None:
+    async def _keep(self, prepared: Prepared, outputs: Outputs, stages: Stages) -> str | None:
         if prepared.thumbnail is None:
             return None
         maps = Maps.of(outputs)
         self._distance.add(maps.distance)
-        return self._store.put(
-            Record(
-                maps=maps,
-                predictions=tuple(self._rank(outputs, len(maps.classes))),
-                image_size=prepared.size,
-                box=prepared.box,
-                pixels=prepared.pixels,
-                thumbnail=prepared.thumbnail,
-            )
+        record = Record(
+            maps=maps,
+            predictions=tuple(self._rank(outputs, len(maps.classes))),
+            image_size=prepared.size,
+            box=prepared.box,
+            pixels=prepared.pixels,
+            thumbnail=prepared.thumbnail,
         )
+        with stages.time("store"):
+            return await self._store.put(record)

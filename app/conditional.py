@@ -7,6 +7,8 @@ from concurrent.futures import Executor
 
 from fastapi import Response
 
+from app.stages import Stages
+
 MAX_AGE_S = 3600
 
 
@@ -16,6 +18,7 @@ async def answer_once(
     if_none_match: str,
     media_type: str,
     pool: Executor,
+    stages: Stages,
     max_age_s: int = MAX_AGE_S,
     render: Callable[[], bytes],
 ) -> Response:
@@ -27,5 +30,6 @@ async def answer_once(
     headers = {"ETag": etag, "Cache-Control": f"private, max-age={max_age_s}", "Vary": "Accept"}
     if etag in if_none_match:
         return Response(status_code=304, headers=headers)
-    body = await asyncio.get_running_loop().run_in_executor(pool, render)
+    with stages.time("render"):
+        body = await asyncio.get_running_loop().run_in_executor(pool, render)
     return Response(body, media_type=media_type, headers=headers)

@@ -11,7 +11,8 @@
     ├── InferenceFailed       500   the model gives no usable numbers for this image
     ├── Overloaded            503   the service is full; carries Retry-After, as do those below
     ├── DeadlineExceeded      503   the answer was not ready in time
-    └── Unavailable           503   the service is stopping, or has failed and is about to be restarted
+    ├── Unavailable           503   the service is stopping, or has failed and is about to be restarted
+    └── StoreUnavailable      503   the maps may exist, but their store does not answer
 
 Every answer that is an error is RFC 9457 `application/problem+json`, those of the framework included.
 A detail never repeats exception texts, paths or bytes of the user.
@@ -33,6 +34,7 @@ from app.draining import DrainingResponse
 log = logging.getLogger(__name__)
 
 PROBLEM_TYPE = "application/problem+json"
+NAMESPACE = "urn:vit-serve:problem:"
 RETRY_AFTER_S = (1, 3)  # drawn at random, so that refused clients do not come back together
 
 
@@ -124,6 +126,17 @@ class Unavailable(ServiceError):
         return _retry_after()
 
 
+class StoreUnavailable(ServiceError):
+    status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "store-unavailable", "The store of attention maps is down"
+
+    def __init__(self) -> None:
+        super().__init__("Attention maps cannot be fetched now. Send this request again in a moment.")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return _retry_after()
+
+
 def _retry_after() -> dict[str, str]:
     return {"Retry-After": str(random.randint(*RETRY_AFTER_S))}
 
@@ -140,16 +153,14 @@ class Problem(BaseModel):
 
 
 def problem_of(error: ServiceError) -> Problem:
-    return Problem(
-        type=f"urn:vit-serve:problem:{error.kind}", title=error.title, status=error.status, detail=error.detail
-    )
+    return Problem(type=NAMESPACE + error.kind, title=error.title, status=error.status, detail=error.detail)
 
 
 def framework_problem(status: int, detail: str) -> Problem:
     """The problem for a failure that the framework found: its kind is the name of the status."""
     phrase = HTTPStatus(status).phrase
     kind = phrase.lower().replace(" ", "-")
-    return Problem(type=f"urn:vit-serve:problem:{kind}", title=phrase, status=status, detail=detail)
+    return Problem(type=NAMESPACE + kind, title=phrase, status=status, detail=detail)
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

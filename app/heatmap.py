@@ -13,7 +13,7 @@ from app.colormaps import Colormap, paint
 from app.contour import outline, smallest_holding
 from app.png import encode
 from app.scale import Limits
-from app.store import Record
+from app.stores.record import Record
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
 

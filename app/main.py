@@ -7,9 +7,10 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
 from app.admission import Admission
@@ -23,16 +24,29 @@ from app.errors import install_handlers
 from app.images import Decoder
 from app.intake import Intake
 from app.lifecycle import Lifecycle
-from app.routes import attention, classify, inspection, model, page, probes, report, verify, wall
+from app.loop_lag import watch
+from app.metrics import Metrics
+from app.observation import MACHINES, Observation
+from app.routes import attention, classify, inspection, metrics, model, page, probes, report, verify, wall
 from app.services import Services
 from app.settings import Settings, allowed_cores
-from app.store import MemoryStore
+from app.stores.memory import MemoryStore
+from app.stores.store import Store
 from app.verifier import Verifier
+from app.version import VERSION
 
 log = logging.getLogger(__name__)
 
 WORKER_NICENESS = 10
 WATCH_S = 1.0  # between looks at the engine
+TELEMETRY: TelemetryConfig = {
+    "auto_configure": True,  # where OTEL_EXPORTER_OTLP_ENDPOINT says where to, and the SDK is installed
+    "tracing": True,
+    "metrics": False,  # Prometheus has them
+    "logs": False,  # they would carry texts of exceptions
+    "operation_spans": False,  # the stages are spans
+    "exclude": lambda scope: scope["path"] in MACHINES,
+}
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -44,25 +58,29 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        watch = asyncio.create_task(_watch(services.batcher))
+        tasks = [asyncio.create_task(_watch(services.batcher)), asyncio.create_task(watch(services.metrics.loop_lag))]
         yield
-        watch.cancel()
-        with suppress(asyncio.CancelledError):
-            await watch
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         services.batcher.stop()
         services.cpu_pool.shutdown()
+        await services.store.close()
 
     app: FastAPI = FastAPIOffline(
         title="vit-serve",
         description="Labels and class-token attention maps of a Vision Transformer, from one forward pass.",
         docs_url="/docs",
         redoc_url=None,
+        version=VERSION,
         redirect_slashes=False,
         lifespan=lifespan,
+        telemetry=TELEMETRY,
     )
     app.state.services = services
     install_handlers(app)
-    for routes in (classify, attention, wall, report, verify, model, inspection, probes, page):
+    app.add_middleware(Observation, metrics=services.metrics)
+    for routes in (classify, attention, wall, report, verify, model, inspection, probes, metrics, page):
         app.include_router(routes.router)
     return app
 
@@ -70,8 +88,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 def _build(settings: Settings) -> Services:
     bundle = load_bundle(settings.bundle)
     cores = allowed_cores()
-    lifecycle = Lifecycle()
-    batcher = Batcher(lifecycle=lifecycle)
+    lifecycle, metrics = Lifecycle(), Metrics()
+    batcher = Batcher(lifecycle=lifecycle, on_batch=metrics.batch)
     with ThreadPoolExecutor(1) as checker:
         checked = checker.submit(bundle.check_files)  # hashing and loading take about as long, and release the GIL
         try:
@@ -84,7 +102,15 @@ def _build(settings: Settings) -> Services:
         image_s=engine.expected("explain", 1),
         lifecycle=lifecycle,
     )
-    store = MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
+    metrics.watch_queue(waiting=lambda: batcher.waiting, admitted=lambda: admission.images)
+    metrics.describe(
+        name=bundle.manifest.name,
+        digest=bundle.digest,
+        precision=bundle.manifest.precision,
+        provider=engine.provider,
+        version=VERSION,
+    )
+    store = _open_store(settings, bundle, metrics)
     distance = RunningDistance(layers=bundle.manifest.layers, heads=bundle.manifest.heads)
     workers = settings.worker_threads or max(cores, 2)
     cpu_pool = ThreadPoolExecutor(workers, thread_name_prefix="cpu", initializer=_yield_to_the_model)
@@ -114,6 +140,7 @@ def _build(settings: Settings) -> Services:
         classifier=classifier,
         verifier=verifier,
         store=store,
+        metrics=metrics,
         distance=distance,
         cpu_pool=cpu_pool,
     )
@@ -130,6 +157,15 @@ def _open_engine(settings: Settings, bundle: Bundle, threads: int) -> OnnxEngine
                 raise
             log.info("%s", error)
     return _warm(OnnxEngine(folder=bundle.folder, image_size=image_size, threads=threads, max_batch=settings.max_batch))
+
+
+def _open_store(settings: Settings, bundle: Bundle, metrics: Metrics) -> Store:
+    """Redis need not be there yet: pictures are classified without it."""
+    if settings.store == "memory":
+        return MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
+    from app.stores.redis import RedisStore  # a tenth of a second that only this needs
+
+    return RedisStore(url=settings.store, ttl_s=settings.store_ttl_s, model=bundle.digest, metrics=metrics)
 
 
 def _warm(engine: OnnxEngine) -> OnnxEngine:

@@ -12,7 +12,7 @@ from app.attention import AttentionMap
 from app.heatmap import Style, draw
 from app.scale import Limits
 from app.schemas import AttentionResponse, ModelName
-from app.store import Record
+from app.stores.record import Record
 
 Format = Literal["png", "json", "npy"]
 MEDIA_TYPES: dict[Format, str] = {"png": "image/png", "json": "application/json", "npy": "application/x-npy"}

@@ -12,10 +12,14 @@ from app.bundle import Bundle
 from app.classifier import Classifier
 from app.distance import RunningDistance
 from app.engine import OnnxEngine
+from app.errors import UnknownAttention
 from app.lifecycle import Lifecycle
+from app.metrics import Metrics
 from app.schemas import ModelName
 from app.settings import Settings
-from app.store import MemoryStore
+from app.stages import Stages
+from app.stores.record import Record
+from app.stores.store import Store
 from app.verifier import Verifier
 
 
@@ -29,7 +33,8 @@ class Services:
     batcher: Batcher
     classifier: Classifier
     verifier: Verifier
-    store: MemoryStore
+    store: Store
+    metrics: Metrics
     distance: RunningDistance  # over the pictures explained since the start
     cpu_pool: Executor  # decodes pictures and draws maps, off the event loop
 
@@ -37,10 +42,24 @@ class Services:
     def model_name(self) -> ModelName:
         return ModelName(name=self.bundle.manifest.name, digest=self.bundle.digest)
 
+    async def kept(self, id: str, stages: Stages) -> Record:
+        """What was kept under an id. Raises UnknownAttention, StoreUnavailable."""
+        with stages.time("store"):
+            record = await self.store.get(id)
+        if record is None:
+            raise UnknownAttention
+        return record
+
 
 async def _services(request: Request) -> Services:
     services: Services = request.app.state.services
     return services
 
 
+async def _stages(request: Request) -> Stages:
+    stages: Stages = request.state.stages
+    return stages
+
+
 Parts = Annotated[Services, Depends(_services)]
+Timing = Annotated[Stages, Depends(_stages)]

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DEMO_BUNDLE = Path(__file__).parent / "demo"
@@ -40,7 +40,17 @@ class Settings(BaseSettings):
             ge=0, description="Threads that decode pictures and draw maps; 0 takes every core allowed, and two at least"
         ),
     ] = 0
-    store_max_bytes: Annotated[int, Field(ge=0, description="Memory for kept attention maps")] = 256 * 2**20
+    store: Annotated[
+        str,
+        Field(
+            repr=False,  # it may carry a password
+            description="Where attention maps are kept: `memory` of this process, or Redis for several replicas: "
+            "`redis://`, `rediss://` or `unix://`",
+        ),
+    ] = "memory"
+    store_max_bytes: Annotated[int, Field(ge=0, description="Memory for attention maps kept in this process")] = (
+        256 * 2**20
+    )
     store_ttl_s: Annotated[float, Field(gt=0, description="Seconds that attention maps are kept")] = 900.0
     thumbnail_px: Annotated[int, Field(ge=16, le=2048, description="Long side of the picture maps are drawn on")] = 512
     drain_delay_s: Annotated[
@@ -52,6 +62,14 @@ class Settings(BaseSettings):
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Field(description="Least severe log line")] = (
         "info"
     )
+    log_format: Annotated[Literal["text", "json"], Field(description="Log lines for people or for machines")] = "text"
+
+    @field_validator("store")
+    @classmethod
+    def _is_a_place(cls, store: str) -> str:
+        if store != "memory" and not store.startswith(("redis://", "rediss://", "unix://")):
+            raise ValueError("memory, or an address that begins with redis://, rediss:// or unix://")
+        return store
 
 
 def allowed_cores() -> int:

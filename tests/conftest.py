@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from collections.abc import Callable, Generator, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -16,6 +17,7 @@ from PIL import Image
 from app.main import create_app
 from app.settings import Settings
 from model.demo.shapes import LABELS, draw
+from tests.redis_server import RedisServer
 
 Encode = Callable[..., bytes]
 
@@ -91,6 +93,17 @@ def client(serve: Callable[..., TestClient]) -> Iterator[TestClient]:
     """The demo bundle with default settings."""
     with serve() as client:
         yield client
+
+
+@pytest.fixture
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """Started; what it holds is gone with the test."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed")
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")

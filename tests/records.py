@@ -7,7 +7,7 @@ import numpy as np
 from app.labels import Prediction
 from app.maps import Maps
 from app.preprocess import Box
-from app.store import Record
+from app.stores.record import Record
 
 
 def make_maps(**changes: Any) -> Maps:

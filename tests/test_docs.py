@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pydantic_core import PydanticUndefined
 
 from app.errors import ServiceError
 from app.settings import DEMO_BUNDLE, Settings
+from app.version import VERSION
 from tests.benchmarks.__main__ import BENCHMARKS, FOLDER, PAGES, table
 
 README = Path("README.md").read_text()
@@ -84,6 +86,10 @@ def test_the_figures_of_the_demo_model():
 def test_every_make_target_is_documented():
     targets = re.findall(r"^([a-z-]+):.*## ", Path("Makefile").read_text(), re.MULTILINE)
     assert [t for t in targets if f"make {t}" not in README and t != "help"] == []
+
+
+def test_the_version_is_that_of_the_project():
+    assert tomllib.loads(Path("pyproject.toml").read_text())["project"]["version"] == VERSION
 
 
 def test_links_lead_somewhere():

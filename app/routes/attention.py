@@ -9,11 +9,11 @@ from fastapi.responses import JSONResponse
 from app.attention import Method, choose
 from app.colormaps import Colormap
 from app.conditional import answer_once
-from app.errors import UnknownAttention, problems
+from app.errors import problems
 from app.heatmap import Interpolation, Style
 from app.representation import MEDIA_TYPES, RENDERERS, Format, View, preferred_format
 from app.scale import Scale, limits
-from app.services import Parts
+from app.services import Parts, Timing
 
 HOW_TO_ASK = {
     "how": "POST a picture to /classify; its answer has an id. Then GET /attention/{id} for the map as a picture, "
@@ -45,10 +45,11 @@ async def _style(
     )
 
 
-@router.get("/attention", responses=problems(404, 422), summary="The same, by ?id=")
-@router.get("/attention/{id}", responses=problems(404, 422))
+@router.get("/attention", responses=problems(404, 422, 503), summary="The same, by ?id=")
+@router.get("/attention/{id}", responses=problems(404, 422, 503))
 async def attention(
     parts: Parts,
+    stages: Timing,
     style: Annotated[Style, Depends(_style)],
     id: str = "",
     method: Annotated[
@@ -68,9 +69,7 @@ async def attention(
     """One attention map of a picture classified before: a PNG, the raw numbers as JSON, or a NumPy array."""
     if not id:
         return JSONResponse(HOW_TO_ASK)
-    record = parts.store.get(id)
-    if record is None:
-        raise UnknownAttention
+    record = await parts.kept(id, stages)
     chosen = choose(record, parts.bundle.manifest, method=method, layer=layer, head=head, label=label, against=against)
     kind = format or preferred_format(accept)
     view = View(
@@ -87,5 +86,6 @@ async def attention(
         if_none_match=if_none_match,
         media_type=MEDIA_TYPES[kind],
         pool=parts.cpu_pool,
+        stages=stages,
         render=partial(RENDERERS[kind], view),
     )

@@ -1,6 +1,7 @@
 """POST /classify: pictures in, ranked labels and the ids of their maps out."""
 
 import asyncio
+import hashlib
 import math
 import time
 from typing import Annotated
@@ -10,7 +11,8 @@ from fastapi import APIRouter, Query, Request, Response
 from app.errors import DeadlineExceeded, ServiceError, problem_of, problems, respond
 from app.hangup import unless_gone
 from app.schemas import ClassifyResponse, FailedResult, ImageInfo, Result
-from app.services import Parts, Services
+from app.services import Parts, Services, Timing
+from app.stages import Stages
 from app.uploads import read_images
 
 IMAGE_BODY = {
@@ -28,6 +30,8 @@ IMAGE_BODY = {
     }
 }
 
+HASHED_AT_ONCE = 2**18  # bytes; a larger image would hold up the event loop for a millisecond or more
+
 router = APIRouter()
 
 
@@ -41,20 +45,32 @@ router = APIRouter()
 async def classify(
     request: Request,
     parts: Parts,
+    stages: Timing,
     top_k: Annotated[int, Query(ge=1, description="Labels to return; fewer where the model has fewer")] = 5,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> Response:
     """Name what is in one or more images. Repeating a request is harmless: the same scores, another id."""
     settings = parts.settings
-    images = await read_images(request, max_bytes=settings.max_upload_bytes, max_images=settings.max_images_per_request)
+    with stages.time("receive"):
+        images = await read_images(
+            request, max_bytes=settings.max_upload_bytes, max_images=settings.max_images_per_request
+        )
     deadline: float = getattr(request.state, "deadline", math.inf)
     with parts.admission.admit(len(images), deadline=deadline) as answered:
-        work = [_classify_one(parts, data, top_k=top_k, attention=attention, deadline=deadline) for data in images]
+        work = [
+            _classify_one(parts, data, top_k=top_k, attention=attention, deadline=deadline, stages=stages)
+            for data in images
+        ]
         outcomes = await unless_gone(request, asyncio.gather(*work))
         if outcomes is None:
+            parts.metrics.images("abandoned", len(images))
             return Response(status_code=499)  # nobody reads it
         if any(isinstance(outcome, Result | DeadlineExceeded) for outcome in outcomes):
             answered()  # those that never reach the model say nothing of the wait for it
+    request.state.images = []  # for the log
+    for data, outcome in zip(images, outcomes, strict=True):
+        parts.metrics.images(outcome.kind if isinstance(outcome, ServiceError) else "classified")
+        request.state.images.append(await _facts(parts, data, outcome))
     failures = [outcome for outcome in outcomes if isinstance(outcome, ServiceError)]
     if len(failures) == len(outcomes):
         return _all_failed(failures)
@@ -64,12 +80,14 @@ async def classify(
 
 
 async def _classify_one(
-    parts: Services, data: bytes, *, top_k: int, attention: bool, deadline: float
+    parts: Services, data: bytes, *, top_k: int, attention: bool, deadline: float, stages: Stages
 ) -> Result | ServiceError:
     left = None if deadline == math.inf else deadline - time.monotonic()
     try:
         async with asyncio.timeout(left):
-            done = await parts.classifier.classify(data, top_k=top_k, attention=attention, deadline=deadline)
+            done = await parts.classifier.classify(
+                data, top_k=top_k, attention=attention, deadline=deadline, stages=stages
+            )
     except TimeoutError:
         return DeadlineExceeded()
     except ServiceError as error:
@@ -80,6 +98,16 @@ async def _classify_one(
         attention=f"/attention/{done.id}" if done.id else None,
         image=ImageInfo(width=done.width, height=done.height, format=done.format),
     )
+
+
+async def _facts(parts: Services, data: bytes, outcome: Result | ServiceError) -> dict[str, object]:
+    """What the log may say of an image: enough to recognise it, nothing of what is in it."""
+    if len(data) <= HASHED_AT_ONCE:
+        checksum = hashlib.sha256(data)
+    else:
+        checksum = await asyncio.get_running_loop().run_in_executor(parts.cpu_pool, hashlib.sha256, data)
+    what = {"problem": outcome.kind} if isinstance(outcome, ServiceError) else outcome.image.model_dump()
+    return {"sha256": checksum.hexdigest()[:16], "bytes": len(data), **what}
 
 
 def _all_failed(failures: list[ServiceError]) -> Response:

@@ -12,7 +12,7 @@ from app.distance import DISTANCE, AttentionDistance, MeanDistance
 from app.errors import UnknownPicture, problems
 from app.representation import MEDIA_TYPES, preferred_format
 from app.schemas import ModelPicture, ModelPicturesResponse
-from app.services import Parts
+from app.services import Parts, Timing
 
 router = APIRouter()
 
@@ -33,6 +33,7 @@ async def pictures(parts: Parts) -> ModelPicturesResponse:
 @router.get("/model/inspect/{name}", responses=problems(404, 422))
 async def picture(
     parts: Parts,
+    stages: Timing,
     name: str,
     format: Annotated[PictureFormat | None, Query(description="Overrules the Accept header")] = None,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
@@ -49,6 +50,7 @@ async def picture(
         if_none_match=if_none_match,
         media_type=MEDIA_TYPES[kind],
         pool=parts.cpu_pool,
+        stages=stages,
         max_age_s=0 if name == DISTANCE else MAX_AGE_S,
         render=partial(_body, parts.bundle, name, kind, served),
     )

@@ -5,24 +5,23 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.attention import find_class
-from app.errors import UnknownAttention, problems
+from app.errors import problems
 from app.report import head_report
 from app.schemas import HeadNumbers, Lens, ReportResponse
-from app.services import Parts
+from app.services import Parts, Timing
 
 router = APIRouter()
 
 
-@router.get("/attention/{id}/report", responses=problems(404, 422))
+@router.get("/attention/{id}/report", responses=problems(404, 422, 503))
 async def report(
     parts: Parts,
+    stages: Timing,
     id: str,
     label: Annotated[str | None, Query(description="Index or name, among the most likely classes; the top one")] = None,
 ) -> ReportResponse:
     """By layer and head: entropy of the attention, how far it reaches, and what it adds to the class's logit."""
-    record = parts.store.get(id)
-    if record is None:
-        raise UnknownAttention
+    record = await parts.kept(id, stages)
     labels, maps = parts.bundle.manifest.labels, record.maps
     kept = 0 if label is None else find_class(maps, labels, label)
     numbers = head_report(maps, kept)

@@ -6,11 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from app.attention import Method, choose, find_class
-from app.errors import UnknownAttention, problems
+from app.errors import problems
 from app.faithfulness import Curve, Fill
 from app.hangup import unless_gone
 from app.schemas import FaithfulnessCurve, VerifyResponse
-from app.services import Parts
+from app.services import Parts, Timing
 
 router = APIRouter()
 
@@ -19,6 +19,7 @@ router = APIRouter()
 async def verify(
     request: Request,
     parts: Parts,
+    stages: Timing,
     id: str,
     method: Annotated[Method, Query(description="As for GET /attention/{id}, like layer, head and against")] = (
         "class_token"
@@ -37,9 +38,7 @@ async def verify(
     A map that tells the truth has a smaller deletion area and a larger insertion area than random orders; how sure that
     is can be read from the spread of random_areas. It is a statement about this picture, class and fill alone.
     """
-    record = parts.store.get(id)
-    if record is None:
-        raise UnknownAttention
+    record = await parts.kept(id, stages)
     manifest = parts.bundle.manifest
     chosen = choose(
         record,

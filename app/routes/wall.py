@@ -9,20 +9,21 @@ from fastapi import APIRouter, Header, Query, Response
 from app.attention import Method, every_head
 from app.colormaps import Colormap
 from app.conditional import answer_once
-from app.errors import InvalidParameter, UnknownAttention, problems
+from app.errors import InvalidParameter, problems
 from app.heatmap import Interpolation, Style
 from app.representation import MEDIA_TYPES, Format, npy, preferred_format
 from app.scale import Scale, limits
 from app.schemas import WallResponse
-from app.services import Parts
+from app.services import Parts, Timing
 from app.wall import draw_wall, lay_out
 
 router = APIRouter()
 
 
-@router.get("/attention/{id}/wall", responses=problems(404, 422))
+@router.get("/attention/{id}/wall", responses=problems(404, 422, 503))
 async def wall(
     parts: Parts,
+    stages: Timing,
     id: str,
     method: Annotated[Method, Query(description="class_token: the only one with a map for each head")] = "class_token",
     overlay: Annotated[bool, Query(description="Lay each map over what the network saw")] = False,
@@ -40,9 +41,7 @@ async def wall(
         raise InvalidParameter(
             f"A wall shows the maps of single heads, which {method} does not have; ask for class_token."
         )
-    record = parts.store.get(id)
-    if record is None:
-        raise UnknownAttention
+    record = await parts.kept(id, stages)
     maps = every_head(record, parts.bundle.manifest)
     layers, heads, rows, columns = maps.shape
     ends = limits(maps, maps, scale, signed=False)
@@ -74,5 +73,6 @@ async def wall(
         if_none_match=if_none_match,
         media_type=MEDIA_TYPES[kind],
         pool=parts.cpu_pool,
+        stages=stages,
         render=renderers[kind],
     )

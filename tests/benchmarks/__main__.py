@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from tests.benchmarks import cost, drawing, maps, memory, overhead, precision, serving
+from tests.benchmarks import cost, drawing, maps, memory, observation, overhead, precision, serving
 from tests.benchmarks.decoding import comparison as decoding
 from tests.benchmarks.runtimes import comparison as runtimes
 from tests.benchmarks.servers import comparison as servers
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "graphs": runtimes.measure,
     "serving": serving.measure,
     "overhead": overhead.measure,
+    "observation": observation.measure,
     "servers": servers.measure,
     "decoding": decoding.measure,
     "cost": cost.measure,
@@ -28,7 +29,14 @@ BENCHMARKS = {
 FOLDER = Path(__file__).parent
 PAGES = [
     FOLDER.parents[1] / page
-    for page in ("README.md", "docs/precision.md", "docs/decoding.md", "docs/overload.md", "docs/soak.md")
+    for page in (
+        "README.md",
+        "docs/decoding.md",
+        "docs/operations.md",
+        "docs/overload.md",
+        "docs/precision.md",
+        "docs/soak.md",
+    )
 ]
 
 

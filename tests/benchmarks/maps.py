@@ -19,7 +19,7 @@ from app.labels import scores
 from app.maps import Maps
 from app.preprocess import preprocess
 from app.settings import DEMO_BUNDLE, allowed_cores
-from app.store import Record
+from app.stores.record import Record
 from model.demo.evaluate import patches_on_object
 from model.demo.shapes import Picture, held_out
 from tests.records import make_record

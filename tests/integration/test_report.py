@@ -61,8 +61,8 @@ def test_it_repeats_the_labels_for_who_has_only_the_link(classified, report):
 
 def test_a_model_without_a_lens_has_none(client, classified):
     store = client.app.state.services.store
-    record = store.get(classified["id"])
-    id = store.put(replace(record, maps=replace(record.maps, lens=None)))
+    record = client.portal.call(store.get, classified["id"])
+    id = client.portal.call(store.put, replace(record, maps=replace(record.maps, lens=None)))
     assert client.get(f"/attention/{id}/report").json()["lens"] is None
 
 

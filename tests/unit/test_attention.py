@@ -8,7 +8,7 @@ import pytest
 from app.attention import choose, every_head
 from app.bundle import load_bundle
 from app.errors import InvalidParameter
-from app.store import Record
+from app.stores.record import Record
 from tests.records import make_maps, make_record
 
 LAYERS, HEADS, TOKENS = 6, 4, 65

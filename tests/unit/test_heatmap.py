@@ -14,7 +14,7 @@ from app.contour import DARK, LIGHT
 from app.heatmap import Style, colorize, draw
 from app.preprocess import Box
 from app.scale import limits
-from app.store import Record
+from app.stores.record import Record
 from tests.records import make_record
 
 VIRIDIS_ENDS = (68, 1, 84), (253, 231, 36)

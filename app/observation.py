@@ -1,0 +1,113 @@
+"""Sees every request from outside: counts it, times it, and writes its line into the log."""
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from opentelemetry import context, trace
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.errors import NAMESPACE, PROBLEM_TYPE
+from app.logs import request_state
+from app.metrics import Metrics
+from app.stages import Stages
+
+log = logging.getLogger("app.access")
+
+TRACEPARENT = TraceContextTextMapPropagator()
+MACHINES = {"/livez", "/readyz", "/metrics"}  # asked every few seconds: neither traced, nor logged but for debugging
+UNANSWERED = 499  # as nginx calls it when the client left
+
+
+class Observation:
+    """The outermost ASGI layer. Others leave in `scope["state"]` what they know of a request:
+
+    - `request_id`, for the log
+    - `images`, a list of facts of each image
+    - `stages`, put there by this layer, takes times; the client is told them as `Server-Timing`
+
+    A valid W3C `traceparent` names the trace in the log, whether or not spans are exported.
+    """
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        state: dict[str, Any] = scope.setdefault("state", {})
+        stages = state["stages"] = Stages(observe=self._metrics.stage)
+        outcome = _Outcome()
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start" and (timing := stages.server_timing):
+                MutableHeaders(scope=message)["Server-Timing"] = timing
+            outcome.note(message)
+            await send(message)
+
+        self._metrics.request_started()
+        with _known_to_the_log(scope):
+            try:
+                await self._app(scope, receive, watched)
+            except Exception:  # answered outside of this layer
+                outcome.status, outcome.problem = 500, "internal-server-error"
+                raise
+            finally:
+                self._ended(scope, outcome, time.perf_counter() - start)
+
+    def _ended(self, scope: Scope, outcome: "_Outcome", seconds: float) -> None:
+        method, route = scope["method"], getattr(scope.get("route"), "path", "unmatched")
+        self._metrics.request_ended(
+            method=method, route=route, status=outcome.status, seconds=seconds, problem=outcome.problem
+        )
+        level = logging.DEBUG if route in MACHINES else logging.INFO
+        if log.isEnabledFor(level):
+            facts = {
+                "method": method,
+                "route": route,
+                "status": outcome.status,
+                "duration_ms": round(1000 * seconds, 3),
+                **({"problem": outcome.problem} if outcome.problem else {}),
+                **({"images": scope["state"]["images"]} if "images" in scope["state"] else {}),
+            }
+            log.log(level, "%s %s %d", method, route, outcome.status, extra={"fields": facts})
+
+
+class _Outcome:
+    """What was answered, by the messages of the answer."""
+
+    def __init__(self) -> None:
+        self.status = UNANSWERED
+        self.problem: str | None = None  # its kind
+        self._is_problem = False
+
+    def note(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self._is_problem = Headers(raw=message["headers"]).get("content-type") == PROBLEM_TYPE
+        elif self._is_problem and self.problem is None:
+            with suppress(ValueError, KeyError):  # whoever sends it in pieces goes without
+                self.problem = json.loads(message.get("body", b""))["type"].removeprefix(NAMESPACE)
+
+
+@contextmanager
+def _known_to_the_log(scope: Scope) -> Iterator[None]:
+    """What is logged meanwhile names the request, and the trace that its client began."""
+    request = request_state.set(scope["state"])
+    current = context.get_current()
+    if not trace.get_current_span().get_span_context().is_valid:  # it is where FastAPI traces
+        current = TRACEPARENT.extract(dict(Headers(scope=scope)), current)
+    traced = context.attach(current)
+    try:
+        yield
+    finally:
+        context.detach(traced)
+        request_state.reset(request)

@@ -1,0 +1,59 @@
+"""A circuit breaker (Nygard, Release It!): nobody waits for what has just failed several times in a row."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+log = logging.getLogger(__name__)
+
+FAILURES = 5
+PAUSE_S = 5.0
+
+
+class Breaker:
+    """Opens after FAILURES in a row. Every PAUSE_S it is half open: `probe` is tried, in the background, so that no
+    request is spent, or kept waiting, on finding out. Belongs to the event loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        probe: Callable[[], Awaitable[None]],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`probe` raises while what is guarded does not work."""
+        self._probe = probe
+        self._sleep = sleep
+        self._failures = 0
+        self._recovering: asyncio.Task[None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._recovering is not None
+
+    def succeeded(self) -> None:
+        self._failures = 0
+
+    def failed(self) -> None:
+        self._failures += 1
+        if self._failures >= FAILURES and not self.is_open:
+            log.warning("the store does not answer: left alone until it does")
+            self._recovering = asyncio.create_task(self._recover())
+
+    async def close(self) -> None:
+        """Probe no more."""
+        if self._recovering:
+            self._recovering.cancel()
+            await asyncio.wait([self._recovering])
+
+    async def _recover(self) -> None:
+        while self._failures:
+            await self._sleep(PAUSE_S)
+            try:
+                await self._probe()
+            except Exception as error:
+                log.debug("the store still fails: %s", type(error).__name__)
+            else:
+                self._failures = 0
+        self._recovering = None
+        log.info("the store answers again")

@@ -1,0 +1,113 @@
+"""Keeps records in Redis, for several replicas that share one load balancer.
+
+Nothing here may hold up or fail a classification. So every wait is short and bounded, a record that cannot be written
+is not kept, and while Redis does not answer at all nobody asks it (`Breaker`). Redis itself forgets what has expired.
+"""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError, OutOfMemoryError, ReadOnlyError, RedisError
+from redis.exceptions import TimeoutError as RedisTimeout
+
+from app.errors import StoreUnavailable
+from app.metrics import Metrics
+from app.stores.breaker import Breaker
+from app.stores.envelope import EnvelopeError, seal, unseal
+from app.stores.record import Record
+from app.stores.store import ID_PATTERN, new_id
+
+Operation = Literal["put", "get"]
+
+CONNECT_S = 0.2
+OPERATION_S = 0.15
+CONNECTIONS = 16
+RETRIES = 1  # where a connection was closed, as all are by a restart; what is slow is not asked twice
+PREFIX = "vit-serve:"
+
+
+class RedisStore:
+    """Belongs to the event loop."""
+
+    def __init__(self, *, url: str, ttl_s: float, model: str, metrics: Metrics) -> None:
+        """`model` is the digest of the bundle: a record of another one is unknown here."""
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=CONNECTIONS,
+            timeout=OPERATION_S,  # for a free connection
+            socket_connect_timeout=CONNECT_S,
+            socket_timeout=OPERATION_S,
+            retry=Retry(NoBackoff(), RETRIES, supported_errors=(ConnectionError,)),
+            protocol=2,  # no greeting: a new connection is of use at once
+            driver_info=None,
+        )
+        self._redis: Redis = Redis.from_pool(pool)
+        self._ttl_ms = math.ceil(1000 * ttl_s)
+        self._model = model
+        self._metrics = metrics
+        self._breaker = Breaker(probe=self._ping)
+        metrics.watch_breaker(lambda: self._breaker.is_open)
+
+    async def put(self, record: Record) -> str | None:
+        key = new_id()
+        envelope = seal(record, model=self._model)
+        try:
+            await self._ask("put", lambda: self._redis.set(PREFIX + key, envelope, px=self._ttl_ms))
+        except StoreUnavailable:
+            return None
+        return key
+
+    async def get(self, key: str) -> Record | None:
+        if not ID_PATTERN.fullmatch(key):
+            return None
+        envelope = await self._ask("get", lambda: self._redis.get(PREFIX + key))
+        if envelope is None:
+            return None
+        try:
+            return unseal(envelope, model=self._model)
+        except EnvelopeError as error:
+            self._metrics.store_failed("get", error.reason)
+            return None
+
+    async def close(self) -> None:
+        await self._breaker.close()
+        await self._redis.aclose()
+
+    async def _ask(self, operation: Operation, command: Callable[[], Awaitable[Any]]) -> Any:
+        """What Redis answers to `command`. Raises StoreUnavailable, after CONNECT_S + OPERATION_S at the latest.
+
+        An answer that refuses, as one of a full Redis does, took no time: the breaker counts what does not answer.
+        """
+        if self._breaker.is_open:
+            raise self._unavailable(operation, "breaker-open")
+        try:
+            async with asyncio.timeout(CONNECT_S + OPERATION_S):
+                answer = await command()
+        except (TimeoutError, RedisTimeout):
+            self._breaker.failed()
+            raise self._unavailable(operation, "timeout") from None
+        except (ConnectionError, OSError):
+            self._breaker.failed()
+            raise self._unavailable(operation, "no-connection") from None
+        except OutOfMemoryError:
+            raise self._unavailable(operation, "full") from None
+        except ReadOnlyError:  # after a failover: connect anew, to where the name leads by now
+            await self._redis.connection_pool.disconnect(inuse_connections=False)
+            raise self._unavailable(operation, "read-only") from None
+        except RedisError:
+            raise self._unavailable(operation, "refused") from None
+        self._breaker.succeeded()
+        return answer
+
+    def _unavailable(self, operation: Operation, reason: str) -> StoreUnavailable:
+        self._metrics.store_failed(operation, reason)
+        return StoreUnavailable()
+
+    async def _ping(self) -> None:
+        async with asyncio.timeout(CONNECT_S + OPERATION_S):
+            await self._redis.ping()

@@ -1,0 +1,81 @@
+"""GET /metrics and `Server-Timing` of the whole service."""
+
+import re
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+
+@pytest.fixture
+def client(serve):
+    with serve(max_queue_images=2) as client:
+        yield client
+
+
+def samples(client) -> dict[tuple[str, frozenset], float]:
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    families = text_string_to_metric_families(answer.text)
+    return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+
+
+def value(client, name: str, **labels: str) -> float | None:
+    return samples(client).get((name, frozenset(labels.items())))
+
+
+def test_what_is_served_is_told(client):
+    (info,) = (dict(labels) for name, labels in samples(client) if name == "vit_model_info")
+    model = client.get("/model").json()
+    assert info["digest"] == model["digest"]
+    assert info["provider"] == "CPUExecutionProvider"
+    assert info["precision"] == "fp32"
+    assert info["version"] == client.get("/openapi.json").json()["info"]["version"]
+
+
+def test_a_picture_goes_through_every_stage(client, star):
+    link = client.post("/classify", content=star).json()["results"][0]["attention"]
+    client.get(link)
+    for stage in ("receive", "decode", "queue", "inference", "render"):
+        assert value(client, "vit_stage_seconds_count", stage=stage) == 1, stage
+    assert value(client, "vit_stage_seconds_count", stage="store") == 2
+    assert value(client, "vit_batch_images_sum", graph="explain") == 1
+    assert value(client, "vit_requests_total", method="POST", route="/classify", status="200") == 1
+    assert value(client, "vit_requests_total", method="GET", route="/attention/{id}", status="200") == 1
+
+
+def test_images_are_counted_by_what_became_of_them(client, star):
+    client.post("/classify", files=[("image", star), ("image", b"junk")])
+    client.post("/classify", content=b"\xff\xd8\xff broken")
+    assert value(client, "vit_images_total", outcome="classified") == 1
+    assert value(client, "vit_images_total", outcome="unsupported-type") == 1
+    assert value(client, "vit_images_total", outcome="unusable-image") == 1
+
+
+def test_refusals_are_counted_by_their_reason(client, star):
+    client.post("/classify", files=[("image", star)] * 3)  # one more than there are places
+    client.get("/attention/nope")
+    client.get("/nowhere")
+    client.get("/attention/nope?alpha=7")
+    for kind in ("overloaded", "unknown-attention", "not-found", "invalid-parameter"):
+        assert value(client, "vit_problems_total", kind=kind) == 1, kind
+    assert value(client, "vit_requests_total", method="GET", route="unmatched", status="404") == 1
+
+
+def test_a_client_that_leaves_is_counted(client, star, hang_up):
+    assert hang_up(client.app, "/classify", star) == 499
+    assert value(client, "vit_images_total", outcome="abandoned") == 1
+
+
+def test_idle_means_nothing_waits(client, star):
+    client.post("/classify", content=star)
+    assert value(client, "vit_waiting_images") == 0
+    assert value(client, "vit_queue_images") == 0
+    assert value(client, "vit_requests_in_flight") == 1  # the one that asks
+
+
+def test_the_client_is_told_where_the_time_went(client, star):
+    answer = client.post("/classify", content=star)
+    stages = re.findall(r"(\w+);dur=\d+\.\d\d(?:, |$)", answer.headers["server-timing"])
+    assert stages == ["receive", "decode", "queue", "inference", "store"]
+    drawn = client.get(answer.json()["results"][0]["attention"])
+    assert re.findall(r"(\w+);dur", drawn.headers["server-timing"]) == ["store", "render"]

@@ -1,0 +1,219 @@
+"""app/stores/redis.py against a real Redis: what it keeps, and what it does when Redis fails."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from app.errors import StoreUnavailable
+from app.metrics import Metrics
+from app.stores.breaker import FAILURES
+from app.stores.envelope import seal
+from app.stores.redis import PREFIX, RedisStore
+from app.stores.store import new_id
+from tests.records import make_record
+
+MODEL = "ab" * 32
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def run(redis_server, metrics) -> Callable[..., Any]:
+    """Run `scenario(store)` on a store of its own."""
+
+    def with_store(scenario: Callable[[RedisStore], Coroutine[Any, Any, Any]], *, ttl_s: float = 60) -> Any:
+        async def scene() -> Any:
+            store = RedisStore(url=redis_server.url, ttl_s=ttl_s, model=MODEL, metrics=metrics)
+            try:
+                return await scenario(store)
+            finally:
+                await store.close()
+
+        return asyncio.run(scene())
+
+    return with_store
+
+
+@pytest.fixture
+def hasty(monkeypatch) -> None:
+    """Look every few milliseconds whether Redis is back."""
+    monkeypatch.setattr("app.stores.breaker.PAUSE_S", 0.01)
+
+
+def failures(metrics: Metrics) -> dict[tuple[str, str], float]:
+    (family,) = (family for family in metrics.registry.collect() if family.name == "vit_store_failures")
+    counted = (sample for sample in family.samples if sample.name.endswith("_total"))
+    return {(sample.labels["operation"], sample.labels["reason"]): sample.value for sample in counted}
+
+
+def breaker_open(metrics: Metrics) -> bool:
+    return bool(metrics.registry.get_sample_value("vit_store_breaker_open"))
+
+
+async def until_closed(metrics: Metrics) -> None:
+    while breaker_open(metrics):
+        await asyncio.sleep(0.01)
+
+
+def test_what_is_put_comes_back(run, metrics):
+    async def scenario(store: RedisStore) -> None:
+        keys = await asyncio.gather(*(store.put(make_record(thumbnail=bytes([n]))) for n in range(40)))
+        found = await asyncio.gather(*(store.get(key) for key in keys))
+        assert [record.thumbnail for record in found] == [bytes([n]) for n in range(40)]
+        assert found[0].predictions == make_record().predictions
+
+    run(scenario)
+    assert failures(metrics) == {}
+
+
+def test_redis_forgets_what_has_expired(run, redis_server):
+    async def scenario(store: RedisStore) -> None:
+        key = await store.put(make_record())
+        with redis_server.client() as client:
+            assert 0 < client.pttl(PREFIX + key) <= 60_000
+
+    run(scenario)
+
+    async def expiring(store: RedisStore) -> None:
+        key = await store.put(make_record())
+        while await store.get(key):
+            await asyncio.sleep(0.005)
+
+    run(expiring, ttl_s=0.05)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "nope", "../../etc/passwd", "a" * 10_000, "ä" * 22, "*" * 22, "\r\nFLUSHALL\r\n" * 2]
+)
+def test_a_malformed_id_is_unknown_and_not_asked_for(run, redis_server, key):
+    redis_server.stop()  # asked, it would not answer
+
+    async def scenario(store: RedisStore) -> None:
+        assert await store.get(key) is None
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("junk", "reason"),
+    [
+        (b"", "damaged"),
+        (b"\x80\x04cos\nsystem\n", "damaged"),
+        (seal(make_record(), model=MODEL)[:-1], "damaged"),
+        (seal(make_record(), model="cd" * 32), "other-model"),
+    ],
+)
+def test_what_is_no_record_of_this_model_is_unknown(run, redis_server, metrics, junk, reason):
+    key = new_id()
+    with redis_server.client() as client:
+        client.set(PREFIX + key, junk)
+
+    async def scenario(store: RedisStore) -> None:
+        assert await store.get(key) is None
+
+    run(scenario)
+    assert failures(metrics) == {("get", reason): 1}
+
+
+def test_while_redis_is_down_nothing_is_kept_and_then_it_is_again(run, redis_server, metrics, hasty):
+    async def scenario(store: RedisStore) -> None:
+        key = await store.put(make_record())
+        redis_server.stop()
+        for _ in range(FAILURES):
+            assert await store.put(make_record()) is None
+        assert breaker_open(metrics)
+        assert await store.put(make_record()) is None
+        with pytest.raises(StoreUnavailable):
+            await store.get(key)
+        redis_server.start()
+        await until_closed(metrics)
+        assert await store.get(key) is None  # a new Redis, that has nothing
+        assert await store.get(await store.put(make_record()))
+
+    run(scenario)
+    assert failures(metrics) == {
+        ("put", "no-connection"): FAILURES, ("put", "breaker-open"): 1, ("get", "breaker-open"): 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_a_redis_that_never_answers_is_given_up(run, redis_server, metrics, hasty, connected):
+    async def scenario(store: RedisStore) -> None:
+        key = await store.put(make_record()) if connected else new_id()
+        redis_server.freeze()
+        with pytest.raises(StoreUnavailable):
+            await store.get(key)
+        for _ in range(FAILURES - 1):
+            assert await store.put(make_record()) is None
+        assert breaker_open(metrics)
+        redis_server.thaw()
+        await until_closed(metrics)
+        assert (await store.get(key) is not None) is connected
+
+    run(scenario)
+    assert failures(metrics) == {("get", "timeout"): 1, ("put", "timeout"): FAILURES - 1}
+
+
+def test_a_restart_between_two_requests_costs_neither(run, redis_server, metrics):
+    """The connections of the pool are closed, and nobody knows until one is used."""
+
+    async def scenario(store: RedisStore) -> None:
+        await asyncio.gather(*(store.put(make_record()) for _ in range(8)))
+        redis_server.stop()
+        redis_server.start()
+        assert all(await asyncio.gather(*(store.put(make_record()) for _ in range(8))))
+
+    run(scenario)
+    assert failures(metrics) == {}
+
+
+def test_a_full_redis_keeps_what_it_has(run, redis_server, metrics):
+    async def scenario(store: RedisStore) -> None:
+        key = await store.put(make_record())
+        with redis_server.client() as client:
+            client.config_set("maxmemory", 1)
+            client.config_set("maxmemory-policy", "noeviction")
+        for _ in range(2 * FAILURES):
+            assert await store.put(make_record()) is None
+        assert await store.get(key)
+        with redis_server.client() as client:
+            client.config_set("maxmemory", 0)
+        assert await store.put(make_record())
+
+    run(scenario)
+    assert failures(metrics) == {("put", "full"): 2 * FAILURES}
+
+
+def test_what_redis_evicted_is_unknown(run, redis_server):
+    async def scenario(store: RedisStore) -> None:
+        with redis_server.client() as client:
+            client.config_set("maxmemory", client.info("memory")["used_memory"] + 2**20)
+            client.config_set("maxmemory-policy", "allkeys-lru")
+        keys = [await store.put(make_record(thumbnail=bytes(2**17))) for _ in range(30)]
+        assert all(keys)
+        found = [await store.get(key) for key in keys]
+        assert found[0] is None
+        assert found[-1] is not None
+
+    run(scenario)
+
+
+def test_a_replica_that_may_only_be_read(run, redis_server, metrics):
+    """As after a failover, while the name still leads to what was the primary."""
+
+    async def scenario(store: RedisStore) -> None:
+        key = await store.put(make_record())
+        with redis_server.client() as client:
+            client.replicaof("127.0.0.1", 1)
+            assert await store.put(make_record()) is None
+            assert await store.get(key)
+            client.replicaof("NO", "ONE")
+        assert await store.put(make_record())
+
+    run(scenario)
+    assert failures(metrics) == {("put", "read-only"): 1}

@@ -1,0 +1,98 @@
+"""Two replicas and one Redis: what one has classified the other explains; without Redis both still classify."""
+
+import time
+
+import pytest
+
+PROBLEM = "urn:vit-serve:problem:"
+
+
+@pytest.fixture
+def hasty(monkeypatch) -> None:
+    monkeypatch.setattr("app.stores.breaker.PAUSE_S", 0.01)
+
+
+@pytest.fixture
+def replicas(serve, redis_server, hasty):
+    with serve(store=redis_server.url) as one, serve(store=redis_server.url) as other:
+        yield one, other
+
+
+def classify(client, picture) -> dict:
+    answer = client.post("/classify", content=picture)
+    assert answer.status_code == 200
+    return answer.json()["results"][0]
+
+
+@pytest.mark.parametrize("path", ["", "?format=json&method=evidence", "?format=npy&method=rollout", "/wall", "/report"])
+def test_the_other_replica_answers_the_same(replicas, star, path):
+    one, other = replicas
+    link = classify(one, star)["attention"]
+    ours, theirs = one.get(link + path), other.get(link + path)
+    assert ours.status_code == theirs.status_code == 200
+    assert ours.content == theirs.content
+    assert ours.headers.get("etag") == theirs.headers.get("etag")
+
+
+def test_the_other_replica_verifies(replicas, star):
+    link = classify(replicas[0], star)["attention"]
+    ours, theirs = (client.post(f"{link}/verify", params={"steps": 4}).json() for client in replicas)
+    assert ours["deletion"]["scores"] == pytest.approx(theirs["deletion"]["scores"], abs=1e-5)
+
+
+def test_maps_of_a_picture_in_a_form_with_others(replicas, star):
+    one, other = replicas
+    results = one.post("/classify", files=[("image", star), ("image", b"junk"), ("image", star)]).json()["results"]
+    assert [other.get(r["attention"]).status_code for r in results if "id" in r] == [200, 200]
+
+
+def test_a_replica_with_another_model_does_not_know_the_maps(serve, redis_server, oblong_bundle, star):
+    with serve(store=redis_server.url) as one, serve(store=redis_server.url, bundle=oblong_bundle) as other:
+        problem = other.get(classify(one, star)["attention"])
+    assert (problem.status_code, problem.json()["type"]) == (404, PROBLEM + "unknown-attention")
+
+
+def test_unknown_and_malformed_ids_get_one_identical_404(replicas):
+    _, other = replicas
+    answers = [other.get(f"/attention/{id}") for id in ("a" * 22, "short", "a" * 10_000, "*" * 22)]
+    assert {answer.status_code for answer in answers} == {404}
+    assert len({answer.content for answer in answers}) == 1
+
+
+@pytest.mark.parametrize("fault", ["stop", "freeze"])
+def test_without_redis_pictures_are_classified_and_maps_are_503(replicas, redis_server, star, fault):
+    one, other = replicas
+    before = classify(one, star)
+    getattr(redis_server, fault)()
+    for _ in range(8):  # on both sides of the breaker's opening
+        after = classify(one, star)
+        assert after["predictions"] == before["predictions"]
+        assert "id" not in after
+        assert "attention" not in after
+    for path in ("", "/wall", "/report"):
+        problem = other.get(before["attention"] + path)
+        assert (problem.status_code, problem.json()["type"]) == (503, PROBLEM + "store-unavailable")
+        assert 1 <= int(problem.headers["retry-after"]) <= 5
+    assert other.get("/readyz").status_code == 200
+    redis_server.stop()
+    redis_server.start()
+    while "id" not in (after := classify(one, star)):
+        time.sleep(0.01)
+    while (answer := other.get(after["attention"])).status_code == 503:
+        time.sleep(0.01)
+    assert answer.status_code == 200
+
+
+def test_a_full_redis_is_no_fault_of_a_picture(replicas, redis_server, star):
+    one, other = replicas
+    before = classify(one, star)
+    with redis_server.client() as client:
+        client.config_set("maxmemory", 1)
+    assert "id" not in classify(one, star)
+    assert other.get(before["attention"]).status_code == 200
+
+
+def test_a_replica_starts_while_redis_is_down(serve, redis_server, star):
+    redis_server.stop()
+    with serve(store=redis_server.url) as client:
+        assert "id" not in classify(client, star)

@@ -1,0 +1,103 @@
+"""What the real server writes and sends about its requests: JSON lines, and spans over OTLP."""
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.benchmarks.server import Server, free_port, started
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+TRACEPARENT = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
+
+
+@contextmanager
+def serving(folder: Path, **environment: str) -> Iterator[Server]:
+    """What it writes is in folder/log once it has stopped."""
+    port = free_port()
+    variables = {"PYTHONPATH": str(Path.cwd()), "VIT_PORT": str(port), "VIT_DEVICE": "cpu", "NO_PROXY": "127.0.0.1"}
+
+    def ready() -> bool:
+        try:
+            return httpx.get(f"http://127.0.0.1:{port}/readyz").is_success
+        except httpx.TransportError:
+            return False
+
+    command = [sys.executable, "-m", "app"]
+    with started(command, port=port, environment={**variables, **environment}, ready=ready, folder=folder) as server:
+        yield server
+
+
+@pytest.fixture
+def collector() -> Iterator[ThreadingHTTPServer]:
+    """An OTLP endpoint that keeps what it is sent in `requests`."""
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            self.server.requests.append((self.path, body))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    server.requests = []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_every_line_is_json_and_every_request_has_one(tmp_path, star):
+    with serving(tmp_path, VIT_LOG_FORMAT="json") as server, httpx.Client(base_url=server.url) as client:
+        id = client.post("/classify", content=star, headers=TRACEPARENT).json()["results"][0]["id"]
+        client.get(f"/attention/{id}?format=json")
+        client.get("/attention/forged%0a%7b%22level%22:%22info%22%7d")
+        client.post("/classify", content=b"\xff\xd8\xff broken")
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert {line["logger"] for line in lines} >= {"app.main", "app.access", "uvicorn.error"}
+    asked = [line for line in lines if line["logger"] == "app.access"]
+    assert [(line["method"], line["route"], line["status"], line.get("problem")) for line in asked] == [
+        ("POST", "/classify", 200, None),
+        ("GET", "/attention/{id}", 200, None),
+        ("GET", "/attention/{id}", 404, "unknown-attention"),
+        ("POST", "/classify", 422, "unusable-image"),
+    ]
+    assert asked[0]["trace_id"] == TRACE
+    assert asked[0]["duration_ms"] > 0
+    (image,) = asked[0]["images"]
+    assert (image["format"], image["width"], image["height"], image["bytes"]) == ("JPEG", 320, 240, len(star))
+    assert id not in json.dumps(asked)
+
+
+def test_spans_are_exported_where_the_environment_says_where_to(tmp_path, star, collector):
+    endpoint = f"http://127.0.0.1:{collector.server_port}"
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "VIT_LOG_FORMAT": "json"}
+    with serving(tmp_path, **environment) as server:
+        httpx.post(f"{server.url}/classify", content=star, headers=TRACEPARENT)
+    spans = {}
+    for path, body in collector.requests:
+        assert path == "/v1/traces"
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            spans |= {span.name: span for scope in resource.scope_spans for span in scope.spans}
+    request = spans.pop("POST /classify")
+    assert (request.trace_id.hex(), request.parent_span_id.hex()) == (TRACE, SPAN)
+    assert set(spans) == {"receive", "decode", "queue", "inference", "store"}
+    for stage in spans.values():
+        assert stage.parent_span_id == request.span_id
+        assert request.start_time_unix_nano <= stage.start_time_unix_nano
+        assert stage.start_time_unix_nano <= stage.end_time_unix_nano <= request.end_time_unix_nano + 10_000_000
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    (line,) = [line for line in lines if line.get("route") == "/classify"]
+    assert (line["trace_id"], line["span_id"]) == (TRACE, request.span_id.hex())

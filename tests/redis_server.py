@@ -1,0 +1,54 @@
+"""A real redis-server on a socket in a folder; it writes nothing to disk."""
+
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import redis
+from redis.exceptions import ConnectionError
+
+
+class RedisServer:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._socket = folder / "redis.sock"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"unix://{self._socket}"
+
+    def start(self, *options: str) -> None:
+        """Up and answering when this returns; `options` as on its command line."""
+        command = ["redis-server", "--port", "0", "--unixsocket", str(self._socket), "--save", "", *options]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
+        with self.client() as client:
+            _until(client.ping, self._process)
+
+    def stop(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        self._socket.unlink(missing_ok=True)
+
+    def freeze(self) -> None:
+        """It takes connections and requests, and answers nothing: what a black hole looks like."""
+        assert self._process
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._process
+        self._process.send_signal(signal.SIGCONT)
+
+    def client(self) -> redis.Redis:
+        return redis.Redis.from_url(self.url, socket_timeout=5)
+
+
+def _until(answers: Callable[[], object], process: subprocess.Popen[bytes]) -> None:
+    while True:
+        try:
+            answers()
+        except ConnectionError:
+            assert process.poll() is None, "redis-server did not start"
+        else:
+            return

@@ -1,0 +1,100 @@
+"""app/stores/breaker.py: opens after failures in a row, and closes when a probe works."""
+
+import asyncio
+
+from app.stores.breaker import FAILURES, PAUSE_S, Breaker
+
+
+class Guarded:
+    """Fails as often as it is told to; time passes only when `tick` is called."""
+
+    def __init__(self, *, failing_probes: int = 0) -> None:
+        self.failing_probes = failing_probes
+        self.probes = 0
+        self.slept: list[float] = []
+        self._tick = asyncio.Semaphore(0)
+        self.breaker = Breaker(probe=self.probe, sleep=self.sleep)
+
+    async def probe(self) -> None:
+        self.probes += 1
+        if self.probes <= self.failing_probes:
+            raise ConnectionError
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await self._tick.acquire()
+
+    async def tick(self) -> None:
+        self._tick.release()
+        for _ in range(5):  # let the probe run
+            await asyncio.sleep(0)
+
+    def fail(self, times: int) -> None:
+        for _ in range(times):
+            self.breaker.failed()
+
+
+def test_it_opens_after_failures_in_a_row():
+    async def scenario() -> None:
+        guarded = Guarded()
+        guarded.fail(FAILURES - 1)
+        guarded.breaker.succeeded()
+        guarded.fail(FAILURES - 1)
+        assert not guarded.breaker.is_open
+        guarded.fail(1)
+        assert guarded.breaker.is_open
+        await guarded.breaker.close()
+
+    asyncio.run(scenario())
+
+
+def test_it_closes_with_the_first_probe_that_works():
+    async def scenario() -> None:
+        guarded = Guarded(failing_probes=2)
+        guarded.fail(FAILURES)
+        for expected in (True, True, False):
+            await guarded.tick()
+            assert guarded.breaker.is_open is expected
+        assert guarded.probes == 3
+        assert guarded.slept == [PAUSE_S] * 3
+        guarded.fail(FAILURES - 1)
+        assert not guarded.breaker.is_open
+
+    asyncio.run(scenario())
+
+
+def test_failures_that_were_under_way_start_no_second_recovery():
+    async def scenario() -> None:
+        guarded = Guarded()
+        guarded.fail(3 * FAILURES)
+        await guarded.tick()
+        assert guarded.probes == 1
+        assert not guarded.breaker.is_open
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_success_that_comes_late_closes_it():
+    """A request that was under way when it opened was answered: the probe is not waited for in vain."""
+
+    async def scenario() -> None:
+        guarded = Guarded(failing_probes=1)
+        guarded.fail(FAILURES)
+        guarded.breaker.succeeded()
+        await guarded.tick()
+        assert not guarded.breaker.is_open
+
+    asyncio.run(scenario())
+
+
+def test_closing_ends_the_probes():
+    async def scenario() -> None:
+        guarded = Guarded()
+        guarded.fail(FAILURES)
+        await asyncio.sleep(0)
+        await guarded.breaker.close()
+        assert len(asyncio.all_tasks()) == 1
+        assert guarded.probes == 0
+
+    asyncio.run(scenario())
