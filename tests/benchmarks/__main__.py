@@ -26,7 +26,9 @@ BENCHMARKS = {
     "precision": precision.measure,
 }
 FOLDER = Path(__file__).parent
-PAGES = [FOLDER.parents[1] / page for page in ("README.md", "docs/precision.md", "docs/decoding.md")]
+PAGES = [
+    FOLDER.parents[1] / page for page in ("README.md", "docs/precision.md", "docs/decoding.md", "docs/deployment.md")
+]
 
 
 def main() -> None:
