@@ -1,5 +1,6 @@
 """Balancers and the service agree on every limit: their numbers stand in several files, and must not drift apart."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -49,6 +50,10 @@ def test_an_idle_connection_is_closed_by_the_balancer():
     assert seconds(directive("keepalive_timeout", upstream)) < KEEP_ALIVE_S
 
 
+def test_haproxy_has_fewer_connections_than_a_replica_takes():
+    assert int(directive("maxconn", HAPROXY)) < Settings().max_connections
+
+
 def test_haproxy_hears_that_a_replica_drains_before_it_stops_listening():
     interval, fall = re.findall(r"check inter (\d+)s fall (\d+)", HAPROXY)[0]
     assert int(interval) * (int(fall) + 1) < Settings().drain_delay_s
@@ -62,9 +67,11 @@ def test_a_request_is_repeated_once_but_not_because_a_replica_is_full():
 
 
 def test_the_problems_of_balancers_are_json():
-    problems = re.findall(r"'(\{\"type\".*?\})'", NGINX + HAPROXY)
-    assert len(problems) == 4
-    assert set(problems[:2]) == set(problems[2:])
+    problems = [json.loads(text) for text in re.findall(r"'(\{\"type\".*?\})'", NGINX + HAPROXY)]
+    assert {(problem["type"].split(":")[-1], problem["status"]) for problem in problems} == {
+        ("body-too-large", 413),
+        *(("unavailable", status) for status in (502, 503, 504)),
+    }
 
 
 @pytest.mark.parametrize("program", ["nginx", "haproxy"])

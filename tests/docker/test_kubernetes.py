@@ -62,7 +62,10 @@ def test_probes_ask_what_the_service_answers():
     probes = [CONTAINER[f"{kind}Probe"]["httpGet"] for kind in ("startup", "readiness", "liveness")]
     assert {probe["path"] for probe in probes} <= paths
     assert {probe["port"] for probe in probes} == {"http"}
-    assert CONTAINER["ports"] == [{"name": "http", "containerPort": Settings().port}]
+    ports = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
+    assert ports == {"http": Settings().port, "metrics": int(environment(CONTAINER)["VIT_METRICS_PORT"])}
+    annotations = BASE["Deployment", "vit-serve"]["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["prometheus.io/port"] == str(ports["metrics"])
 
 
 def test_a_pod_has_time_to_drain():
