@@ -9,12 +9,11 @@ import pytest
 
 from tests.benchmarks.pictures import jpeg
 from tests.load.balancers import BALANCERS, Balancer, balanced
-from tests.load.replicas import Replica, kill_at_work, restart_all
+from tests.load.replicas import NEVER_FULL, Replica, kill_at_work, restart_all
 from tests.load.traffic import steady
 
 BODY_LIMIT = 32 * 2**20
 RATE = 20.0
-NEVER_FULL = {"max_queue_wait_s": "60", "request_timeout_s": "60"}  # a busy machine is slow here, and nothing else
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """`python -m tests.load.rolling [ROUNDS]`: three replicas restarted in turn, and killed, behind nginx and HAProxy.
 
-A steady open-loop load runs all the while. The table goes into docs/deployment.md.
+A steady open-loop load runs all the while. Replicas wait instead of shedding load, so that whatever fails was lost by a
+restart. The table goes into docs/deployment.md.
 """
 
 import json
@@ -10,7 +11,7 @@ from pathlib import Path
 from tests.benchmarks.__main__ import table, write_table
 from tests.benchmarks.pictures import jpeg
 from tests.load.balancers import BALANCERS, balanced
-from tests.load.replicas import kill_at_work, restart_all
+from tests.load.replicas import NEVER_FULL, kill_at_work, restart_all
 from tests.load.traffic import Traffic, steady
 
 RATE = 20.0  # requests a second
@@ -28,7 +29,7 @@ def main() -> None:
 def measure(rounds: int) -> list[Row]:
     rows = []
     for name, start in BALANCERS.items():
-        with balanced(start) as (balancer, running):
+        with balanced(start, **NEVER_FULL) as (balancer, running):
             with steady(balancer.port, jpeg(), RATE) as traffic:
                 for _ in range(rounds):
                     restart_all(running)
