@@ -99,7 +99,7 @@ def test_it_serves_is_healthy_and_stops_when_told(image, star, tmp_path):
         assert process.wait(60) == 0
     assert subprocess.run(check, stderr=subprocess.DEVNULL).returncode == 1
     assert "Traceback" not in log.read_text()
-    assert "telemetry" not in log.read_text()  # ONNX Runtime complains when it cannot keep a name for this machine
+    assert "telemetry" not in log.read_text()  # ONNX Runtime complains when it cannot keep any
 
 
 def test_it_has_no_torch_no_root_and_nothing_to_compile_with(image):
