@@ -3,11 +3,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PARITY := .venv-parity
 PEERS := .venv-bench
+LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --constraint constraints.txt --python-platform linux \
+	--python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 PORT ?= 8000
 BUNDLE ?= app/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help serve setup export test lint check format bench bench-servers overload soak parity demo
+.PHONY: help serve setup export test lint check format bench bench-servers catalogue overload rolling soak parity image lock demo
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -41,14 +43,32 @@ bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed  #
 bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver pytriton ray transformers)  ## install other servers, and measure them side by side with this one
 	$(BIN)/python -m tests.benchmarks servers
 
+catalogue: $(VENV)/.dev  ## send every bad input that is known, then ten minutes each of broken bytes, wires and schemas
+	$(BIN)/python -m tests.load.catalogue
+	$(BIN)/python -m tests.load.mutation 600
+	$(BIN)/python -m tests.load.wire 600
+	$(BIN)/python -m tests.load.schema 600
+	$(BIN)/python -m tests.load.bodies
+
 overload: $(VENV)/.dev  ## [SECONDS=20]: more requests than can be served, written to docs/overload.md
 	$(BIN)/python -m tests.load.overload $(SECONDS)
 
 soak: $(VENV)/.dev  ## [SECONDS=600]: mixed use for so long, written to docs/soak.md; fails when memory grows
 	$(BIN)/python -m tests.load.soak $(SECONDS)
 
+rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy, and write the table
+	$(BIN)/python -m tests.load.rolling
+
 parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare with other libraries, network by network, and write docs/parity.md
 	$(PARITY)/bin/python -m tests.parity $(PEERS)
+
+image:  ## [DEVICE=cuda] [BUNDLE=folder]: the container image
+	docker build --tag vit-serve$(if $(DEVICE),:$(DEVICE)) --build-arg BUNDLE=$(BUNDLE) \
+		--build-arg REVISION=$$(git rev-parse HEAD) $(if $(DEVICE),--build-arg DEVICE=$(DEVICE)) .
+
+lock: $(VENV)/.dev  ## what images install, with hashes, from constraints.txt
+	$(LOCK) --group serve --output-file docker/requirements-cpu.lock
+	$(LOCK) --group cuda --output-file docker/requirements-cuda.lock
 
 demo: $(VENV)/.dev  ## train the demo model again (about 40 minutes on two cores) and export its bundle
 	$(BIN)/python -m model.demo train

@@ -27,17 +27,7 @@ BENCHMARKS = {
     "precision": precision.measure,
 }
 FOLDER = Path(__file__).parent
-PAGES = [
-    FOLDER.parents[1] / page
-    for page in (
-        "README.md",
-        "docs/decoding.md",
-        "docs/operations.md",
-        "docs/overload.md",
-        "docs/precision.md",
-        "docs/soak.md",
-    )
-]
+PAGES = [FOLDER.parents[1] / "README.md", *sorted((FOLDER.parents[1] / "docs").glob("*.md"))]
 
 
 def main() -> None:

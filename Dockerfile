@@ -1,0 +1,78 @@
+# The service: ONNX Runtime and its bundle, no PyTorch, no compiler. From the repository's root:
+#
+#   docker build -t vit-serve .                                          the demo model, on the CPU
+#   docker build -t vit-serve --build-arg BUNDLE=bundles/mine .          a bundle that was exported before
+#   docker build -t vit-serve --target checkpoint --build-arg CHECKPOINT=model.safetensors .
+#   docker build -t vit-serve:cuda --build-arg DEVICE=cuda .             with the CUDA libraries, several GB
+#
+# A bundle mounted at /bundle takes the place of the one inside.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+ARG DEVICE=cpu
+
+FROM ${PYTHON_IMAGE} AS packages
+ARG DEVICE
+COPY docker/requirements-${DEVICE}.lock /requirements.lock
+RUN python3 -m venv --without-pip /venv \
+ && python3 -m pip --python /venv/bin/python install --quiet --require-hashes --only-binary :all: --no-cache-dir \
+    --no-compile --requirement /requirements.lock
+# Only what is imported or loaded is kept: 284 MB of CUDA kernels are of no use on a CPU, the Python module carries its own
+# copy of libonnxruntime, and packages bring their tests.
+RUN cd /venv/lib/python3*/site-packages \
+ && rm -r onnxruntime/transformers onnxruntime/quantization onnxruntime/tools onnxruntime/capi/libonnxruntime.so.* \
+ && if [ "$DEVICE" = cpu ]; then rm onnxruntime/capi/libonnxruntime_providers_cuda.so onnxruntime/capi/libonnxruntime_providers_tensorrt.so; fi \
+ && find . -type d -name tests -prune -exec rm -r {} +
+COPY app /srv/app
+RUN rm -r /srv/app/demo \
+ && chmod -R a+rX /srv \
+ && /venv/bin/python -m compileall -q --invalidation-mode unchecked-hash /venv /srv
+
+FROM ${PYTHON_IMAGE} AS exported
+ARG CHECKPOINT
+ARG EXPORT_OPTIONS=
+ARG PIP_EXTRA_INDEX_URL
+WORKDIR /work
+RUN python3 -m venv /venv && /venv/bin/pip install --quiet --no-cache-dir "pip>=25.1"
+COPY pyproject.toml constraints.txt ./
+RUN /venv/bin/pip install --quiet --no-cache-dir --constraint constraints.txt --group export
+COPY . .
+RUN /venv/bin/python -m export --checkpoint "$CHECKPOINT" --out /bundle $EXPORT_OPTIONS && chmod -R a+rX /bundle
+
+FROM ${PYTHON_IMAGE} AS bundle
+ARG BUNDLE=app/demo
+COPY ${BUNDLE} /bundle
+RUN chmod -R a+rX /bundle
+
+FROM ${PYTHON_IMAGE} AS service
+ARG DEVICE
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="vit-serve" \
+      org.opencontainers.image.description="A Vision Transformer behind an HTTP API: labels and exact attention maps" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+COPY --from=packages /venv /venv
+COPY --from=packages /srv /srv
+WORKDIR /srv
+ENV PATH=/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    PYTHONUNBUFFERED=1 \
+    ORT_DISABLE_TELEMETRY=1 \
+    VIT_BUNDLE=/bundle \
+    VIT_DEVICE=${DEVICE} \
+    VIT_HOST=0.0.0.0 \
+    VIT_PORT=8000
+# writes the bytecode of those parts of the standard library that are used; the running service writes nothing
+RUN python -c "import app.__main__"
+ENV PYTHONDONTWRITEBYTECODE=1
+USER 65532:65532
+EXPOSE 8000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
+    CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['VIT_PORT'] + '/readyz', timeout=2)"]
+CMD ["python", "-m", "app"]
+
+FROM service AS checkpoint
+COPY --from=exported /bundle /bundle
+
+FROM service
+COPY --from=bundle /bundle /bundle

@@ -1,0 +1,85 @@
+"""Balancers and the service agree on every limit: their numbers stand in several files, and must not drift apart."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from app.__main__ import KEEP_ALIVE_S
+from app.settings import Settings
+from tests.load.balancers import haproxy_file, nginx_file
+
+NGINX = Path("docker/nginx.conf").read_text()
+HAPROXY = Path("docker/haproxy.cfg").read_text()
+SECONDS = {"s": 1, "m": 60}
+
+
+def directive(name: str, text: str = NGINX) -> str:
+    """What follows `name` where it is set, once."""
+    (value,) = re.findall(rf"^ *{name} ([^;#\n]+?);? *(?:#.*)?$", text, re.MULTILINE)
+    return value
+
+
+def seconds(value: str) -> float:
+    return float(value[:-1]) * SECONDS[value[-1]]
+
+
+def test_bodies_are_as_large():
+    limit = Settings().max_upload_bytes
+    assert int(directive("client_max_body_size")) == limit
+    assert re.findall(r"content-length\) gt (\d+)", HAPROXY) == [str(limit)]
+
+
+def test_a_body_has_as_long_to_arrive():
+    limit = Settings().receive_timeout_s
+    assert seconds(directive("client_body_timeout")) == limit
+    assert seconds(directive("timeout client", HAPROXY)) == limit
+    assert seconds(directive("timeout http-request", HAPROXY)) == limit
+
+
+def test_a_balancer_waits_longer_than_a_request_takes():
+    limit = Settings().request_timeout_s
+    assert limit < seconds(directive("proxy_read_timeout")) < 2 * limit
+    assert limit < seconds(directive("timeout server", HAPROXY)) < 2 * limit
+
+
+def test_an_idle_connection_is_closed_by_the_balancer():
+    (upstream,) = re.findall(r"upstream replicas \{.*?\}", NGINX, re.DOTALL)
+    assert seconds(directive("keepalive_timeout", upstream)) < KEEP_ALIVE_S
+
+
+def test_haproxy_has_fewer_connections_than_a_replica_takes():
+    assert int(directive("maxconn", HAPROXY)) < Settings().max_connections
+
+
+def test_haproxy_hears_that_a_replica_drains_before_it_stops_listening():
+    interval, fall = re.findall(r"check inter (\d+)s fall (\d+)", HAPROXY)[0]
+    assert int(interval) * (int(fall) + 1) < Settings().drain_delay_s
+
+
+def test_a_request_is_repeated_once_but_not_because_a_replica_is_full():
+    assert directive("proxy_next_upstream").split() == ["error", "timeout", "non_idempotent"]
+    assert directive("proxy_next_upstream_tries") == "2"
+    assert directive("retries", HAPROXY) == "1"
+    assert directive("retry-on", HAPROXY).split() == ["conn-failure", "empty-response"]
+
+
+def test_the_problems_of_balancers_are_json():
+    problems = [json.loads(text) for text in re.findall(r"'(\{\"type\".*?\})'", NGINX + HAPROXY)]
+    assert {(problem["type"].split(":")[-1], problem["status"]) for problem in problems} == {
+        ("body-too-large", 413),
+        *(("unavailable", status) for status in (502, 503, 504)),
+    }
+
+
+@pytest.mark.parametrize("program", ["nginx", "haproxy"])
+def test_the_configuration_is_valid(need, tmp_path, program):
+    if program == "nginx":
+        command = [need("nginx"), "-t", "-e", "stderr", "-p", str(tmp_path), "-c", str(nginx_file([1], tmp_path, 2))]
+    else:
+        command = [need("haproxy"), "-c", "-f", str(haproxy_file([1], tmp_path, 2))]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "warn" not in result.stderr.lower()

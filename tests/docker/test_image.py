@@ -1,0 +1,131 @@
+"""The image, built from the Dockerfile and run, without a daemon, as with `docker run --read-only`: with no /tmp."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.benchmarks.server import free_port
+
+NAME = "vit-serve-test"
+pytestmark = pytest.mark.timeout(1500)  # the first build makes its base image
+
+
+class Image:
+    """A built image and its root, to which nothing can be written."""
+
+    def __init__(self, *, config: dict[str, Any], root: str) -> None:
+        self.config = config
+        self._root = root
+
+    def command(self, *command: str, port: int = 0, bundle: Path | None = None) -> list[str]:
+        """Run a command as its user and with its environment, in mounts of its own that end with it."""
+        root, user, folder = self._root, self.config["User"], self.config["WorkingDir"]
+        steps = [
+            f"mount --bind {root} {root}",
+            f"mount --rbind /dev {root}/dev",
+            f"mount -t proc proc {root}/proc",
+            *([f"mount --bind {bundle} {root}/bundle"] if bundle else []),
+            f"mount -o remount,bind,ro {root}",
+            f'exec chroot --userspec={user} {root} env -i "$@"',
+        ]
+        inside = ["sh", "-c", f'cd {folder} && exec "$@"', "sh", *command]
+        script = ["sh", "-c", " && ".join(steps), "sh"]
+        return ["unshare", "--mount", *script, *self.config["Env"], f"VIT_PORT={port}", *inside]
+
+
+@pytest.fixture(scope="module")
+def image(containers: Path) -> Iterator[Image]:
+    if os.geteuid() != 0:
+        pytest.skip("images are built and mounted by root")
+    subprocess.run([containers, "build", "-t", NAME, "."], check=True, stdout=subprocess.DEVNULL)
+    config = json.loads(buildah("inspect", "--type", "image", f"localhost/{NAME}"))["Docker"]["config"]
+    container = buildah("from", "--pull-never", f"localhost/{NAME}")
+    try:
+        yield Image(config=config, root=buildah("mount", container))
+    finally:
+        buildah("rm", container)
+
+
+def buildah(*arguments: str) -> str:
+    environment = {**os.environ, "STORAGE_DRIVER": "vfs", "BUILDAH_ISOLATION": "chroot"}
+    result = subprocess.run(["buildah", *arguments], env=environment, check=True, capture_output=True, text=True)
+    return result.stdout.strip()
+
+
+@contextmanager
+def served(image: Image, log: Path) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client, int]]:
+    """The service as the image starts it, ready."""
+    port = free_port()
+    with log.open("wb") as out:
+        process = subprocess.Popen(image.command(*image.config["Cmd"], port=port), stdout=out, stderr=out)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+            until = time.monotonic() + 60
+            while not ready(client):
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            yield process, client, port
+    finally:
+        process.kill()
+        process.wait()
+
+
+def ready(client: httpx.Client) -> bool:
+    try:
+        return client.get("/readyz").is_success
+    except httpx.TransportError:
+        return False
+
+
+def test_it_serves_is_healthy_and_stops_when_told(image, star, tmp_path):
+    log = tmp_path / "log"
+    with served(image, log) as (process, client, port):
+        (result,) = client.post("/classify", content=star).json()["results"]
+        assert result["predictions"][0]["label"] == "star"
+        assert client.get(result["attention"]).headers["content-type"] == "image/png"
+        check = image.command(*image.config["Healthcheck"]["Test"][1:], port=port)
+        assert subprocess.run(check).returncode == 0
+        process.terminate()
+        assert process.wait(60) == 0
+    assert subprocess.run(check, stderr=subprocess.DEVNULL).returncode == 1
+    assert "Traceback" not in log.read_text()
+    assert "telemetry" not in log.read_text()  # ONNX Runtime complains when it cannot keep any
+
+
+def test_it_has_no_torch_no_root_and_nothing_to_compile_with(image):
+    script = (
+        "import importlib.util as u, os, shutil;"
+        "print(os.getuid(), [m for m in ('torch', 'onnx', 'pytest', 'model', 'export') if u.find_spec(m)],"
+        " [p for p in ('gcc', 'cc', 'make', 'curl') if shutil.which(p)])"
+    )
+    found = subprocess.run(image.command("python", "-c", script), check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == "65532 [] []"
+
+
+def test_a_damaged_bundle_keeps_it_from_starting(image, tmp_path):
+    bundle = Path(shutil.copytree("app/demo", tmp_path / "bundle"))
+    with (bundle / "weights.bin").open("r+b") as file:
+        file.seek(1000)
+        file.write(b"\x01\x02\x03")
+    result = subprocess.run(image.command(*image.config["Cmd"], bundle=bundle), capture_output=True, text=True)
+    assert result.returncode == 3, result.stderr
+    assert "weights.bin does not have the checksum" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_it_starts_by_exec_and_is_stopped_by_sigterm(image):
+    assert image.config["Cmd"] == ["python", "-m", "app"]
+    assert image.config["StopSignal"] == "SIGTERM"
+    assert image.config["User"] == "65532:65532"
+    assert image.config["Healthcheck"]["Test"][0] == "CMD"
+    assert image.config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"

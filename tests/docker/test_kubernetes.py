@@ -1,0 +1,102 @@
+"""The manifests are valid Kubernetes, and say of the service only what is true."""
+
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from app.settings import Settings
+
+FOLDER = Path("docker/kubernetes")
+KUBERNETES = "1.31"  # the oldest that is still maintained by the large providers
+
+
+def documents(file: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(file.read_text()))
+
+
+def resources(folder: str) -> list[dict[str, Any]]:
+    kustomization = yaml.safe_load((FOLDER / folder / "kustomization.yaml").read_text())
+    return [document for name in kustomization["resources"] for document in documents(FOLDER / folder / name)]
+
+
+BASE = {(r["kind"], r["metadata"]["name"]): r for r in resources("base")}
+POD = BASE["Deployment", "vit-serve"]["spec"]["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+
+
+def environment(container: dict[str, Any]) -> dict[str, Any]:
+    return {variable["name"]: variable.get("value") for variable in container["env"]}
+
+
+@pytest.mark.parametrize(
+    "resource", BASE.values(), ids=lambda resource: f"{resource['kind']} {resource['metadata']['name']}"
+)
+def test_a_resource_is_valid(resource):
+    kubernetes_validate.validate(resource, KUBERNETES, strict=True)
+
+
+def test_every_file_is_in_use():
+    named = yaml.safe_load((FOLDER / "base/kustomization.yaml").read_text())["resources"]
+    assert {file.name for file in (FOLDER / "base").iterdir()} == {*named, "kustomization.yaml"}
+
+
+def test_the_gpu_overlay_patches_what_is_there():
+    (patch,) = documents(FOLDER / "gpu/deployment.yaml")
+    (container,) = patch["spec"]["template"]["spec"]["containers"]
+    assert (patch["kind"], patch["metadata"]["name"]) in BASE
+    assert container["name"] == CONTAINER["name"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 1
+    assert {name.removeprefix("VIT_").lower() for name in environment(container)} <= set(Settings.model_fields)
+
+
+def test_every_variable_is_a_setting():
+    assert {name.removeprefix("VIT_").lower() for name in environment(CONTAINER)} <= set(Settings.model_fields)
+
+
+def test_probes_ask_what_the_service_answers(client):
+    probes = [CONTAINER[f"{kind}Probe"]["httpGet"] for kind in ("startup", "readiness", "liveness")]
+    assert [client.get(probe["path"]).status_code for probe in probes] == [200, 200, 200]
+    assert {probe["port"] for probe in probes} == {"http"}
+    ports = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
+    assert ports == {"http": Settings().port, "metrics": int(environment(CONTAINER)["VIT_METRICS_PORT"])}
+    annotations = BASE["Deployment", "vit-serve"]["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["prometheus.io/port"] == str(ports["metrics"])
+
+
+def test_a_pod_has_time_to_drain():
+    drain = [float(environment(CONTAINER)[f"VIT_DRAIN_{part}_S"]) for part in ("DELAY", "TIMEOUT")]
+    assert drain == [Settings().drain_delay_s, Settings().drain_timeout_s]
+    assert POD["terminationGracePeriodSeconds"] > sum(drain)
+    readiness = CONTAINER["readinessProbe"]
+    assert readiness["periodSeconds"] * readiness["failureThreshold"] + readiness["timeoutSeconds"] < drain[0]
+
+
+@pytest.mark.parametrize("name", ["vit-serve", "redis"])
+def test_a_pod_may_do_nothing_that_it_need_not(name):
+    pod = BASE["Deployment", name]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not pod["automountServiceAccountToken"]
+    assert not pod["enableServiceLinks"]  # a Service named `vit` would set VIT_PORT
+    assert container["securityContext"] == {
+        "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    assert container["resources"]["limits"]["memory"]
+
+
+def test_everything_selects_the_same_pods():
+    labels = BASE["Deployment", "vit-serve"]["spec"]["template"]["metadata"]["labels"]
+    assert BASE["Service", "vit-serve"]["spec"]["selector"] == labels
+    assert BASE["PodDisruptionBudget", "vit-serve"]["spec"]["selector"]["matchLabels"] == labels
+    assert BASE["NetworkPolicy", "vit-serve"]["spec"]["podSelector"]["matchLabels"] == labels
+    assert BASE["HorizontalPodAutoscaler", "vit-serve"]["spec"]["scaleTargetRef"]["name"] == "vit-serve"
+
+
+def test_the_autoscaler_leaves_the_disruption_budget_something_to_disrupt():
+    autoscaler = BASE["HorizontalPodAutoscaler", "vit-serve"]["spec"]
+    assert autoscaler["minReplicas"] > BASE["PodDisruptionBudget", "vit-serve"]["spec"]["maxUnavailable"]
+    assert "replicas" not in BASE["Deployment", "vit-serve"]["spec"]

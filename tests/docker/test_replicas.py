@@ -1,0 +1,118 @@
+"""Three real replicas behind the real nginx and HAProxy, with the configurations that are shipped."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from tests.benchmarks.pictures import jpeg
+from tests.load.balancers import BALANCERS, Balancer, balanced
+from tests.load.replicas import NEVER_FULL, Replica, kill_at_work, restart_all
+from tests.load.traffic import steady
+
+BODY_LIMIT = 32 * 2**20
+RATE = 20.0
+
+
+@dataclass(frozen=True)
+class Deployment:
+    name: str
+    balancer: Balancer
+    replicas: list[Replica]
+
+
+@pytest.fixture(scope="module", params=BALANCERS)
+def deployment(request, need, redis_url) -> Iterator[Deployment]:
+    need(request.param)
+    with balanced(BALANCERS[request.param], store=redis_url, **NEVER_FULL) as (balancer, running):
+        yield Deployment(request.param, balancer, running)
+
+
+@pytest.fixture
+def client(deployment: Deployment) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=f"http://127.0.0.1:{deployment.balancer.port}", timeout=30) as client:
+        yield client
+
+
+def test_every_replica_draws_what_another_one_classified(client):
+    paths = [client.post("/classify", content=jpeg()).json()["results"][0]["attention"] for _ in range(3)]
+    assert [client.get(path).status_code for path in paths for _ in range(6)] == 18 * [200]
+
+
+def test_a_request_id_passes_and_a_bad_one_is_replaced(client):
+    answer = client.post("/classify", content=jpeg(), headers={"X-Request-ID": "from-the-client_1.2"})
+    assert answer.headers["x-request-id"] == "from-the-client_1.2"
+    answer = client.post("/classify", content=jpeg(), headers={"X-Request-ID": '"};drop'})
+    assert answer.status_code == 200
+    assert "drop" not in answer.headers["x-request-id"]
+
+
+def test_the_log_is_json_with_the_request_id(client, deployment):
+    client.get("/model", headers={"X-Request-ID": "look-for-me"})
+    until = time.monotonic() + 10
+    while '"look-for-me"' not in deployment.balancer.log.read_text():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    (line,) = [line for line in deployment.balancer.log.read_text().splitlines() if "look-for-me" in line]
+    entry = httpx.Response(200, text=line).json()
+    assert (entry["request_id"], entry["path"], entry["status"]) == ("look-for-me", "/model", 200)
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/%6detrics", "/%72eadyz"])
+def test_probes_and_metrics_stay_inside(client, path):
+    assert client.get(path).status_code == 404
+
+
+def test_a_body_of_the_limit_is_read_and_one_byte_more_is_not(client):
+    assert client.post("/classify", content=bytes(BODY_LIMIT)).status_code == 415
+    answer = client.post("/classify", content=bytes(BODY_LIMIT + 1))
+    assert answer.status_code == 413
+    assert answer.headers["content-type"].startswith("application/problem+json")
+    assert answer.json()["type"] == "urn:vit-serve:problem:body-too-large"
+
+
+def test_a_rolling_restart_costs_no_request(deployment):
+    with steady(deployment.balancer.port, jpeg(), RATE) as traffic:
+        restart_all(deployment.replicas)
+    assert traffic.failures == []
+    assert len(traffic.seconds) > RATE
+
+
+def test_a_killed_replica_costs_no_request(deployment):
+    """Not even the one that it was working on."""
+    victim = deployment.replicas[0]
+    with steady(deployment.balancer.port, jpeg(), RATE) as traffic:
+        kill_at_work(victim, traffic)
+        victim.revive()
+    assert traffic.failures == []
+    assert max(traffic.seconds) >= 0.5
+
+
+def test_without_replicas_the_answer_is_a_problem_and_they_are_taken_back(client, deployment):
+    for replica in deployment.replicas:
+        replica.kill()
+    answer = client.post("/classify", content=jpeg())
+    for replica in deployment.replicas:
+        replica.revive()
+    assert answer.status_code == 503
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert int(answer.headers["retry-after"]) > 0
+    until = time.monotonic() + 20
+    while client.post("/classify", content=jpeg()).status_code != 200:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_haproxy_leaves_a_draining_replica_before_it_stops_listening(need, tmp_path):
+    need("haproxy")
+    with balanced(BALANCERS["haproxy"]) as (balancer, running):
+        running[0].process.terminate()
+        until = time.monotonic() + 10
+        while "Server replicas/replica0 is DOWN" not in balancer.log.read_text():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        answer = httpx.post(f"http://127.0.0.1:{running[0].port}/classify", content=jpeg())
+        assert answer.status_code == 200
+        assert running[0].process.wait(30) == 0

@@ -1,0 +1,60 @@
+"""What images install is what was tested: after a change of constraints.txt or pyproject.toml comes `make lock`."""
+
+import re
+import tomllib
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+CONSTRAINTS = dict(line.split("==") for line in Path("constraints.txt").read_text().split())
+PINS = {canonicalize_name(name): version for name, version in CONSTRAINTS.items()}
+GROUPS = tomllib.loads(Path("pyproject.toml").read_text())["dependency-groups"]
+
+
+def locked(device: str) -> dict[str, str]:
+    text = Path(f"docker/requirements-{device}.lock").read_text()
+    entries = re.findall(r"^(\S+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE)
+    assert len(entries) == text.count("==")
+    return {name: version for name, version, _ in entries}
+
+
+def closure(requirements: list[Requirement], extra: str = "") -> set[str]:
+    """Names of all that the requirements bring on Linux, by what is installed here."""
+    found: set[str] = set()
+    waiting = [(requirement, extra) for requirement in requirements]
+    while waiting:
+        requirement, extra = waiting.pop()
+        if requirement.marker and not requirement.marker.evaluate({"extra": extra, "sys_platform": "linux"}):
+            continue
+        name = canonicalize_name(requirement.name)
+        if name not in found or requirement.extras:
+            found.add(name)
+            for wanted in ("", *requirement.extras):
+                waiting += [
+                    (Requirement(line), wanted) for line in requires(name) or [] if "extra ==" in line or not wanted
+                ]
+    return found
+
+
+def test_the_cpu_image_has_what_the_service_needs_and_nothing_else():
+    serve = [Requirement(line) for line in GROUPS["serve"]]
+    assert set(locked("cpu")) == closure(serve)
+
+
+def test_the_cuda_image_adds_only_cuda():
+    cpu, cuda = locked("cpu"), locked("cuda")
+    assert cpu.items() <= cuda.items()
+    assert all(name.startswith("nvidia-") for name in cuda.keys() - cpu)
+    assert {"nvidia-cudnn-cu13", "nvidia-cufft", "nvidia-cublas"} <= cuda.keys()
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_versions_are_those_that_were_tested(device):
+    assert {name: PINS.get(name, version) for name, version in locked(device).items()} == locked(device)
+
+
+def test_no_pin_is_missing_from_what_was_tested():
+    assert set(locked("cpu")) <= set(PINS)

@@ -1,0 +1,62 @@
+"""`python -m tests.load.rolling [ROUNDS]`: three replicas restarted in turn, and killed, behind nginx and HAProxy.
+
+A steady open-loop load runs all the while. Replicas wait instead of shedding load, so that whatever fails was lost by a
+restart. The table goes into docs/deployment.md.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from tests.benchmarks.__main__ import table, write_table
+from tests.benchmarks.pictures import jpeg
+from tests.load.balancers import BALANCERS, balanced
+from tests.load.replicas import NEVER_FULL, kill_at_work, restart_all
+from tests.load.traffic import Traffic, steady
+
+RATE = 20.0  # requests a second
+ROUNDS = 10
+Row = dict[str, str | float]
+
+
+def main() -> None:
+    rows = measure(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS)
+    Path(__file__).with_suffix(".json").write_text(json.dumps(rows, indent=2) + "\n")
+    print(table(rows))
+    write_table("rolling", rows)
+
+
+def measure(rounds: int) -> list[Row]:
+    rows = []
+    for name, start in BALANCERS.items():
+        with balanced(start, **NEVER_FULL) as (balancer, running):
+            with steady(balancer.port, jpeg(), RATE) as traffic:
+                for _ in range(rounds):
+                    restart_all(running)
+            rows.append(row(name, f"SIGTERM, {rounds} times each", traffic))
+            with steady(balancer.port, jpeg(), RATE) as traffic:
+                for _ in range(rounds):
+                    for replica in running:
+                        kill_at_work(replica, traffic)
+                        replica.revive()
+            rows.append(row(name, f"kill -9, {rounds} times each", traffic))
+    return rows
+
+
+def row(balancer: str, what: str, traffic: Traffic) -> Row:
+    for failure in traffic.failures:
+        print(failure, file=sys.stderr)
+    milliseconds = sorted(1000 * seconds for seconds in traffic.seconds)
+    return {
+        "balancer": balancer,
+        "each replica gets": what,
+        "requests": len(milliseconds) + len(traffic.failures),
+        "failed": len(traffic.failures),
+        "p50, ms": round(milliseconds[len(milliseconds) // 2]),
+        "p99, ms": round(milliseconds[int(0.99 * len(milliseconds))]),
+        "longest, ms": round(milliseconds[-1]),
+    }
+
+
+if __name__ == "__main__":
+    main()
