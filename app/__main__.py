@@ -1,13 +1,19 @@
 """`python -m app`: run the server with settings from VIT_* variables."""
 
 import logging
+import resource
 import signal
 import sys
+from contextlib import suppress
+from functools import partial
 
 import uvicorn
+from fastapi import FastAPI
 from pydantic import ValidationError
 
 from app.bundle import BundleError
+from app.door.authentication import ApiKeyError
+from app.door.protocol import GuardedProtocol
 from app.engine import DeviceError
 from app.main import create_app
 from app.settings import Settings
@@ -25,20 +31,42 @@ def main() -> None:
     # While loading this ends the process at once; later uvicorn finishes its requests first and then raises it again.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _allow_open_files(4 * settings.max_connections)
     try:
         app = create_app(settings)
-    except (BundleError, DeviceError) as error:
+    except (BundleError, DeviceError, ApiKeyError) as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(3)
-    uvicorn.run(
-        app,
-        host=settings.host,
-        port=settings.port,
-        log_level=settings.log_level,
-        access_log=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        server_header=False,
-    )
+    serve(app, settings)
+
+
+def serve(app: FastAPI, settings: Settings) -> None:
+    """One server at one or two ports: the door tells them apart."""
+    ports = [settings.port, settings.metrics_port] if settings.metrics_port else [settings.port]
+    configs = [
+        uvicorn.Config(
+            app,
+            host=settings.host,
+            port=port,
+            http=partial(GuardedProtocol, max_connections=settings.max_connections),  # type: ignore[arg-type]
+            ws="none",
+            log_level=settings.log_level,
+            access_log=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            server_header=False,
+        )
+        for port in ports
+    ]
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(configs[0]).run(sockets=[config.bind_socket() for config in configs])
+
+
+def _allow_open_files(wanted: int) -> None:
+    """As many as that or as the system lets us: the usual limit of 1024 is less than the connections we may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 if __name__ == "__main__":

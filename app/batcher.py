@@ -57,14 +57,20 @@ class Batcher:
         if self._thread:
             self._thread.join()
 
+    def refusal(self, images: int = 1) -> Overloaded | None:
+        """Why so many images would not be admitted now. Cheap enough to ask before a body is read."""
+        if self._admitted + images > self._max_images:
+            return Overloaded("Too many images are waiting. Send this request again in a moment.")
+        return None
+
     @contextmanager
     def admit(self, images: int) -> Iterator[None]:
         """Hold places for `images` from before they are decoded until they are answered.
 
         Raises Overloaded at once when there are not enough: a full queue is an answer, not a wait.
         """
-        if self._admitted + images > self._max_images:
-            raise Overloaded("Too many images are waiting. Send this request again in a moment.")
+        if refusal := self.refusal(images):
+            raise refusal
         self._admitted += images
         try:
             yield

@@ -1,7 +1,7 @@
 """Work for a client that may leave before it is done."""
 
 import asyncio
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request
 
@@ -16,10 +16,20 @@ async def unless_gone(request: Request, work: asyncio.Future[T]) -> T | None:
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-        return work.result() if work.done() else None
+        if not work.done():
+            gone.result()  # raises what is wrong with the body that is dropped
+            return None
+        return work.result()
     finally:
-        gone.cancel()
-        work.cancel()
+        for future in (gone, work):
+            future.cancel()
+            future.add_done_callback(_forget)
+
+
+def _forget(future: asyncio.Future[Any]) -> None:
+    """asyncio logs a failure that nobody has looked at, and takes the cancellation of several things for one."""
+    if not future.cancelled():
+        future.exception()
 
 
 async def _disconnected(request: Request) -> None:

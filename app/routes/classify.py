@@ -43,8 +43,7 @@ async def classify(
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> Response:
     """Name what is in one or more images. Repeating a request is harmless: the same scores, another id."""
-    settings = parts.settings
-    images = await read_images(request, max_bytes=settings.max_upload_bytes, max_images=settings.max_images_per_request)
+    images = await read_images(request, max_images=parts.settings.max_images_per_request)
     with parts.batcher.admit(len(images)):
         work = [_classify_one(parts, data, top_k=top_k, attention=attention) for data in images]
         outcomes = await unless_gone(request, asyncio.gather(*work))
@@ -77,6 +76,8 @@ def _all_failed(failures: list[ServiceError]) -> Response:
     first = failures[statuses.index(max(statuses, key=statuses.count))]
     problem = problem_of(first)
     if len(failures) > 1:
-        errors = [{"pointer": f"/images/{i}", **problem_of(f).model_dump()} for i, f in enumerate(failures)]
+        errors = [
+            {"pointer": f"/images/{i}", **problem_of(f).model_dump(exclude_none=True)} for i, f in enumerate(failures)
+        ]
         problem = problem.model_copy(update={"detail": "None of the images can be used.", "errors": errors})
     return respond(problem, first.headers)
