@@ -19,6 +19,7 @@ from tests.load.server import alive, descriptors, served, settled
 CLIENTS = 8
 PATIENCE_S = 0.25  # a server that waits for more of a request says nothing
 RECEIVE_S = 1.0
+STORE_BYTES = 2**20  # soon full, so that what grows is none of the maps that are meant to be kept
 HEAD_BYTES = 400  # where most changes are made
 TOKENS = [
     b"\r\n",
@@ -150,7 +151,9 @@ def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
 def main() -> None:
     seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     with tempfile.TemporaryDirectory() as folder:
-        with served(Path(folder), receive_timeout_s=RECEIVE_S, log_level="error") as server:
+        with served(
+            Path(folder), receive_timeout_s=RECEIVE_S, store_max_bytes=STORE_BYTES, log_level="error"
+        ) as server:
             found = fuzz(server, seconds, seed)
         found["tracebacks"] = (Path(folder) / "log").read_text().count("Traceback")
     print(json.dumps(found, indent=2))
