@@ -1,13 +1,18 @@
 """`python -m app`: run the server with settings from VIT_* variables."""
 
 import os
+import resource
 import signal
 import sys
+from functools import partial
 
 import uvicorn
+from fastapi import FastAPI
 from pydantic import ValidationError
 
 from app.bundle import BundleError
+from app.door.authentication import ApiKeyError
+from app.door.protocol import GuardedProtocol
 from app.engine import DeviceError
 from app.logs import configure
 from app.main import create_app
@@ -27,22 +32,43 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # until the server takes them over there is nothing to finish
         signal.signal(number, lambda *_: os._exit(0))
     configure(settings.log_format, settings.log_level)
+    _allow_open_files(4 * settings.max_connections)
     try:
         app = create_app(settings)
-    except (BundleError, DeviceError) as error:
+    except (BundleError, DeviceError, ApiKeyError) as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(3)
-    config = uvicorn.Config(
-        app,
-        host=settings.host,
-        port=settings.port,
-        log_config=None,  # its loggers write as all others do
-        access_log=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=settings.drain_timeout_s,
-        server_header=False,
-    )
-    Server(config, lifecycle=app.state.services.lifecycle, drain_delay_s=settings.drain_delay_s).run()
+    serve(app, settings)
+
+
+def serve(app: FastAPI, settings: Settings) -> None:
+    """One server at one or two ports: the door tells them apart."""
+    ports = [settings.port, settings.metrics_port] if settings.metrics_port else [settings.port]
+    configs = [
+        uvicorn.Config(
+            app,
+            host=settings.host,
+            port=port,
+            http=partial(GuardedProtocol, max_connections=settings.max_connections),  # type: ignore[arg-type]
+            ws="none",
+            log_config=None,  # its loggers write as all others do
+            access_log=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=settings.drain_timeout_s,
+            server_header=False,
+        )
+        for port in ports
+    ]
+    server = Server(configs[0], lifecycle=app.state.services.lifecycle, drain_delay_s=settings.drain_delay_s)
+    server.run(sockets=[config.bind_socket() for config in configs])
+
+
+def _allow_open_files(wanted: int) -> None:
+    """As many as that or as the system lets us: the usual limit of 1024 is less than the connections we may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,18 @@
 """Everything that can go wrong for a caller, as one tree, and how each kind is told over HTTP.
 
     ServiceError
-    ├── MalformedRequest      400   the HTTP body cannot be taken apart
+    ├── MalformedRequest      400   the HTTP message or its body cannot be taken apart
+    ├── Unauthorized          401   no API key, or a wrong one
+    ├── NotFound              404   no such path at this port
     ├── UnknownAttention      404   no maps under that id: unknown, expired or malformed, all the same
     ├── UnknownPicture        404   the model has no picture of itself under that name
+    ├── SlowRequest           408   the request did not arrive in time
     ├── BodyTooLarge          413   too many bytes
     ├── UnsupportedType       415   not one of the accepted image types
+    ├── UnsupportedEncoding   415   a compressed body
     ├── UnusableImage         422   an accepted type that cannot be decoded or is over a limit
     ├── InvalidParameter      422   a query parameter out of range
+    ├── HeaderTooLarge        431   too many header fields, or too many bytes of them
     ├── InferenceFailed       500   the model gives no usable numbers for this image
     ├── Overloaded            503   the service is full; carries Retry-After, as do those below
     ├── DeadlineExceeded      503   the answer was not ready in time
@@ -18,7 +23,6 @@ Every answer that is an error is RFC 9457 `application/problem+json`, those of t
 A detail never repeats exception texts, paths or bytes of the user.
 """
 
-import logging
 import random
 from collections.abc import Iterable
 from http import HTTPStatus
@@ -28,10 +32,6 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
-
-from app.draining import DrainingResponse
-
-log = logging.getLogger(__name__)
 
 PROBLEM_TYPE = "application/problem+json"
 NAMESPACE = "urn:vit-serve:problem:"
@@ -58,6 +58,18 @@ class MalformedRequest(ServiceError):
     status, kind, title = HTTPStatus.BAD_REQUEST, "malformed-request", "The request cannot be understood"
 
 
+class Unauthorized(ServiceError):
+    status, kind, title = HTTPStatus.UNAUTHORIZED, "unauthorized", "An API key is needed"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"WWW-Authenticate": "Bearer"}
+
+
+class NotFound(ServiceError):
+    status, kind, title = HTTPStatus.NOT_FOUND, "not-found", "Not Found"
+
+
 class UnknownAttention(ServiceError):
     status, kind, title = HTTPStatus.NOT_FOUND, "unknown-attention", "No attention maps under this id"
 
@@ -72,16 +84,24 @@ class UnknownPicture(ServiceError):
         super().__init__(f"This model's pictures are: {', '.join(known) or 'none'}.")
 
 
+class SlowRequest(ServiceError):
+    status, kind, title = HTTPStatus.REQUEST_TIMEOUT, "slow-request", "The request did not arrive in time"
+
+
 class BodyTooLarge(ServiceError):
     status, kind, title = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "The request has too many bytes"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"Connection": "close"}  # what is left of the body will not be read
 
 
 class UnsupportedType(ServiceError):
     status, kind, title = HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-type", "Not an accepted image type"
+
+
+class UnsupportedEncoding(ServiceError):
+    status, kind, title = HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-encoding", "Not an accepted content encoding"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Accept-Encoding": "identity"}  # RFC 9110, 12.5.3
 
 
 class UnusableImage(ServiceError):
@@ -90,6 +110,10 @@ class UnusableImage(ServiceError):
 
 class InvalidParameter(ServiceError):
     status, kind, title = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-parameter", "A parameter is out of range"
+
+
+class HeaderTooLarge(ServiceError):
+    status, kind, title = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "header-too-large", "The header is too large"
 
 
 class InferenceFailed(ServiceError):
@@ -150,6 +174,7 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
+    instance: str | None = None  # urn:request: and the X-Request-ID of the answer; of the answer's own problem alone
 
 
 def problem_of(error: ServiceError) -> Problem:
@@ -169,14 +194,21 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    response_class = DrainingResponse if problem.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE else Response
-    return response_class(
-        problem.model_dump_json(), status_code=problem.status, media_type=PROBLEM_TYPE, headers=headers or {}
+    return Response(
+        problem.model_dump_json(exclude_none=True),
+        status_code=problem.status,
+        media_type=PROBLEM_TYPE,
+        headers=headers or {},
     )
 
 
+def failure() -> Response:
+    """For a fault of ours: it tells nothing."""
+    return respond(framework_problem(500, "This is a fault of the service, not of the request."))
+
+
 def install_handlers(app: FastAPI) -> None:
-    """Give every failure of `app` the one shape."""
+    """Give every failure that the framework finds the one shape; of those it does not expect the door takes care."""
 
     @app.exception_handler(ServiceError)
     async def service_error(request: Request, error: ServiceError) -> Response:
@@ -193,8 +225,3 @@ def install_handlers(app: FastAPI) -> None:
         errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
         detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors) + "."
         return respond(problem_of(InvalidParameter(detail)).model_copy(update={"errors": errors}))
-
-    @app.exception_handler(Exception)
-    async def unexpected(request: Request, error: Exception) -> Response:
-        log.error("unhandled failure", exc_info=error)
-        return respond(framework_problem(500, "This is a fault of the service, not of the request."))

@@ -16,11 +16,14 @@ async def unless_gone(request: Request, work: asyncio.Future[T]) -> T | None:
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-        return work.result() if work.done() else None
+        if not work.done():
+            gone.result()  # raises what is wrong with the body that is dropped
+            return None
+        return work.result()
     finally:
-        gone.cancel()
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)  # else asyncio logs what nobody asks for
+        for future in (gone, work):
+            future.cancel()
+        await asyncio.gather(gone, work, return_exceptions=True)  # else asyncio logs what nobody asks for
 
 
 async def _disconnected(request: Request) -> None:

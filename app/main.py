@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Security
+from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
@@ -19,6 +20,8 @@ from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
 from app.cuda_engine import CudaEngine
 from app.distance import RunningDistance
+from app.door.authentication import ApiKeys, read_keys
+from app.door.door import Door
 from app.engine import DeviceError, OnnxEngine
 from app.errors import install_handlers
 from app.images import Decoder
@@ -47,14 +50,20 @@ TELEMETRY: TelemetryConfig = {
     "operation_spans": False,  # the stages are spans
     "exclude": lambda scope: scope["path"] in MACHINES,
 }
+LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The service, with its model loaded and warm.
 
-    Raises BundleError for a bundle that is not right, DeviceError when the device asked for is not in use.
+    Raises BundleError for a bundle that is not right, DeviceError when the device asked for is not in use, ApiKeyError.
     """
-    services = _build(settings or Settings())
+    settings = settings or Settings()
+    listed = settings.api_keys.get_secret_value() if settings.api_keys else ""
+    keys = ApiKeys(read_keys(listed, settings.api_keys_file), metrics_port=settings.metrics_port)
+    if not keys and settings.host not in LOOPBACK:
+        log.warning("everybody who reaches %s may use the service: VIT_API_KEYS is not set", settings.host)
+    services = _build(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -74,12 +83,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         version=VERSION,
         redirect_slashes=False,
+        dependencies=[Security(HTTPBearer(auto_error=False))] if keys else [],  # /docs asks for it; the door checks it
         lifespan=lifespan,
         telemetry=TELEMETRY,
     )
     app.state.services = services
     install_handlers(app)
-    app.add_middleware(Observation, metrics=services.metrics)
+    app.add_middleware(
+        Door, settings=settings, keys=keys, refusal=lambda deadline: services.admission.refusal(deadline=deadline)
+    )
+    app.add_middleware(Observation, metrics=services.metrics)  # the outermost: it counts refusals too
     for routes in (classify, attention, wall, report, verify, model, inspection, probes, metrics, page):
         app.include_router(routes.router)
     return app

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,11 @@ from app.stores.record import Record
 
 Format = Literal["png", "json", "npy"]
 MEDIA_TYPES: dict[Format, str] = {"png": "image/png", "json": "application/json", "npy": "application/x-npy"}
+
+
+def representations(*formats: Format) -> dict[int | str, dict[str, Any]]:
+    """What OpenAPI says of a path that answers in these."""
+    return {200: {"content": {MEDIA_TYPES[format]: {} for format in formats}}}
 
 
 @dataclass(frozen=True, kw_only=True)

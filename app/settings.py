@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DEMO_BUNDLE = Path(__file__).parent / "demo"
@@ -18,6 +18,14 @@ class Settings(BaseSettings):
     bundle: Annotated[Path, Field(description="Folder of the bundle to serve")] = DEMO_BUNDLE
     host: Annotated[str, Field(description="Address to listen on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on")] = 8000
+    metrics_port: Annotated[
+        int, Field(ge=0, le=65535, description="Port for `/metrics` and the probes alone; 0 puts them at `VIT_PORT`")
+    ] = 0
+    api_keys: Annotated[
+        SecretStr | None,
+        Field(description="Keys, comma separated, of which a request must carry one; without any, all may come in"),
+    ] = None
+    api_keys_file: Annotated[Path | None, Field(description="File with more such keys, one a line")] = None
     device: Annotated[
         Literal["auto", "cuda", "cpu"],
         Field(description="Where the model runs; `cuda` refuses to start without a working GPU"),
@@ -29,6 +37,19 @@ class Settings(BaseSettings):
     ] = 2.0
     max_images_per_request: Annotated[int, Field(ge=1, description="Images in one multipart request")] = 16
     max_upload_bytes: Annotated[int, Field(ge=1, description="Bytes of one request's body")] = 32 * 2**20
+    max_intake_bytes: Annotated[
+        int, Field(ge=1, description="Bytes of the bodies of all requests in work before 503 is answered")
+    ] = 512 * 2**20
+    max_connections: Annotated[
+        int, Field(ge=1, description="Open connections; on more of them the probes alone are answered")
+    ] = 1024
+    receive_timeout_s: Annotated[float, Field(gt=0, description="Seconds in which a request's body has to arrive")] = (
+        15.0
+    )
+    request_timeout_s: Annotated[
+        float,
+        Field(gt=0, description="Seconds after which nobody waits for an answer; `X-Request-Timeout` may say less"),
+    ] = 30.0
     max_image_pixels: Annotated[int, Field(ge=1, description="Width times height of one image")] = 50_000_000
     max_aspect_ratio: Annotated[float, Field(ge=1, description="Long side over short side of one image")] = 64.0
     model_threads: Annotated[

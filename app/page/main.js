@@ -3,6 +3,7 @@
 import { json } from "./api.js";
 import { Controls } from "./controls.js";
 import { byId, element } from "./element.js";
+import { fetchLinks } from "./fetched.js";
 import { showGallery } from "./gallery.js";
 import { listenToKeys } from "./keyboard.js";
 import { Labels } from "./labels.js";
@@ -70,6 +71,7 @@ async function main() {
   queue.addEventListener("choose", ({ detail }) => choose(detail));
   byId("copy").addEventListener("click", () => copy(state.link));
 
+  fetchLinks();
   showGallery();
   state.announce();
 }

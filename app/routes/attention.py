@@ -11,7 +11,7 @@ from app.colormaps import Colormap
 from app.conditional import answer_once
 from app.errors import problems
 from app.heatmap import Interpolation, Style
-from app.representation import MEDIA_TYPES, RENDERERS, Format, View, preferred_format
+from app.representation import MEDIA_TYPES, RENDERERS, Format, View, preferred_format, representations
 from app.scale import Scale, limits
 from app.services import Parts, Timing
 
@@ -45,8 +45,10 @@ async def _style(
     )
 
 
-@router.get("/attention", responses=problems(404, 422, 503), summary="The same, by ?id=")
-@router.get("/attention/{id}", responses=problems(404, 422, 503))
+@router.get(
+    "/attention", responses=problems(404, 422, 503) | representations("png", "json", "npy"), summary="The same, by ?id="
+)
+@router.get("/attention/{id}", responses=problems(404, 422, 503) | representations("png", "json", "npy"))
 async def attention(
     parts: Parts,
     stages: Timing,

@@ -50,11 +50,8 @@ async def classify(
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> Response:
     """Name what is in one or more images. Repeating a request is harmless: the same scores, another id."""
-    settings = parts.settings
     with stages.time("receive"):
-        images = await read_images(
-            request, max_bytes=settings.max_upload_bytes, max_images=settings.max_images_per_request
-        )
+        images = await read_images(request, max_images=parts.settings.max_images_per_request)
     deadline: float = getattr(request.state, "deadline", math.inf)
     with parts.admission.admit(len(images), deadline=deadline) as answered:
         work = [
@@ -116,6 +113,8 @@ def _all_failed(failures: list[ServiceError]) -> Response:
     first = failures[statuses.index(max(statuses, key=statuses.count))]
     problem = problem_of(first)
     if len(failures) > 1:
-        errors = [{"pointer": f"/images/{i}", **problem_of(f).model_dump()} for i, f in enumerate(failures)]
+        errors = [
+            {"pointer": f"/images/{i}", **problem_of(f).model_dump(exclude_none=True)} for i, f in enumerate(failures)
+        ]
         problem = problem.model_copy(update={"detail": "None of the images was classified.", "errors": errors})
     return respond(problem, first.headers)

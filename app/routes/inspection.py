@@ -10,7 +10,7 @@ from app.chart import draw_distance
 from app.conditional import MAX_AGE_S, answer_once
 from app.distance import DISTANCE, AttentionDistance, MeanDistance
 from app.errors import UnknownPicture, problems
-from app.representation import MEDIA_TYPES, preferred_format
+from app.representation import MEDIA_TYPES, preferred_format, representations
 from app.schemas import ModelPicture, ModelPicturesResponse
 from app.services import Parts, Timing
 
@@ -30,7 +30,7 @@ async def pictures(parts: Parts) -> ModelPicturesResponse:
     )
 
 
-@router.get("/model/inspect/{name}", responses=problems(404, 422))
+@router.get("/model/inspect/{name}", responses=problems(404, 422) | representations("png", "json"))
 async def picture(
     parts: Parts,
     stages: Timing,

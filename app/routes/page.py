@@ -12,8 +12,6 @@ HEADERS = {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
 }
 
 router = APIRouter()

@@ -11,7 +11,7 @@ from app.colormaps import Colormap
 from app.conditional import answer_once
 from app.errors import InvalidParameter, problems
 from app.heatmap import Interpolation, Style
-from app.representation import MEDIA_TYPES, Format, npy, preferred_format
+from app.representation import MEDIA_TYPES, Format, npy, preferred_format, representations
 from app.scale import Scale, limits
 from app.schemas import WallResponse
 from app.services import Parts, Timing
@@ -20,7 +20,7 @@ from app.wall import draw_wall, lay_out
 router = APIRouter()
 
 
-@router.get("/attention/{id}/wall", responses=problems(404, 422, 503))
+@router.get("/attention/{id}/wall", responses=problems(404, 422, 503) | representations("png", "json", "npy"))
 async def wall(
     parts: Parts,
     stages: Timing,

@@ -1,0 +1,65 @@
+"""The body of a request, bounded in bytes and in time. Nothing is kept here."""
+
+import asyncio
+
+from starlette.requests import HTTPConnection
+from starlette.types import Message, Receive
+
+from app.errors import BodyTooLarge, Overloaded, SlowRequest, UnsupportedEncoding
+
+
+class Bodies:
+    """The limits, and how many bytes the bodies of all requests in work have together."""
+
+    def __init__(self, *, max_bytes: int, max_bytes_in_work: int, timeout_s: float) -> None:
+        self.max_bytes = max_bytes
+        self.max_bytes_in_work = max_bytes_in_work
+        self.timeout_s = timeout_s
+        self.bytes_in_work = 0
+
+    def check(self, request: HTTPConnection) -> None:
+        """What can be told from the header alone. Raises UnsupportedEncoding, BodyTooLarge."""
+        # A compressed body would have to be counted twice; pictures are compressed already.
+        if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise UnsupportedEncoding("Send the body without a content encoding.")
+        declared = request.headers.get("Content-Length", "")
+        if declared.isdecimal() and int(declared) > self.max_bytes:
+            raise self.too_large()
+
+    def too_large(self) -> BodyTooLarge:
+        return BodyTooLarge(f"A request may have {self.max_bytes} bytes.")
+
+
+class Body:
+    """One request's body: `receive` raises when a limit is passed, so that whoever reads it stops."""
+
+    def __init__(self, bodies: Bodies, request: HTTPConnection, receive: Receive) -> None:
+        self._bodies = bodies
+        self._receive = receive
+        self._received = 0
+        headers = request.headers
+        self.finished = headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in headers
+        self._until = asyncio.get_running_loop().time() + bodies.timeout_s
+
+    async def receive(self) -> Message:
+        """Raises BodyTooLarge, SlowRequest, and Overloaded when all bodies together are too much for this process."""
+        # After the end what comes is the client's leaving, and that may take its time.
+        try:
+            async with asyncio.timeout_at(None if self.finished else self._until):
+                message = await self._receive()
+        except TimeoutError:
+            raise SlowRequest(f"The whole request has to arrive within {self._bodies.timeout_s:g} seconds.") from None
+        size = len(message.get("body", b""))
+        self._received += size
+        self._bodies.bytes_in_work += size
+        if self._received > self._bodies.max_bytes:
+            raise self._bodies.too_large()
+        if self._bodies.bytes_in_work > self._bodies.max_bytes_in_work:
+            raise Overloaded("Too many bytes are being received. Send this request again in a moment.")
+        self.finished = not message.get("more_body", False)
+        return message
+
+    def release(self) -> None:
+        """The request is answered."""
+        self._bodies.bytes_in_work -= self._received
+        self._received = 0

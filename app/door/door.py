@@ -1,0 +1,83 @@
+"""What every request passes before the framework sees it, and every answer on its way out.
+
+In this order: a name, the port, the key, the client's deadline, room, the header's word on the body. None of it reads a
+byte of the body. Then the body is bounded while it is read. The protocol below (`protocol.py`) bounds the header.
+
+FastAPI reads a whole body before its dependencies run, and Starlette's limit answers in plain text: neither will do.
+"""
+
+import logging
+from collections.abc import Callable
+
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.door.admission import Admission
+from app.door.answer import Answer
+from app.door.authentication import ApiKeys
+from app.door.body import Bodies, Body
+from app.door.deadline import Deadline
+from app.door.paths import Listeners
+from app.door.request_id import request_id
+from app.errors import ServiceError, failure, problem_of, respond
+from app.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+class Door:
+    """ASGI middleware. Sets `request_id` and `deadline` in the scope's state.
+
+    `refusal` is asked for every POST, with its deadline: why no picture is let in now, if there is a reason.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        settings: Settings,
+        keys: ApiKeys,
+        refusal: Callable[[float], ServiceError | None],
+    ) -> None:
+        self._app = app
+        self._bodies = Bodies(
+            max_bytes=settings.max_upload_bytes,
+            max_bytes_in_work=settings.max_intake_bytes,
+            timeout_s=settings.receive_timeout_s,
+        )
+        self._checks: tuple[Callable[[HTTPConnection], None], ...] = (
+            Listeners(metrics_port=settings.metrics_port).check,
+            keys.check,
+            Deadline(max_s=settings.request_timeout_s).check,
+            Admission(refusal=refusal).check,
+            self._bodies.check,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+        request = HTTPConnection(scope)
+        state["request_id"] = request_id(request)
+        body = Body(self._bodies, request, receive)
+
+        def closing() -> bool:
+            return not body.finished or state.get("crowded", False)
+
+        answer = Answer(send, path=scope["path"], request_id=state["request_id"], closing=closing)
+        try:
+            for check in self._checks:
+                check(request)
+            await self._app(scope, body.receive, answer.send)
+        except Exception as error:
+            if answer.started:
+                raise
+            if isinstance(error, ServiceError):
+                response = respond(problem_of(error), error.headers)
+            else:
+                log.error("unhandled failure", exc_info=error)
+                response = failure()
+            await response(scope, receive, answer.send)
+        finally:
+            body.release()

@@ -1,0 +1,160 @@
+"""What uvicorn's HTTP protocol leaves open: how long a header may be and take, how many connections there are, and how
+a message that is no HTTP is refused.
+"""
+
+import asyncio
+from functools import partial
+from typing import Any, cast
+
+from starlette.requests import HTTPConnection
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from app.door.answer import Answer
+from app.door.linger import LingeringTransport
+from app.door.request_id import request_id
+from app.errors import HeaderTooLarge, MalformedRequest, ServiceError, SlowRequest, problem_of, respond
+
+MAX_HEADER_BYTES = 16 * 1024
+MAX_HEADER_FIELDS = 100
+HEADER_TIMEOUT_S = 5.0  # from the first byte of a request, or from connecting, until its header is there
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One connection. Above `max_connections` its requests are marked `crowded` for the door to refuse, so that a probe
+    still gets its answer; above twice as many it is dropped.
+    """
+
+    def __init__(self, *args: Any, max_connections: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._max_connections = max_connections
+        self._in_message = False  # a request has begun to arrive, and not all of it is there
+        self._refused = False  # nothing more is read
+        self._fault: ServiceError = MalformedRequest("This is not a valid HTTP/1.1 request.")
+        self._header_timer: asyncio.TimerHandle | None = None
+        self._header_bytes = self._header_fields = 0
+        self._unparsed = 0  # bytes since the parser last had something to say
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        lingering = LingeringTransport(transport, sending=lambda: self._in_message or self._refused)
+        super().connection_made(cast(asyncio.Transport, lingering))
+        if len(self.connections) > 2 * self._max_connections:
+            transport.abort()
+        else:
+            self._expect_header()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._header_is_there()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused or self.transport.is_closing():
+            return
+        if not self._in_message:
+            self._expect_header()
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self._unparsed > MAX_HEADER_BYTES and not self._refused:
+            self._refuse(HeaderTooLarge(f"A header field may have {MAX_HEADER_BYTES} bytes."))
+
+    # Parser callbacks
+
+    def on_message_begin(self) -> None:
+        self._in_message = True
+        self._header_bytes = self._header_fields = self._unparsed = 0
+        self._expect_header()
+        super().on_message_begin()
+        self.scope["state"]["crowded"] = len(self.connections) > self._max_connections
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Trailers after a chunked body come here too."""
+        self._header_fields += 1
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._header_is_there()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unparsed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_message = False
+        self._unparsed = 0
+        super().on_message_complete()
+
+    def _count(self, size: int) -> None:
+        self._unparsed = 0
+        self._header_bytes += size
+        if self._header_bytes > MAX_HEADER_BYTES or self._header_fields > MAX_HEADER_FIELDS:
+            limits = f"{MAX_HEADER_FIELDS} fields and {MAX_HEADER_BYTES} bytes"
+            self._fault = HeaderTooLarge(f"A request's header may have {limits}.")
+            raise self._fault  # the parser stops, and `send_400_response` is called
+
+    # The header's time
+
+    def _expect_header(self) -> None:
+        if self._header_timer is None:
+            self._header_timer = self.loop.call_later(HEADER_TIMEOUT_S, self._header_is_late)
+
+    def _header_is_there(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def _header_is_late(self) -> None:
+        self._header_timer = None
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._expect_header()  # of a pipelined request, while nothing is read: its time has not come
+        elif self._in_message:
+            self._refuse(SlowRequest(f"The header of a request has to arrive within {HEADER_TIMEOUT_S:g} seconds."))
+        else:
+            self.transport.close()
+
+    # Refusals
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(self._fault)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """An upgrade is ignored (RFC 9110, 7.8), but the parser cannot go on behind one."""
+        self._refused = True
+        self.cycle.keep_alive = False
+
+    def _refuse(self, error: ServiceError) -> None:
+        """Stop reading; answer what was understood, or say what is wrong."""
+        self._refused = True
+        self._header_is_there()
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if self.pipeline or not cycle.more_body or cycle.response_started:
+                cycle.keep_alive = False
+                return
+            cycle.disconnected = True  # whoever reads its body learns that there is no more of it
+            cycle.message_event.set()
+        self.cycle = RequestResponseCycle(
+            scope={"type": "http", "method": "GET", "headers": self.headers or []},  # type: ignore[typeddict-item]
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=False,
+            on_response=self.on_response_complete,
+        )
+        self._start_asgi_task(self.cycle, cast(Any, partial(_refusal, error)))
+
+
+async def _refusal(error: ServiceError, scope: Scope, receive: Receive, send: Send) -> None:
+    name = request_id(HTTPConnection(scope))
+    answer = Answer(send, path="", request_id=name, closing=lambda: True)
+    await respond(problem_of(error), error.headers)(scope, receive, answer.send)

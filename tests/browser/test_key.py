@@ -1,0 +1,70 @@
+"""A server that wants an API key, and the description of the API."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser.stage import settle
+from tests.load.server import served
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """The address of a service with a key."""
+    with served(tmp_path_factory.mktemp("guarded"), api_keys="right-key") as server:
+        yield server.url
+
+
+@pytest.fixture
+def opened(browser, guarded):
+    """Open the page and answer what it asks: `opened("right-key")`."""
+    contexts = []
+
+    def page_with(*answers: str | None):
+        context = browser.new_context()
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        waiting = list(answers)
+
+        def answer(dialog):
+            assert "API key" in dialog.message
+            key = waiting.pop(0)
+            dialog.dismiss() if key is None else dialog.accept(key)
+
+        page.on("dialog", answer)
+        page.goto(guarded)
+        return page
+
+    yield page_with
+    for context in contexts:
+        context.close()
+
+
+def test_with_the_key_all_of_the_page_works(opened):
+    page = opened("right-key")
+    page.locator("#served b").wait_for()
+    page.click("[data-sample=star]")
+    settle(page)
+    assert page.locator(".labels .name").first.inner_text() == "star"
+    with page.expect_download() as started:
+        page.click("#take-json")
+    assert started.value.suggested_filename.endswith(".json")
+    assert Path(started.value.path()).read_text().startswith("{")
+    picture = page.locator("#gallery img").first
+    picture.scroll_into_view_if_needed()
+    assert picture.evaluate("(image) => image.decode().then(() => image.naturalWidth)") > 0
+    page.reload()  # the tab keeps the key: another question would have no answer
+    page.locator("#served b").wait_for()
+
+
+@pytest.mark.parametrize("answer", [None, "wrong-key"])
+def test_without_it_the_page_says_what_is_missing(opened, answer):
+    page = opened(answer)
+    page.get_by_text("Send an API key").wait_for()
+
+
+def test_the_description_of_the_api_is_shown_under_its_policy(visit):
+    page = visit()
+    page.get_by_role("link", name="API").click()
+    page.locator(".opblock").first.wait_for()

@@ -1,0 +1,409 @@
+"""Raw bytes to the real server: what is no good HTTP, or takes too long, gets an answer and never a reset."""
+
+import gzip
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.benchmarks.server import Server, free_port
+from tests.load.connection import Answer, Connection, file_part, form, message, post
+from tests.load.server import alive, descriptors, served
+
+RECEIVE_S = 2
+JPEG = b"\xff\xd8\xff\xe0"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wire")
+    with served(folder, receive_timeout_s=RECEIVE_S) as server:
+        yield server
+        assert alive(server.pid)
+        log = (folder / "log").read_text()
+        assert "Traceback" not in log
+        assert "unhandled failure" not in log
+
+
+@pytest.fixture(autouse=True)
+def served_afterwards(server, star):
+    """Whatever has been sent, the next client gets its label."""
+    yield
+    answer = httpx.post(f"{server.url}/classify", content=star, timeout=20)
+    assert answer.json()["results"][0]["predictions"][0]["label"] == "star"
+
+
+def tell(server: Server, data: bytes) -> list[Answer]:
+    """All that is answered to a client that sends and then waits for the server to close."""
+    with Connection(server.port) as connection:
+        connection.send(data)
+        return connection.answers()
+
+
+def ask(server: Server, data: bytes, *, to: str = "GET") -> Answer:
+    """The first answer that is not 100 Continue."""
+    with Connection(server.port) as connection:
+        connection.send(data)
+        while (answer := connection.answer(to=to)) and answer.status < 200:
+            pass
+    assert answer is not None
+    return answer
+
+
+def check_problem(answer: Answer) -> None:
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == answer.status
+    assert answer.json()["instance"] == f"urn:request:{answer.headers['x-request-id']}"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "server" not in answer.headers
+
+
+def chunked(*chunks: bytes, last: bytes = b"0\r\n\r\n") -> bytes:
+    body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+    return message("POST /classify", "Transfer-Encoding: chunked", body=body + last)
+
+
+BROKEN = {
+    "a negative length": (message("POST /classify", "Content-Length: -1"), 400),
+    "two lengths": (message("POST /classify", "Content-Length: 5", "Content-Length: 6", body=b"hello!"), 400),
+    "two lengths in one": (message("POST /classify", "Content-Length: 5, 6", body=b"hello!"), 400),
+    "a length in letters": (message("POST /classify", "Content-Length: five", body=b"hello"), 400),
+    "a length of 2^64": (message("POST /classify", f"Content-Length: {2**64}", body=b"hello"), 400),
+    "a length of 2^63": (message("POST /classify", f"Content-Length: {2**63}", body=b"hello"), 413),
+    "length and chunks": (
+        message("POST /classify", "Content-Length: 5", "Transfer-Encoding: chunked", body=b"0\r\n\r\n"),
+        400,
+    ),
+    "chunks and length": (
+        message("POST /classify", "Transfer-Encoding: chunked", "Content-Length: 5", body=b"0\r\n\r\n"),
+        400,
+    ),
+    "chunks, then identity": (
+        message("POST /classify", "Transfer-Encoding: chunked, identity", body=b"0\r\n\r\n"),
+        400,
+    ),
+    "chunks by another name": (message("POST /classify", "Transfer-Encoding: xchunked", body=b"0\r\n\r\n"), 400),
+    "a chunk size in letters": (message("POST /classify", "Transfer-Encoding: chunked", body=b"zz\r\nhello\r\n"), 400),
+    "a negative chunk": (message("POST /classify", "Transfer-Encoding: chunked", body=b"-5\r\nhello\r\n"), 400),
+    "a chunk of 2^64": (
+        message("POST /classify", "Transfer-Encoding: chunked", body=b"10000000000000000\r\nhello\r\n"),
+        400,
+    ),
+    "a chunk that is longer than it says": (
+        message("POST /classify", "Transfer-Encoding: chunked", body=b"2\r\nhello\r\n0\r\n\r\n"),
+        400,
+    ),
+    "chunks ended by LF": (message("POST /classify", "Transfer-Encoding: chunked", body=b"5\nhello\n0\n\n"), 400),
+    "a name with a space": (message("GET /livez", "X Y: z"), 400),
+    "a space before the colon": (message("GET /livez", "X : z"), 400),
+    "a NUL in a value": (message("GET /livez", "X: a\0b"), 400),
+    "a folded field": (message("GET /livez", "X: a", " b"), 400),
+    "version 9": (b"GET /livez HTTP/9.9\r\n\r\n", 400),
+    "a method in lower case": (b"get /livez HTTP/1.1\r\n\r\n", 400),
+    "an invented method": (b"FETCH /livez HTTP/1.1\r\n\r\n", 400),
+    "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
+    "TLS": (bytes.fromhex("1603010200010001fc0303") + bytes(range(256)), 400),
+    "nothing but noise": (bytes(range(256)) * 300, 400),
+    "a field of a megabyte": (message("GET /livez", "X: " + "x" * 2**20), 431),
+    "a cookie of 64 KiB": (message("GET /livez", "Cookie: a=" + "x" * 2**16), 431),
+    "ten thousand fields": (message("GET /livez", *[f"X-{i}: y" for i in range(10_000)]), 431),
+    "101 fields": (message("GET /livez", *["X: y"] * 100), 431),
+    "a name of 64 KiB": (message("GET /livez", "x" * 2**16 + ": y"), 431),
+    "a path of 64 KiB": (message("GET /" + "x" * 2**16), 431),
+    "a trailer of a megabyte": (chunked(b"hello", last=b"0\r\nX: " + b"x" * 2**20 + b"\r\n\r\n"), 431),
+    "a path with bytes that are no ASCII": (b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_no_http_is_refused_and_the_connection_closed(server, name):
+    data, status = BROKEN[name]
+    answers = tell(server, data)
+    assert [answer.status for answer in answers] == [status]
+    check_problem(answers[0])
+    assert answers[0].headers["connection"] == "close"
+
+
+def test_the_largest_header_that_is_allowed(server):
+    assert ask(server, message("GET /livez", *["X: y"] * 98)).status == 200
+    assert ask(server, message("GET /livez", "X: " + "x" * 15_000)).status == 200
+
+
+LARGE = 33 * 2**20
+MANY = [file_part(b"x")] * 10_000
+REFUSED = {
+    "a body that declares too much": (message("POST /classify", f"Content-Length: {LARGE}"), 413),
+    "a body with too much": (post(bytes(32 * 2**20 + 1)), 413),
+    "chunks with too much": (chunked(*[bytes(2**20)] * 33), 413),
+    "a million chunks of a byte": (
+        message("POST /classify", "Transfer-Encoding: chunked", body=b"1\r\nx\r\n" * 10**6 + b"0\r\n\r\n"),
+        415,
+    ),
+    "a gzip bomb": (post(gzip.compress(bytes(10**7)), "Content-Encoding: gzip"), 415),
+    "a gzip bomb without a name": (post(gzip.compress(bytes(10**7))), 415),
+    "ten thousand files": (form(*MANY), 400),
+    "ten thousand fields": (form(*[file_part(b"x", disposition='name="f"')] * 10_000), 400),
+    "a field of a megabyte": (form(file_part(bytes(2**20), disposition='name="f"')), 400),
+    "no boundary": (post(b"x", "Content-Type: multipart/form-data"), 400),
+    "an empty boundary": (form(file_part(JPEG), boundary=""), 400),
+    "a boundary in half quotes": (form(file_part(JPEG), boundary='"b'), 400),
+    "a boundary of 257": (form(file_part(JPEG), boundary="b" * 257), 400),
+    "a boundary of 10,000": (form(file_part(JPEG), boundary="b" * 10_000), 400),
+    "a boundary that is not there": (form(file_part(JPEG), boundary="c"), 400),
+    "no last boundary": (form(file_part(JPEG), end=b""), 400),
+    "lines ended by LF": (form(file_part(JPEG).replace(b"\r", b"")), 400),
+    "multipart in multipart": (form(b"Content-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n\r\nx\r\n--c--"), 400),
+    "five megabytes before the first boundary": (
+        post(b"x" * 5 * 2**20, "Content-Type: multipart/form-data; boundary=b"),
+        400,
+    ),
+    "a part with nine fields": (form(b"".join(b"X: y\r\n" for _ in range(9)) + file_part(JPEG)), 400),
+    "a part with a field of 5 KiB": (form(b"X: " + b"y" * 5000 + b"\r\n" + file_part(JPEG)), 400),
+    "a part without a name": (form(b"Content-Disposition: form-data\r\n\r\nx"), 400),
+    "a part without a header": (form(b"\r\nx"), 400),
+    "a type for a slow expression": (post(b"x", 'Content-Type: multipart/form-data; !="' + "\\" * 8000), 400),
+    "no file": (form(file_part(JPEG, disposition='name="f"')), 400),
+    "JSON": (post(b"{}", "Content-Type: application/json"), 415),
+    "HEAD": (message("HEAD /classify"), 405),
+    "OPTIONS": (message("OPTIONS /classify"), 405),
+    "TRACE": (message("TRACE /classify"), 405),
+    "PUT": (message("PUT /classify", "Content-Length: 0"), 405),
+    "DELETE": (message("DELETE /attention/x"), 405),
+    "a slash too many": (message("GET //livez"), 404),
+    "a slash at the end": (message("GET /livez/"), 404),
+    "dots": (message("GET /page/../livez"), 404),
+    "encoded dots": (message("GET /page/%2e%2e/main.py"), 404),
+    "a semicolon": (message("GET /livez;x=y"), 404),
+    "a fragment of UTF-8": (message("GET /%ff%fe"), 404),
+    "a NUL": (message("GET /livez%00"), 404),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_http_but_no_good_is_refused_with_a_problem(server, name):
+    data, status = REFUSED[name]
+    method = data.split(b" ", 1)[0].decode()
+    answer = ask(server, data, to=method)
+    assert answer.status == status
+    if method == "HEAD":
+        assert answer.body == b""
+    else:
+        check_problem(answer)
+
+
+@pytest.mark.parametrize(
+    "disposition",
+    [
+        'name="f"; filename="../../etc/passwd"',
+        'name="f"; filename="a\\"b.jpg"',
+        'name="f"; filename="日本.jpg"',
+        'name="f"; filename=""',
+        f'name="f"; filename="{"x" * 4000}"',
+        'name="../f"; filename="f"; filename="g"',
+    ],
+)
+def test_names_of_files_are_never_looked_at(server, star, disposition):
+    answer = ask(server, form(file_part(star, disposition=disposition)))
+    assert answer.status == 200
+    assert b"passwd" not in answer.body
+
+
+IDS = [
+    "..%2f..%2fetc%2fpasswd",
+    "%00",
+    "x" * 10_000,
+    "%E2%98%83",
+    "*",
+    "a%0d%0aSET%20x",
+    "';DROP%20TABLE",
+    "AAAAAAAAAAAAAAAAAAAAAA",
+    "A" * 21,
+    "A" * 23,
+    "AAAAAAAAAAAAAAAAAAAAA%0a",
+    "..",
+    "%2e%2e",
+]
+
+
+def test_every_id_that_is_not_known_has_one_answer(server):
+    known = {"instance"}
+    answers = [ask(server, message(f"GET /attention/{id}", "X-Request-ID: same")) for id in IDS if "%2f" not in id]
+    assert {answer.status for answer in answers} == {404}
+    assert len({answer.body for answer in answers}) == 1
+    assert known <= answers[0].json().keys()
+    assert ask(server, message(f"GET /attention/{IDS[0]}")).status == 404  # another path, and nothing at it
+
+
+def test_a_body_shorter_than_it_says_is_given_up(server):
+    before = time.monotonic()
+    (answer,) = tell(server, message("POST /classify", "Content-Length: 100", body=b"hello"))
+    check_problem(answer)
+    assert answer.status == 408
+    assert time.monotonic() - before < RECEIVE_S + 8
+
+
+def test_a_body_longer_than_it_says_is_the_next_request(server):
+    answers = tell(server, message("POST /classify", "Content-Length: 5", body=b"hello, world"))
+    assert [answer.status for answer in answers] in ([415, 400], [415])
+    assert answers[-1].headers["connection"] == "close"
+
+
+def test_slow_headers_and_idle_connections_are_closed(server):
+    with Connection(server.port) as slow, Connection(server.port) as idle, Connection(server.port) as blank:
+        slow.send(b"GET /livez HTTP/1.1\r\nHost: x\r\n")
+        deadline = time.monotonic() + 15
+        blank.send(b"\r\n")
+        (answer,) = slow.answers()
+        assert answer.status == 408
+        check_problem(answer)
+        assert idle.answers() == []
+        assert blank.answers() == []
+        assert time.monotonic() < deadline
+
+
+def test_slow_senders_are_closed_and_hold_nobody_up(server, star):
+    senders = [Connection(server.port) for _ in range(200)]
+    try:
+        for sender in senders:
+            sender.send(message("POST /classify", "Content-Length: 1000", body=b"x"))
+        with ThreadPoolExecutor(4) as pool:
+            good = list(pool.map(lambda _: ask(server, post(star)).status, range(20)))
+        for sender in senders:
+            sender.send(b"x")
+        assert good == [200] * 20
+        assert [[answer.status for answer in sender.answers()] for sender in senders] == [[408]] * 200
+    finally:
+        for sender in senders:
+            sender.__exit__()
+
+
+def test_a_byte_at_a_time_does_not_buy_time(server):
+    with Connection(server.port) as connection:
+        connection.send(message("POST /classify", "Content-Length: 1000"))
+        before = time.monotonic()
+        while time.monotonic() - before < RECEIVE_S + 1:
+            connection.send(b"x")
+            time.sleep(0.1)
+        (answer,) = connection.answers()
+        assert answer.status == 408
+
+
+def test_one_hundred_continue_is_said_only_to_who_may_send(server, star):
+    with Connection(server.port) as connection:
+        connection.send(message("POST /classify", f"Content-Length: {len(star)}", "Expect: 100-continue"))
+        assert connection.answer().status == 100
+        connection.send(star)
+        assert connection.answer().status == 200
+    answer = ask(server, message("POST /classify", f"Content-Length: {LARGE}", "Expect: 100-continue"))
+    assert answer.status == 413
+
+
+def test_a_thousand_requests_in_one_breath_are_answered_in_order(server):
+    requests = [message("GET /livez", f"X-Request-ID: {i}") for i in range(1000)]
+    with Connection(server.port) as connection:
+        connection.send(b"".join(requests))
+        assert [connection.answer().headers["x-request-id"] for _ in requests] == [str(i) for i in range(1000)]
+
+
+def test_what_was_understood_is_answered_before_what_was_not(server, star):
+    answers = tell(server, post(star) + b"\x16\x03\x01 noise")
+    assert [answer.status for answer in answers] in ([200], [200, 400])
+
+
+def test_who_leaves_in_the_middle_is_forgotten(server, star):
+    before = descriptors(server.pid)
+    for end in (10, 200, len(post(star)) - 1, len(post(star))):
+        with Connection(server.port) as connection:
+            connection.send(post(star)[:end])
+    deadline = time.monotonic() + 10
+    while descriptors(server.pid) > before:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_old_http_is_answered_once(server, star):
+    for version in (b" HTTP/1.0", b""):
+        (answer,) = tell(server, b"GET /livez" + version + b"\r\n\r\n")
+        assert answer.status == 200
+    (answer,) = tell(server, b"POST /classify HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(star) + star)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("protocol", ["websocket", "h2c", "TLS/1.0"])
+def test_an_upgrade_is_ignored(server, protocol):
+    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+    (answer,) = tell(server, message("GET /livez", "Connection: Upgrade", f"Upgrade: {protocol}", key))
+    assert answer.status == 200
+
+
+def test_a_tunnel_is_not_built(server):
+    (answer,) = tell(server, b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n")
+    assert answer.status in {400, 404, 405}
+
+
+def test_whoever_the_request_is_for_it_is_for_us(server):
+    assert ask(server, b"GET http://elsewhere.example/livez HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n").status == 200
+    answer = ask(server, b"GET /livez HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+    assert (answer.status, "evil" in str(answer.headers)) == (200, False)
+
+
+def test_a_probe_by_head(server):
+    assert ask(server, message("HEAD /readyz"), to="HEAD").status == 200
+
+
+def test_parts_of_a_map_are_not_served(server, star):
+    link = ask(server, post(star)).json()["results"][0]["attention"]
+    whole = ask(server, message(f"GET {link}", "Range: bytes=0-0,1-1,2-2"))
+    assert whole.status == 200
+    assert whole.headers["content-security-policy"].startswith("default-src 'none'")
+    assert ask(server, message(f"GET {link}", f"If-None-Match: {whole.headers['etag']}")).status == 304
+
+
+def test_a_picture_is_never_kept_by_anybody_on_the_way(server, star):
+    assert ask(server, post(star)).headers["cache-control"] == "no-store"
+
+
+def test_one_connection_too_many_gets_probes_alone(tmp_path, star):
+    with served(tmp_path, max_connections=2) as server:
+        with Connection(server.port) as one:
+            one.send(message("GET /livez"))
+            assert "connection" not in one.answer().headers
+            with Connection(server.port), Connection(server.port) as three:
+                three.send(post(star))
+                (refused,) = three.answers()
+                assert refused.status == 503
+                assert int(refused.headers["retry-after"]) >= 1
+                check_problem(refused)
+                with Connection(server.port) as probe:
+                    probe.send(message("GET /readyz"))
+                    (answer,) = probe.answers()
+                    assert answer.status == 200
+        deadline = time.monotonic() + 10
+        while ask(server, post(star)).status != 200:  # those that left have to be noticed
+            assert time.monotonic() < deadline
+
+
+def test_keys_and_a_port_for_metrics(tmp_path, star):
+    keys = tmp_path / "keys"
+    keys.write_text("second\n")
+    side = free_port()
+    with served(tmp_path, api_keys="first", api_keys_file=keys, metrics_port=side) as server:
+        refused = ask(server, post(star))
+        assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
+        check_problem(refused)
+        for header in ("X-API-Key: first", "Authorization: Bearer second"):
+            assert ask(server, post(star, header)).status == 200
+        assert ask(server, message("GET /")).status == 200
+        base = f"http://127.0.0.1:{side}"
+        assert httpx.get(f"{base}/readyz").status_code == 200
+        assert httpx.get(f"{base}/model", headers={"X-API-Key": "first"}).status_code == 404
+        assert ask(server, message("GET /metrics", "X-API-Key: first")).status == 404
+
+
+@pytest.mark.parametrize("keys", ["two words", "schlüssel"])
+def test_keys_that_no_header_can_carry_keep_it_from_starting(tmp_path, keys):
+    with pytest.raises(RuntimeError, match="did not start"), served(tmp_path, api_keys=keys):
+        pass
+    assert "cannot start: An API key may have" in Path(tmp_path / "log").read_text()

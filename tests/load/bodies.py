@@ -1,0 +1,110 @@
+"""`python -m tests.load.bodies`: bodies made to cost a server memory or time; prints a table.
+
+Each attack is made ten times. Resident growth is what is left afterwards, peak is the most meanwhile, both against
+before.
+"""
+
+import gzip
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.benchmarks.server import Server
+from tests.load.connection import Answer, Connection, file_part, form, message, post
+from tests.load.server import peak_mib, reset_peak, served, settled
+
+ROUNDS = 10
+SENDERS = 200
+MAX_BYTES = 32 * 2**20  # of VIT_MAX_UPLOAD_BYTES
+MAX_GROWTH_MIB = 5.0
+
+Attack = Callable[[Server], list[Answer]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    name: str
+    statuses: set[int]
+    slowest_s: float
+    growth_mib: float
+    peak_mib: float
+
+
+def once(data: bytes) -> Attack:
+    def attack(server: Server) -> list[Answer]:
+        with Connection(server.port) as connection:
+            connection.send(data)
+            answer = connection.answer()
+            assert answer is not None
+            return [answer]
+
+    return attack
+
+
+def chunked(body: bytes) -> bytes:
+    return message("POST /classify", "Transfer-Encoding: chunked", body=body)
+
+
+def slow(server: Server) -> list[Answer]:
+    """Each sends a byte and then nothing."""
+    senders = [Connection(server.port, patience=60) for _ in range(SENDERS)]
+    try:
+        for sender in senders:
+            sender.send(message("POST /classify", "Content-Length: 1000000", body=b"x"))
+        return [answer for sender in senders for answer in sender.answers()]
+    finally:
+        for sender in senders:
+            sender.__exit__()
+
+
+def attacks() -> dict[str, Attack]:
+    part = file_part(b"x")
+    return {
+        "1,000,000 chunks of one byte": once(chunked(b"1\r\nx\r\n" * 10**6 + b"0\r\n\r\n")),
+        "limit + 1 byte, declared": once(post(bytes(MAX_BYTES + 1))),
+        "limit + 1 byte, in chunks": once(
+            chunked((b"100000\r\n" + bytes(2**20) + b"\r\n") * 32 + b"1\r\nx\r\n0\r\n\r\n")
+        ),
+        "gzip bomb, 100 MB in 100 KB": once(post(gzip.compress(bytes(10**8)), "Content-Encoding: gzip")),
+        "10,000 parts": once(form(*[part] * 10_000)),
+        f"slow sender x {SENDERS}": slow,
+    }
+
+
+def measure(server: Server, name: str, attack: Attack) -> Finding:
+    settled(server)
+    before = server.resident_mib()
+    reset_peak(server.pid)
+    slowest, statuses = 0.0, set()
+    for _ in range(1 if attack is slow else ROUNDS):
+        start = time.perf_counter()
+        statuses |= {answer.status for answer in attack(server)}
+        slowest = max(slowest, time.perf_counter() - start)
+    peak = peak_mib(server.pid) - before
+    settled(server)
+    growth = server.resident_mib() - before
+    return Finding(name=name, statuses=statuses, slowest_s=slowest, growth_mib=growth, peak_mib=peak)
+
+
+def main() -> None:
+    good = once(post(Path("docs/star.jpg").read_bytes()))
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder), log_level="error") as server:
+        for _ in range(100):
+            good(server)
+        print("| attack | status | slowest answer, s | resident growth, MiB | peak, MiB |")
+        print("| --- | --- | --- | --- | --- |")
+        worst = 0.0
+        for name, attack in attacks().items():
+            f = measure(server, name, attack)
+            statuses = ", ".join(map(str, sorted(f.statuses)))
+            print(f"| {f.name} | {statuses} | {f.slowest_s:.2f} | {f.growth_mib:.1f} | {f.peak_mib:.1f} |", flush=True)
+            worst = max(worst, f.growth_mib)
+        assert good(server)[0].status == 200
+    sys.exit(worst >= MAX_GROWTH_MIB)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""A client that says what it likes, byte by byte."""
+
+import json
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    status: int
+    headers: dict[str, str]  # by their names in lower case
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Connection:
+    """Reading raises ConnectionResetError when the server resets, TimeoutError when it says nothing for `patience`."""
+
+    def __init__(self, port: int, *, patience: float = 20) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=patience)
+        self._file = self._socket.makefile("rb")
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        """As far as the server takes it: one that has closed its side is told by its answer."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(data)
+
+    def finish(self) -> None:
+        """Say that nothing more comes."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def answer(self, *, to: str = "GET") -> Answer | None:
+        """The next answer, or None when the server has closed."""
+        line = self._file.readline()
+        if not line:
+            return None
+        status = int(line.split()[1])
+        headers = {}
+        while (field := self._file.readline().rstrip(b"\r\n")) != b"":
+            name, value = field.decode("latin-1").split(":", 1)
+            headers[name.lower()] = value.strip()
+        if status < 200:
+            return Answer(status=status, headers=headers, body=b"")
+        bare = to == "HEAD" or status in (204, 304)
+        body = b"" if bare else self._file.read(int(headers.get("content-length", 0)))
+        return Answer(status=status, headers=headers, body=body)
+
+    def answers(self) -> list[Answer]:
+        """All until the server closes."""
+        found = []
+        while (answer := self.answer()) is not None:
+            found.append(answer)
+        return found
+
+
+def message(line: str, *fields: str, body: bytes = b"") -> bytes:
+    """A request with a Host, without any other field of its own."""
+    return "\r\n".join([f"{line} HTTP/1.1", "Host: x", *fields, "", ""]).encode("latin-1") + body
+
+
+def post(body: bytes, *fields: str, path: str = "/classify") -> bytes:
+    return message(f"POST {path}", f"Content-Length: {len(body)}", *fields, body=body)
+
+
+def form(*parts: bytes, boundary: str = "b", end: bytes = b"--b--\r\n") -> bytes:
+    """POST /classify with a multipart body; a part is its header, an empty line and its content."""
+    body = b"".join(b"--b\r\n" + part + b"\r\n" for part in parts) + end
+    return post(body, f"Content-Type: multipart/form-data; boundary={boundary}")
+
+
+def file_part(content: bytes, *, disposition: str = 'name="f"; filename="f"') -> bytes:
+    return f"Content-Disposition: form-data; {disposition}\r\n\r\n".encode() + content

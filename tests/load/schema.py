@@ -1,0 +1,31 @@
+"""`python -m tests.load.schema SECONDS`: schemathesis over the OpenAPI description of a server of its own.
+
+Fails when an answer is 5xx, or is not what the description says.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.load.server import alive, served
+
+CHECKS = "not_a_server_error,content_type_conformance,response_schema_conformance"
+
+
+def main() -> None:
+    seconds = sys.argv[1]
+    command = [str(Path(sys.executable).with_name("schemathesis")), "run"]
+    options = ["--max-time", seconds, "--continue-on-failure", "--suppress-health-check", "all", "--seed", "0"]
+    with tempfile.TemporaryDirectory() as folder:
+        with served(Path(folder), log_level="error") as server:
+            address = f"{server.url}/openapi.json"
+            done = subprocess.run([*command, address, *options, "--checks", CHECKS], check=False, cwd=folder)
+            survived = alive(server.pid)
+        tracebacks = (Path(folder) / "log").read_text().count("Traceback")
+    print(f"same process: {survived}; tracebacks: {tracebacks}")
+    sys.exit(bool(done.returncode or tracebacks or not survived))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""`python -m tests.load.wire SECONDS [SEED]`: good requests with bytes changed, to a server of its own; prints JSON.
+
+Fails when the server answers 5xx, resets a connection, dies, or keeps descriptors.
+"""
+
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.benchmarks.server import Server
+from tests.load.connection import Connection, file_part, form, message, post
+from tests.load.server import alive, descriptors, served, settled
+
+CLIENTS = 8
+PATIENCE_S = 0.25  # a server that waits for more of a request says nothing
+RECEIVE_S = 1.0
+STORE_BYTES = 2**20  # soon full, so that what grows is none of the maps that are meant to be kept
+HEAD_BYTES = 400  # where most changes are made
+TOKENS = [
+    b"\r\n",
+    b"\r\n\r\n",
+    b"\n",
+    b"\0",
+    b":",
+    b" ",
+    b"\t",
+    b"%",
+    b"%00",
+    b"..",
+    b"/",
+    b"?",
+    b"&",
+    b"=",
+    b";",
+    b"--b",
+    b"--b--",
+    b"Content-Length: 5\r\n",
+    b"Content-Length: 99999999999999999999\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Transfer-Encoding: gzip\r\n",
+    b"Connection: close\r\n",
+    b"Connection: upgrade\r\n",
+    b"Upgrade: websocket\r\n",
+    b"Expect: 100-continue\r\n",
+    b"Content-Encoding: gzip\r\n",
+    b"X-Request-Timeout: 0.001\r\n",
+    b"X-Request-ID: \xff\r\n",
+    b"HTTP/1.0",
+    b"HTTP/2.0",
+    b"ffffffffffffffff\r\n",
+    b"0\r\n\r\n",
+    b"\xff" * 20,
+    b"A" * 20_000,
+]
+
+
+def good_requests(picture: bytes) -> list[bytes]:
+    half = len(picture) // 2
+    chunks = b"%x\r\n%b\r\n%x\r\n%b\r\n0\r\n\r\n" % (half, picture[:half], len(picture) - half, picture[half:])
+    return [
+        message("GET /livez"),
+        message("GET /model", "Accept: application/json"),
+        message("GET /attention/AAAAAAAAAAAAAAAAAAAAAA?layer=1&head=mean&format=json", "If-None-Match: x"),
+        message("POST /attention/AAAAAAAAAAAAAAAAAAAAAA/verify?steps=4", "Content-Length: 0"),
+        message("GET /page/main.js", "Range: bytes=0-10"),
+        post(picture, "Content-Type: image/jpeg", "X-Request-ID: fuzz", path="/classify?top_k=3&attention=false"),
+        message("POST /classify", "Transfer-Encoding: chunked", "X-Request-Timeout: 5", body=chunks),
+        form(file_part(picture), file_part(b"x", disposition='name="field"')),
+        post(picture, "Expect: 100-continue", "Connection: close"),
+    ]
+
+
+def mutated(chance: random.Random, requests: list[bytes]) -> bytes:
+    """One of the requests, or two in one breath, with one to eight changes."""
+    data = bytearray(b"".join(chance.choices(requests, k=chance.choice((1, 1, 1, 2)))))
+    for _ in range(chance.randint(1, 8)):
+        end = len(data) if chance.random() < 0.2 else min(len(data), HEAD_BYTES)
+        at = chance.randrange(end + 1)
+        to = min(len(data), at + chance.choice((1, 2, 10, 100, 1000)))
+        change = chance.randrange(5)
+        if change == 0 and at < len(data):
+            data[at] ^= 1 << chance.randrange(8)
+        elif change == 1:
+            del data[at:to]
+        elif change == 2:
+            data[at:at] = data[at:to]
+        elif change == 3:
+            data[at:at] = chance.choice(TOKENS)
+        else:
+            data[at:to] = chance.randbytes(to - at)
+    return bytes(data)
+
+
+def attack(server: Server, data: bytes) -> list[str]:
+    """What the server said: statuses, then how it ended."""
+    said = []
+    with Connection(server.port, patience=PATIENCE_S) as connection:
+        connection.send(data)
+        try:
+            while (answer := connection.answer()) is not None:
+                said.append(str(answer.status))
+            said.append("closed")
+        except TimeoutError:
+            said.append("waits")
+        except ConnectionResetError:
+            said.append("reset")
+    return said
+
+
+def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
+    picture = Path("docs/star.jpg").read_bytes()
+    requests = good_requests(picture)
+    for data in requests * 20:
+        attack(server, data)
+    settled(server)
+    resident, open_files = server.resident_mib(), descriptors(server.pid)
+    until = time.monotonic() + seconds
+
+    def client(number: int) -> Counter[str]:
+        chance = random.Random(f"{seed} {number}")
+        said: Counter[str] = Counter()
+        while time.monotonic() < until and alive(server.pid):
+            said.update(["requests", *attack(server, mutated(chance, requests))])
+        return said
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        said = sum(pool.map(client, range(CLIENTS)), Counter())
+    same = alive(server.pid)
+    settled(server)
+    return {
+        "seconds": seconds,
+        "seed": seed,
+        "requests": said.pop("requests", 0),
+        "resets": said.pop("reset", 0),
+        "closed": said.pop("closed", 0),
+        "waits": said.pop("waits", 0),
+        "statuses": dict(sorted(said.items())),
+        "good_afterwards": attack(server, requests[5])[0] == "200",
+        "same_process": same,
+        "resident_mib": round(resident, 1),
+        "resident_growth_mib": round(server.resident_mib() - resident, 1),
+        "descriptors_growth": descriptors(server.pid) - open_files,
+    }
+
+
+def main() -> None:
+    seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    with tempfile.TemporaryDirectory() as folder:
+        with served(
+            Path(folder), receive_timeout_s=RECEIVE_S, store_max_bytes=STORE_BYTES, log_level="error"
+        ) as server:
+            found = fuzz(server, seconds, seed)
+        found["tracebacks"] = (Path(folder) / "log").read_text().count("Traceback")
+    print(json.dumps(found, indent=2))
+    statuses = found["statuses"]
+    assert isinstance(statuses, dict)
+    bad = found["resets"] or found["tracebacks"] or found["descriptors_growth"] or any(s >= "500" for s in statuses)
+    sys.exit(bool(bad) or not found["good_afterwards"])
+
+
+if __name__ == "__main__":
+    main()

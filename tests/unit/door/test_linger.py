@@ -1,0 +1,50 @@
+"""app/door/linger.py: how a connection ends."""
+
+import asyncio
+
+import pytest
+
+from app.door import linger
+from app.door.linger import LingeringTransport
+
+
+class Wire:
+    """A transport that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def __getattr__(self, name):
+        return lambda *args: self.told.append(name)
+
+    def is_closing(self) -> bool:
+        return "close" in self.told or "abort" in self.told
+
+
+@pytest.mark.parametrize(
+    ("sending", "told"), [(True, ["write_eof", "resume_reading", "abort"]), (False, ["close", "abort"])]
+)
+def test_it_half_closes_while_the_client_sends_and_never_waits_for_ever(monkeypatch, sending, told):
+    monkeypatch.setattr(linger, "LINGER_S", 0.01)
+    monkeypatch.setattr(linger, "FLUSH_S", 0.01)
+    wire = Wire()
+
+    async def close():
+        transport = LingeringTransport(wire, sending=lambda: sending)
+        transport.write(b"answer")
+        assert not transport.is_closing()
+        transport.close()
+        transport.close()  # once is enough
+        assert transport.is_closing()
+        while "abort" not in wire.told:
+            await asyncio.sleep(0.005)
+
+    asyncio.run(asyncio.wait_for(close(), 5))
+    assert wire.told == ["write", *told]
+
+
+def test_a_connection_that_is_gone_is_left_alone():
+    wire = Wire()
+    wire.close()
+    LingeringTransport(wire, sending=lambda: True).close()
+    assert wire.told == ["close"]
