@@ -15,20 +15,28 @@ from app.batcher import Batcher
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
 from app.cuda_engine import CudaEngine
+from app.decoders import Decoders
 from app.distance import RunningDistance
 from app.engine import DeviceError, OnnxEngine
 from app.errors import install_handlers
 from app.images import Decoder
 from app.intake import Intake
+from app.preparer import Preparer
+from app.quarantine import Quarantine
 from app.routes import attention, classify, inspection, model, page, probes, report, verify, wall
 from app.services import Services
-from app.settings import Settings, allowed_cores
+from app.settings import Settings, allowed_cores, allowed_memory
 from app.store import MemoryStore
 from app.verifier import Verifier
 
 log = logging.getLogger(__name__)
 
 WORKER_NICENESS = 10
+BYTES_PER_PIXEL = 12  # of a picture while it is decoded: as decoded, turned or converted, and what is made of it
+DECODER_BYTES_PER_PIXEL = 24  # the most that any format takes: an animated WebP, of which libwebp keeps three canvases
+DECODER_BYTES = 256 * 2**20  # beside the pixels
+QUARANTINE_S = 600.0
+QUARANTINE_ITEMS = 1000
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -43,6 +51,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         yield
         services.batcher.stop()
         services.cpu_pool.shutdown()
+        services.decoders.stop()
 
     app: FastAPI = FastAPIOffline(
         title="vit-serve",
@@ -63,22 +72,28 @@ def _build(settings: Settings) -> Services:
     bundle = load_bundle(settings.bundle)
     cores = allowed_cores()
     batcher = Batcher(max_images=settings.max_queue_images)
-    with ThreadPoolExecutor(1) as checker:
-        checked = checker.submit(bundle.check_files)  # hashing and loading take about as long, and release the GIL
+    decoders = _decoders(settings, bundle, settings.decode_workers or max(cores, 2))
+    with ThreadPoolExecutor(2) as starter:
+        checked = starter.submit(bundle.check_files)  # hashing and loading take about as long, and release the GIL
+        started = starter.submit(decoders.start)  # waits for another process
         try:
             engine = batcher.start(lambda: _open_engine(settings, bundle, settings.model_threads or cores))
-        finally:
+            checked.result()
+        except BaseException:
+            started.result()
+            decoders.stop()
             checked.result()  # comes first: a damaged file explains whatever else went wrong
+            raise
+        started.result()
     store = MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
     distance = RunningDistance(layers=bundle.manifest.layers, heads=bundle.manifest.heads)
     workers = settings.worker_threads or max(cores, 2)
     cpu_pool = ThreadPoolExecutor(workers, thread_name_prefix="cpu", initializer=_yield_to_the_model)
     intake = Intake(
-        decoder=Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),
-        spec=bundle.manifest.image,
-        pool=cpu_pool,
-        workers=workers,
-        thumbnail_px=settings.thumbnail_px,
+        decoders=decoders,
+        quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),
+        input_size=bundle.manifest.image.size,
+        max_pixels=settings.max_image_pixels,
     )
     classifier = Classifier(
         bundle=bundle,
@@ -99,6 +114,19 @@ def _build(settings: Settings) -> Services:
         store=store,
         distance=distance,
         cpu_pool=cpu_pool,
+        decoders=decoders,
+    )
+
+
+def _decoders(settings: Settings, bundle: Bundle, workers: int) -> Decoders:
+    decoder = Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
+    room = settings.max_decode_pixels or allowed_memory() // 4 // BYTES_PER_PIXEL
+    return Decoders(
+        work=Preparer(decoder=decoder, framing=bundle.manifest.image.framing, thumbnail_px=settings.thumbnail_px),
+        workers=workers,
+        room=room,
+        memory=DECODER_BYTES + DECODER_BYTES_PER_PIXEL * settings.max_image_pixels,
+        timeout_s=settings.decode_timeout_s,
     )
 
 
@@ -122,7 +150,7 @@ def _warm(engine: OnnxEngine) -> OnnxEngine:
 
 
 def _yield_to_the_model() -> None:
-    """Let this thread decode when the model leaves a core: the model's threads wait for each other by spinning.
+    """Let this thread draw when the model leaves a core: the model's threads wait for each other by spinning.
 
     On Linux alone a thread has a priority of its own.
     """

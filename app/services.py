@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from app.batcher import Batcher
 from app.bundle import Bundle
 from app.classifier import Classifier
+from app.decoders import Decoders
 from app.distance import RunningDistance
 from app.engine import OnnxEngine
 from app.schemas import ModelName
@@ -27,7 +28,8 @@ class Services:
     verifier: Verifier
     store: MemoryStore
     distance: RunningDistance  # over the pictures explained since the start
-    cpu_pool: Executor  # decodes pictures and draws maps, off the event loop
+    cpu_pool: Executor  # draws maps, off the event loop
+    decoders: Decoders
 
     @property
     def model_name(self) -> ModelName:

@@ -29,8 +29,13 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def resident_mib(self) -> float:
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+        """Of all its processes; a page that several share is counted once (proportional set size)."""
+        kilobytes = 0
+        for pid in family(self.pid):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+                kilobytes += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+        return kilobytes / 1024
 
     def cpu_seconds(self) -> float:
         """User and system time so far of all its threads and processes, those that have ended with them."""
