@@ -7,7 +7,7 @@ PORT ?= 8000
 BUNDLE ?= app/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help serve setup export test lint check format bench bench-servers parity demo
+.PHONY: help serve setup export test lint check format bench bench-servers catalogue mutation fuzz parity demo
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -41,6 +41,15 @@ bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed  #
 bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver pytriton ray transformers)  ## install other servers, and measure them side by side with this one
 	$(BIN)/python -m tests.benchmarks servers
 
+catalogue: $(VENV)/.dev  ## send every bad or odd picture to a server, ROUNDS (100) times
+	$(BIN)/python -m tests.load.catalogue $(ROUNDS)
+
+mutation: $(VENV)/.dev  ## send pictures with changed bytes to a server for SECONDS (600)
+	$(BIN)/python -m tests.load.mutation $(SECONDS)
+
+fuzz: $(VENV)/.fuzz  ## let atheris look for ways through the decoder for ten minutes
+	$(BIN)/python -m tests.load.fuzz_decode -max_total_time=600
+
 parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare with other libraries, network by network, and write docs/parity.md
 	$(PARITY)/bin/python -m tests.parity $(PEERS)
 
@@ -59,6 +68,10 @@ $(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
 	touch $@ $(VENV)/.serve
+
+$(VENV)/.fuzz: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group fuzz
+	touch $@
 
 $(PARITY)/.peers: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(PARITY)
