@@ -38,7 +38,10 @@ def upright_rgb(image: Image.Image) -> Image.Image:
     image.load()
     turn = _TURNS.get(_orientation(image))
     rgb = _to_rgb(image, raw_mode)
-    return rgb if turn is None else rgb.transpose(turn)
+    if turn is not None:
+        rgb = rgb.transpose(turn)
+    rgb.info = {}  # Pillow writes comments, profiles and more of it into what is saved
+    return rgb
 
 
 def _raw_mode(image: Image.Image) -> str:

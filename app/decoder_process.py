@@ -32,6 +32,8 @@ def main() -> None:
     # Those who stop the service signal its whole group; what is in work has to be finished first.
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, signal.SIG_IGN)
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libtiff writes there what it thinks of a file
     control = socket.socket(fileno=int(sys.argv[1]))
     work: Work = pickle.load(sys.stdin.buffer)
     while True:

@@ -20,7 +20,7 @@ def test_there_are_many():
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
 def test_each_gets_the_answer_it_should(client, case: Case):
-    response = client.post("/classify?attention=false", content=case.make())
+    response = client.post("/classify", content=case.make())
     assert response.status_code in case.statuses, response.text
     if response.status_code == 200:
         scores = [prediction["score"] for prediction in response.json()["results"][0]["predictions"]]

@@ -77,7 +77,7 @@ def slope(values: list[float]) -> float:
 def run(base: str, rounds: int, server: Server | None = None) -> Run:
     inputs = [(case, case.make()) for case in CASES.values()]
     result = Run(base, server)
-    processes: list[set[int]] = []
+    processes = [set(family(server.pid))] if server else []
     with httpx.Client(timeout=60) as client:
         for _ in range(rounds):
             for case, data in inputs:

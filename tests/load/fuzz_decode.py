@@ -6,6 +6,7 @@ in a folder of the system's temporary one. An exception but `Refused`, a crash, 
 
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import atheris
@@ -34,6 +35,7 @@ def decode(data: bytes) -> None:
 
 
 def main() -> None:
+    warnings.simplefilter("ignore")  # as where pictures are decoded
     with tempfile.TemporaryDirectory() as folder:
         for number, case in enumerate(CASES.values()):
             data = case.make()

@@ -68,6 +68,13 @@ def test_the_thumbnail_shows_the_picture(encode):
     assert shown[:, 10:].min() > 225
 
 
+def test_the_thumbnail_carries_nothing_else_of_the_upload(encode):
+    noted = encode(Image.new("RGB", (40, 20)), "JPEG", comment=b"secret", icc_profile=b"secret", dpi=(99, 99))
+    for data in (noted, encode(Image.new("P", (40, 20)), "GIF", comment=b"secret" * 20_000)):
+        shown = Image.open(BytesIO(ask(data).thumbnail))
+        assert set(shown.info) <= {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
+
+
 def test_without_maps_there_is_no_thumbnail(encode):
     assert ask(encode(Image.new("RGB", (40, 20))), thumbnail=False).thumbnail is None
 
