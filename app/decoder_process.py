@@ -6,6 +6,7 @@ requests until its socket closes.
 """
 
 import ctypes
+import logging
 import os
 import pickle
 import resource
@@ -63,7 +64,8 @@ def _serve(connection: socket.socket, work: Work, *, memory: int, nursery: int) 
     _end_with(nursery)
     os.setpriority(os.PRIO_PROCESS, 0, NICENESS)  # the model's threads wait for each other by spinning
     _limit(memory)
-    warnings.simplefilter("ignore")  # Pillow warns of what is wrong with a picture
+    warnings.simplefilter("ignore")  # Pillow says what is wrong with a picture, which nobody here can change
+    logging.disable()
     while (request := _receive(connection)) is not None:
         answer = work(request)
         connection.sendall(SIZE.pack(len(answer)) + answer)

@@ -93,10 +93,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(bundle: Path) -> Iterator[Server]:
-    """This project's server."""
+def running(bundle: Path, **variables: str) -> Iterator[Server]:
+    """This project's server; `variables` are further settings, `VIT_STORE_MAX_BYTES="0"`."""
     port = free_port()
-    environment = {"VIT_BUNDLE": str(bundle), "VIT_PORT": str(port), "VIT_LOG_LEVEL": "warning"}
+    environment = {"VIT_BUNDLE": str(bundle), "VIT_PORT": str(port), "VIT_LOG_LEVEL": "warning", **variables}
 
     def ready() -> bool:
         try:

@@ -18,6 +18,7 @@ from tests.catalogue.case import Case
 from tests.catalogue.every import CASES
 
 ROUNDS = 100
+STORE_BYTES = "1000000"  # full after a moment: what is kept on purpose is no growth
 WARM_UP = 3  # rounds in which memory may grow: allocators and caches fill
 
 
@@ -98,7 +99,7 @@ def main() -> None:
     if len(sys.argv) > 2:
         result = run(sys.argv[2], rounds)
     else:
-        with running(DEMO_BUNDLE) as server:
+        with running(DEMO_BUNDLE, VIT_STORE_MAX_BYTES=STORE_BYTES) as server:
             result = run(server.url, rounds, server)
     sys.exit(not result.as_expected)
 
