@@ -9,7 +9,8 @@ PORT ?= 8000
 BUNDLE ?= app/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help serve setup export test lint check format bench bench-servers catalogue overload rolling soak parity image lock demo
+.PHONY: help serve setup export test lint check format bench bench-servers catalogue mutation fuzz wire schema overload rolling soak \
+	parity image lock demo
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -43,12 +44,21 @@ bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed  #
 bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver pytriton ray transformers)  ## install other servers, and measure them side by side with this one
 	$(BIN)/python -m tests.benchmarks servers
 
-catalogue: $(VENV)/.dev  ## send every bad input that is known, then ten minutes each of broken bytes, wires and schemas
-	$(BIN)/python -m tests.load.catalogue
-	$(BIN)/python -m tests.load.mutation 600
-	$(BIN)/python -m tests.load.wire 600
-	$(BIN)/python -m tests.load.schema 600
+catalogue: $(VENV)/.dev  ## send every bad or odd picture to a server, ROUNDS (100) times
+	$(BIN)/python -m tests.load.catalogue $(ROUNDS)
+
+mutation: $(VENV)/.dev  ## send pictures with changed bytes to a server for SECONDS (600)
+	$(BIN)/python -m tests.load.mutation $(SECONDS)
+
+fuzz: $(VENV)/.fuzz  ## let atheris look for ways through the decoder for ten minutes
+	$(BIN)/python -m tests.load.fuzz_decode -max_total_time=600
+
+wire: $(VENV)/.dev  ## send broken HTTP to a server for SECONDS (600), and bodies that are too much of anything
+	$(BIN)/python -m tests.load.wire $(or $(SECONDS),600)
 	$(BIN)/python -m tests.load.bodies
+
+schema: $(VENV)/.dev  ## let schemathesis use the API against its own description for SECONDS (600)
+	$(BIN)/python -m tests.load.schema $(or $(SECONDS),600)
 
 overload: $(VENV)/.dev  ## [SECONDS=20]: more requests than can be served, written to docs/overload.md
 	$(BIN)/python -m tests.load.overload $(SECONDS)
@@ -85,6 +95,10 @@ $(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
 	touch $@ $(VENV)/.serve
+
+$(VENV)/.fuzz: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group fuzz
+	touch $@
 
 $(PARITY)/.peers: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(PARITY)

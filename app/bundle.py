@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from app.preprocess import Framing
+
 PictureFormat = Literal["png", "json"]
 
 FORMAT = 1
@@ -62,6 +64,10 @@ class ImageSpec(Part):
         if self.crop == "none" and (self.resize.mode != "squash" or self.size != self.resize.size):
             raise ValueError("without a crop the resize has to give the input's size")
         return self
+
+    @property
+    def framing(self) -> Framing:
+        return Framing(self.size, self.resize.mode, self.resize.size, self.crop_rounding, self.interpolation)
 
 
 class Tokens(Part):

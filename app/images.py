@@ -1,20 +1,49 @@
-"""Untrusted bytes to a checked, upright RGB picture. The type is sniffed, never believed; limits come before pixels."""
+"""Untrusted bytes to a checked, upright RGB picture. The type is sniffed, never believed; limits come before pixels.
+
+Knows nothing of HTTP, and imports little: it runs in processes of their own.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 
-import numpy as np
-from PIL import Image
+from PIL import BmpImagePlugin, GifImagePlugin, Image, ImageFile, JpegImagePlugin, PngImagePlugin, TiffImagePlugin
+from PIL import WebPImagePlugin as WebpImagePlugin
 
-from app.errors import ServiceError, UnsupportedType, UnusableImage
+from app.jpeg import read_jpeg
 
-WHITE = (255, 255, 255)
-ACCEPTED = ("JPEG", "PNG", "WebP", "GIF", "BMP", "TIFF")
+# Parsers by name of the sniffed type. No other is ever asked, and Pillow's own search for one is not used: its JPEG
+# would become an MPO, which reads metadata.
+PARSERS: dict[str, type[ImageFile.ImageFile]] = {
+    "JPEG": JpegImagePlugin.JpegImageFile,
+    "PNG": PngImagePlugin.PngImageFile,
+    "WebP": WebpImagePlugin.WebPImageFile,
+    "GIF": GifImagePlugin.GifImageFile,
+    "BMP": BmpImagePlugin.BmpImageFile,
+    "TIFF": TiffImagePlugin.TiffImageFile,
+}
+MAX_SIDE = 16384  # pixels; WebP's own limit is 16383
+MAX_SCANS = 100  # of a JPEG; encoders make ten
+
+
+class Refused(Exception):
+    """A picture that is not taken; `detail` is a sentence for its sender."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class NotAccepted(Refused):
+    """Not one of the accepted types."""
+
+
+class Unusable(Refused):
+    """One of them, but it cannot be decoded or is over a limit."""
 
 
 class Decoder:
-    """Opens one image at a time; holds nothing but the limits, so threads may share it."""
+    """Opens one image at a time; holds nothing but the limits."""
 
     def __init__(self, *, max_pixels: int, max_aspect_ratio: float) -> None:
         self.max_pixels = max_pixels
@@ -22,38 +51,48 @@ class Decoder:
 
     @contextmanager
     def opened(self, data: bytes) -> Iterator[tuple[Image.Image, str]]:
-        """A picture within the limits, its pixels not yet decoded, and the name of its format.
+        """A picture within the limits, its pixels not yet decoded, and the name of its type.
 
-        Raises UnsupportedType for anything but an accepted type, UnusableImage for one that is over a limit or that
-        cannot be decoded inside the context.
+        Raises NotAccepted for anything but an accepted type, Unusable for one that is over a limit or that cannot be
+        decoded inside the context.
         """
         if not data:
-            raise UnusableImage("The image is empty.")
+            raise Unusable("The image is empty.")
         name = sniff(data)
+        exif = b""
+        if name == "JPEG":
+            jpeg = read_jpeg(data, max_scans=MAX_SCANS)
+            if jpeg is None:
+                raise Unusable(f"The JPEG has more than {MAX_SCANS} scans, or nothing but markers.")
+            data, exif = jpeg.bare, jpeg.exif
         try:
-            with Image.open(BytesIO(data), formats=[name.upper()]) as image:
+            with PARSERS[name](BytesIO(data)) as image:
                 self._check_size(image.size)
+                if exif:
+                    image.info["exif"] = exif
                 yield image, name
-        except ServiceError:
+        except Refused:
             raise
         except Image.DecompressionBombError:
             raise self._too_many_pixels() from None
         except Exception:  # Pillow's plugins raise nearly every built-in exception on broken files
-            raise UnusableImage(f"This looks like {name} but cannot be decoded.") from None
+            raise Unusable(f"This looks like {name} but cannot be decoded.") from None
 
     def _check_size(self, size: tuple[int, int]) -> None:
         width, height = size
         if width * height > self.max_pixels:
             raise self._too_many_pixels()
+        if max(size) > MAX_SIDE:
+            raise Unusable(f"A side of the image is longer than {MAX_SIDE} pixels.")
         if max(size) > self.max_aspect_ratio * min(size):
-            raise UnusableImage(f"The image's long side is over {self.max_aspect_ratio:g} times its short side.")
+            raise Unusable(f"The image's long side is over {self.max_aspect_ratio:g} times its short side.")
 
-    def _too_many_pixels(self) -> UnusableImage:
-        return UnusableImage(f"The image has more than {self.max_pixels} pixels.")
+    def _too_many_pixels(self) -> Unusable:
+        return Unusable(f"The image has more than {self.max_pixels} pixels.")
 
 
 def sniff(data: bytes) -> str:
-    """Name of the image type by its first bytes. Raises UnsupportedType."""
+    """Name of the image type by its first bytes. Raises NotAccepted."""
     if data.startswith(b"\xff\xd8\xff"):
         return "JPEG"
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -66,51 +105,4 @@ def sniff(data: bytes) -> str:
         return "TIFF"
     if data.startswith(b"BM") and data[6:10] == bytes(4):
         return "BMP"
-    raise UnsupportedType(f"The body is not an image of an accepted type: {', '.join(ACCEPTED)}.")
-
-
-def upright_rgb(image: Image.Image) -> Image.Image:
-    """The first frame in RGB, as a person sees it: EXIF orientation applied, transparency on white, 16 bits scaled."""
-    orientation = _orientation(image)
-    image.load()
-    rgb = _to_rgb(image)
-    return rgb.transpose(orientation) if orientation is not None else rgb
-
-
-_TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-
-
-def _orientation(image: Image.Image) -> Image.Transpose | None:
-    try:
-        return _TURNS.get(image.getexif().get(0x0112, 1))
-    except Exception:  # broken EXIF is common and says nothing about the pixels
-        return None
-
-
-def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode == "RGB" and "transparency" not in image.info:
-        return image
-    if image.mode.startswith(("I", "F")):
-        return _from_deep_gray(image)
-    if image.has_transparency_data:
-        rgba = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", image.size, (*WHITE, 255)), rgba).convert("RGB")
-    return image.convert("RGB")
-
-
-def _from_deep_gray(image: Image.Image) -> Image.Image:
-    """16-bit, 32-bit and float gray: Pillow's own conversion would clip instead of scale."""
-    values = np.asarray(image, dtype=np.float64)
-    values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
-    of_floats = 1.0 if values.max() <= 1.0 else 255.0
-    full_scale = of_floats if image.mode == "F" else 65535.0
-    gray = np.clip(np.rint(values * (255.0 / full_scale)), 0, 255).astype(np.uint8)
-    return Image.fromarray(gray).convert("RGB")
+    raise NotAccepted(f"The body is not an image of an accepted type: {', '.join(PARSERS)}.")

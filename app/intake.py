@@ -1,73 +1,52 @@
-"""From the bytes of an upload to what the network gets and what maps are drawn on, in worker threads."""
+"""From the bytes of an upload to what the network gets, by way of a process that decodes."""
 
-import asyncio
-from concurrent.futures import Executor
-from dataclasses import dataclass
-from functools import partial
-from io import BytesIO
-
-import numpy as np
-import numpy.typing as npt
-from PIL import Image
-
-from app.bundle import ImageSpec
-from app.images import Decoder, upright_rgb
-from app.preprocess import Box, preprocess
+from app.decoders import DecoderFailed, DecoderHung, Decoders
+from app.errors import Overloaded, ServiceError, UnsupportedType, UnusableImage
+from app.images import NotAccepted, Refused
+from app.preparer import GarbledAnswer, Larger, Prepared, pack, unpack
+from app.quarantine import Quarantine
 
 LARGE_PIXELS = 4_000_000  # a picture of more is decoded in a tenth of a second and not in milliseconds
-THUMBNAIL_QUALITY = 85  # JPEG
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    pixels: npt.NDArray[np.uint8]  # (height, width, 3) of the network's input
-    size: tuple[int, int]  # width, height of the upright picture
-    box: Box  # what the network sees of it
-    format: str
-    thumbnail: bytes | None  # JPEG of the upright picture, scaled down
 
 
 class Intake:
-    """Large pictures leave one worker to the others: those of a camera do not hold up those of a page."""
+    """A picture is sent as a small one; where it turns out to be large it is sent again with its weight."""
 
-    def __init__(self, *, decoder: Decoder, spec: ImageSpec, pool: Executor, workers: int, thumbnail_px: int) -> None:
-        self._decoder = decoder
-        self._spec = spec
-        self._pool = pool
-        self._large = asyncio.Semaphore(max(workers - 1, 1))
-        self._thumbnail_px = thumbnail_px
+    def __init__(
+        self, *, decoders: Decoders, quarantine: Quarantine, input_size: tuple[int, int], max_pixels: int
+    ) -> None:
+        """`input_size` is the height and width that the network takes."""
+        self._decoders = decoders
+        self._quarantine = quarantine
+        self._input_size = input_size
+        self._max_pixels = max_pixels
 
     async def prepare(self, data: bytes, *, thumbnail: bool) -> Prepared:
-        """Raises UnsupportedType or UnusableImage."""
-        loop = asyncio.get_running_loop()
-        decode = partial(self.decode, data, thumbnail=thumbnail)
-        done = await loop.run_in_executor(self._pool, partial(decode, max_pixels=LARGE_PIXELS))
-        if done is None:
-            async with self._large:
-                done = await loop.run_in_executor(self._pool, partial(decode, max_pixels=self._decoder.max_pixels))
-        assert done is not None
+        """Raises UnsupportedType or UnusableImage, and Overloaded when no decoder can be started."""
+        if await self._quarantine.holds(data):
+            raise UnusableImage("This image broke a decoder a moment ago.")
+        try:
+            done = await self._ask(data, thumbnail=thumbnail, max_pixels=LARGE_PIXELS, weight=0)
+            if isinstance(done, Larger):
+                done = await self._ask(data, thumbnail=thumbnail, max_pixels=self._max_pixels, weight=done.pixels)
+            if isinstance(done, Larger):
+                raise GarbledAnswer
+        except Refused as refusal:
+            raise _told(refusal) from None
+        except (DecoderFailed, GarbledAnswer) as failure:
+            await self._quarantine.add(data)
+            hung = isinstance(failure, DecoderHung)
+            raise UnusableImage(
+                "Decoding this image takes too long." if hung else "This image broke the decoder."
+            ) from None
+        except OSError:
+            raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
         return done
 
-    def decode(self, data: bytes, *, thumbnail: bool, max_pixels: int) -> Prepared | None:
-        """Blocks. None for a picture of more than `max_pixels`, of which no pixel has been decoded."""
-        with self._decoder.opened(data) as (opened, name):
-            if opened.width * opened.height > max_pixels:
-                return None
-            image = upright_rgb(opened)
-        pixels, box = preprocess(image, self._spec)
-        return Prepared(
-            pixels=pixels,
-            size=image.size,
-            box=box,
-            format=name,
-            thumbnail=self._thumbnail(image) if thumbnail else None,
-        )
+    async def _ask(self, data: bytes, *, thumbnail: bool, max_pixels: int, weight: int) -> Prepared | Larger:
+        request = pack(data, thumbnail=thumbnail, max_pixels=min(max_pixels, self._max_pixels))
+        return unpack(await self._decoders.run(request, weight=weight), shape=self._input_size)
 
-    def _thumbnail(self, image: Image.Image) -> bytes:
-        shrink = self._thumbnail_px / max(image.size)
-        if shrink < 1:
-            width, height = (max(round(side * shrink), 1) for side in image.size)
-            image = image.resize((width, height), reducing_gap=2.0)
-        out = BytesIO()
-        image.save(out, "JPEG", quality=THUMBNAIL_QUALITY)
-        return out.getvalue()
+
+def _told(refusal: Refused) -> ServiceError:
+    return UnsupportedType(refusal.detail) if isinstance(refusal, NotAccepted) else UnusableImage(refusal.detail)

@@ -19,6 +19,7 @@ from app.batcher import Batcher
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
 from app.cuda_engine import CudaEngine
+from app.decoders import Decoders
 from app.distance import RunningDistance
 from app.door.authentication import ApiKeys, read_keys
 from app.door.door import Door
@@ -30,9 +31,11 @@ from app.lifecycle import Lifecycle
 from app.loop_lag import watch
 from app.metrics import Metrics
 from app.observation import MACHINES, Observation
+from app.preparer import Preparer
+from app.quarantine import Quarantine
 from app.routes import attention, classify, inspection, metrics, model, page, probes, report, verify, wall
 from app.services import Services
-from app.settings import Settings, allowed_cores
+from app.settings import Settings, allowed_cores, allowed_memory
 from app.stores.memory import MemoryStore
 from app.stores.store import Store
 from app.verifier import Verifier
@@ -51,6 +54,11 @@ TELEMETRY: TelemetryConfig = {
     "exclude": lambda scope: scope["path"] in MACHINES,
 }
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+BYTES_PER_PIXEL = 12  # of a picture while it is decoded: as decoded, turned or converted, and what is made of it
+DECODER_BYTES_PER_PIXEL = 24  # the most that any format takes: an animated WebP, of which libwebp keeps three canvases
+DECODER_BYTES = 256 * 2**20  # beside the pixels
+QUARANTINE_S = 600.0
+QUARANTINE_ITEMS = 1000
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -74,6 +82,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await asyncio.gather(*tasks, return_exceptions=True)
         services.batcher.stop()
         services.cpu_pool.shutdown()
+        services.decoders.stop()
         await services.store.close()
 
     app: FastAPI = FastAPIOffline(
@@ -103,12 +112,19 @@ def _build(settings: Settings) -> Services:
     cores = allowed_cores()
     lifecycle, metrics = Lifecycle(), Metrics()
     batcher = Batcher(lifecycle=lifecycle, on_batch=metrics.batch)
-    with ThreadPoolExecutor(1) as checker:
-        checked = checker.submit(bundle.check_files)  # hashing and loading take about as long, and release the GIL
+    decoders = _decoders(settings, bundle, settings.decode_workers or max(cores, 2))
+    with ThreadPoolExecutor(2) as starter:
+        checked = starter.submit(bundle.check_files)  # hashing and loading take about as long, and release the GIL
+        started = starter.submit(decoders.start)  # waits for another process
         try:
             engine = batcher.start(lambda: _open_engine(settings, bundle, settings.model_threads or cores))
-        finally:
+            checked.result()
+        except BaseException:
+            started.result()
+            decoders.stop()
             checked.result()  # comes first: a damaged file explains whatever else went wrong
+            raise
+        started.result()
     admission = Admission(
         max_images=settings.max_queue_images,
         max_wait_s=settings.max_queue_wait_s,
@@ -128,11 +144,10 @@ def _build(settings: Settings) -> Services:
     workers = settings.worker_threads or max(cores, 2)
     cpu_pool = ThreadPoolExecutor(workers, thread_name_prefix="cpu", initializer=_yield_to_the_model)
     intake = Intake(
-        decoder=Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),
-        spec=bundle.manifest.image,
-        pool=cpu_pool,
-        workers=workers,
-        thumbnail_px=settings.thumbnail_px,
+        decoders=decoders,
+        quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),
+        input_size=bundle.manifest.image.size,
+        max_pixels=settings.max_image_pixels,
     )
     classifier = Classifier(
         bundle=bundle,
@@ -156,6 +171,19 @@ def _build(settings: Settings) -> Services:
         metrics=metrics,
         distance=distance,
         cpu_pool=cpu_pool,
+        decoders=decoders,
+    )
+
+
+def _decoders(settings: Settings, bundle: Bundle, workers: int) -> Decoders:
+    decoder = Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
+    room = settings.max_decode_pixels or allowed_memory() // 4 // BYTES_PER_PIXEL
+    return Decoders(
+        work=Preparer(decoder=decoder, framing=bundle.manifest.image.framing, thumbnail_px=settings.thumbnail_px),
+        workers=workers,
+        room=room,
+        memory=DECODER_BYTES + DECODER_BYTES_PER_PIXEL * settings.max_image_pixels,
+        timeout_s=settings.decode_timeout_s,
     )
 
 
@@ -194,7 +222,7 @@ async def _watch(batcher: Batcher) -> None:
 
 
 def _yield_to_the_model() -> None:
-    """Let this thread decode when the model leaves a core: the model's threads wait for each other by spinning.
+    """Let this thread draw when the model leaves a core: the model's threads wait for each other by spinning.
 
     On Linux alone a thread has a priority of its own.
     """

@@ -11,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from app.bundle import ImageSpec
-
 RESAMPLING = {
     "nearest": Image.Resampling.NEAREST,
     "bilinear": Image.Resampling.BILINEAR,
@@ -21,6 +19,16 @@ RESAMPLING = {
     "box": Image.Resampling.BOX,
     "hamming": Image.Resampling.HAMMING,
 }
+
+
+class Framing(NamedTuple):
+    """How an upright RGB picture becomes the graph's input: the manifest's `image` but for mean and std."""
+
+    size: tuple[int, int]  # height, width of the input in pixels
+    resize_mode: str  # shortest or squash, see app/bundle.py
+    resize_size: tuple[int, int]  # height, width
+    crop_rounding: str
+    interpolation: str
 
 
 class Box(NamedTuple):
@@ -40,42 +48,42 @@ class Geometry(NamedTuple):
     box: Box  # the crop in the pixels of the original
 
 
-def geometry(size: tuple[int, int], spec: ImageSpec) -> Geometry:
+def geometry(size: tuple[int, int], framing: Framing) -> Geometry:
     """Geometry for a picture of `size` (width, height)."""
     width, height = size
-    if spec.resize.mode == "shortest" and len(set(spec.resize.size)) > 1:
-        shrink = min(height / spec.resize.size[0], width / spec.resize.size[1])
+    if framing.resize_mode == "shortest" and len(set(framing.resize_size)) > 1:
+        shrink = min(height / framing.resize_size[0], width / framing.resize_size[1])
         resized = (round(width / shrink), round(height / shrink))  # both rounded, as timm's ResizeKeepRatio does
-    elif spec.resize.mode == "shortest":
-        short = min(spec.resize.size)  # the long side is cut to an integer, as torchvision and timm do
+    elif framing.resize_mode == "shortest":
+        short = min(framing.resize_size)  # the long side is cut to an integer, as torchvision and timm do
         resized = (short, max(short, int(short * height / width))) if width <= height else (
             max(short, int(short * width / height)), short
         )  # fmt: skip
     else:
-        resized = (spec.resize.size[1], spec.resize.size[0])
-    rows, columns = spec.size
-    to_pixel: Callable[[float], int] = math.floor if spec.crop_rounding == "floor" else round  # that is half to even
+        resized = (framing.resize_size[1], framing.resize_size[0])
+    rows, columns = framing.size
+    to_pixel: Callable[[float], int] = math.floor if framing.crop_rounding == "floor" else round  # that is half to even
     left, top = to_pixel((resized[0] - columns) / 2), to_pixel((resized[1] - rows) / 2)
     x, y = width / resized[0], height / resized[1]
     box = Box(left * x, top * y, min((left + columns) * x, width), min((top + rows) * y, height))
     return Geometry(resized, (left, top), box)
 
 
-def preprocess(image: Image.Image, spec: ImageSpec) -> tuple[npt.NDArray[np.uint8], Box]:
+def preprocess(image: Image.Image, framing: Framing) -> tuple[npt.NDArray[np.uint8], Box]:
     """The network's input, uint8 (height, width, 3), and where it lies in `image`."""
-    resized, (left, top), box = geometry(image.size, spec)
-    rows, columns = spec.size
+    resized, (left, top), box = geometry(image.size, framing)
+    rows, columns = framing.size
     if image.size != resized:
-        image = _resize(image, resized, spec)
+        image = _resize(image, resized, framing)
     pixels = np.asarray(image)
     if pixels.shape[:2] != (rows, columns):  # a copy: a slice would keep the whole picture in memory
         pixels = pixels[top : top + rows, left : left + columns].copy()
     return pixels, box
 
 
-def _resize(image: Image.Image, size: tuple[int, int], spec: ImageSpec) -> Image.Image:
-    if spec.interpolation != "bilinear_sampled":
-        return image.resize(size, RESAMPLING[spec.interpolation])
+def _resize(image: Image.Image, size: tuple[int, int], framing: Framing) -> Image.Image:
+    if framing.interpolation != "bilinear_sampled":
+        return image.resize(size, RESAMPLING[framing.interpolation])
     pixels = np.asarray(image)
     across = _mixed(pixels.transpose(1, 0, 2), size[0]).transpose(1, 0, 2)
     return Image.fromarray(np.rint(_mixed(across, size[1])).astype(np.uint8))

@@ -10,6 +10,7 @@ from app.admission import Admission
 from app.batcher import Batcher
 from app.bundle import Bundle
 from app.classifier import Classifier
+from app.decoders import Decoders
 from app.distance import RunningDistance
 from app.engine import OnnxEngine
 from app.errors import UnknownAttention
@@ -36,7 +37,8 @@ class Services:
     store: Store
     metrics: Metrics
     distance: RunningDistance  # over the pictures explained since the start
-    cpu_pool: Executor  # decodes pictures and draws maps, off the event loop
+    cpu_pool: Executor  # draws maps, off the event loop
+    decoders: Decoders
 
     @property
     def model_name(self) -> ModelName:

@@ -57,8 +57,19 @@ class Settings(BaseSettings):
     ] = 0
     worker_threads: Annotated[
         int,
+        Field(ge=0, description="Threads that draw maps; 0 takes every core allowed, and two at least"),
+    ] = 0
+    decode_workers: Annotated[
+        int, Field(ge=0, description="Processes that decode pictures; 0 takes every core allowed, and two at least")
+    ] = 0
+    decode_timeout_s: Annotated[
+        float, Field(gt=0, description="Seconds of work on one picture after which its decoder is killed")
+    ] = 2.0
+    max_decode_pixels: Annotated[
+        int,
         Field(
-            ge=0, description="Threads that decode pictures and draw maps; 0 takes every core allowed, and two at least"
+            ge=0,
+            description="Pixels of large pictures decoded at a time; 0 takes what fits a quarter of the memory",
         ),
     ] = 0
     store: Annotated[
@@ -102,3 +113,12 @@ def allowed_cores() -> int:
         if allowed != "max":
             cores = min(cores, max(1, int(allowed) // int(period)))
     return cores
+
+
+def allowed_memory() -> int:
+    """Bytes this process may use: the smaller of the machine's memory and its control group's limit (cgroup v2)."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.is_file() and (allowed := limit.read_text().strip()) != "max":
+        return min(machine, int(allowed))
+    return machine

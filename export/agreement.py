@@ -39,7 +39,7 @@ def measure_agreement(
         if differences and time.monotonic() > end:
             break
         pictures, labels = zip(*islice(labelled, BATCH), strict=True)
-        pixels = np.stack([preprocess(picture, spec)[0] for picture in pictures])
+        pixels = np.stack([preprocess(picture, spec.framing)[0] for picture in pictures])
         with torch.inference_mode():
             expected = checkpoint.model(normalised(pixels, checkpoint)).numpy()
         found = engine.run("classify", pixels)["logits"]

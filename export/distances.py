@@ -15,7 +15,7 @@ PICTURES, BATCH = 12, 4
 
 def reference_distance(engine: Engine, spec: ImageSpec, *, patch_size: int) -> Portrait:
     """The mean of what the explaining graph says of each picture."""
-    pixels = np.stack([preprocess(picture, spec)[0] for picture in reference_pictures(PICTURES)])
+    pixels = np.stack([preprocess(picture, spec.framing)[0] for picture in reference_pictures(PICTURES)])
     found = np.concatenate([engine.run("explain", batch)["distance"] for batch in np.split(pixels, PICTURES // BATCH)])
     mean = MeanDistance(pictures=PICTURES, distance=found.mean(axis=0, dtype=np.float64).tolist())
     numbers = AttentionDistance(reference=mean, served=None, patch_size=patch_size)

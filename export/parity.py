@@ -49,7 +49,7 @@ def check_parity(checkpoint: Checkpoint, spec: ImageSpec, engine: Engine, precis
     worst = dict.fromkeys(TOLERANCES, 0.0)
     start = 0
     for batch in BATCHES:
-        pixels = np.stack([preprocess(p, spec)[0] for p in pictures[start : start + batch]])
+        pixels = np.stack([preprocess(p, spec.framing)[0] for p in pictures[start : start + batch]])
         start += batch
         explained = engine.run("explain", pixels)
         _check_sums(explained)

@@ -20,7 +20,7 @@ def ranges(checkpoint: Checkpoint, spec: ImageSpec, modules: Sequence[nn.Module]
     """The largest magnitude of each channel, (D,), of what each of the network's `modules` gives."""
     found: list[list[Tensor]] = [[] for _ in modules]
     hooks = [module.register_forward_hook(_keep(maxima)) for module, maxima in zip(modules, found, strict=True)]
-    pixels = np.stack([preprocess(picture, spec)[0] for picture in reference_pictures(PICTURES)])
+    pixels = np.stack([preprocess(picture, spec.framing)[0] for picture in reference_pictures(PICTURES)])
     for batch in np.split(pixels, PICTURES // BATCH):
         checkpoint.model(normalised(batch, checkpoint))
     for hook in hooks:

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from tests.benchmarks import cost, drawing, maps, memory, observation, overhead, precision, serving
+from tests.benchmarks import cost, drawing, hop, maps, memory, observation, overhead, precision, serving
 from tests.benchmarks.decoding import comparison as decoding
 from tests.benchmarks.runtimes import comparison as runtimes
 from tests.benchmarks.servers import comparison as servers
@@ -20,6 +20,7 @@ BENCHMARKS = {
     "observation": observation.measure,
     "servers": servers.measure,
     "decoding": decoding.measure,
+    "hop": hop.measure,
     "cost": cost.measure,
     "memory": memory.measure,
     "drawing": drawing.measure,

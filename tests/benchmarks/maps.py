@@ -94,7 +94,7 @@ def _explained(engine: OnnxEngine, manifest: Manifest) -> Iterator[tuple[Picture
     pictures = list(held_out(PICTURES))
     for start in range(0, PICTURES, BATCH):
         chunk = pictures[start : start + BATCH]
-        pixels = [preprocess(Image.fromarray(p.pixels), manifest.image)[0] for p in chunk]
+        pixels = [preprocess(Image.fromarray(p.pixels), manifest.image.framing)[0] for p in chunk]
         outputs = engine.run("explain", np.stack(pixels))
         for i, picture in enumerate(chunk):
             maps = Maps.of({name: rows[i] for name, rows in outputs.items()})

@@ -9,7 +9,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from tqdm import tqdm
 
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, load_bundle
 from app.images import Decoder
-from app.intake import Intake
+from app.preparer import Preparer
 from app.settings import DEMO_BUNDLE, Settings
 from export.bundle import write_bundle
 from tests.benchmarks.graph import runner, session
@@ -46,11 +45,9 @@ def measure() -> list[dict[str, str | float]]:
 def row(name: str, bundle: Path, *, explain: bool) -> dict[str, str | float]:
     run = runner(session(bundle / (EXPLAIN_GRAPH if explain else CLASSIFY_GRAPH)), 1)
     settings = Settings()
-    intake = Intake(
+    preparer = Preparer(
         decoder=Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),
-        spec=load_bundle(bundle).manifest.image,
-        pool=ThreadPoolExecutor(1),
-        workers=1,
+        framing=load_bundle(bundle).manifest.image.framing,
         thumbnail_px=settings.thumbnail_px,
     )
 
@@ -58,7 +55,7 @@ def row(name: str, bundle: Path, *, explain: bool) -> dict[str, str | float]:
     whole: list[float] = []
     decoding: list[float] = []
     inference: list[float] = []
-    decode = partial(intake.decode, jpeg(), thumbnail=explain, max_pixels=settings.max_image_pixels)
+    decode = partial(preparer.prepare, jpeg(), thumbnail=explain, max_pixels=settings.max_image_pixels)
     with running(bundle) as server:
         milliseconds(server, request, WARM_UP)
         for _ in tqdm(range(ROUNDS), desc=name):

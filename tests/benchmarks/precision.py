@@ -232,7 +232,7 @@ class Calibration(CalibrationDataReader):
     def __init__(self, checkpoint: Checkpoint) -> None:
         spec = image_spec(checkpoint.preprocessing)
         self._batches: Iterator[dict[str, np.ndarray]] = (
-            {"images": preprocess(picture, spec)[0][None]} for picture in reference_pictures(CALIBRATION)
+            {"images": preprocess(picture, spec.framing)[0][None]} for picture in reference_pictures(CALIBRATION)
         )
 
     def get_next(self) -> dict[str, np.ndarray] | None:

@@ -7,11 +7,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import httpx
 
@@ -33,8 +32,13 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def resident_mib(self) -> float:
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+        """Of all its processes; a page that several share is counted once (proportional set size)."""
+        kilobytes = 0
+        for pid in family(self.pid):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+                kilobytes += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+        return kilobytes / 1024
 
     def cpu_seconds(self) -> float:
         """User and system time so far of all its threads and processes, those that have ended with them."""
@@ -92,12 +96,16 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(
-    bundle: Path, *, module: str = "app", environment: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[Server]:
-    """This project's server."""
+def running(bundle: Path, *, module: str = "app", **variables: str) -> Iterator[Server]:
+    """This project's server; `variables` are further settings, such as `VIT_STORE_MAX_BYTES="0"`."""
     port = free_port()
-    ours = {"VIT_BUNDLE": str(bundle), "VIT_PORT": str(port), "VIT_LOG_LEVEL": "warning", "VIT_DRAIN_DELAY_S": "0"}
+    environment = {
+        "VIT_BUNDLE": str(bundle),
+        "VIT_PORT": str(port),
+        "VIT_LOG_LEVEL": "warning",
+        "VIT_DRAIN_DELAY_S": "0",
+        **variables,
+    }
 
     def ready() -> bool:
         try:
@@ -105,7 +113,7 @@ def running(
         except httpx.TransportError:
             return False
 
-    with started([sys.executable, "-m", module], port=port, environment={**ours, **environment}, ready=ready) as server:
+    with started([sys.executable, "-m", module], port=port, environment=environment, ready=ready) as server:
         yield server
 
 

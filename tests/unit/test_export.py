@@ -38,7 +38,7 @@ def test_the_bundle_gives_the_models_numbers_at_any_batch(oblong_bundle, batch):
     bundle.check_files()
     rng = np.random.default_rng(batch)
     pictures = [Image.fromarray(rng.integers(0, 256, (50, 70, 3), dtype=np.uint8)) for _ in range(batch)]
-    pixels = np.stack([preprocess(picture, bundle.manifest.image)[0] for picture in pictures])
+    pixels = np.stack([preprocess(picture, bundle.manifest.image.framing)[0] for picture in pictures])
     expected = toy_reference(pixels)
     engine = engine_of(oblong_bundle, bundle.manifest)
     found = engine.run("explain", pixels)
@@ -113,7 +113,7 @@ def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):
     committed = load_bundle(DEMO_BUNDLE).manifest
     varying = {"made_with", "files", "parity"}
     assert manifest.model_dump(exclude=varying) == committed.model_dump(exclude=varying)
-    pixels = np.stack([preprocess(p, manifest.image)[0] for p in reference_pictures(6)])
+    pixels = np.stack([preprocess(p, manifest.image.framing)[0] for p in reference_pictures(6)])
     ours, theirs = (engine_of(folder, manifest).run("explain", pixels) for folder in (tmp_path / "demo", DEMO_BUNDLE))
     for name, values in ours.items():
         assert values == pytest.approx(theirs[name], abs=1e-5), name

@@ -1,93 +1,111 @@
-"""app/intake.py: what is prepared, and who waits for whom."""
+"""app/intake.py: a picture's way through real processes, and what its sender is told when it broke one."""
 
 import asyncio
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from io import BytesIO
 
-import numpy as np
 import pytest
 from PIL import Image
 
-import app.intake
-from app.bundle import ImageSpec, Resize
-from app.errors import UnusableImage
-from app.images import Decoder, upright_rgb
+from app.decoders import Decoders
+from app.errors import Overloaded, UnsupportedType, UnusableImage
+from app.images import Decoder
 from app.intake import Intake
+from app.preparer import Preparer
+from app.preprocess import Framing
+from app.quarantine import Quarantine
+from tests.saboteur import CRASH, GARBLE, SPIN, Saboteur
 
-SPEC = ImageSpec(
-    size=(8, 8), resize=Resize(mode="shortest", size=(8, 8)), crop="center", interpolation="bicubic",
-    mean=(0, 0, 0), std=(1, 1, 1),
-)  # fmt: skip
 LARGE = (2001, 2000)
+PREPARER = Preparer(
+    decoder=Decoder(max_pixels=5_000_000, max_aspect_ratio=64),
+    framing=Framing((8, 8), "shortest", (8, 8), "half_even", "bicubic"),
+    thumbnail_px=16,
+)
 
 
-def intake(pool: ThreadPoolExecutor, workers: int) -> Intake:
-    decoder = Decoder(max_pixels=5_000_000, max_aspect_ratio=64)
-    return Intake(decoder=decoder, spec=SPEC, pool=pool, workers=workers, thumbnail_px=16)
+@pytest.fixture(scope="module")
+def decoders():
+    pool = Decoders(work=Saboteur(PREPARER), workers=2, room=5_000_000, memory=2**29, timeout_s=3)
+    pool.start()
+    yield pool
+    pool.stop()
 
 
-def prepare(*pictures: bytes, workers: int = 2, thumbnail: bool = True):
-    async def all_of_them():
-        with ThreadPoolExecutor(workers) as pool:
-            prepared = intake(pool, workers)
-            return await asyncio.gather(*(prepared.prepare(data, thumbnail=thumbnail) for data in pictures))
+@pytest.fixture
+def prepare(decoders):
+    intake = Intake(
+        decoders=decoders,
+        quarantine=Quarantine(ttl_s=100, max_items=10),
+        input_size=(8, 8),
+        max_pixels=5_000_000,
+    )
 
-    return asyncio.run(all_of_them())
+    async def all_of_them(pictures):
+        asked = (intake.prepare(data, thumbnail=True) for data in pictures)
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    return lambda *pictures: asyncio.run(all_of_them(pictures))
 
 
 @pytest.mark.parametrize("size", [(40, 20), LARGE])
-def test_a_picture_of_any_size_is_prepared(encode, size):
+def test_a_picture_of_any_size_is_prepared(prepare, encode, size):
     (done,) = prepare(encode(Image.new("RGB", size, "teal")))
     assert done.size == size
     assert done.format == "PNG"
-    assert (done.pixels == (0, 128, 128)).all()
     assert done.pixels.shape == (8, 8, 3)
-
-
-@pytest.mark.parametrize(("size", "expected"), [((40, 20), (16, 8)), ((12, 10), (12, 10)), ((3, 160), (1, 16))])
-def test_the_thumbnail_keeps_the_shape_and_is_never_larger(encode, size, expected):
-    (done,) = prepare(encode(Image.new("RGB", size, "teal")))
-    assert Image.open(BytesIO(done.thumbnail)).size == expected
-
-
-def test_the_thumbnail_shows_the_picture(encode):
-    left = Image.new("RGB", (64, 64), "white")
-    left.paste("black", (0, 0, 32, 64))
-    shown = np.asarray(Image.open(BytesIO(prepare(encode(left))[0].thumbnail)))
-    assert shown[:, :6].max() < 30
-    assert shown[:, 10:].min() > 225
-
-
-def test_without_maps_there_is_no_thumbnail(encode):
-    assert prepare(encode(Image.new("RGB", (40, 20))), thumbnail=False)[0].thumbnail is None
+    assert (done.pixels == (0, 128, 128)).all()
 
 
 @pytest.mark.parametrize("size", [(2300, 2300), (1, 100)])
-def test_limits_hold_for_large_and_small(encode, size):
-    with pytest.raises(UnusableImage):
-        prepare(encode(Image.new("RGB", size)))
+def test_limits_hold_for_large_and_small(prepare, encode, size):
+    (refused,) = prepare(encode(Image.new("RGB", size)))
+    assert isinstance(refused, UnusableImage)
 
 
-def test_large_pictures_leave_a_worker_to_small_ones(encode, monkeypatch):
-    """Three large pictures hang in the decoder; a small one that comes after them is answered."""
-    small_is_done = threading.Event()
+def test_refusals_are_told(prepare):
+    kinds = [type(answer) for answer in prepare(b"", b"hello", b"\xff\xd8\xff")]
+    assert kinds == [UnusableImage, UnsupportedType, UnusableImage]
 
-    def slow(image):
-        if image.size == LARGE:
-            assert small_is_done.wait(20), "the small picture waited for the large ones"
-        return upright_rgb(image)
 
-    monkeypatch.setattr(app.intake, "upright_rgb", slow)
-    large, small = (encode(Image.new("RGB", size)) for size in (LARGE, (20, 20)))
+@pytest.mark.parametrize(("end", "words"), [(CRASH, "broke"), (GARBLE, "broke"), (SPIN, "too long")])
+def test_a_picture_that_breaks_its_decoder_is_refused_and_the_others_are_not(prepare, star, end, words):
+    first, broken, last = prepare(star, star + end, star)
+    assert first.format == last.format == "JPEG"
+    assert isinstance(broken, UnusableImage)
+    assert words in broken.detail
 
-    async def race():
-        with ThreadPoolExecutor(2) as pool:
-            prepared = intake(pool, 2)
-            slow_ones = [asyncio.ensure_future(prepared.prepare(large, thumbnail=False)) for _ in range(3)]
-            await asyncio.sleep(0)
-            await prepared.prepare(small, thumbnail=False)
-            small_is_done.set()
-            return [done.size for done in await asyncio.gather(*slow_ones)]
 
-    assert asyncio.run(race()) == [LARGE] * 3
+def test_the_next_time_it_does_not_get_that_far(prepare, star, decoders):
+    prepare(star + CRASH)
+    prepare(star)
+    before = [worker.process for worker in decoders._workers]
+    (refused,) = prepare(star + CRASH)
+    assert "a moment ago" in refused.detail
+    assert [worker.process for worker in decoders._workers] == before
+
+
+def test_without_a_decoder_to_be_had_the_service_is_overloaded(prepare, star, decoders, monkeypatch):
+    def fail(worker):
+        raise BlockingIOError
+
+    prepare(star + CRASH, star)
+    monkeypatch.setattr(decoders, "_renew", fail)
+    kinds = {type(answer) for answer in prepare(star, star, star, star)}
+    assert Overloaded in kinds
+    monkeypatch.undo()
+    assert {type(answer).__name__ for answer in prepare(star, star, star)} == {"Prepared"}
+
+
+def test_only_large_pictures_weigh_anything(encode):
+    asked = []
+
+    class Here:
+        async def run(self, request: bytes, *, weight: int) -> bytearray:
+            asked.append(weight)
+            return bytearray(PREPARER(bytearray(request)))
+
+    intake = Intake(
+        decoders=Here(), quarantine=Quarantine(ttl_s=1, max_items=1), input_size=(8, 8), max_pixels=5_000_000
+    )
+    for size in ((2000, 2000), LARGE):
+        asyncio.run(intake.prepare(encode(Image.new("RGB", size)), thumbnail=False))
+    assert asked == [0, 0, 2001 * 2000]

@@ -6,19 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.bundle import ImageSpec, Resize
-from app.preprocess import geometry, preprocess
+from app.preprocess import Framing, geometry, preprocess
 
 
-def spec(mode: str, resize: tuple[int, int], size: tuple[int, int], interpolation: str = "bicubic") -> ImageSpec:
-    return ImageSpec(
-        size=size,
-        resize=Resize(mode=mode, size=resize),
-        crop="center",
-        interpolation=interpolation,
-        mean=(0.5, 0.5, 0.5),
-        std=(0.5, 0.5, 0.5),
-    )
+def spec(mode: str, resize: tuple[int, int], size: tuple[int, int], interpolation: str = "bicubic") -> Framing:
+    return Framing(size, mode, resize, "half_even", interpolation)
 
 
 sides = st.integers(1, 400)
@@ -72,7 +64,7 @@ def test_a_long_picture_is_not_blown_up():
     ("rounding", "resized", "left"), [("half_even", 31, 4), ("half_even", 33, 4), ("floor", 31, 3), ("floor", 33, 4)]
 )
 def test_half_a_pixel_of_margin_is_rounded_as_the_library_does(rounding, resized, left):
-    chosen = spec("squash", (resized, resized), (24, 24)).model_copy(update={"crop_rounding": rounding})
+    chosen = spec("squash", (resized, resized), (24, 24))._replace(crop_rounding=rounding)
     assert geometry((100, 100), chosen).offset == (left, left)
 
 

@@ -1,0 +1,145 @@
+"""What it costs to decode in another process: the same picture, by the same function, through four kinds of pool.
+
+The event loop is the service's. Processor time is of this process and all its descendants.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+
+import pebble
+import uvloop
+from tqdm import tqdm
+
+from app.bundle import load_bundle
+from app.decoder_process import NICENESS
+from app.decoders import Decoders
+from app.images import Decoder
+from app.preparer import Prepared, Preparer, pack, unpack
+from app.settings import DEMO_BUNDLE
+from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.server import family
+
+WORKERS = 2
+WARM_UP = 20
+PICTURES = 50  # a round
+ROUNDS = 16
+TIMEOUT_S = 20.0
+SHAPE = (224, 224)
+FORKSERVER = multiprocessing.get_context("forkserver")
+
+Ask = Callable[[], Awaitable[Prepared]]
+
+
+def preparer() -> Preparer:
+    """A network of 224 x 224, as large as most, and the service's thumbnails."""
+    framing = load_bundle(DEMO_BUNDLE).manifest.image.framing._replace(size=SHAPE, resize_size=(256, 256))
+    return Preparer(decoder=Decoder(max_pixels=50_000_000, max_aspect_ratio=64), framing=framing, thumbnail_px=512)
+
+
+def prepare(work: Preparer, data: bytes) -> Prepared:
+    done = work.prepare(data, thumbnail=True, max_pixels=50_000_000)
+    assert isinstance(done, Prepared)
+    return done
+
+
+@contextmanager
+def threads() -> Iterator[Ask]:
+    with ThreadPoolExecutor(WORKERS, initializer=os.nice, initargs=(NICENESS,)) as pool:
+        work = partial(prepare, preparer(), jpeg())
+        yield lambda: asyncio.get_running_loop().run_in_executor(pool, work)
+
+
+@contextmanager
+def ours() -> Iterator[Ask]:
+    pool = Decoders(work=preparer(), workers=WORKERS, room=1, memory=2**30, timeout_s=TIMEOUT_S)
+    pool.start()
+
+    async def ask() -> Prepared:
+        request = pack(jpeg(), thumbnail=True, max_pixels=50_000_000)
+        done = unpack(await pool.run(request), shape=SHAPE)
+        assert isinstance(done, Prepared)
+        return done
+
+    try:
+        yield ask
+    finally:
+        pool.stop()
+
+
+@contextmanager
+def futures() -> Iterator[Ask]:
+    with ProcessPoolExecutor(WORKERS, FORKSERVER, initializer=os.nice, initargs=(NICENESS,)) as pool:
+        work = preparer()
+        yield lambda: asyncio.get_running_loop().run_in_executor(pool, prepare, work, jpeg())
+
+
+@contextmanager
+def pebbles() -> Iterator[Ask]:
+    with pebble.ProcessPool(WORKERS, 0, os.nice, (NICENESS,), FORKSERVER) as pool:
+        work = preparer()
+        yield lambda: asyncio.wrap_future(pool.schedule(prepare, (work, jpeg()), timeout=TIMEOUT_S))
+        pool.stop()
+
+
+POOLS = {
+    "threads, none of which can be ended": threads,
+    "this project's processes": ours,
+    "concurrent.futures, none of which can be ended": futures,
+    "pebble": pebbles,
+}
+
+
+def measure() -> list[dict[str, str | float]]:
+    milliseconds: dict[str, list[float]] = {name: [] for name in POOLS}
+    processor: dict[str, list[float]] = {name: [] for name in POOLS}
+    together: dict[str, list[float]] = {name: [] for name in POOLS}
+    for _ in tqdm(range(ROUNDS)):
+        for name, pool in POOLS.items():
+            with pool() as ask:
+                alone, busy, rate = uvloop.run(one_round(ask))
+            milliseconds[name] += alone
+            processor[name].append(busy)
+            together[name].append(rate)
+    least = min(processor["threads, none of which can be ended"])
+    return [
+        {
+            "pool": name,
+            "one at a time, p50 ms": round(statistics.median(milliseconds[name]), 2),
+            "p99 ms": round(statistics.quantiles(milliseconds[name], n=100)[98], 2),
+            "processor, ms a picture (least of the rounds)": round(min(processor[name]), 2),
+            "more than threads, ms": round(min(processor[name]) - least, 2),
+            "16 at a time, pictures/s": round(statistics.median(together[name])),
+        }
+        for name in POOLS
+    ]
+
+
+async def one_round(ask: Ask) -> tuple[list[float], float, float]:
+    for _ in range(WARM_UP):
+        await ask()
+    alone, before = [], cpu_seconds()
+    for _ in range(PICTURES):
+        start = time.perf_counter()
+        await ask()
+        alone.append(1000 * (time.perf_counter() - start))
+    busy = 1000 * (cpu_seconds() - before) / PICTURES
+    start = time.perf_counter()
+    await asyncio.gather(*(several(ask) for _ in range(16)))
+    return alone, busy, 16 * (PICTURES // 16) / (time.perf_counter() - start)
+
+
+def cpu_seconds() -> float:
+    """Of this process and its descendants, to the nanosecond: by the clock of each, see clock_getcpuclockid(3)."""
+    return sum(time.clock_gettime((~pid << 3) | 2) for pid in family(os.getpid()))
+
+
+async def several(ask: Ask) -> None:
+    for _ in range(PICTURES // 16):
+        await ask()

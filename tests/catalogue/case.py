@@ -1,0 +1,75 @@
+"""One input of the catalogue: how it is made, what the service answers, and what a valid picture shows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from PIL import Image
+
+Colors = tuple[tuple[int, int, int], ...]  # of the quarters: left and right above, left and right below
+
+SIZE = (48, 32)
+COLORS: Colors = ((220, 30, 30), (30, 200, 60), (40, 60, 210), (240, 230, 80))
+GRAYS: Colors = tuple((gray,) * 3 for gray in (20, 90, 160, 250))
+WHITES: Colors = ((255, 255, 255),) * 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    name: str
+    make: Callable[[], bytes]
+    statuses: frozenset[int]
+    shows: Colors | None = None  # by the decoded picture, where it is valid and has quarters
+    tolerance: int = 0
+
+
+def good(name: str, make: Callable[[], bytes], shows: Colors | None = COLORS, *, tolerance: int = 0) -> Case:
+    return Case(name=name, make=make, statuses=frozenset({200}), shows=shows, tolerance=tolerance)
+
+
+def bad(name: str, make: Callable[[], bytes], *statuses: int) -> Case:
+    """422 unless said otherwise."""
+    return Case(name=name, make=make, statuses=frozenset(statuses or {422}))
+
+
+def quarters(colors: Colors = COLORS, size: tuple[int, int] = SIZE) -> Image.Image:
+    image = Image.new("RGB", (2, 2))
+    image.putdata(colors)
+    return image.resize(size, Image.Resampling.NEAREST)
+
+
+def encode(image: Image.Image, format: str, **options: Any) -> bytes:
+    out = BytesIO()
+    image.save(out, format, **options)
+    return out.getvalue()
+
+
+def exif(orientation: object) -> Image.Exif:
+    block = Image.Exif()
+    block[0x0112] = orientation
+    return block
+
+
+STORED = {  # how a picture is turned before it is stored under an orientation
+    1: None,
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_90,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_270,
+}
+
+
+def stored(orientation: int) -> Image.Image:
+    turn = STORED[orientation]
+    return quarters() if turn is None else quarters().transpose(turn)
+
+
+def truncations(format: str, data: Callable[[], bytes]) -> list[Case]:
+    return [
+        bad(f"{format}, the first {share} %", lambda share=share: data()[: len(data()) * share // 100])
+        for share in (10, 50, 90, 99)
+    ]

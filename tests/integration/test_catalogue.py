@@ -1,0 +1,101 @@
+"""Every input of the catalogue, once, through the whole app; and pictures that break what decodes them."""
+
+import pytest
+from PIL import Image, JpegImagePlugin
+
+import app.main
+from app.images import PARSERS
+from app.preparer import Preparer
+from tests.catalogue.case import Case
+from tests.catalogue.every import CASES
+from tests.catalogue.foreign import cases as foreign
+from tests.catalogue.jpegs import jpeg
+from tests.integration.test_problems import check_problem
+from tests.saboteur import CRASH, SPIN, Saboteur
+
+
+def test_there_are_many():
+    assert len(CASES) >= 120
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
+def test_each_gets_the_answer_it_should(client, case: Case):
+    response = client.post("/classify", content=case.make())
+    assert response.status_code in case.statuses, response.text
+    if response.status_code == 200:
+        scores = [prediction["score"] for prediction in response.json()["results"][0]["predictions"]]
+        assert all(0 <= score <= 1 for score in scores)
+    else:
+        check_problem(response)
+
+
+def test_after_all_that_no_decoder_has_been_lost(client):
+    workers = client.app.state.services.decoders._workers
+    before = [worker.process for worker in workers]
+    for name in ("JPEG, 20,000 scans", "PNG, 13377 x 13377 in 1 bit", "GIF, 10,000 frames", "TIFF, floats up to 1"):
+        client.post("/classify?attention=false", content=CASES[name].make())
+    assert [worker.process for worker in workers] == before
+
+
+@pytest.mark.parametrize("case", foreign(), ids=lambda case: case.name)
+def test_no_other_parser_is_ever_reached(case: Case, monkeypatch):
+    """Pillow knows forty types. Those that are not accepted are not asked, not even whether they know the bytes."""
+    Image.init()
+    asked = []
+    spies = {
+        format: (lambda *_, f=format: asked.append(f), lambda *_, f=format: asked.append(f) or True)
+        for format in Image.OPEN
+    }
+    monkeypatch.setattr(Image, "OPEN", spies)
+    spy = type("Spy", (JpegImagePlugin.JpegImageFile,), {"_open": lambda self: asked.append("accepted")})
+    monkeypatch.setattr(app.images, "PARSERS", dict.fromkeys(PARSERS, spy))
+    decode(case.make())
+    assert asked == []
+
+
+def test_an_accepted_picture_reaches_its_own_parser_alone(monkeypatch):
+    Image.init()
+    asked = []
+    monkeypatch.setattr(Image, "OPEN", {f: (lambda *_, f=f: asked.append(f), None) for f in Image.OPEN})
+    decode(jpeg())
+    decode(CASES["JPEG, two pictures (MPO)"].make())
+    assert asked == []
+
+
+def decode(data: bytes) -> None:
+    from contextlib import suppress
+
+    decoder = app.images.Decoder(max_pixels=1_000_000, max_aspect_ratio=64)
+    with suppress(app.images.Refused), decoder.opened(data) as (image, _):
+        image.load()
+
+
+@pytest.fixture
+def sabotaged(serve, monkeypatch):
+    monkeypatch.setattr(app.main, "Preparer", lambda **options: Saboteur(Preparer(**options)))
+    with serve(decode_timeout_s=0.5) as client:
+        yield client
+
+
+@pytest.mark.parametrize("end", [CRASH, SPIN])
+def test_a_picture_that_breaks_its_decoder_costs_itself_alone(sabotaged, star, end):
+    files = [(name, (name, data)) for name, data in {"a": star, "b": star + end, "c": star}.items()]
+    response = sabotaged.post("/classify", files=files)
+    assert response.status_code == 200
+    first, broken, last = response.json()["results"]
+    assert first["predictions"][0]["label"] == last["predictions"][0]["label"] == "star"
+    assert broken["error"]["status"] == 422
+    again = sabotaged.post("/classify", content=star + end)
+    assert again.status_code == 422
+    check_problem(again)
+    assert "a moment ago" in again.json()["detail"]
+    assert sabotaged.post("/classify", content=star).status_code == 200
+
+
+def test_sixteen_of_the_same_and_sixteen_bombs(client, star):
+    same = client.post("/classify?attention=false", files=[("a", ("a", star))] * 16).json()["results"]
+    assert len({str(result["predictions"]) for result in same}) <= 2  # batches of other sizes round otherwise
+    bomb = CASES["PNG, 13377 x 13377 in 1 bit"].make()
+    response = client.post("/classify", files=[("a", ("a", bomb))] * 16)
+    assert response.status_code == 422
+    assert len(response.json()["errors"]) == 16

@@ -1,0 +1,50 @@
+"""`python -m tests.load.fuzz_decode [libFuzzer options]`: coverage-guided fuzzing of the decode function with atheris.
+
+Needs the dependency group `fuzz`. `-max_total_time=600` is ten minutes, `-seed=1` a seed. It starts from the catalogue,
+in a folder of the system's temporary one. An exception but `Refused`, a crash, a leak or ten seconds end it.
+"""
+
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import atheris
+
+with atheris.instrument_imports(include=["app", "PIL"]):
+    from app.images import Decoder, Refused
+    from app.preparer import Preparer
+    from app.preprocess import Framing
+
+from tests.catalogue.every import CASES
+
+MOST_BYTES = 20_000  # of an input to start from
+PREPARER = Preparer(
+    decoder=Decoder(max_pixels=1_000_000, max_aspect_ratio=64),
+    framing=Framing((32, 32), "shortest", (36, 36), "half_even", "bicubic"),
+    thumbnail_px=64,
+)
+
+
+def decode(data: bytes) -> None:
+    try:
+        done = PREPARER.prepare(data, thumbnail=True, max_pixels=1_000_000)
+    except Refused:
+        return
+    assert done.pixels.shape == (32, 32, 3)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")  # as where pictures are decoded
+    with tempfile.TemporaryDirectory() as folder:
+        for number, case in enumerate(CASES.values()):
+            data = case.make()
+            if len(data) <= MOST_BYTES:
+                (Path(folder) / str(number)).write_bytes(data)
+        options = ["-timeout=10", "-rss_limit_mb=4096", f"-max_len={MOST_BYTES}"]
+        atheris.Setup([sys.argv[0], *options, *sys.argv[1:], folder], decode)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

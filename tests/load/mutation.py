@@ -1,0 +1,88 @@
+"""`python -m tests.load.mutation [SECONDS] [SEED]`: valid pictures with bytes changed, at a real server.
+
+A picture that is answered by anything but 200, 415 or 422, or that ends a decoder, is kept in `tests/load/found/`.
+"""
+
+import hashlib
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from app.settings import DEMO_BUNDLE
+from tests.benchmarks.server import family, running
+from tests.catalogue.every import CASES
+
+SECONDS = 600.0
+EXPECTED = {200, 415, 422}
+MOST_BYTES = 100_000  # of a picture that is worth changing
+FOUND = Path(__file__).with_name("found")
+INTERESTING = (0, 1, 0x7F, 0x80, 0xFF)
+
+
+def flipped(data: bytearray, rng: random.Random) -> None:
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+
+
+def overwritten(data: bytearray, rng: random.Random) -> None:
+    at = rng.randrange(len(data))
+    new = bytes(rng.choice((*INTERESTING, rng.randrange(256))) for _ in range(rng.choice((1, 2, 4, 8))))
+    data[at : at + len(new)] = new
+
+
+def removed(data: bytearray, rng: random.Random) -> None:
+    at = rng.randrange(len(data))
+    del data[at : at + rng.choice((1, 4, 100))]
+
+
+def repeated(data: bytearray, rng: random.Random) -> None:
+    at = rng.randrange(len(data))
+    data[at:at] = data[at : at + rng.choice((1, 4, 100))] * rng.choice((1, 2, 50))
+
+
+MUTATIONS: tuple[Callable[[bytearray, random.Random], None], ...] = (flipped, overwritten, removed, repeated)
+
+
+def mutated(valid: list[bytes], rng: random.Random) -> bytes:
+    data = bytearray(rng.choice(valid))
+    for _ in range(rng.choice((1, 1, 2, 4, 16))):
+        if data:
+            rng.choice(MUTATIONS)(data, rng)
+    return bytes(data)
+
+
+def main() -> None:
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
+    rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    made = [case.make() for case in CASES.values() if case.statuses == {200}]
+    valid = [data for data in made if len(data) <= MOST_BYTES]
+    answers: Counter[int | str] = Counter()
+    lost = 0
+    with running(DEMO_BUNDLE) as server, httpx.Client(timeout=60) as client:
+        before, processes = server.resident_mib(), set(family(server.pid))
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            data = mutated(valid, rng)
+            try:
+                answer: int | str = client.post(f"{server.url}/classify?attention=false", content=data).status_code
+            except httpx.TransportError as error:
+                answer = type(error).__name__
+            answers[answer] += 1
+            now = set(family(server.pid)) if answer == 422 else processes
+            if answer not in EXPECTED or now != processes:
+                lost += now != processes
+                FOUND.mkdir(exist_ok=True)
+                (FOUND / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
+                processes = now
+        after = server.resident_mib()
+        print(f"{sum(answers.values())} pictures in {seconds:g} s: {dict(answers)}; decoders lost: {lost}")
+        print(f"resident {before:.1f} MiB, then {after:.1f}; still there: {server.pid in family(server.pid)}")
+    sys.exit(bool(answers.keys() - EXPECTED))
+
+
+if __name__ == "__main__":
+    main()
