@@ -13,9 +13,8 @@ from pydantic import ValidationError
 from app.bundle import BundleError
 from app.door.authentication import ApiKeyError
 from app.door.protocol import GuardedProtocol
-from app.engine import DeviceError
+from app.faults import DeviceError
 from app.logs import configure
-from app.main import create_app
 from app.server import Server
 from app.settings import Settings
 
@@ -33,9 +32,12 @@ def main() -> None:
         signal.signal(number, lambda *_: os._exit(0))
     configure(settings.log_format, settings.log_level)
     _allow_open_files(4 * settings.max_connections)
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it when it is imported, not later
+    from app.main import create_app
+
     try:
         app = create_app(settings)
-    except (BundleError, DeviceError, ApiKeyError) as error:
+    except (BundleError, DeviceError, ApiKeyError, OSError) as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(3)
     serve(app, settings)

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from app.engine import DeviceError, Graph, OnnxEngine, Outputs, Pixels
+from app.engine import Graph, OnnxEngine, Outputs, Pixels
+from app.faults import DeviceError
 
 log = logging.getLogger(__name__)
 

@@ -21,10 +21,6 @@ WARM_UP_S = 0.1  # of each graph; what is not measured by then is while serving
 MEASURED_RUNS = 2  # of a batch size at warm-up; the first does not count
 
 
-class DeviceError(Exception):
-    """The device that was asked for is not in use."""
-
-
 class Latency(NamedTuple):
     """Running mean over the batches of one size."""
 

@@ -1,4 +1,4 @@
-"""What an exception of a forward pass says of the engine.
+"""What can be wrong with an engine: it cannot be had, or an exception of a forward pass says more than that it failed.
 
 ONNX Runtime has one exception for nearly everything: the text has to tell (microsoft/onnxruntime#16307).
 """
@@ -42,6 +42,10 @@ FATAL = re.compile(
     r"|(CUBLAS|CUDNN)_STATUS_EXECUTION_FAILED",
     re.IGNORECASE,
 )
+
+
+class DeviceError(Exception):
+    """The device that was asked for is not in use."""
 
 
 def fault_of(error: BaseException) -> Fault:

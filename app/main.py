@@ -23,8 +23,9 @@ from app.decoders import Decoders
 from app.distance import RunningDistance
 from app.door.authentication import ApiKeys, read_keys
 from app.door.door import Door
-from app.engine import DeviceError, OnnxEngine
+from app.engine import OnnxEngine
 from app.errors import install_handlers
+from app.faults import DeviceError
 from app.images import Decoder
 from app.intake import Intake
 from app.lifecycle import Lifecycle

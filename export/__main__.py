@@ -2,14 +2,13 @@
 
 import argparse
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import get_args
 
 from app.bundle import Precision
-from export.bundle import write_bundle
 from export.inspection import report
-from export.parity import ParityError
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.load import describe_checkpoint
@@ -18,6 +17,9 @@ CHECKPOINT = "file with the weights, folder as a model hub has it, or hf://org/n
 
 
 def main(arguments: list[str]) -> None:
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it when it is imported, not later
+    from export.parity import ParityError
+
     try:
         if arguments[:1] == ["inspect"]:
             options = _inspect_parser().parse_args(arguments[1:])
@@ -29,6 +31,8 @@ def main(arguments: list[str]) -> None:
 
 
 def export(options: argparse.Namespace) -> None:
+    from export.bundle import write_bundle
+
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     overrides = dict(options.set)
     if options.image_size:

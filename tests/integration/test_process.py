@@ -51,6 +51,14 @@ def test_a_declared_length_over_the_limit_is_refused_unread(server):
         assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
 
 
+def test_it_leaves_nothing_behind_in_the_home_of_its_user(tmp_path, monkeypatch, star):
+    """ONNX Runtime would keep an identity of the machine there, and reports of its use to send away."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with served(drain_delay_s="0") as (_, base):
+        httpx.post(f"{base}/classify", content=star, timeout=60).raise_for_status()
+    assert list(tmp_path.iterdir()) == []
+
+
 def refusal(**variables: str) -> tuple[int, str]:
     process = start(port="0", **variables)
     out, _ = process.communicate(timeout=60)

@@ -8,7 +8,7 @@ import pytest
 
 from app import cuda_engine
 from app.cuda_engine import CudaEngine
-from app.engine import DeviceError
+from app.faults import DeviceError
 from app.settings import DEMO_BUNDLE
 
 
