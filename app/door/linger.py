@@ -26,6 +26,11 @@ class LingeringTransport:
     def is_closing(self) -> bool:
         return self._closing or self._transport.is_closing()
 
+    def write(self, data: bytes) -> None:
+        """Nothing once it closes: of pipelined requests uvicorn tells only the last one that its client has left."""
+        if not self.is_closing():
+            self._transport.write(data)
+
     def close(self) -> None:
         if self.is_closing():
             return

@@ -314,9 +314,10 @@ def test_what_was_understood_is_answered_before_what_was_not(server, star):
 
 def test_who_leaves_in_the_middle_is_forgotten(server, star):
     before = descriptors(server.pid)
-    for end in (10, 200, len(post(star)) - 1, len(post(star))):
+    whole = post(star)
+    for sent in (whole[:10], whole[:200], whole[:-1], whole, whole * 2):
         with Connection(server.port) as connection:
-            connection.send(post(star)[:end])
+            connection.send(sent)
     deadline = time.monotonic() + 10
     while descriptors(server.pid) > before:
         assert time.monotonic() < deadline

@@ -130,7 +130,7 @@ def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         said = sum(pool.map(client, range(CLIENTS)), Counter())
-    same = alive(server.pid)
+    same, well = alive(server.pid), attack(server, requests[5])[0] == "200"
     settled(server)
     return {
         "seconds": seconds,
@@ -140,7 +140,7 @@ def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
         "closed": said.pop("closed", 0),
         "waits": said.pop("waits", 0),
         "statuses": dict(sorted(said.items())),
-        "good_afterwards": attack(server, requests[5])[0] == "200",
+        "good_afterwards": well,
         "same_process": same,
         "resident_mib": round(resident, 1),
         "resident_growth_mib": round(server.resident_mib() - resident, 1),

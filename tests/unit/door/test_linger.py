@@ -35,6 +35,7 @@ def test_it_half_closes_while_the_client_sends_and_never_waits_for_ever(monkeypa
         assert not transport.is_closing()
         transport.close()
         transport.close()  # once is enough
+        transport.write(b"too late")
         assert transport.is_closing()
         while "abort" not in wire.told:
             await asyncio.sleep(0.005)
@@ -46,5 +47,7 @@ def test_it_half_closes_while_the_client_sends_and_never_waits_for_ever(monkeypa
 def test_a_connection_that_is_gone_is_left_alone():
     wire = Wire()
     wire.close()
-    LingeringTransport(wire, sending=lambda: True).close()
+    transport = LingeringTransport(wire, sending=lambda: True)
+    transport.write(b"answer")
+    transport.close()
     assert wire.told == ["close"]
