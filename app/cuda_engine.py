@@ -56,6 +56,7 @@ class CudaEngine(OnnxEngine):
     """The two graphs of a bundle on the first GPU. The thread that warms it up is the one that calls `run`."""
 
     provider = "CUDAExecutionProvider"
+    concurrency = 1  # a recording is replayed by the thread that made it
 
     def __init__(self, *, folder: Path, image_size: tuple[int, int], max_batch: int) -> None:
         """Raises DeviceError when CUDA is not really in use."""

@@ -1,5 +1,6 @@
 """Runs a bundle's graphs with ONNX Runtime. Knows arrays, not pictures, requests or queues."""
 
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +31,12 @@ class Latency(NamedTuple):
 
 
 class Engine(Protocol):
-    """What the batcher needs. One thread calls `run`."""
+    """What the batcher needs."""
+
+    @property
+    def concurrency(self) -> int:
+        """How many threads may call `run` at a time, the one that opened the engine among them."""
+        ...
 
     def best_batch(self, graph: Graph) -> int:
         """Most images worth running at once."""
@@ -57,6 +63,7 @@ class OnnxEngine:
     """The two graphs of a bundle as ONNX Runtime sessions, on the CPU."""
 
     provider = "CPUExecutionProvider"
+    concurrency = 2  # the second fills the cores while the first waits for its slowest thread; docs/engine.md
 
     def __init__(
         self,
@@ -68,6 +75,8 @@ class OnnxEngine:
     ) -> None:
         """Several images given one by one are at most `max_batch`; an array of images may be longer."""
         self._threads = threads
+        self._running = 0
+        self._counting = threading.Lock()
         self._sessions = {graph: self._session(str(folder / file)) for graph, file in FILES.items()}
         self._latency = {graph: LatencyModel(max_batch=max_batch) for graph in FILES}
         self._pixels = np.zeros((max_batch, *image_size, 3), dtype=np.uint8)
@@ -95,10 +104,20 @@ class OnnxEngine:
                 self._measure(graph, size)
 
     def run(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
-        start = time.perf_counter()
-        outputs = self._forward(graph, images)
-        self._latency[graph].add(len(images), time.perf_counter() - start)
+        start, before = time.perf_counter(), self._count(1)
+        try:
+            outputs = self._forward(graph, images)
+        finally:
+            after = self._count(-1) + 1
+        # Two runs at a time have half of the cores each.
+        self._latency[graph].add(len(images), (time.perf_counter() - start) / ((before + after) / 2))
         return outputs
+
+    def _count(self, change: int) -> int:
+        """Runs under way, after `change`."""
+        with self._counting:
+            self._running += change
+            return self._running
 
     def probe(self, graph: Graph) -> Outputs:
         """It is no sample of latency: after a pause the processor's caches are cold."""
@@ -114,12 +133,12 @@ class OnnxEngine:
         return dict(zip(names, session.run(names, {"images": self._batch(images)}), strict=True))
 
     def _batch(self, images: Pixels | Sequence[Pixels]) -> Pixels:
-        """As one array: only several images are copied, into the buffer that is there."""
+        """As one array: only several images are copied."""
         if isinstance(images, np.ndarray):
             return images
         if len(images) == 1:
             return images[0][np.newaxis]
-        return np.stack(images, out=self._pixels[: len(images)])
+        return np.stack(images)
 
     def _session(self, path: str) -> ort.InferenceSession:
         options = ort.SessionOptions()

@@ -5,7 +5,7 @@ WEIGHT = 0.1  # of the newest run in the running mean
 
 
 class LatencyModel:
-    """Of one graph, from runs of powers of two and of the largest batch allowed. One thread adds, any may read."""
+    """Of one graph, from runs of powers of two and of the largest batch allowed. Any thread may add and read."""
 
     def __init__(self, *, max_batch: int) -> None:
         self.sizes: list[int] = sorted({min(2**power, max_batch) for power in range(max_batch.bit_length() + 1)})

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from tests.benchmarks import cost, drawing, hop, maps, memory, observation, overhead, precision, serving
+from tests.benchmarks import concurrency, cost, drawing, hop, maps, memory, observation, overhead, precision, serving
 from tests.benchmarks.decoding import comparison as decoding
 from tests.benchmarks.runtimes import comparison as runtimes
 from tests.benchmarks.servers import comparison as servers
@@ -16,6 +16,7 @@ from tests.benchmarks.servers import comparison as servers
 BENCHMARKS = {
     "graphs": runtimes.measure,
     "serving": serving.measure,
+    "concurrency": concurrency.measure,
     "overhead": overhead.measure,
     "observation": observation.measure,
     "servers": servers.measure,

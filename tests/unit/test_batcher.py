@@ -20,8 +20,9 @@ NOT_FINITE = 200  # the pixel of an image for which no finite number comes out
 class FakeEngine:
     """Answers each image with its first pixel; `gate` holds it in a run, `faults` make it fail."""
 
-    def __init__(self, largest: int = 4) -> None:
+    def __init__(self, largest: int = 4, concurrency: int = 1) -> None:
         self.largest = largest
+        self.concurrency = concurrency
         self.batches: list[tuple[str, list[int]]] = []
         self.threads: set[int] = set()
         self.gate = threading.Event()
@@ -120,6 +121,42 @@ def test_what_arrives_during_a_run_shares_the_next(engine):
     assert len(engine.threads) == 1
 
 
+def test_two_runs_at_a_time_where_the_engine_allows_it():
+    engine = FakeEngine(concurrency=2)
+
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        engine.entered.clear()
+        second = asyncio.ensure_future(batcher.run("classify", image(1)))
+        assert await asyncio.to_thread(engine.entered.wait, 10)  # though the first has not ended
+        rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(2, 5)]
+        await asyncio.sleep(0)
+        engine.gate.set()
+        await asyncio.gather(first, second, *rest)
+
+    run(engine, scenario)
+    assert sorted(pixel for _, pixels in engine.batches for pixel in pixels) == [0, 1, 2, 3, 4]
+    assert len(engine.threads) == 2
+
+
+def test_what_two_runs_have_in_hand_is_told_when_the_engine_breaks(lifecycle):
+    engine = FakeEngine(concurrency=2)
+    engine.faults[1] = RuntimeError("CUDA failure 700: an illegal memory access was encountered")
+
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        engine.entered.clear()
+        second = asyncio.ensure_future(batcher.run("classify", image(1)))
+        await asyncio.to_thread(engine.entered.wait, 10)
+        engine.gate.set()
+        return await asyncio.gather(first, second, return_exceptions=True)
+
+    first, second = run(engine, scenario, lifecycle)
+    assert isinstance(second, Unavailable)
+    assert isinstance(first, Unavailable) or first["logits"].tolist() == [0]
+    assert not lifecycle.live
+
+
 def test_an_engine_that_does_not_open_is_told_to_the_caller():
     def broken():
         raise OSError("no weights")
@@ -151,9 +188,13 @@ def test_graphs_do_not_mix(engine):
 
 
 @settings(max_examples=25, deadline=None)
-@given(values=st.lists(st.integers(0, NOT_FINITE - 1), min_size=1, max_size=40), max_batch=st.integers(1, 9))
-def test_every_answer_belongs_to_its_question(values, max_batch):
-    engine = FakeEngine(max_batch)
+@given(
+    values=st.lists(st.integers(0, NOT_FINITE - 1), min_size=1, max_size=40),
+    max_batch=st.integers(1, 9),
+    concurrency=st.integers(1, 3),
+)
+def test_every_answer_belongs_to_its_question(values, max_batch, concurrency):
+    engine = FakeEngine(max_batch, concurrency)
 
     async def scenario(batcher):
         return await asyncio.gather(*(batcher.run("classify", image(v)) for v in values))
@@ -259,7 +300,7 @@ def test_a_broken_engine_fails_the_service_and_leaves_nobody_waiting(engine, lif
 
 
 def test_a_run_that_does_not_come_back_fails_the_service(engine, lifecycle, monkeypatch):
-    monkeypatch.setattr("app.batcher.STUCK_S", 0.0)
+    monkeypatch.setattr("app.runner.STUCK_S", 0.0)
 
     async def scenario(batcher):
         batcher.check()
