@@ -119,24 +119,11 @@ def test_memory_that_does_not_suffice_makes_batches_smaller(serve, star, monkeyp
         assert client.get("/model").json()["best_batch"]["explain"] == 1
 
 
-class Deadline:
-    """Gives every request so many seconds."""
-
-    def __init__(self, app, seconds):
-        self.app, self.seconds = app, seconds
-
-    async def __call__(self, scope, receive, send):
-        scope.setdefault("state", {})["deadline"] = time.monotonic() + self.seconds
-        await self.app(scope, receive, send)
-
-
 def test_who_has_no_time_left_is_told_so(serve, star, monkeypatch):
-    client = serve()
-    client.app.add_middleware(Deadline, seconds=0.0)
     ran = []
-    with client:
+    with serve() as client:
         monkeypatch.setattr(OnnxEngine, "run", lambda *args: ran.append(args))
-        answer = client.post("/classify", content=star)
+        answer = client.post("/classify", content=star, headers={"X-Request-Timeout": "0.000001"})
         assert answer.status_code == 503
         assert answer.json()["type"] == "urn:vit-serve:problem:deadline-exceeded"
         assert int(answer.headers["retry-after"]) >= 1
@@ -145,7 +132,5 @@ def test_who_has_no_time_left_is_told_so(serve, star, monkeypatch):
 
 
 def test_who_has_time_is_served(serve, star):
-    client = serve()
-    client.app.add_middleware(Deadline, seconds=60.0)
-    with client:
-        assert client.post("/classify", content=star).status_code == 200
+    with serve() as client:
+        assert client.post("/classify", content=star, headers={"X-Request-Timeout": "60"}).status_code == 200

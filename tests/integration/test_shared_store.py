@@ -54,7 +54,8 @@ def test_a_replica_with_another_model_does_not_know_the_maps(serve, redis_server
 
 def test_unknown_and_malformed_ids_get_one_identical_404(replicas):
     _, other = replicas
-    answers = [other.get(f"/attention/{id}") for id in ("a" * 22, "short", "a" * 10_000, "*" * 22)]
+    named = {"X-Request-ID": "one"}
+    answers = [other.get(f"/attention/{id}", headers=named) for id in ("a" * 22, "short", "a" * 10_000, "*" * 22)]
     assert {answer.status_code for answer in answers} == {404}
     assert len({answer.content for answer in answers}) == 1
 
