@@ -10,7 +10,7 @@ import pytest
 
 from tests.benchmarks.server import free_port
 
-CONTAINERS = Path(os.environ.get("CONTAINERS", "../shared/tools/container.sh"))
+CONTAINERS = Path(os.environ.get("CONTAINERS", ""))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """The app in process while it is full, stops, fails, and runs out of time."""
 
-import time
-
 import pytest
 from PIL import Image
 
