@@ -34,7 +34,7 @@ class Settings(BaseSettings):
     max_queue_images: Annotated[int, Field(ge=1, description="Images in work or waiting before 503 is answered")] = 128
     max_queue_wait_s: Annotated[
         float, Field(gt=0, description="Seconds of waiting, foreseen on arrival, over which 503 is answered")
-    ] = 2.0
+    ] = 5.0
     max_images_per_request: Annotated[int, Field(ge=1, description="Images in one multipart request")] = 16
     max_upload_bytes: Annotated[int, Field(ge=1, description="Bytes of one request's body")] = 32 * 2**20
     max_intake_bytes: Annotated[

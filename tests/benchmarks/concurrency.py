@@ -10,7 +10,7 @@ from tests.benchmarks.load import post
 from tests.benchmarks.overhead import milliseconds
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.random_model import random_checkpoint
-from tests.benchmarks.server import Server, running
+from tests.benchmarks.server import PATIENT, Server, running
 
 PRECISIONS: tuple[Precision, ...] = ("fp32", "int8")
 WAYS = {"one run at a time": "tests.benchmarks.one_at_a_time", "two": "app"}
@@ -19,7 +19,6 @@ LOAD = 0.75  # of what one run at a time can do
 ROUNDS = 4
 SECONDS = 8.0
 LONE = 20  # requests, one after the other
-PATIENT = {"VIT_MAX_QUEUE_WAIT_S": "60", "VIT_REQUEST_TIMEOUT_S": "60"}
 
 
 def measure() -> list[dict[str, str | float]]:

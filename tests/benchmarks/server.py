@@ -15,9 +15,7 @@ from pathlib import Path
 import httpx
 
 START_TIMEOUT = 120.0  # seconds
-PATIENT = {
-    "VIT_MAX_QUEUE_WAIT_S": "60"
-}  # of a server whose throughput is measured, by more clients than it would let in
+PATIENT = {"VIT_MAX_QUEUE_WAIT_S": "60"}  # where throughput is measured, nobody is refused
 LOAD_PATIENCE = 120.0  # seconds that a load may take beyond its own
 
 
