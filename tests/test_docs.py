@@ -101,9 +101,9 @@ def test_links_lead_somewhere():
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_the_table_of_a_benchmark_is_its_recorded_result(name):
-    recorded = json.loads((FOLDER / f"{name}.json").read_text())
-    places = re.findall(f"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", "".join(p.read_text() for p in PAGES), re.DOTALL)
-    assert places == [table(recorded)]
+    recorded = FOLDER / f"{name}.json"
+    places = re.findall(f"<!-- {name} -->\n(.*?)<!-- /{name} -->", "".join(p.read_text() for p in PAGES), re.DOTALL)
+    assert places == [f"{table(json.loads(recorded.read_text()))}\n" if recorded.exists() else ""]
 
 
 def test_the_figures_of_int8_are_those_of_its_benchmark():
