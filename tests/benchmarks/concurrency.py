@@ -16,8 +16,8 @@ PRECISIONS: tuple[Precision, ...] = ("fp32", "int8")
 WAYS = {"one run at a time": "tests.benchmarks.one_at_a_time", "two": "app"}
 CONNECTIONS = 16
 LOAD = 0.75  # of what one run at a time can do
-ROUNDS = 4
-SECONDS = 8.0
+ROUNDS = 3
+SECONDS = 6.0
 LONE = 20  # requests, one after the other
 
 
