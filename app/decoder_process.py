@@ -16,6 +16,7 @@ import struct
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 Work = Callable[[bytearray], bytes]
@@ -36,7 +37,11 @@ def main() -> None:
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libtiff writes there what it thinks of a file
     control = socket.socket(fileno=int(sys.argv[1]))
-    work: Work = pickle.load(sys.stdin.buffer)
+    with suppress(EOFError, pickle.UnpicklingError, ConnectionError):  # the service may end at any moment
+        _nurse(control, pickle.load(sys.stdin.buffer))
+
+
+def _nurse(control: socket.socket, work: Work) -> None:
     while True:
         order, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 1)
         if not order:

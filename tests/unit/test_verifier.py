@@ -25,6 +25,8 @@ PASSES = 2 + 4 * 7  # the untouched and the fully covered picture, and what lies
 class SteppingEngine:
     """Each run waits for a step. Answers logits that favour class 1 the more of the picture is bright."""
 
+    concurrency = 1
+
     def __init__(self) -> None:
         self.batches: list[list[int]] = []  # brightness of the pictures of each batch
         self.entered = threading.Semaphore(0)
