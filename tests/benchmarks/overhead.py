@@ -1,7 +1,7 @@
 """What the service adds to a lone request: its time less those of decoding and of the model at batch 1.
 
 Requests over one kept connection, one after the other. Decoding, preprocessing and the model are timed in turn with
-them, in this process.
+them, in this process, with the service's own engine.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, load_bundle
+from app.bundle import load_bundle
+from app.engine import OnnxEngine
 from app.images import Decoder
 from app.preparer import Preparer
-from app.settings import DEMO_BUNDLE, Settings
+from app.settings import DEMO_BUNDLE, Settings, allowed_cores
 from export.bundle import write_bundle
-from tests.benchmarks.graph import runner, session
 from tests.benchmarks.load import connected, exchange, post
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.random_model import random_checkpoint
@@ -43,14 +43,14 @@ def measure() -> list[dict[str, str | float]]:
 
 
 def row(name: str, bundle: Path, *, explain: bool) -> dict[str, str | float]:
-    run = runner(session(bundle / (EXPLAIN_GRAPH if explain else CLASSIFY_GRAPH)), 1)
-    settings = Settings()
+    settings, image = Settings(), load_bundle(bundle).manifest.image
+    engine = OnnxEngine(folder=bundle, image_size=image.size, threads=allowed_cores())
+    run = partial(engine.probe, "explain" if explain else "classify")
     preparer = Preparer(
         decoder=Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),
-        framing=load_bundle(bundle).manifest.image.framing,
+        framing=image.framing,
         thumbnail_px=settings.thumbnail_px,
     )
-
     request = post("/classify" if explain else "/classify?attention=false", jpeg(), "image/jpeg")
     whole: list[float] = []
     decoding: list[float] = []
