@@ -29,7 +29,7 @@ OPENVINO = ROOT / ".venv-bench" / "openvino" / "bin" / "python"
 VARIANTS = ("Ti/16", "S/16", "B/16")
 BATCHES = (1, 8)
 ROUNDS = 15
-PAUSE = 0.02  # seconds between two runs, for threads that spin a while after theirs
+PAUSE = 0.15  # seconds between two runs: ONNX Runtime's threads spin for tens of milliseconds after theirs
 BASE = "ONNX Runtime, plain export"
 
 
