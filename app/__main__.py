@@ -51,7 +51,7 @@ def serve(app: FastAPI, settings: Settings) -> None:
             app,
             host=settings.host,
             port=port,
-            http=partial(GuardedProtocol, max_connections=settings.max_connections),  # type: ignore[arg-type]
+            http=partial(GuardedProtocol, max_connections=settings.max_connections),  # type: ignore[arg-type]  # any factory of protocols will do
             ws="none",
             log_config=None,  # its loggers write as all others do
             access_log=False,

@@ -46,7 +46,8 @@ def upright_rgb(image: Image.Image) -> Image.Image:
 
 def _raw_mode(image: Image.Image) -> str:
     """Pillow's name for how samples lie in the file, which says what its mode does not: how many bits they had."""
-    arguments: Any = image.tile[0].args if getattr(image, "tile", None) else ""  # type: ignore[attr-defined]
+    tile: Any = getattr(image, "tile", None)
+    arguments = tile[0].args if tile else ""
     return arguments if isinstance(arguments, str) else str(arguments[0]) if arguments else ""
 
 

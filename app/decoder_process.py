@@ -67,7 +67,7 @@ def _end(process: int) -> int:
 def _serve(connection: socket.socket, work: Work, *, memory: int, nursery: int) -> None:
     """A worker."""
     _end_with(nursery)
-    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)  # the model's threads wait for each other by spinning
+    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)  # the model's threads wait for each other after every operator
     _limit(memory)
     warnings.simplefilter("ignore")  # Pillow says what is wrong with a picture, which nobody here can change
     logging.disable()

@@ -73,7 +73,7 @@ class OnnxEngine:
         threads: int,
         max_batch: int = 1,
     ) -> None:
-        """Several images given one by one are at most `max_batch`; an array of images may be longer."""
+        """`max_batch` is the most images that `best_batch` may say."""
         self._threads = threads
         self._running = 0
         self._counting = threading.Lock()

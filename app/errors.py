@@ -51,6 +51,8 @@ class ServiceError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
+        if self.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            return {"Retry-After": str(random.randint(*RETRY_AFTER_S))}
         return {}
 
 
@@ -126,10 +128,6 @@ class InferenceFailed(ServiceError):
 class Overloaded(ServiceError):
     status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "overloaded", "The service cannot take more work now"
 
-    @property
-    def headers(self) -> dict[str, str]:
-        return _retry_after()
-
 
 class DeadlineExceeded(ServiceError):
     status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "deadline-exceeded", "The answer was not ready in time"
@@ -137,17 +135,9 @@ class DeadlineExceeded(ServiceError):
     def __init__(self) -> None:
         super().__init__("The time for this request ran out before it was answered. Send it again in a moment.")
 
-    @property
-    def headers(self) -> dict[str, str]:
-        return _retry_after()
-
 
 class Unavailable(ServiceError):
     status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", "The service is stopping or has failed"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return _retry_after()
 
 
 class StoreUnavailable(ServiceError):
@@ -155,14 +145,6 @@ class StoreUnavailable(ServiceError):
 
     def __init__(self) -> None:
         super().__init__("Attention maps cannot be fetched now. Send this request again in a moment.")
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return _retry_after()
-
-
-def _retry_after() -> dict[str, str]:
-    return {"Retry-After": str(random.randint(*RETRY_AFTER_S))}
 
 
 class Problem(BaseModel):

@@ -19,6 +19,7 @@ from app.batcher import Batcher
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
 from app.cuda_engine import CudaEngine
+from app.decoder_process import NICENESS
 from app.decoders import Decoders
 from app.distance import RunningDistance
 from app.door.authentication import ApiKeys, read_keys
@@ -44,7 +45,6 @@ from app.version import VERSION
 
 log = logging.getLogger(__name__)
 
-WORKER_NICENESS = 10
 WATCH_S = 1.0  # between looks at the engine
 TELEMETRY: TelemetryConfig = {
     "auto_configure": True,  # where OTEL_EXPORTER_OTLP_ENDPOINT says where to, and the SDK is installed
@@ -223,9 +223,9 @@ async def _watch(batcher: Batcher) -> None:
 
 
 def _yield_to_the_model() -> None:
-    """Let this thread draw when the model leaves a core: the model's threads wait for each other by spinning.
+    """Let this thread draw when the model leaves a core: the model's threads wait for each other after every operator.
 
     On Linux alone a thread has a priority of its own.
     """
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), WORKER_NICENESS)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -12,6 +12,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.door.paths import METRICS, PROBES
 from app.errors import NAMESPACE, PROBLEM_TYPE
 from app.logs import request_state
 from app.metrics import Metrics
@@ -20,7 +21,7 @@ from app.stages import Stages
 log = logging.getLogger("app.access")
 
 TRACEPARENT = TraceContextTextMapPropagator()
-MACHINES = {"/livez", "/readyz", "/metrics"}  # asked every few seconds: neither traced, nor logged but for debugging
+MACHINES = PROBES | {METRICS}  # asked every few seconds: neither traced, nor logged but for debugging
 UNANSWERED = 499  # as nginx calls it when the client left
 
 

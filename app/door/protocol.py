@@ -35,7 +35,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._header_bytes = self._header_fields = 0
         self._unparsed = 0  # bytes since the parser last had something to say
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn: it is always a Transport
         lingering = LingeringTransport(transport, sending=lambda: self._in_message or self._refused)
         super().connection_made(cast(asyncio.Transport, lingering))
         if len(self.connections) > 2 * self._max_connections:
@@ -139,7 +139,7 @@ class GuardedProtocol(HttpToolsProtocol):
             cycle.disconnected = True  # whoever reads its body learns that there is no more of it
             cycle.message_event.set()
         self.cycle = RequestResponseCycle(
-            scope={"type": "http", "method": "GET", "headers": self.headers or []},  # type: ignore[typeddict-item]
+            scope={"type": "http", "method": "GET", "headers": self.headers or []},  # type: ignore[typeddict-item]  # all that an answer needs
             transport=self.transport,
             flow=self.flow,
             logger=self.logger,

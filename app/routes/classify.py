@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-import math
+import logging
 import time
 from typing import Annotated
 
@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.errors import DeadlineExceeded, ServiceError, problem_of, problems, respond
 from app.hangup import unless_gone
+from app.observation import log as access_log
 from app.schemas import ClassifyResponse, FailedResult, ImageInfo, Result
 from app.services import Parts, Services, Timing
 from app.stages import Stages
@@ -52,7 +53,7 @@ async def classify(
     """Name what is in one or more images. Repeating a request is harmless: the same scores, another id."""
     with stages.time("receive"):
         images = await read_images(request, max_images=parts.settings.max_images_per_request)
-    deadline: float = getattr(request.state, "deadline", math.inf)
+    deadline: float = request.state.deadline
     with parts.admission.admit(len(images), deadline=deadline) as answered:
         work = [
             _classify_one(parts, data, top_k=top_k, attention=attention, deadline=deadline, stages=stages)
@@ -64,10 +65,11 @@ async def classify(
             return Response(status_code=499)  # nobody reads it
         if any(isinstance(outcome, Result | DeadlineExceeded) for outcome in outcomes):
             answered()  # those that never reach the model say nothing of the wait for it
-    request.state.images = []  # for the log
-    for data, outcome in zip(images, outcomes, strict=True):
+    for outcome in outcomes:
         parts.metrics.images(outcome.kind if isinstance(outcome, ServiceError) else "classified")
-        request.state.images.append(await _facts(parts, data, outcome))
+    if access_log.isEnabledFor(logging.INFO):
+        pairs = zip(images, outcomes, strict=True)
+        request.state.images = [await _facts(parts, data, outcome) for data, outcome in pairs]
     failures = [outcome for outcome in outcomes if isinstance(outcome, ServiceError)]
     if len(failures) == len(outcomes):
         return _all_failed(failures)
@@ -79,9 +81,8 @@ async def classify(
 async def _classify_one(
     parts: Services, data: bytes, *, top_k: int, attention: bool, deadline: float, stages: Stages
 ) -> Result | ServiceError:
-    left = None if deadline == math.inf else deadline - time.monotonic()
     try:
-        async with asyncio.timeout(left):
+        async with asyncio.timeout(deadline - time.monotonic()):
             done = await parts.classifier.classify(
                 data, top_k=top_k, attention=attention, deadline=deadline, stages=stages
             )

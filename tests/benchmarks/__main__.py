@@ -34,10 +34,14 @@ PAGES = [FOLDER.parents[1] / "README.md", *sorted((FOLDER.parents[1] / "docs").g
 
 def main() -> None:
     for name in sys.argv[1:] or BENCHMARKS:
-        rows = BENCHMARKS[name]()
-        (FOLDER / f"{name}.json").write_text(json.dumps(rows, indent=2) + "\n")
-        print(table(rows))
-        write_table(name, rows)
+        publish(name, BENCHMARKS[name](), FOLDER)
+
+
+def publish(name: str, rows: list[dict[str, str | float]], folder: Path) -> None:
+    """Write NAME.json into `folder` and the table into the page that has a place for it, and print it."""
+    (folder / f"{name}.json").write_text(json.dumps(rows, indent=2) + "\n")
+    print(table(rows))
+    write_table(name, rows)
 
 
 def table(rows: list[dict[str, str | float]]) -> str:

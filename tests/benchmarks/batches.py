@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from tests.benchmarks.graph import runner, session
+from tests.benchmarks.peak import peak_mib
 
 BATCHES = (1, 2, 4, 8, 16)
 SECONDS = 1.0  # of each, and three runs at least
@@ -23,13 +24,8 @@ def measured(graph: Path) -> list[dict[str, float]]:
             start = time.perf_counter()
             run()
             times.append(time.perf_counter() - start)
-        found.append({"batch": batch, "ms": 1000 * statistics.median(times), "peak_mib": peak_mib()})
+        found.append({"batch": batch, "ms": 1000 * statistics.median(times), "peak_mib": peak_mib("self")})
     return found
-
-
-def peak_mib() -> float:
-    status = Path("/proc/self/status").read_text()
-    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
 
 
 if __name__ == "__main__":

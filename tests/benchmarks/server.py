@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -94,10 +95,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(bundle: Path, *, module: str = "app", **variables: str) -> Iterator[Server]:
-    """This project's server; `variables` are further settings, such as `VIT_STORE_MAX_BYTES="0"`."""
+def running(bundle: Path, *, module: str = "app", folder: Path | None = None, **variables: str) -> Iterator[Server]:
+    """This project's server; `variables` are further settings, such as `VIT_STORE_MAX_BYTES="0"`.
+
+    It runs in `folder`, and leaves its log there.
+    """
     port = free_port()
     environment = {
+        "PYTHONPATH": str(Path.cwd()),
         "VIT_BUNDLE": str(bundle),
         "VIT_PORT": str(port),
         "VIT_LOG_LEVEL": "warning",
@@ -105,14 +110,17 @@ def running(bundle: Path, *, module: str = "app", **variables: str) -> Iterator[
         **variables,
     }
 
-    def ready() -> bool:
-        try:
-            return httpx.get(f"http://127.0.0.1:{port}/readyz").is_success
-        except httpx.TransportError:
-            return False
-
-    with started([sys.executable, "-m", module], port=port, environment=environment, ready=ready) as server:
+    command = [sys.executable, "-m", module]
+    ready = partial(is_ready, port)
+    with started(command, port=port, environment=environment, ready=ready, folder=folder) as server:
         yield server
+
+
+def is_ready(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz").is_success
+    except httpx.TransportError:
+        return False
 
 
 @contextmanager

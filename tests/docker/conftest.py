@@ -2,13 +2,12 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.server import free_port
+from tests.redis_server import RedisServer
 
 CONTAINERS = Path(os.environ.get("CONTAINERS", ""))
 
@@ -25,17 +24,13 @@ def need() -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="module")
-def redis_url(need: Callable[[str], str]) -> Iterator[str]:
+def redis_url(need: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An empty Redis with the options of compose.yaml, but less memory."""
-    port = free_port()
-    options = ["--save", "", "--appendonly", "no", "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"]
-    command = [need("redis-server"), "--bind", "127.0.0.1", "--port", str(port), *options]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        process.terminate()
-        process.wait(20)
+    need("redis-server")
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.start("--appendonly", "no", "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
+    yield server.url
+    server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,9 @@
 """What the real server writes and sends about its requests: JSON lines, and spans over OTLP."""
 
 import json
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -12,27 +11,17 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.benchmarks.server import Server, free_port, started
+from app.settings import DEMO_BUNDLE
+from tests.benchmarks.server import Server, running
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TRACEPARENT = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
 
 
-@contextmanager
-def serving(folder: Path, **environment: str) -> Iterator[Server]:
+def serving(folder: Path, **environment: str) -> AbstractContextManager[Server]:
     """What it writes is in folder/log once it has stopped."""
-    port = free_port()
-    variables = {"PYTHONPATH": str(Path.cwd()), "VIT_PORT": str(port), "VIT_DEVICE": "cpu", "NO_PROXY": "127.0.0.1"}
-
-    def ready() -> bool:
-        try:
-            return httpx.get(f"http://127.0.0.1:{port}/readyz").is_success
-        except httpx.TransportError:
-            return False
-
-    command = [sys.executable, "-m", "app"]
-    with started(command, port=port, environment={**variables, **environment}, ready=ready, folder=folder) as server:
-        yield server
+    variables = {"VIT_DEVICE": "cpu", "VIT_LOG_LEVEL": "info", "NO_PROXY": "127.0.0.1", **environment}
+    return running(DEMO_BUNDLE, folder=folder, **variables)
 
 
 @pytest.fixture

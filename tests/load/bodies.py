@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.benchmarks.peak import peak_mib
 from tests.benchmarks.server import Server
 from tests.load.connection import Answer, Connection, file_part, form, message, post
-from tests.load.server import peak_mib, reset_peak, served, settled
+from tests.load.server import reset_peak, served, settled
 
 ROUNDS = 10
 SENDERS = 200

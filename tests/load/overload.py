@@ -6,7 +6,6 @@ the same cores. Meanwhile /readyz is asked ten times a second. JSON goes beside 
 docs/overload.md.
 """
 
-import json
 import math
 import sys
 import tempfile
@@ -20,7 +19,7 @@ import httpx
 from tqdm import tqdm
 
 from export.bundle import write_bundle
-from tests.benchmarks.__main__ import table, write_table
+from tests.benchmarks.__main__ import publish
 from tests.benchmarks.load import percentile, post
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.random_model import random_checkpoint
@@ -104,9 +103,7 @@ def probed(server: Server) -> Iterator[list[float]]:
 
 def main() -> None:
     rows = measure(float(sys.argv[1]) if sys.argv[1:] else SECONDS)
-    Path(__file__).with_suffix(".json").write_text(json.dumps(rows, indent=2) + "\n")
-    print(table(rows))
-    write_table("overload", rows)
+    publish("overload", rows, Path(__file__).parent)
 
 
 if __name__ == "__main__":

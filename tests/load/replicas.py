@@ -8,9 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-import httpx
-
-from tests.benchmarks.server import free_port
+from tests.benchmarks.server import free_port, is_ready
 from tests.load.traffic import Traffic
 
 START_TIMEOUT = 120.0
@@ -46,16 +44,10 @@ class Replica:
         """Raises RuntimeError when it does not start."""
         until = time.monotonic() + START_TIMEOUT
         while self.process.poll() is None and time.monotonic() < until:
-            if self.ready():
+            if is_ready(self.port):
                 return
             time.sleep(0.05)
         raise RuntimeError("a replica did not start")
-
-    def ready(self) -> bool:
-        try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/readyz").is_success
-        except httpx.TransportError:
-            return False
 
     def _start(self) -> subprocess.Popen[bytes]:
         environment = {**self._environment, "VIT_PORT": str(self.port)}

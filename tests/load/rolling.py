@@ -4,11 +4,10 @@ A steady open-loop load runs all the while. Replicas wait instead of shedding lo
 restart. The table goes into docs/deployment.md.
 """
 
-import json
 import sys
 from pathlib import Path
 
-from tests.benchmarks.__main__ import table, write_table
+from tests.benchmarks.__main__ import publish
 from tests.benchmarks.pictures import jpeg
 from tests.load.balancers import BALANCERS, balanced
 from tests.load.replicas import NEVER_FULL, kill_at_work, restart_all
@@ -21,9 +20,7 @@ Row = dict[str, str | float]
 
 def main() -> None:
     rows = measure(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS)
-    Path(__file__).with_suffix(".json").write_text(json.dumps(rows, indent=2) + "\n")
-    print(table(rows))
-    write_table("rolling", rows)
+    publish("rolling", rows, Path(__file__).parent)
 
 
 def measure(rounds: int) -> list[Row]:

@@ -21,8 +21,9 @@ import numpy as np
 from app.settings import DEMO_BUNDLE
 from tests.benchmarks.__main__ import table, write_table
 from tests.benchmarks.load import percentile
-from tests.benchmarks.server import family, running
+from tests.benchmarks.server import Server, family, running
 from tests.load.mixture import Mixture
+from tests.load.server import descriptors
 
 SECONDS = 600.0
 CONTROL_SECONDS = 120.0
@@ -82,7 +83,7 @@ def soak(seconds: float, *, module: str) -> Soak:
         samples: list[Sample] = []
         start = time.monotonic()
         done = threading.Event()
-        watch = threading.Thread(target=_watch, args=(server.pid, samples, done.wait))
+        watch = threading.Thread(target=_watch, args=(server, samples, done.wait))
         watch.start()
         try:
             asyncio.run(traffic.run(start + seconds))
@@ -92,25 +93,19 @@ def soak(seconds: float, *, module: str) -> Soak:
     return Soak(seconds=seconds, windows=windows(samples, traffic.latencies, start, seconds), traffic=traffic)
 
 
-def _watch(pid: int, samples: list[Sample], wait: Callable[[float], bool]) -> None:
+def _watch(server: Server, samples: list[Sample], wait: Callable[[float], bool]) -> None:
     while not wait(SAMPLE_EVERY_S):
-        samples.append(sample(pid))
+        samples.append(sample(server))
 
 
-def sample(pid: int) -> Sample:
-    """Of a process and all that descend from it."""
-    kib = files = threads = 0
-    for member in family(pid):
+def sample(server: Server) -> Sample:
+    """Of the server and all its processes."""
+    files = threads = 0
+    for member in family(server.pid):
         with suppress(FileNotFoundError, ProcessLookupError):
-            process = Path(f"/proc/{member}")
-            kib += _number(process / "smaps_rollup", "Pss:")
-            threads += _number(process / "status", "Threads:")
-            files += len(list((process / "fd").iterdir()))
-    return Sample(when=time.monotonic(), mib=kib / 1024, files=files, threads=threads)
-
-
-def _number(file: Path, name: str) -> int:
-    return next(int(line.split()[1]) for line in file.read_text().splitlines() if line.startswith(name))
+            files += descriptors(member)
+            threads += len(list(Path(f"/proc/{member}/task").iterdir()))
+    return Sample(when=time.monotonic(), mib=server.resident_mib(), files=files, threads=threads)
 
 
 def windows(samples: list[Sample], latencies: list[tuple[float, float]], start: float, seconds: float) -> list[Window]:

@@ -4,24 +4,22 @@ A real server and a real Redis, the demo model, an open loop. While pictures are
 is asked for again and again. Faults take turns with a healthy Redis, several times over.
 """
 
-import json
 import statistics
-import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 from tqdm import tqdm
 
-from tests.benchmarks.__main__ import table, write_table
+from app.settings import DEMO_BUNDLE
+from tests.benchmarks.__main__ import publish
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.server import Server, free_port, started
+from tests.benchmarks.server import Server, running
 from tests.redis_server import RedisServer
 
 ROUNDS = 3
@@ -31,21 +29,6 @@ ASKED_EVERY_S = 0.1
 RECOVERY_S = 30.0  # that is waited for at most
 
 Row = dict[str, str | float]
-
-
-@contextmanager
-def serving(store: str) -> Iterator[Server]:
-    port = free_port()
-    environment = {"VIT_PORT": str(port), "VIT_LOG_LEVEL": "warning", "VIT_STORE": store}
-
-    def ready() -> bool:
-        try:
-            return httpx.get(f"http://127.0.0.1:{port}/readyz").is_success
-        except httpx.TransportError:
-            return False
-
-    with started([sys.executable, "-m", "app"], port=port, environment=environment, ready=ready) as server:
-        yield server
 
 
 class Asking(threading.Thread):
@@ -111,7 +94,7 @@ def measure(redis: RedisServer) -> list[Row]:
         "full": (full, emptied),
     }
     rounds: dict[str, list[Row]] = {name: [] for name in ("in memory", *faults)}
-    with serving("memory") as alone, serving(redis.url) as server:
+    with running(DEMO_BUNDLE) as alone, running(DEMO_BUNDLE, VIT_STORE=redis.url) as server:
         for _ in tqdm(range(ROUNDS)):
             rounds["in memory"].append(observe(alone, int, int))
             for name, (fault, repair) in faults.items():
@@ -145,9 +128,7 @@ def main() -> None:
             rows = measure(redis)
         finally:
             redis.stop()
-    Path(__file__).with_suffix(".json").write_text(json.dumps(rows, indent=2) + "\n")
-    print(table(rows))
-    write_table("store-faults", rows)
+    publish("store_faults", rows, Path(__file__).parent)
 
 
 if __name__ == "__main__":
