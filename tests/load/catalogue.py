@@ -1,18 +1,19 @@
 """`python -m tests.load.catalogue [ROUNDS] [BASE_URL]`: the catalogue, round after round, at a real server.
 
-Without an address it starts one on a free port of this machine and also watches its memory. Ends with 1 unless every
-answer was one of those expected.
+Without an address it starts one on a free port of this machine, watches its memory, and writes the table into
+docs/security.md. Ends with 1 unless every answer was one of those expected.
 """
 
-import json
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import httpx
+from tqdm import tqdm
 
 from app.settings import DEMO_BUNDLE
+from tests.benchmarks.__main__ import publish, table
 from tests.benchmarks.server import Server, family, running
 from tests.catalogue.case import Case
 from tests.catalogue.every import CASES
@@ -46,20 +47,27 @@ class Run:
         if status not in case.statuses:
             self.wrong[f"{case.name}: {status}"] += 1
 
-    def report(self, rounds: int, processes: list[set[int]]) -> dict[str, object]:
+    @property
+    def row(self) -> dict[str, str | float]:
         slowest = max(self.slowest, key=self.slowest.__getitem__)
         return {
             "inputs": len(CASES),
-            "rounds": rounds,
             "answers": sum(self.by_status.values()),
-            "by status": dict(sorted(self.by_status.items())),
+            "by status": ", ".join(f"{status}: {count}" for status, count in sorted(self.by_status.items())),
             "5xx": sum(count for status, count in self.by_status.items() if status >= "5"),
             "resets": self.resets,
-            "not as expected": dict(self.wrong),
-            "same process": self.server is None or self.server.pid in family(self.server.pid),
-            "decoders replaced": len(processes[-1] - processes[0]) if processes else None,
+            "not as expected": sum(self.wrong.values()),
             "slowest": f"{slowest}, {1000 * self.slowest[slowest]:.0f} ms",
-            "resident, MiB": [round(value, 1) for value in self.memory[:: max(len(self.memory) // 10, 1)]],
+        }
+
+    def watched(self, processes: list[set[int]]) -> dict[str, str | float]:
+        """What is known of a server of our own, by its processes before and after."""
+        assert self.server
+        before, after = processes[0], processes[-1]
+        return {
+            "same process": "yes" if self.server.pid in after else "no",
+            "decoders replaced": len(after - before),
+            "resident, MiB": f"{self.memory[0]:.1f}, at last {self.memory[-1]:.1f}",
             "growth, MiB a round": round(slope(self.memory[WARM_UP:]), 3),
         }
 
@@ -76,21 +84,23 @@ def slope(values: list[float]) -> float:
 
 
 def run(base: str, rounds: int, server: Server | None = None) -> Run:
+    """Prints the table, and writes it where the server is our own."""
     inputs = [(case, case.make()) for case in CASES.values()]
     result = Run(base, server)
     processes = [set(family(server.pid))] if server else []
     with httpx.Client(timeout=60) as client:
-        for _ in range(rounds):
+        for _ in tqdm(range(rounds), desc="rounds"):
             for case, data in inputs:
                 result.post(client, case, data)
             if server:
                 result.memory.append(server.resident_mib())
                 processes.append(set(family(server.pid)))
-    report = result.report(rounds, processes)
-    Path(__file__).with_suffix(".json").write_text(json.dumps(report, indent=2) + "\n")
-    print("| | |\n| --- | --- |")
-    for name, value in report.items():
-        print(f"| {name} | {value} |")
+    if server:
+        publish("catalogue", [result.row | result.watched(processes)], Path(__file__).parent)
+    else:
+        print(table([result.row]))
+    for wrong, times in result.wrong.items():
+        print(f"{wrong} ({times} times)", file=sys.stderr)
     return result
 
 

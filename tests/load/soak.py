@@ -7,7 +7,6 @@ the server with a planted leak (`leaking.py`), which has to be found. Tables go 
 """
 
 import asyncio
-import json
 import sys
 import threading
 import time
@@ -19,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from app.settings import DEMO_BUNDLE
-from tests.benchmarks.__main__ import table, write_table
+from tests.benchmarks.__main__ import publish
 from tests.benchmarks.load import percentile
 from tests.benchmarks.server import Server, family, running
 from tests.load.mixture import Mixture
@@ -150,10 +149,8 @@ def main() -> None:
     control = soak(CONTROL_SECONDS, module="tests.load.leaking")
     rows = [summary("the service", run), summary("with a planted leak", control)]
     by_window = [{"window": n, **vars(window)} for n, window in enumerate(run.windows, start=1)]
-    Path(__file__).with_suffix(".json").write_text(json.dumps({"runs": rows, "windows": by_window}, indent=2) + "\n")
-    print(table(rows))
-    write_table("soak", rows)
-    write_table("soak-windows", [{k: round(v, 1) for k, v in row.items()} for row in by_window])
+    publish("soak", rows, Path(__file__).parent)
+    publish("soak_windows", [{k: round(v, 1) for k, v in row.items()} for row in by_window], Path(__file__).parent)
     if run.leaks or not control.leaks or run.traffic.wrong:
         raise SystemExit(f"wrong answers: {dict(run.traffic.wrong)}; leaks: {run.leaks}; control: {control.leaks}")
 

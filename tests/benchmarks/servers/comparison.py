@@ -1,49 +1,59 @@
 """Servers side by side: the same ViT-S/16, a JPEG in, the five likeliest labels as JSON out, on the same cores.
 
-One server is up at a time, and rounds go over all of them. In a round each is loaded three times: 16 connections
-(closed loop) for its capacity; then requests at random times (open loop), at 80 % of the capacity just measured; and
-at a rate that is the same for all, 80 % of what the slowest can do. The table has medians over rounds.
+All are started, and take turns of seconds, so that a change of the machine's speed meets them all; those whose turn it
+is not are stopped (SIGSTOP), for some have much to do when nobody asks them anything. In its turn a server is loaded
+by 16 connections (closed loop) for its capacity; then by requests at random times (open loop), at 80 % of that; and at
+a rate that is the same for all, 80 % of what the slowest can do. The table has medians over rounds.
 """
 
 import asyncio
+import os
 import re
+import signal
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
 from app.settings import allowed_cores
 from tests.benchmarks.load import RefusedError, ask
-from tests.benchmarks.server import START_TIMEOUT, Server, free_port, started
+from tests.benchmarks.server import START_TIMEOUT, Server, family, free_port, started
 from tests.benchmarks.servers.contenders import ROOT, Contender, contenders
 from tests.benchmarks.servers.weights import write_weights
 
 CONNECTIONS = 16
 LOAD = 0.8
-ROUNDS = 3
-SECONDS = 6.0
-OPEN_SECONDS = 15.0  # a hundred requests and more, so that the slowest in a hundred is not one that was unlucky
+CLOSED_ROUNDS, CLOSED_SECONDS = 6, 4.0
+OPEN_ROUNDS, OPEN_SECONDS = 2, 15.0  # a hundred requests and more: the slowest in a hundred is not one unlucky one
+WAKE_SECONDS = 1.0  # for timers that are overdue
 WARM_UP_SECONDS = 2.0
 THREADS = allowed_cores()
 
+Load = dict[str, float]
+
 
 def measure() -> list[dict[str, str | float]]:
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as temporary, ExitStack() as running:
         weights = Path(temporary)
         write_weights(weights)
         present = [contender for contender in contenders(weights) if is_installed(contender)]
-        capacities = [capacity(contender, weights) for contender in tqdm(present, desc="capacity")]
+        servers = []
+        for contender in tqdm(present, desc="starting"):
+            servers.append(running.enter_context(up(contender, weights)))
+            running.enter_context(stopped(servers[-1]))
+        closed = in_turns(present, servers, CLOSED_ROUNDS, CLOSED_SECONDS, lambda n: {"connections": CONNECTIONS})
+        capacities = [found["images_per_s"] for found in closed]
+        own = in_turns(present, servers, OPEN_ROUNDS, OPEN_SECONDS, lambda n: {"rate": LOAD * capacities[n]})
         common = LOAD * min(capacities)
-        rounds: list[list[dict[str, float]]] = [[] for _ in present]
-        for _ in range(ROUNDS):
-            for contender, found in zip(tqdm(present, desc="round"), rounds, strict=True):
-                found.append(one_round(contender, weights, common))
-    medians = [{key: statistics.median(r[key] for r in found) for key in found[0]} for found in rounds]
-    return [row(contender, m, medians[0], common) for contender, m in zip(present, medians, strict=True)]
+        same = in_turns(present, servers, OPEN_ROUNDS, OPEN_SECONDS, lambda n: {"rate": common})
+    loads = zip(present, closed, own, same, strict=True)
+    return [row(contender, *found, ratio_to=capacities[0], common=common) for contender, *found in loads]
 
 
 def is_installed(contender: Contender) -> bool:
@@ -52,36 +62,50 @@ def is_installed(contender: Contender) -> bool:
     return contender.python.exists()
 
 
-def capacity(contender: Contender, weights: Path) -> float:
-    with up(contender, weights) as server:
-        return server.load(contender.request, SECONDS / 2, connections=CONNECTIONS)["images_per_s"]
+def in_turns(
+    present: list[Contender], servers: list[Server], rounds: int, seconds: float, load: Callable[[int], dict[str, Any]]
+) -> list[Load]:
+    """Of each server the medians over rounds; `load` says how the n-th is loaded."""
+    found: list[list[Load]] = [[] for _ in present]
+    for _ in tqdm(range(rounds), desc="rounds"):
+        for n, (contender, server) in enumerate(zip(present, servers, strict=True)):
+            with awake(server):
+                found[n].append(server.load(contender.request, seconds, **load(n)))
+    return [{key: statistics.median(run[key] for run in runs) for key in runs[0]} for runs in found]
 
 
-def one_round(contender: Contender, weights: Path, common: float) -> dict[str, float]:
-    with up(contender, weights) as server:
-        closed = server.load(contender.request, SECONDS, connections=CONNECTIONS)
-        own = server.load(contender.request, OPEN_SECONDS, rate=LOAD * closed["images_per_s"])
-        same = server.load(contender.request, OPEN_SECONDS, rate=common)
-    return {
-        "images/s": closed["images_per_s"],
-        "p50": closed["p50_ms"],
-        "p99": closed["p99_ms"],
-        "cpu": 1000 * closed["cpu_s"] / closed["images"],
-        "others": closed["others"],
-        "own p50": own["p50_ms"],
-        "own p99": own["p99_ms"],
-        "same p50": same["p50_ms"],
-        "same p99": same["p99_ms"],
-        "failed": own["failed"] + same["failed"],
-    }
+@contextmanager
+def stopped(server: Server) -> Iterator[None]:
+    """All its processes take no time until they are woken, or the block is left."""
+    signal_all(server, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        signal_all(server, signal.SIGCONT)
+
+
+@contextmanager
+def awake(server: Server) -> Iterator[None]:
+    signal_all(server, signal.SIGCONT)
+    time.sleep(WAKE_SECONDS)
+    try:
+        yield
+    finally:
+        signal_all(server, signal.SIGSTOP)
+
+
+def signal_all(server: Server, number: signal.Signals) -> None:
+    for pid in family(server.pid):
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 @contextmanager
 def up(contender: Contender, weights: Path) -> Iterator[Server]:
     """The server, warm, and known to give the answer that the weights give."""
     port = free_port()
-    folder = weights / "run"
-    folder.mkdir(exist_ok=True)
+    folder = weights / f"run-{port}"
+    folder.mkdir()
     environment = {
         "PYTHONPATH": str(ROOT),
         "VIT_BENCH_WEIGHTS": str(weights),
@@ -113,16 +137,22 @@ def up(contender: Contender, weights: Path) -> Iterator[Server]:
         raise
 
 
-def row(contender: Contender, m: dict[str, float], ours: dict[str, float], common: float) -> dict[str, str | float]:
+def row(
+    contender: Contender, closed: Load, own: Load, same: Load, *, ratio_to: float, common: float
+) -> dict[str, str | float]:
     return {
         "server": contender.name,
         "runtime": contender.runtime,
-        "images/s": round(m["images/s"], 1),
-        "ratio": round(m["images/s"] / ours["images/s"], 2),
-        f"p50 / p99, {CONNECTIONS} connections, ms": f"{m['p50']:.0f} / {m['p99']:.0f}",
-        f"p50 / p99 at {LOAD:.0%} of its own capacity, ms": f"{m['own p50']:.0f} / {m['own p99']:.0f}",
-        f"p50 / p99 at {common:.1f} a second, ms": f"{m['same p50']:.0f} / {m['same p99']:.0f}",
-        "failed": round(m["failed"]),
-        "CPU ms an image": round(m["cpu"]),
-        "cores taken by others": round(m["others"], 1),
+        "images/s": round(closed["images_per_s"], 1),
+        "ratio": round(closed["images_per_s"] / ratio_to, 2),
+        f"p50 / p99, {CONNECTIONS} connections, ms": times(closed),
+        f"p50 / p99 at {LOAD:.0%} of its own capacity, ms": times(own),
+        f"p50 / p99 at {common:.1f} a second, ms": times(same),
+        "failed": round(own["failed"] + same["failed"]),
+        "CPU ms an image": round(1000 * closed["cpu_s"] / closed["images"]),
+        "cores taken by others": round(closed["others"], 1),
     }
+
+
+def times(found: Load) -> str:
+    return f"{found['p50_ms']:.0f} / {found['p99_ms']:.0f}"
