@@ -9,6 +9,8 @@ several runs at a time there are more runners: one computes while another hands 
 import asyncio
 import logging
 import math
+import os
+import sys
 import threading
 import time
 from collections import deque
@@ -25,6 +27,7 @@ from app.ticket import Ticket, answer
 
 log = logging.getLogger(__name__)
 
+NICENESS = 5  # of the model's threads: answers, refusals and probes go first
 SELF_TEST_S = 30.0  # without work, after which a blank image is run
 BROKEN = "The model fails on every image. The service is about to be restarted."
 HUNG = "A forward pass does not come back. The service is about to be restarted."
@@ -106,7 +109,12 @@ class Batcher:
             self._give_up(HUNG)
 
     def _start_thread(self, work: Callable[..., None], *arguments: Any) -> None:
-        thread = threading.Thread(target=work, args=arguments, name="engine", daemon=True)
+        def yielding() -> None:
+            if sys.platform == "linux":  # there alone a thread has a priority, which those of the session inherit
+                os.nice(NICENESS)
+            work(*arguments)
+
+        thread = threading.Thread(target=yielding, name="engine", daemon=True)
         self._threads.append(thread)
         thread.start()
 

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import sys
-import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -223,9 +222,6 @@ async def _watch(batcher: Batcher) -> None:
 
 
 def _yield_to_the_model() -> None:
-    """Let this thread draw when the model leaves a core: the model's threads wait for each other after every operator.
-
-    On Linux alone a thread has a priority of its own.
-    """
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+    """Let this thread draw when the model leaves a core: its threads wait for each other after every operator."""
+    if sys.platform == "linux":  # there alone a thread has a priority of its own
+        os.nice(NICENESS)

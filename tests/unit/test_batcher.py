@@ -2,6 +2,8 @@
 
 import asyncio
 import math
+import os
+import sys
 import threading
 import time
 
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.batcher import Batcher
+from app.batcher import NICENESS, Batcher
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
 from app.lifecycle import Lifecycle
 
@@ -165,6 +167,20 @@ def test_an_engine_that_does_not_open_is_told_to_the_caller():
     with pytest.raises(OSError, match="no weights"):
         batcher.start(broken)
     batcher.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
+def test_answers_go_before_the_model(lifecycle):
+    found = []
+
+    def opened():
+        found.append(os.nice(0))
+        return FakeEngine()
+
+    batcher = Batcher(lifecycle=lifecycle)
+    batcher.start(opened)
+    batcher.stop()
+    assert found == [os.nice(0) + NICENESS]
 
 
 def test_a_lone_image_runs_at_once(engine):
