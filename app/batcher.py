@@ -9,8 +9,6 @@ several runs at a time there are more runners: one computes while another hands 
 import asyncio
 import logging
 import math
-import os
-import sys
 import threading
 import time
 from collections import deque
@@ -21,13 +19,13 @@ from typing import Any, TypeVar
 from app.engine import Engine, Graph, Outputs, Pixels
 from app.errors import DeadlineExceeded, Unavailable
 from app.lifecycle import STOPPING, Lifecycle
+from app.priority import MODEL_NICENESS, yield_by
 from app.runner import Runner
 from app.stages import Stages
 from app.ticket import Ticket, answer
 
 log = logging.getLogger(__name__)
 
-NICENESS = 5  # of the model's threads: answers, refusals and probes go first
 SELF_TEST_S = 30.0  # without work, after which a blank image is run
 BROKEN = "The model fails on every image. The service is about to be restarted."
 HUNG = "A forward pass does not come back. The service is about to be restarted."
@@ -110,8 +108,7 @@ class Batcher:
 
     def _start_thread(self, work: Callable[..., None], *arguments: Any) -> None:
         def yielding() -> None:
-            if sys.platform == "linux":  # there alone a thread has a priority, which those of the session inherit
-                os.nice(NICENESS)
+            yield_by(MODEL_NICENESS)
             work(*arguments)
 
         thread = threading.Thread(target=yielding, name="engine", daemon=True)

@@ -19,13 +19,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from app.priority import PICTURES_NICENESS
+
 Work = Callable[[bytearray], bytes]
 
 SIZE = struct.Struct("!Q")  # before every request and every answer
 ORDER = struct.Struct("!iQ")  # to the nursery: the process to end, if any, and how much memory the new one may take
 REPORT = struct.Struct("!ii")  # from it: the new process, and how the old one ended: a signal's number is negative
 
-NICENESS = 15
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
@@ -67,7 +68,7 @@ def _end(process: int) -> int:
 def _serve(connection: socket.socket, work: Work, *, memory: int, nursery: int) -> None:
     """A worker."""
     _end_with(nursery)
-    os.nice(NICENESS)  # the model's threads wait for each other after every operator
+    os.nice(PICTURES_NICENESS)
     _limit(memory)
     warnings.simplefilter("ignore")  # Pillow says what is wrong with a picture, which nobody here can change
     logging.disable()

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import os
-import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -18,7 +16,6 @@ from app.batcher import Batcher
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
 from app.cuda_engine import CudaEngine
-from app.decoder_process import NICENESS
 from app.decoders import Decoders
 from app.distance import RunningDistance
 from app.door.authentication import ApiKeys, read_keys
@@ -33,6 +30,7 @@ from app.loop_lag import watch
 from app.metrics import Metrics
 from app.observation import MACHINES, Observation
 from app.preparer import Preparer
+from app.priority import PICTURES_NICENESS, yield_by
 from app.quarantine import Quarantine
 from app.routes import attention, classify, inspection, metrics, model, page, probes, report, verify, wall
 from app.services import Services
@@ -142,7 +140,9 @@ def _build(settings: Settings) -> Services:
     store = _open_store(settings, bundle, metrics)
     distance = RunningDistance(layers=bundle.manifest.layers, heads=bundle.manifest.heads)
     workers = settings.worker_threads or max(cores, 2)
-    cpu_pool = ThreadPoolExecutor(workers, thread_name_prefix="cpu", initializer=_yield_to_the_model)
+    cpu_pool = ThreadPoolExecutor(
+        workers, thread_name_prefix="cpu", initializer=yield_by, initargs=(PICTURES_NICENESS,)
+    )
     intake = Intake(
         decoders=decoders,
         quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),
@@ -219,9 +219,3 @@ async def _watch(batcher: Batcher) -> None:
     while True:
         await asyncio.sleep(WATCH_S)
         batcher.check()
-
-
-def _yield_to_the_model() -> None:
-    """Let this thread draw when the model leaves a core: its threads wait for each other after every operator."""
-    if sys.platform == "linux":  # there alone a thread has a priority of its own
-        os.nice(NICENESS)

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.batcher import NICENESS, Batcher
+from app.batcher import Batcher
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
 from app.lifecycle import Lifecycle
+from app.priority import MODEL_NICENESS
 
 NOT_FINITE = 200  # the pixel of an image for which no finite number comes out
 
@@ -180,7 +181,7 @@ def test_answers_go_before_the_model(lifecycle):
     batcher = Batcher(lifecycle=lifecycle)
     batcher.start(opened)
     batcher.stop()
-    assert found == [os.nice(0) + NICENESS]
+    assert found == [os.nice(0) + MODEL_NICENESS]
 
 
 def test_a_lone_image_runs_at_once(engine):

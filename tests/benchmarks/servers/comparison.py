@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,13 @@ def measure() -> list[dict[str, str | float]]:
         for contender in tqdm(present, desc="starting"):
             servers.append(running.enter_context(up(contender, weights)))
             running.enter_context(stopped(servers[-1]))
-        closed = in_turns(present, servers, CLOSED_ROUNDS, CLOSED_SECONDS, lambda n: {"connections": CONNECTIONS})
+        closed = in_turns(
+            present, servers, CLOSED_ROUNDS, CLOSED_SECONDS, [{"connections": CONNECTIONS}] * len(present)
+        )
         capacities = [found["images_per_s"] for found in closed]
-        own = in_turns(present, servers, OPEN_ROUNDS, OPEN_SECONDS, lambda n: {"rate": LOAD * capacities[n]})
+        own = in_turns(present, servers, OPEN_ROUNDS, OPEN_SECONDS, [{"rate": LOAD * each} for each in capacities])
         common = LOAD * min(capacities)
-        same = in_turns(present, servers, OPEN_ROUNDS, OPEN_SECONDS, lambda n: {"rate": common})
+        same = in_turns(present, servers, OPEN_ROUNDS, OPEN_SECONDS, [{"rate": common}] * len(present))
     loads = zip(present, closed, own, same, strict=True)
     return [row(contender, *found, ratio_to=capacities[0], common=common) for contender, *found in loads]
 
@@ -63,14 +65,14 @@ def is_installed(contender: Contender) -> bool:
 
 
 def in_turns(
-    present: list[Contender], servers: list[Server], rounds: int, seconds: float, load: Callable[[int], dict[str, Any]]
+    present: list[Contender], servers: list[Server], rounds: int, seconds: float, loads: list[dict[str, Any]]
 ) -> list[Load]:
-    """Of each server the medians over rounds; `load` says how the n-th is loaded."""
+    """Of each server the medians over rounds; `loads` says how each is loaded."""
     found: list[list[Load]] = [[] for _ in present]
     for _ in tqdm(range(rounds), desc="rounds"):
-        for n, (contender, server) in enumerate(zip(present, servers, strict=True)):
+        for contender, server, load, runs in zip(present, servers, loads, found, strict=True):
             with awake(server):
-                found[n].append(server.load(contender.request, seconds, **load(n)))
+                runs.append(server.load(contender.request, seconds, **load))
     return [{key: statistics.median(run[key] for run in runs) for key in runs[0]} for runs in found]
 
 
