@@ -3,6 +3,8 @@
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -80,6 +82,19 @@ def test_cuda_that_does_not_work_keeps_it_from_starting():
     code, out = refusal(device="cuda")
     assert code == 3
     assert "cannot start: ONNX Runtime cannot use CUDA here" in out
+
+
+def test_collecting_garbage_does_not_walk_through_the_whole_service():
+    """That takes 50 to 90 ms, in which the event loop answers nobody."""
+    program = """
+import gc
+import app.__main__ as command
+command.serve = lambda *_: print(gc.get_freeze_count(), len(gc.get_objects()))
+command.main()
+"""
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True).stdout
+    for_good, walked = map(int, out.split())
+    assert for_good > 50_000 > 1_000 > walked
 
 
 def test_settings_that_make_no_sense_are_named():

@@ -2,28 +2,29 @@
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-import app.__main__ as server
+import app.main
+from app.__main__ import main
 from app.main import create_app
 
 LEAK_BYTES = 16384  # for each request
 
 
 class Leaking:
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, inner: ASGIApp) -> None:
+        self._inner = inner
         self._kept: list[bytearray] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._kept.append(bytearray(b"x" * LEAK_BYTES))
-        await self._app(scope, receive, send)
+        await self._inner(scope, receive, send)
 
 
 def leaking_app(settings):
-    app = create_app(settings)
-    app.add_middleware(Leaking)
-    return app
+    leaky = create_app(settings)
+    leaky.add_middleware(Leaking)
+    return leaky
 
 
 if __name__ == "__main__":
-    server.create_app = leaking_app
-    server.main()
+    app.main.create_app = leaking_app
+    main()
