@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 LINGER_S = 5.0  # how long a client may go on sending after its answer
-FLUSH_S = 60.0  # how long it may take to read the answer
+FLUSH_S = 60.0  # how long it may take to read one that the system could not take at once
 
 
 class LingeringTransport:
@@ -35,9 +35,8 @@ class LingeringTransport:
         if self.is_closing():
             return
         self._closing = True
-        patience = FLUSH_S
+        patience = FLUSH_S if self._transport.get_write_buffer_size() else LINGER_S
         if self._sending():
-            patience = LINGER_S
             self._transport.write_eof()
             self._transport.resume_reading()  # and the protocol drops it
         else:

@@ -36,7 +36,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unparsed = 0  # bytes since the parser last had something to say
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn: it is always a Transport
-        lingering = LingeringTransport(transport, sending=lambda: self._in_message or self._refused)
+        lingering = LingeringTransport(transport, sending=lambda: not self._is_idle())
         super().connection_made(cast(asyncio.Transport, lingering))
         if len(self.connections) > 2 * self._max_connections:
             transport.abort()
@@ -56,6 +56,11 @@ class GuardedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self._unparsed > MAX_HEADER_BYTES and not self._refused:
             self._refuse(HeaderTooLarge(f"A header field may have {MAX_HEADER_BYTES} bytes."))
+
+    def _is_idle(self) -> bool:
+        """Nothing more is on its way from the client, as may be behind a request whose answer ends the connection."""
+        answered = self.cycle is None or (self.cycle.response_complete and self.cycle.keep_alive)
+        return answered and not self._in_message and not self._refused
 
     # Parser callbacks
 

@@ -32,11 +32,20 @@ class Server:
 
     def resident_mib(self) -> float:
         """Of all its processes; a page that several share is counted once (proportional set size)."""
+        return self._memory_mib("Pss:")
+
+    def anonymous_mib(self) -> float:
+        """The part of it that has been allocated: what a leak makes grow. Pages of files count for more when other
+        programs that use the same libraries end.
+        """
+        return self._memory_mib("Pss_Anon:")
+
+    def _memory_mib(self, kind: str) -> float:
         kilobytes = 0
         for pid in family(self.pid):
             with suppress(FileNotFoundError, ProcessLookupError):
                 rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-                kilobytes += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+                kilobytes += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith(kind))
         return kilobytes / 1024
 
     def cpu_seconds(self) -> float:

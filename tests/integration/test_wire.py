@@ -350,6 +350,19 @@ def test_whoever_the_request_is_for_it_is_for_us(server):
     assert (answer.status, "evil" in str(answer.headers)) == (200, False)
 
 
+@pytest.mark.parametrize(
+    "last",
+    [
+        message("GET /livez", "Connection: close"),
+        message("GET /livez").replace(b"1.1", b"1.0"),
+        message("GET /livez", "Content-Length: 5", body=b"hello"),
+    ],
+)
+@pytest.mark.parametrize("more", [b"x" * 300_000, message("GET /livez") * 5_000])
+def test_what_is_sent_behind_the_last_request_does_not_reset_its_answer(server, last, more):
+    assert [answer.status for answer in tell(server, last + more)] == [200]
+
+
 def test_a_probe_by_head(server):
     assert ask(server, message("HEAD /readyz"), to="HEAD").status == 200
 

@@ -1,7 +1,7 @@
 """`python -m tests.load.bodies`: bodies made to cost a server memory or time; docs/security.md has the table.
 
-Each attack is made ten times. Resident growth is what is left afterwards, peak is the most meanwhile, both against
-before.
+Each attack is made ten times. Growth is of what is allocated, from before to afterwards; peak is the most that was
+resident meanwhile, against before.
 """
 
 import gzip
@@ -80,16 +80,17 @@ def attacks() -> dict[str, Attack]:
 
 def measure(server: Server, name: str, attack: Attack) -> Finding:
     settled(server)
-    before = server.resident_mib()
+    before = server.anonymous_mib()
     reset_peak(server.pid)
+    at_rest = peak_mib(server.pid)
     slowest, statuses = 0.0, set()
     for _ in range(1 if attack is slow else ROUNDS):
         start = time.perf_counter()
         statuses |= {answer.status for answer in attack(server)}
         slowest = max(slowest, time.perf_counter() - start)
-    peak = peak_mib(server.pid) - before
+    peak = peak_mib(server.pid) - at_rest
     settled(server)
-    growth = server.resident_mib() - before
+    growth = server.anonymous_mib() - before
     return Finding(name=name, statuses=statuses, slowest_s=slowest, growth_mib=growth, peak_mib=peak)
 
 
@@ -109,7 +110,7 @@ def row(finding: Finding) -> dict[str, str | float]:
         "attack": finding.name,
         "status": ", ".join(map(str, sorted(finding.statuses))),
         "slowest answer, s": round(finding.slowest_s, 2),
-        "resident growth, MiB": round(finding.growth_mib, 1),
+        "growth, MiB": round(finding.growth_mib, 1),
         "peak, MiB": round(finding.peak_mib, 1),
     }
 

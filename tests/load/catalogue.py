@@ -67,7 +67,7 @@ class Run:
         return {
             "same process": "yes" if self.server.pid in after else "no",
             "decoders replaced": len(after - before),
-            "resident, MiB": f"{self.memory[0]:.1f}, at last {self.memory[-1]:.1f}",
+            "allocated, MiB": f"{self.memory[0]:.1f}, at last {self.memory[-1]:.1f}",
             "growth, MiB a round": round(slope(self.memory[WARM_UP:]), 3),
         }
 
@@ -93,7 +93,7 @@ def run(base: str, rounds: int, server: Server | None = None) -> Run:
             for case, data in inputs:
                 result.post(client, case, data)
             if server:
-                result.memory.append(server.resident_mib())
+                result.memory.append(server.anonymous_mib())
                 processes.append(set(family(server.pid)))
     if server:
         publish("catalogue", [result.row | result.watched(processes)], Path(__file__).parent)

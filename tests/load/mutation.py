@@ -3,24 +3,22 @@
 A picture that is answered by anything but 200, 415 or 422, or that ends a decoder, is kept in `tests/load/found/`.
 """
 
-import hashlib
 import random
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import httpx
 
 from app.settings import DEMO_BUNDLE
 from tests.benchmarks.server import family, running
 from tests.catalogue.every import CASES
+from tests.load.found import keep
 
 SECONDS = 600.0
 EXPECTED = {200, 415, 422}
 MOST_BYTES = 100_000  # of a picture that is worth changing
-FOUND = Path(__file__).with_name("found")
 INTERESTING = (0, 1, 0x7F, 0x80, 0xFF)
 
 
@@ -63,7 +61,7 @@ def main() -> None:
     answers: Counter[int | str] = Counter()
     lost = 0
     with running(DEMO_BUNDLE) as server, httpx.Client(timeout=60) as client:
-        before, processes = server.resident_mib(), set(family(server.pid))
+        before, processes = server.anonymous_mib(), set(family(server.pid))
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             data = mutated(valid, rng)
@@ -75,12 +73,11 @@ def main() -> None:
             now = set(family(server.pid)) if answer == 422 else processes
             if answer not in EXPECTED or now != processes:
                 lost += now != processes
-                FOUND.mkdir(exist_ok=True)
-                (FOUND / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
+                keep(data)
                 processes = now
-        after = server.resident_mib()
+        after = server.anonymous_mib()
         print(f"{sum(answers.values())} pictures in {seconds:g} s: {dict(answers)}; decoders lost: {lost}")
-        print(f"resident {before:.1f} MiB, then {after:.1f}; still there: {server.pid in family(server.pid)}")
+        print(f"allocated {before:.1f} MiB, then {after:.1f}; still there: {server.pid in family(server.pid)}")
     sys.exit(bool(answers.keys() - EXPECTED))
 
 

@@ -1,7 +1,7 @@
 """`python -m tests.load.soak [SECONDS]`: does anything grow, or get slower, while the server is in use?
 
-The real server with the demo model under mixed traffic (`mixture.py`). Twice a second its memory is read (proportional
-set size of all its processes), its open files and its threads. Pictures in work come and go, so a window of time counts
+The real server with the demo model under mixed traffic (`mixture.py`). Twice a second its memory is read (what all its
+processes have allocated), its open files and its threads. Pictures in work come and go, so a window of time counts
 with its least memory, and a line through the windows after the first quarter says how memory grows. The same is done to
 the server with a planted leak (`leaking.py`), which has to be found. Tables go to docs/soak.md.
 """
@@ -104,7 +104,7 @@ def sample(server: Server) -> Sample:
         with suppress(FileNotFoundError, ProcessLookupError):
             files += descriptors(member)
             threads += len(list(Path(f"/proc/{member}/task").iterdir()))
-    return Sample(when=time.monotonic(), mib=server.resident_mib(), files=files, threads=threads)
+    return Sample(when=time.monotonic(), mib=server.anonymous_mib(), files=files, threads=threads)
 
 
 def windows(samples: list[Sample], latencies: list[tuple[float, float]], start: float, seconds: float) -> list[Window]:

@@ -11,8 +11,9 @@ from app.door.linger import LingeringTransport
 class Wire:
     """A transport that notes what it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, unsent: int = 0) -> None:
         self.told: list[str] = []
+        self.get_write_buffer_size = lambda: unsent
 
     def __getattr__(self, name):
         return lambda *args: self.told.append(name)
@@ -26,7 +27,6 @@ class Wire:
 )
 def test_it_half_closes_while_the_client_sends_and_never_waits_for_ever(monkeypatch, sending, told):
     monkeypatch.setattr(linger, "LINGER_S", 0.01)
-    monkeypatch.setattr(linger, "FLUSH_S", 0.01)
     wire = Wire()
 
     async def close():
@@ -42,6 +42,19 @@ def test_it_half_closes_while_the_client_sends_and_never_waits_for_ever(monkeypa
 
     asyncio.run(asyncio.wait_for(close(), 5))
     assert wire.told == ["write", *told]
+
+
+@pytest.mark.parametrize("sending", [True, False])
+def test_a_client_that_reads_slowly_has_more_time(monkeypatch, sending):
+    monkeypatch.setattr(linger, "FLUSH_S", 0.01)
+    wire = Wire(unsent=1)
+
+    async def close():
+        LingeringTransport(wire, sending=lambda: sending).close()
+        while "abort" not in wire.told:
+            await asyncio.sleep(0.005)
+
+    asyncio.run(asyncio.wait_for(close(), 1))
 
 
 def test_a_connection_that_is_gone_is_left_alone():
