@@ -16,6 +16,7 @@ import pytest
 from tests.benchmarks.server import free_port
 
 NAME = "vit-serve-test"
+CHECKPOINT = "tests/golden/checkpoints/huggingface-vit"
 pytestmark = pytest.mark.timeout(1500)  # the first build makes its base image
 
 
@@ -44,11 +45,17 @@ class Image:
 
 @pytest.fixture(scope="module")
 def image(containers: Path) -> Iterator[Image]:
+    with built(containers, NAME, ".") as image:
+        yield image
+
+
+@contextmanager
+def built(containers: Path, name: str, *options: str | Path) -> Iterator[Image]:
     if os.geteuid() != 0:
         pytest.skip("images are built and mounted by root")
-    subprocess.run([containers, "build", "-t", NAME, "."], check=True, stdout=subprocess.DEVNULL)
-    config = json.loads(buildah("inspect", "--type", "image", f"localhost/{NAME}"))["Docker"]["config"]
-    container = buildah("from", "--pull-never", f"localhost/{NAME}")
+    subprocess.run([containers, "build", "-t", name, *options], check=True, stdout=subprocess.DEVNULL)
+    config = json.loads(buildah("inspect", "--type", "image", f"localhost/{name}"))["Docker"]["config"]
+    container = buildah("from", "--pull-never", f"localhost/{name}")
     try:
         yield Image(config=config, root=buildah("mount", container))
     finally:
@@ -121,6 +128,23 @@ def test_a_damaged_bundle_keeps_it_from_starting(image, tmp_path):
     assert result.returncode == 3, result.stderr
     assert "weights.bin does not have the checksum" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_an_image_is_made_from_a_checkpoint(containers, star, tmp_path):
+    context = tmp_path / "context"
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    for name in subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0")[:-1]:
+        if Path(name).is_file():
+            (context / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(name, context / name)
+    shutil.copytree(CHECKPOINT, context / "mine")
+    options = ["--target", "checkpoint", "--build-arg", "CHECKPOINT=mine", context]
+    with (
+        built(containers, f"{NAME}-checkpoint", *options) as image,
+        served(image, tmp_path / "log") as (_, client, _),
+    ):
+        (result,) = client.post("/classify", content=star).json()["results"]
+        assert {found["label"] for found in result["predictions"]} == {"cat", "dog", "newt", "owl", "yak"}
 
 
 def test_it_starts_by_exec_and_is_stopped_by_sigterm(image):
