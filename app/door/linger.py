@@ -19,6 +19,7 @@ class LingeringTransport:
         self._transport = transport
         self._sending = sending
         self._closing = False
+        self._timer: asyncio.TimerHandle | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -41,4 +42,10 @@ class LingeringTransport:
             self._transport.resume_reading()  # and the protocol drops it
         else:
             self._transport.close()
-        asyncio.get_running_loop().call_later(patience, self._transport.abort)
+        self._timer = asyncio.get_running_loop().call_later(patience, self._transport.abort)
+
+    def ended(self) -> None:
+        """The connection is gone: nothing of it is kept until its patience would have run out."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

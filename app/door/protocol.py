@@ -36,8 +36,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unparsed = 0  # bytes since the parser last had something to say
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn: it is always a Transport
-        lingering = LingeringTransport(transport, sending=lambda: not self._is_idle())
-        super().connection_made(cast(asyncio.Transport, lingering))
+        self._lingering = LingeringTransport(transport, sending=lambda: not self._is_idle())
+        super().connection_made(cast(asyncio.Transport, self._lingering))
         if len(self.connections) > 2 * self._max_connections:
             transport.abort()
         else:
@@ -46,6 +46,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._header_is_there()
         super().connection_lost(exc)
+        self._lingering.ended()
 
     def data_received(self, data: bytes) -> None:
         if self._refused or self.transport.is_closing():

@@ -1,6 +1,7 @@
 """app/door/linger.py: how a connection ends."""
 
 import asyncio
+import weakref
 
 import pytest
 
@@ -55,6 +56,24 @@ def test_a_client_that_reads_slowly_has_more_time(monkeypatch, sending):
             await asyncio.sleep(0.005)
 
     asyncio.run(asyncio.wait_for(close(), 1))
+
+
+def test_nothing_is_kept_of_a_connection_that_has_ended(monkeypatch):
+    monkeypatch.setattr(linger, "LINGER_S", 0.01)
+    wire = Wire()
+
+    async def close():
+        transport = LingeringTransport(wire, sending=lambda: True)
+        transport.close()
+        transport.ended()
+        transport.ended()
+        kept = weakref.ref(transport)
+        del transport
+        assert kept() is None
+        await asyncio.sleep(0.05)
+
+    asyncio.run(close())
+    assert "abort" not in wire.told
 
 
 def test_a_connection_that_is_gone_is_left_alone():
