@@ -21,7 +21,7 @@ from app.bundle import load_bundle
 from app.decoders import Decoders
 from app.images import Decoder
 from app.preparer import Prepared, Preparer, pack, unpack
-from app.priority import PICTURES_NICENESS
+from app.priority import PICTURES_NICENESS, yield_by
 from app.settings import DEMO_BUNDLE
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.server import family
@@ -51,7 +51,7 @@ def prepare(work: Preparer, data: bytes) -> Prepared:
 
 @contextmanager
 def threads() -> Iterator[Ask]:
-    with ThreadPoolExecutor(WORKERS, initializer=os.nice, initargs=(PICTURES_NICENESS,)) as pool:
+    with ThreadPoolExecutor(WORKERS, initializer=yield_by, initargs=(PICTURES_NICENESS,)) as pool:
         work = partial(prepare, preparer(), jpeg())
         yield lambda: asyncio.get_running_loop().run_in_executor(pool, work)
 

@@ -85,7 +85,7 @@ def test_cuda_that_does_not_work_keeps_it_from_starting():
 
 
 def test_collecting_garbage_does_not_walk_through_the_whole_service():
-    """That takes 50 to 90 ms, in which the event loop answers nobody."""
+    """That takes 50 to 110 ms, in which the event loop answers nobody."""
     program = """
 import gc
 import app.__main__ as command
