@@ -45,7 +45,8 @@ class LingeringTransport:
         self._timer = asyncio.get_running_loop().call_later(patience, self._transport.abort)
 
     def ended(self) -> None:
-        """The connection is gone: nothing of it is kept until its patience would have run out."""
+        """The connection is gone: nothing of it is kept, until its patience would have run out or by the protocol."""
+        self._sending = lambda: False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -75,6 +75,7 @@ def attacks() -> dict[str, Attack]:
         "gzip bomb, 100 MB in 100 KB": once(post(gzip.compress(bytes(10**8)), "Content-Encoding: gzip")),
         "10,000 parts": once(form(*[part] * 10_000)),
         f"slow sender x {SENDERS}": slow,
+        "the same again": slow,
     }
 
 

@@ -1,0 +1,91 @@
+"""app/door/protocol.py: what is left of a connection."""
+
+import asyncio
+import gc
+import socket
+import struct
+import weakref
+from contextlib import suppress
+
+import pytest
+import uvicorn
+from starlette.responses import Response
+from uvicorn.server import ServerState
+
+from app.door.protocol import GuardedProtocol
+
+GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
+
+
+async def app(scope, receive, send):
+    """Answers a request whose body is there."""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        if not message["more_body"]:
+            break
+    await Response("hello")(scope, receive, send)
+
+
+async def leave(writer):
+    writer.close()
+    with suppress(ConnectionResetError):
+        await writer.wait_closed()
+
+
+async def answered(reader, writer):
+    writer.write(GET)
+    assert b"200" in await reader.readuntil(b"hello")
+    await leave(writer)
+
+
+async def reset(reader, writer):
+    writer.write(GET)
+    await reader.readuntil(b"hello")
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    await leave(writer)
+
+
+async def left_early(reader, writer):
+    writer.write(POST)
+    await asyncio.sleep(0.05)
+    await leave(writer)
+
+
+async def left_with_requests_in_the_pipeline(reader, writer):
+    writer.write(POST + bytes(100) + 10 * GET)
+    await leave(writer)
+
+
+async def refused(reader, writer):
+    writer.write(b"no HTTP\r\n\r\n")
+    assert b"400" in await reader.readline()
+    await leave(writer)
+
+
+@pytest.mark.parametrize("client", [answered, reset, left_early, left_with_requests_in_the_pipeline, refused])
+def test_a_connection_that_has_ended_leaves_nothing_to_the_garbage_collector(client):
+    config = uvicorn.Config(app, log_config=None)
+    config.load()
+    made: list[weakref.ref[GuardedProtocol]] = []
+
+    def protocol():
+        one = GuardedProtocol(config=config, server_state=ServerState(), app_state={}, max_connections=9)
+        made.append(weakref.ref(one))
+        return one
+
+    async def scenario():
+        server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
+        async with server:
+            await client(*await asyncio.open_connection(*server.sockets[0].getsockname()))
+            while any(one() for one in made):  # its task may have a step to go
+                await asyncio.sleep(0.01)
+
+    gc.disable()
+    try:
+        asyncio.run(asyncio.wait_for(scenario(), 3))
+    finally:
+        gc.enable()
+    assert len(made) == 1
