@@ -45,7 +45,7 @@ class LingeringTransport:
         self._timer = asyncio.get_running_loop().call_later(patience, self._transport.abort)
 
     def ended(self) -> None:
-        """The connection is gone: nothing of it is kept, until its patience would have run out or by the protocol."""
+        """The connection is gone: lets go of the protocol behind `sending`, and of the timer, which would keep both."""
         self._sending = lambda: False
         if self._timer is not None:
             self._timer.cancel()

@@ -80,7 +80,7 @@ def test_a_connection_that_has_ended_leaves_nothing_to_the_garbage_collector(cli
         server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
         async with server:
             await client(*await asyncio.open_connection(*server.sockets[0].getsockname()))
-            while any(one() for one in made):  # its task may have a step to go
+            while not made or any(one() for one in made):  # its task may have a step to go
                 await asyncio.sleep(0.01)
 
     gc.disable()
