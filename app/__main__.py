@@ -3,7 +3,6 @@
 import gc
 import os
 import resource
-import signal
 import sys
 from functools import partial
 
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 from app.bundle import BundleError
 from app.door.authentication import ApiKeyError
 from app.door.protocol import GuardedProtocol
+from app.early_exit import exit_at_signals
 from app.faults import DeviceError
 from app.logs import configure
 from app.server import Server
@@ -29,8 +29,12 @@ def main() -> None:
         for e in error.errors():
             print(f"VIT_{str(e['loc'][0]).upper()}: {e['msg']}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
-    for number in (signal.SIGTERM, signal.SIGINT):  # until the server takes them over there is nothing to finish
-        signal.signal(number, lambda *_: os._exit(0))
+    with exit_at_signals():
+        app = _load(settings)
+    serve(app, settings)
+
+
+def _load(settings: Settings) -> FastAPI:
     configure(settings.log_format, settings.log_level)
     _allow_open_files(4 * settings.max_connections)
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it when it is imported, not later
@@ -43,7 +47,7 @@ def main() -> None:
         sys.exit(3)
     gc.collect()
     gc.freeze()  # what stays for good: walking through it would stop the event loop for 50 to 110 ms now and then
-    serve(app, settings)
+    return app
 
 
 def serve(app: FastAPI, settings: Settings) -> None:

@@ -1,0 +1,36 @@
+"""What signals do before there is anything to finish."""
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def exit_at_signals() -> Iterator[None]:
+    """SIGTERM and SIGINT end the process with 0, even while its main thread waits. To be entered by that thread.
+
+    Python's handlers run in the main thread, between two of its instructions: never, when it began to wait for another
+    thread as the signal came, or when the signal interrupted another thread. So a thread is woken by what C writes.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):  # these stay until the server takes over
+        signal.signal(number, lambda *_: os._exit(0))
+    read_end, write_end = socket.socketpair()
+    write_end.setblocking(False)  # `set_wakeup_fd` asks for it
+    signal.set_wakeup_fd(write_end.fileno())
+    watcher = threading.Thread(target=_exit_when_woken, args=[read_end], name="signals", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(-1)
+        write_end.close()
+        watcher.join()
+        read_end.close()
+
+
+def _exit_when_woken(read_end: socket.socket) -> None:
+    if read_end.recv(1):
+        os._exit(0)
