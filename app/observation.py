@@ -12,7 +12,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.door.paths import METRICS, PROBES
+from app.door.paths import METRICS, PROBES, UPLOADS
 from app.errors import NAMESPACE, PROBLEM_TYPE
 from app.logs import request_state
 from app.metrics import Metrics
@@ -65,7 +65,9 @@ class Observation:
                 self._ended(scope, outcome, time.perf_counter() - start)
 
     def _ended(self, scope: Scope, outcome: "_Outcome", seconds: float) -> None:
-        method, route = scope["method"], getattr(scope.get("route"), "path", "unmatched")
+        method, path = scope["method"], str(scope["path"])
+        unrouted = path if path in UPLOADS else "unmatched"  # refused at the door
+        route: str = getattr(scope.get("route"), "path", unrouted)
         self._metrics.request_ended(
             method=method, route=route, status=outcome.status, seconds=seconds, problem=outcome.problem
         )

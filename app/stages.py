@@ -15,12 +15,13 @@ class Stages:
 
     def __init__(self, *, observe: Callable[[Stage, float], None]) -> None:
         self._observe = observe
+        self.began = time.perf_counter()
         self._seconds: dict[Stage, float] = {}  # of several images the one that took longest
 
     @contextmanager
-    def time(self, stage: Stage) -> Iterator[None]:
-        """Also when it ends by an exception: what failed took time too."""
-        start = time.perf_counter()
+    def time(self, stage: Stage, *, start: float | None = None) -> Iterator[None]:
+        """From now, or from `start`. Also when it ends by an exception: what failed took time too."""
+        start = time.perf_counter() if start is None else start
         try:
             yield
         finally:

@@ -1,7 +1,8 @@
 """What every request passes before the framework sees it, and every answer on its way out.
 
 In this order: a name, the port, the key, the client's deadline, room, the header's word on the body. None of it reads a
-byte of the body. Then the body is bounded while it is read. The protocol below (`protocol.py`) bounds the header.
+byte of the body. Then a picture has to arrive, or its beginning; every body is bounded while it is read. The protocol
+below (`protocol.py`) bounds the header.
 
 FastAPI reads a whole body before its dependencies run, and Starlette's limit answers in plain text: neither will do.
 """
@@ -17,7 +18,7 @@ from app.door.answer import Answer
 from app.door.authentication import ApiKeys
 from app.door.body import Bodies, Body
 from app.door.deadline import Deadline
-from app.door.paths import Listeners
+from app.door.paths import UPLOADS, Listeners
 from app.door.request_id import request_id
 from app.errors import ServiceError, failure, problem_of, respond
 from app.settings import Settings
@@ -69,6 +70,8 @@ class Door:
         try:
             for check in self._checks:
                 check(request)
+            if scope["path"] in UPLOADS and scope["method"] == "POST":
+                await body.arrive()
             await self._app(scope, body.receive, answer.send)
         except Exception as error:
             if answer.started:

@@ -51,7 +51,7 @@ async def classify(
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> Response:
     """Name what is in one or more images. Repeating a request is harmless: the same scores, another id."""
-    with stages.time("receive"):
+    with stages.time("receive", start=stages.began):
         images = await read_images(request, max_images=parts.settings.max_images_per_request)
     deadline: float = request.state.deadline
     with parts.admission.admit(len(images), deadline=deadline) as answered:

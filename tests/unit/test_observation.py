@@ -67,6 +67,11 @@ def test_a_request_is_counted_under_its_routes_template(client, metrics):
     assert requests(metrics, route="unmatched", status="404") == 2
 
 
+def test_a_picture_refused_before_its_route_is_known_is_counted_under_it(client, metrics):
+    client.get("/classify")
+    assert requests(metrics, route="/classify", status="404") == 1
+
+
 def test_the_client_is_told_where_the_time_went(client):
     assert client.get("/things/1").headers["server-timing"] == "decode;dur=250.00"
     assert "server-timing" not in client.get("/refused").headers

@@ -23,6 +23,12 @@ def test_the_client_is_told_milliseconds_in_order(stages):
     assert stages.server_timing == "decode;dur=12.50, queue;dur=0.00"
 
 
+def test_a_stage_may_have_begun_before(stages, observed):
+    with stages.time("receive", start=stages.began - 2):
+        pass
+    assert observed[0][1] >= 2
+
+
 def test_nothing_timed_is_nothing_told(stages):
     assert stages.server_timing == ""
 

@@ -1,10 +1,11 @@
 """app/door/body.py: bodies by the byte and by the clock."""
 
 import asyncio
+from itertools import accumulate
 
 import pytest
 
-from app.door.body import Bodies, Body
+from app.door.body import AHEAD_BYTES, Bodies, Body
 from app.errors import BodyTooLarge, Overloaded, SlowRequest, UnsupportedEncoding
 
 
@@ -103,6 +104,76 @@ def test_after_the_body_a_client_may_wait_for_its_answer(request_of):
         assert (await waiting)["type"] == "http.disconnect"
 
     asyncio.run(wait())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ahead"),
+    [
+        ([100], 100),
+        ([1] * 100, 100),
+        ([AHEAD_BYTES, 100], AHEAD_BYTES),
+        ([AHEAD_BYTES - 1, 100, 100], AHEAD_BYTES + 99),
+    ],
+)
+def test_what_has_arrived_is_received_once_and_in_order(request_of, sizes, ahead):
+    async def arrived():
+        whole = bytes(i % 251 for i in range(sum(sizes)))
+        ends = list(accumulate(sizes))
+        messages = [
+            {"type": "http.request", "body": whole[end - size : end], "more_body": end < len(whole)}
+            for size, end in zip(sizes, ends, strict=True)
+        ]
+
+        async def receive():
+            return messages.pop(0)
+
+        limits = bodies(max_bytes=10**6, max_bytes_in_work=10**6)
+        body = Body(limits, request_of(content_length=str(len(whole))), receive)
+        await body.arrive()
+        assert limits.bytes_in_work == ahead
+        received = [await body.receive()]
+        assert len(received[0]["body"]) == ahead
+        while received[-1]["more_body"]:
+            received.append(await body.receive())
+        assert b"".join(message["body"] for message in received) == whole
+        assert body.finished
+        assert not messages
+        body.release()
+        assert limits.bytes_in_work == 0
+
+    asyncio.run(arrived())
+
+
+def test_a_client_that_leaves_while_its_body_arrives_is_known_to_have_left(request_of):
+    async def left():
+        messages = [part(5, more=True)]
+
+        async def receive():
+            return messages.pop() if messages else {"type": "http.disconnect"}
+
+        body = Body(bodies(), request_of(content_length="10"), receive)
+        await body.arrive()
+        assert await body.receive() == part(5, more=True)
+        assert (await body.receive())["type"] == "http.disconnect"
+
+    asyncio.run(left())
+
+
+def test_nothing_is_waited_for_where_there_is_no_body(request_of):
+    async def none():
+        body = Body(bodies(), request_of(), None)
+        await body.arrive()
+
+    asyncio.run(none())
+
+
+def test_a_body_that_stalls_before_anybody_asked_for_it(request_of):
+    async def stalled():
+        body = Body(bodies(timeout_s=0.01), request_of(content_length="10"), asyncio.Event().wait)
+        await body.arrive()
+
+    with pytest.raises(SlowRequest):
+        asyncio.run(stalled())
 
 
 def test_all_bodies_together_are_bounded_until_they_are_released(request_of):

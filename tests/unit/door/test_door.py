@@ -25,6 +25,7 @@ class Guarded:
     fails: Exception | None = None
     starts: bool = False  # its answer before it fails
     reads: bool = True
+    stalls: bool = False  # the client, before its body
     reached: dict[str, Any] = field(default_factory=dict)
     received: int = 0
 
@@ -55,6 +56,8 @@ class Guarded:
 
         async def receive():
             self.received += 1
+            if self.stalls:
+                await asyncio.Event().wait()
             return {"type": "http.request", "body": body, "more_body": False}
 
         async def send(message):
@@ -73,6 +76,20 @@ def test_a_good_request_reaches_the_application_with_a_name_and_a_deadline():
     assert fields["x-request-id"] == guarded.reached["request_id"] == "mine"
     assert guarded.reached["deadline"] > 0
     assert "connection" not in fields
+
+
+def test_a_picture_that_does_not_come_never_costs_what_the_application_does():
+    guarded = Guarded(settings=Settings(receive_timeout_s=0.05), stalls=True)
+    assert guarded.ask(content_length="1")[0] == 408
+    assert not guarded.reached
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/clasify"), ("PUT", "/classify"), ("POST", "/attention/1/verify")]
+)
+def test_who_sends_no_picture_is_answered_before_the_body_has_come(method, path):
+    guarded = Guarded(settings=Settings(receive_timeout_s=60), stalls=True, reads=False)
+    assert guarded.ask(path, method, content_length="1")[0] == 200
 
 
 # Each request has its own fault and those of all that follow: the first one is told.
@@ -109,7 +126,7 @@ def test_a_refusal_without_a_body_keeps_the_connection():
 
 
 def test_an_answer_before_the_end_of_the_body_ends_the_connection():
-    _, fields, _ = Guarded(reads=False).ask(body=b"x", content_length="1")
+    _, fields, _ = Guarded(reads=False).ask("/elsewhere", body=b"x", content_length="1")
     assert fields["connection"] == "close"
 
 
