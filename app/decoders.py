@@ -78,7 +78,7 @@ class _Nursery:
             paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, env=environment, pass_fds=[theirs.fileno()]
+                command, stdin=subprocess.PIPE, env=environment, pass_fds=[theirs.fileno()], process_group=0
             )
         assert self._process.stdin
         with self._process.stdin as stdin:

@@ -42,6 +42,12 @@ def test_a_signal_ends_a_process_whose_main_thread_waits_for_ever(number):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_no_import_that_takes_long_comes_before_it():
+    """Until then a signal ends the process with a traceback, and as number 1 of a container it does not see SIGTERM."""
+    done = run("import sys, app.__main__; print([name for name in sys.modules if name.startswith('app')])")
+    assert done.stdout == "['app', 'app.early_exit', 'app.__main__']\n"
+
+
 def test_nothing_of_it_is_left_behind():
     done = run(THROUGH)
     assert (done.returncode, done.stderr) == (0, "")
