@@ -7,7 +7,6 @@ it costs is its pixels.
 from fastapi import Request
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.requests import ClientDisconnect
 
 from app.errors import MalformedRequest, UnsupportedType
 
@@ -18,15 +17,13 @@ MAX_FIELD_BYTES = 64 * 1024
 async def read_images(request: Request, *, max_images: int) -> list[bytes]:
     """The bytes of every image in the body, in order.
 
-    Raises MalformedRequest, UnsupportedType for a content type that cannot carry images, and what the door raises.
+    Raises MalformedRequest, UnsupportedType for a content type that cannot carry images, ClientDisconnect, and what the
+    door raises.
     """
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if kind == "application/json" or (kind.startswith("multipart/") and kind != "multipart/form-data"):
         raise UnsupportedType("Send the image itself as the body, or images as parts of multipart/form-data.")
-    try:
-        return await (_form_images(request, max_images) if kind == "multipart/form-data" else _image(request))
-    except ClientDisconnect:
-        raise MalformedRequest("The body ended early.") from None
+    return await (_form_images(request, max_images) if kind == "multipart/form-data" else _image(request))
 
 
 async def _image(request: Request) -> list[bytes]:

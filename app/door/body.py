@@ -39,6 +39,7 @@ class Body:
         self._bodies = bodies
         self._receive = receive
         self._received = 0
+        self._state = request.scope["state"]
         headers = request.headers
         self.finished = headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in headers
         self._until = asyncio.get_running_loop().time() + bodies.timeout_s
@@ -60,7 +61,9 @@ class Body:
         self._ahead = {"type": "http.request", "body": bytes(body), "more_body": not ended}
 
     async def receive(self) -> Message:
-        """Raises BodyTooLarge, SlowRequest, and Overloaded when all bodies together are too much for this process."""
+        """Raises BodyTooLarge, SlowRequest, Overloaded when all bodies together are too much for this process, and as
+        `fault` in the request's state what the protocol could not parse.
+        """
         if self._ahead is None:
             return await self._next()
         message, self._ahead = self._ahead, None
@@ -73,6 +76,8 @@ class Body:
                 message = await self._receive()
         except TimeoutError:
             raise SlowRequest(f"The whole request has to arrive within {self._bodies.timeout_s:g} seconds.") from None
+        if message["type"] == "http.disconnect" and "fault" in self._state:
+            raise self._state["fault"]
         size = len(message.get("body", b""))
         self._received += size
         self._bodies.bytes_in_work += size

@@ -7,10 +7,13 @@ below (`protocol.py`) bounds the header.
 FastAPI reads a whole body before its dependencies run, and Starlette's limit answers in plain text: neither will do.
 """
 
+import asyncio
 import logging
+import time
 from collections.abc import Callable
 
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.door.admission import Admission
@@ -20,14 +23,16 @@ from app.door.body import Bodies, Body
 from app.door.deadline import Deadline
 from app.door.paths import UPLOADS, Listeners
 from app.door.request_id import request_id
-from app.errors import ServiceError, failure, problem_of, respond
+from app.errors import ServiceError, Unavailable, failure, problem_of, respond
+from app.lifecycle import STOPPING
 from app.settings import Settings
+from app.stages import Stages
 
 log = logging.getLogger(__name__)
 
 
 class Door:
-    """ASGI middleware. Sets `request_id` and `deadline` in the scope's state.
+    """ASGI middleware. Sets `request_id` and `deadline` in the scope's state, and needs `stages` there.
 
     `refusal` is asked for every POST, with its deadline: why no picture is let in now, if there is a reason.
     """
@@ -71,16 +76,28 @@ class Door:
             for check in self._checks:
                 check(request)
             if scope["path"] in UPLOADS and scope["method"] == "POST":
-                await body.arrive()
+                await _arrive(body, state["stages"])
             await self._app(scope, body.receive, answer.send)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             if answer.started:
                 raise
-            if isinstance(error, ServiceError):
-                response = respond(problem_of(error), error.headers)
-            else:
-                log.error("unhandled failure", exc_info=error)
-                response = failure()
-            await response(scope, receive, answer.send)
+            await _response(error)(scope, receive, answer.send)
         finally:
             body.release()
+
+
+async def _arrive(body: Body, stages: Stages) -> None:
+    try:
+        await body.arrive()
+    except ServiceError:
+        stages.add("receive", stages.began, time.perf_counter())  # otherwise the route does
+        raise
+
+
+def _response(error: BaseException) -> Response:
+    if isinstance(error, asyncio.CancelledError):  # by uvicorn, when there is no more time to drain
+        error = Unavailable(STOPPING)
+    if isinstance(error, ServiceError):
+        return respond(problem_of(error), error.headers)
+    log.error("unhandled failure", exc_info=error)
+    return failure()

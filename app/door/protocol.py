@@ -6,6 +6,7 @@ import asyncio
 from functools import partial
 from typing import Any, cast
 
+import httptools
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -69,9 +70,43 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self._in_message:
             self._expect_header()
         self._unparsed += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._parse(data)
         if self._unparsed > MAX_HEADER_BYTES and not self._refused:
             self._refuse(HeaderTooLarge(f"A header field may have {MAX_HEADER_BYTES} bytes."))
+
+    def _parse(self, data: bytes) -> None:
+        while data:
+            try:
+                self.parser.feed_data(data)
+                return
+            except httptools.HttpParserError:
+                self._refuse(self._fault)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                (end_of_head,) = upgrade.args
+                data = data[end_of_head:]
+            if self._tunnels():
+                self._refused = True
+                self.cycle.keep_alive = False
+                return
+            data = self._head_without_upgrade() + data
+            self.parser = httptools.HttpRequestParser(self)
+
+    def _head_without_upgrade(self) -> bytes:
+        """An upgrade is ignored (RFC 9110, 7.8): the request is parsed again as if it had asked for none. httptools
+        would take it to have no body. Clients ask for `h2c` unasked: Java's, and curl with --http2.
+        """
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
+        lines += [b"%b: %b" % field for field in self.headers if field[0] != b"upgrade"]
+        return b"\r\n".join([*lines, b"", b""])
+
+    def _upgrades(self) -> bool:
+        return self.parser.should_upgrade() and not self._tunnels()
+
+    def _tunnels(self) -> bool:
+        return self.parser.get_method() == b"CONNECT"
 
     def _is_idle(self) -> bool:
         """Nothing more is on its way from the client, as may be behind a request whose answer ends the connection."""
@@ -99,13 +134,16 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._header_is_there()
-        super().on_headers_complete()
+        if not self._upgrades():
+            super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._unparsed = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._upgrades():
+            return  # it was the head only
         self._in_message = False
         self._unparsed = 0
         super().on_message_complete()
@@ -116,7 +154,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._header_bytes > MAX_HEADER_BYTES or self._header_fields > MAX_HEADER_FIELDS:
             limits = f"{MAX_HEADER_FIELDS} fields and {MAX_HEADER_BYTES} bytes"
             self._fault = HeaderTooLarge(f"A request's header may have {limits}.")
-            raise self._fault  # the parser stops, and `send_400_response` is called
+            raise self._fault  # the parser stops
 
     # The header's time
 
@@ -140,14 +178,6 @@ class GuardedProtocol(HttpToolsProtocol):
 
     # Refusals
 
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(self._fault)
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """An upgrade is ignored (RFC 9110, 7.8), but the parser cannot go on behind one."""
-        self._refused = True
-        self.cycle.keep_alive = False
-
     def _refuse(self, error: ServiceError) -> None:
         """Stop reading; answer what was understood, or say what is wrong."""
         self._refused = True
@@ -157,6 +187,7 @@ class GuardedProtocol(HttpToolsProtocol):
             if self.pipeline or not cycle.more_body or cycle.response_started:
                 cycle.keep_alive = False
                 return
+            cycle.scope["state"]["fault"] = error
             cycle.disconnected = True  # whoever reads its body learns that there is no more of it
             cycle.message_event.set()
         self.cycle = RequestResponseCycle(

@@ -7,9 +7,11 @@ import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from starlette.requests import ClientDisconnect
 
 from app.errors import DeadlineExceeded, ServiceError, problem_of, problems, respond
 from app.hangup import unless_gone
+from app.observation import UNANSWERED
 from app.observation import log as access_log
 from app.schemas import ClassifyResponse, FailedResult, ImageInfo, Result
 from app.services import Parts, Services, Timing
@@ -51,8 +53,11 @@ async def classify(
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> Response:
     """Name what is in one or more images. Repeating a request is harmless: the same scores, another id."""
-    with stages.time("receive", start=stages.began):
-        images = await read_images(request, max_images=parts.settings.max_images_per_request)
+    try:
+        with stages.time("receive", start=stages.began):
+            images = await read_images(request, max_images=parts.settings.max_images_per_request)
+    except ClientDisconnect:
+        return Response(status_code=UNANSWERED)
     deadline: float = request.state.deadline
     with parts.admission.admit(len(images), deadline=deadline) as answered:
         work = [
@@ -62,7 +67,7 @@ async def classify(
         outcomes = await unless_gone(request, asyncio.gather(*work))
         if outcomes is None:
             parts.metrics.images("abandoned", len(images))
-            return Response(status_code=499)  # nobody reads it
+            return Response(status_code=UNANSWERED)
         if any(isinstance(outcome, Result | DeadlineExceeded) for outcome in outcomes):
             answered()  # those that never reach the model say nothing of the wait for it
     for outcome in outcomes:

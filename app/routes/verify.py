@@ -9,6 +9,7 @@ from app.attention import Method, choose, find_class
 from app.errors import problems
 from app.faithfulness import Curve, Fill
 from app.hangup import unless_gone
+from app.observation import UNANSWERED
 from app.schemas import FaithfulnessCurve, VerifyResponse
 from app.services import Parts, Timing
 
@@ -55,7 +56,7 @@ async def verify(
     )
     curves = await unless_gone(request, asyncio.ensure_future(verifying))
     if curves is None:
-        return Response(status_code=499)  # nobody reads it
+        return Response(status_code=UNANSWERED)
     deletion, insertion = curves
     answer = VerifyResponse(
         id=id,

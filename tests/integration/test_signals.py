@@ -9,6 +9,7 @@ import httpx
 import pytest
 from PIL import Image
 
+from tests.load.connection import Connection, message
 from tests.processes import served, start
 
 SLOW = "tests.faulty_server"  # a second for each run
@@ -71,6 +72,20 @@ def test_a_verification_does_not_hold_up_the_end(star):
         process.send_signal(signal.SIGTERM)
         assert asked.result().status_code == 503
         assert process.wait(10) == 0
+
+
+def test_who_has_not_sent_everything_when_time_is_over_is_told():
+    with served(drain_delay_s="0", drain_timeout_s="1", receive_timeout_s="60") as (process, base):
+        with Connection(httpx.URL(base).port) as connection:
+            connection.send(message("POST /classify", "Content-Length: 100", body=b"x"))
+            time.sleep(0.5)
+            process.send_signal(signal.SIGTERM)
+            answer = connection.answer()
+        assert (answer.status, answer.headers["connection"]) == (503, "close")
+        assert answer.json()["type"] == "urn:vit-serve:problem:unavailable"
+        out, _ = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert "Traceback" not in out
 
 
 def test_whoever_presses_ctrl_c_does_not_wait(star):

@@ -312,6 +312,30 @@ def test_what_was_understood_is_answered_before_what_was_not(server, star):
     assert [answer.status for answer in answers] in ([200], [200, 400])
 
 
+def test_who_leaves_before_the_end_of_a_body_is_counted_as_gone(server, star):
+    def counted(status: int) -> float:
+        series = f'vit_requests_total{{method="POST",route="/classify",status="{status}"}}'
+        lines = httpx.get(f"{server.url}/metrics").text.splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(series))
+
+    def eventually(status: int, count: float) -> None:
+        deadline = time.monotonic() + 10
+        while counted(status) != count:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    gone, malformed = counted(499), counted(400)
+    for whole in (post(star), post(bytes(200_000))):
+        with Connection(server.port) as connection:
+            connection.send(whole[:-1])
+            time.sleep(0.2)
+    eventually(499, gone + 2)
+    (answer,) = tell(server, message("POST /classify", "Transfer-Encoding: chunked", body=b"5\r\nhello\r\nno chunk"))
+    assert answer.status == 400
+    eventually(400, malformed + 1)
+    assert counted(499) == gone + 2
+
+
 def test_who_leaves_in_the_middle_is_forgotten(server, star):
     before = descriptors(server.pid)
     whole = post(star)
@@ -335,8 +359,53 @@ def test_old_http_is_answered_once(server, star):
 @pytest.mark.parametrize("protocol", ["websocket", "h2c", "TLS/1.0"])
 def test_an_upgrade_is_ignored(server, protocol):
     key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
-    (answer,) = tell(server, message("GET /livez", "Connection: Upgrade", f"Upgrade: {protocol}", key))
-    assert answer.status == 200
+    with Connection(server.port) as connection:
+        for _ in range(2):
+            connection.send(message("GET /livez", "Connection: Upgrade", f"Upgrade: {protocol}", key))
+            assert connection.answer().status == 200
+
+
+@pytest.mark.parametrize("framing", ["declared", "chunked"])
+@pytest.mark.parametrize("at", [20, -1, 0, 1, 500])
+def test_a_picture_may_come_with_an_upgrade(server, star, framing, at):
+    """As Java's HttpClient sends it, and curl --http2, in two parts: cut `at` bytes behind the head, or in it."""
+    h2c = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
+    chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(star), star)
+    data = {
+        "declared": post(star, *h2c),
+        "chunked": message("POST /classify", "Transfer-Encoding: chunked", *h2c, body=chunked),
+    }[framing]
+    cut = data.index(b"\r\n\r\n") + 4 + at if at != 20 else at
+    with Connection(server.port) as connection:
+        for _ in range(2):
+            connection.send(data[:cut])
+            time.sleep(0.05)
+            connection.send(data[cut:])
+            assert connection.answer().json()["results"][0]["predictions"][0]["label"] == "star"
+
+
+def test_requests_that_want_to_upgrade_in_one_breath_are_answered_in_order(server):
+    upgrade = ("Connection: Upgrade", "Upgrade: h2c")
+    requests = [message("GET /livez", f"X-Request-ID: {i}", *upgrade) for i in range(1000)]
+    with Connection(server.port) as connection:
+        connection.send(b"".join(requests))
+        assert [connection.answer().headers["x-request-id"] for _ in requests] == [str(i) for i in range(1000)]
+
+
+@pytest.mark.parametrize(
+    ("framing", "status"),
+    [
+        (["Content-Length: 5", "Transfer-Encoding: chunked"], 400),
+        (["Content-Length: x"], 400),
+        (["Transfer-Encoding: chunked, identity"], 400),
+        ([f"Content-Length: {LARGE}"], 413),
+        (["Content-Encoding: gzip", "Content-Length: 5"], 415),
+    ],
+)
+def test_nothing_passes_because_it_wants_to_upgrade(server, framing, status):
+    (answer,) = tell(server, message("POST /classify", "Connection: Upgrade", "Upgrade: h2c", *framing, body=b"hello"))
+    assert answer.status == status
+    check_problem(answer)
 
 
 def test_a_tunnel_is_not_built(server):

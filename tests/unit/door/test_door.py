@@ -11,6 +11,7 @@ from app.door.authentication import ApiKeys
 from app.door.door import Door
 from app.errors import BodyTooLarge, Overloaded, UnusableImage
 from app.settings import Settings
+from app.stages import Stages
 
 SETTINGS = Settings(max_upload_bytes=100, metrics_port=9000)
 
@@ -28,6 +29,7 @@ class Guarded:
     stalls: bool = False  # the client, before its body
     reached: dict[str, Any] = field(default_factory=dict)
     received: int = 0
+    timed: list[tuple[str, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.door = Door(
@@ -52,6 +54,7 @@ class Guarded:
         """Status, header fields and body of the answer."""
         raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
         scope = {"type": "http", "method": method, "path": path, "headers": raw, "server": ("127.0.0.1", port)}
+        scope["state"] = {"stages": Stages(observe=lambda stage, seconds: self.timed.append((stage, seconds)))}
         sent = []
 
         async def receive():
@@ -82,6 +85,9 @@ def test_a_picture_that_does_not_come_never_costs_what_the_application_does():
     guarded = Guarded(settings=Settings(receive_timeout_s=0.05), stalls=True)
     assert guarded.ask(content_length="1")[0] == 408
     assert not guarded.reached
+    ((stage, seconds),) = guarded.timed
+    assert stage == "receive"
+    assert seconds >= 0.05
 
 
 @pytest.mark.parametrize(
@@ -153,6 +159,12 @@ def test_errors_of_the_service_are_told_and_others_are_not(caplog):
 def test_an_answer_that_has_begun_is_left_to_the_server_to_abort(fails):
     with pytest.raises(type(fails)):
         Guarded(fails=fails, starts=True).ask()
+
+
+def test_who_is_still_waiting_when_the_service_ends_is_told():
+    status, fields, body = Guarded(fails=asyncio.CancelledError()).ask()
+    assert (status, fields["retry-after"] in {"1", "2", "3"}) == (503, True)
+    assert json.loads(body)["type"] == "urn:vit-serve:problem:unavailable"
 
 
 def test_what_is_no_http_passes_through():
