@@ -77,7 +77,8 @@ class Body:
         except TimeoutError:
             raise SlowRequest(f"The whole request has to arrive within {self._bodies.timeout_s:g} seconds.") from None
         if message["type"] == "http.disconnect" and "fault" in self._state:
-            raise self._state["fault"]
+            fault = self._state["fault"]
+            raise type(fault)(fault.detail)  # a traceback of its own: the other one belongs to a connection
         size = len(message.get("body", b""))
         self._received += size
         self._bodies.bytes_in_work += size

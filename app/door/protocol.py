@@ -154,7 +154,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._header_bytes > MAX_HEADER_BYTES or self._header_fields > MAX_HEADER_FIELDS:
             limits = f"{MAX_HEADER_FIELDS} fields and {MAX_HEADER_BYTES} bytes"
             self._fault = HeaderTooLarge(f"A request's header may have {limits}.")
-            raise self._fault  # the parser stops
+            raise ValueError  # stops the parser; the fault's own traceback would tie it to this connection
 
     # The header's time
 

@@ -65,7 +65,37 @@ async def refused(reader, writer):
     await leave(writer)
 
 
-@pytest.mark.parametrize("client", [answered, reset, left_early, left_with_requests_in_the_pipeline, refused])
+async def header_too_large(reader, writer):
+    writer.write(b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 102)
+    assert b"431" in await reader.readline()
+    await leave(writer)
+
+
+async def no_chunk(reader, writer):
+    writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nno chunk")
+    assert b"400" in await reader.readline()
+    await leave(writer)
+
+
+async def upgraded(reader, writer):
+    writer.write(GET.replace(b"Host", b"Connection: upgrade\r\nUpgrade: h2c\r\nHost"))
+    assert b"200" in await reader.readuntil(b"hello")
+    await leave(writer)
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        answered,
+        reset,
+        left_early,
+        left_with_requests_in_the_pipeline,
+        refused,
+        header_too_large,
+        no_chunk,
+        upgraded,
+    ],
+)
 def test_a_connection_that_has_ended_leaves_nothing_to_the_garbage_collector(client):
     config = uvicorn.Config(app, log_config=None)
     config.load()
