@@ -30,6 +30,7 @@ class Observation:
 
     - `request_id`, for the log
     - `images`, a list of facts of each image
+    - `fault`, the ServiceError that the client was told instead of an answer: its body was no HTTP
     - `stages`, put there by this layer, takes times; the client is told them as `Server-Timing`
 
     A valid W3C `traceparent` names the trace in the log, whether or not spans are exported.
@@ -68,6 +69,8 @@ class Observation:
         method, path = scope["method"], str(scope["path"])
         unrouted = path if path in UPLOADS else "unmatched"  # refused at the door
         route: str = getattr(scope.get("route"), "path", unrouted)
+        if fault := scope["state"].get("fault"):
+            outcome.status, outcome.problem = int(fault.status), fault.kind
         self._metrics.request_ended(
             method=method, route=route, status=outcome.status, seconds=seconds, problem=outcome.problem
         )

@@ -39,7 +39,6 @@ class Body:
         self._bodies = bodies
         self._receive = receive
         self._received = 0
-        self._state = request.scope["state"]
         headers = request.headers
         self.finished = headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in headers
         self._until = asyncio.get_running_loop().time() + bodies.timeout_s
@@ -61,9 +60,7 @@ class Body:
         self._ahead = {"type": "http.request", "body": bytes(body), "more_body": not ended}
 
     async def receive(self) -> Message:
-        """Raises BodyTooLarge, SlowRequest, Overloaded when all bodies together are too much for this process, and as
-        `fault` in the request's state what the protocol could not parse.
-        """
+        """Raises BodyTooLarge, SlowRequest, and Overloaded when all bodies together are too much for this process."""
         if self._ahead is None:
             return await self._next()
         message, self._ahead = self._ahead, None
@@ -76,9 +73,6 @@ class Body:
                 message = await self._receive()
         except TimeoutError:
             raise SlowRequest(f"The whole request has to arrive within {self._bodies.timeout_s:g} seconds.") from None
-        if message["type"] == "http.disconnect" and "fault" in self._state:
-            fault = self._state["fault"]
-            raise type(fault)(fault.detail)  # a traceback of its own: the other one belongs to a connection
         size = len(message.get("body", b""))
         self._received += size
         self._bodies.bytes_in_work += size
