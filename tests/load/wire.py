@@ -76,6 +76,7 @@ def good_requests(picture: bytes) -> list[bytes]:
         message("POST /classify", "Transfer-Encoding: chunked", "X-Request-Timeout: 5", body=chunks),
         form(file_part(picture), file_part(b"x", disposition='name="field"')),
         post(picture, "Expect: 100-continue", "Connection: close"),
+        post(picture, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c"),
     ]
 
 
