@@ -77,8 +77,8 @@ def test_a_verification_does_not_hold_up_the_end(star):
 def test_who_has_not_sent_everything_when_time_is_over_is_told():
     with served(drain_delay_s="0", drain_timeout_s="1", receive_timeout_s="60") as (process, base):
         with Connection(httpx.URL(base).port) as connection:
-            connection.send(message("POST /classify", "Content-Length: 100", body=b"x"))
-            time.sleep(0.5)
+            connection.send(message("POST /classify", "Content-Length: 100", "Expect: 100-continue"))
+            assert connection.answer().status == 100  # its body is awaited
             process.send_signal(signal.SIGTERM)
             answer = connection.answer()
         assert (answer.status, answer.headers["connection"]) == (503, "close")
