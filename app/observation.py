@@ -44,7 +44,6 @@ class Observation:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start = time.perf_counter()
         state: dict[str, Any] = scope.setdefault("state", {})
         stages = state["stages"] = Stages(observe=self._metrics.stage)
         outcome = _Outcome()
@@ -63,7 +62,7 @@ class Observation:
                 outcome.status, outcome.problem = 500, "internal-server-error"
                 raise
             finally:
-                self._ended(scope, outcome, time.perf_counter() - start)
+                self._ended(scope, outcome, time.perf_counter() - stages.began)
 
     def _ended(self, scope: Scope, outcome: "_Outcome", seconds: float) -> None:
         method, path = scope["method"], str(scope["path"])

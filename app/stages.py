@@ -15,7 +15,7 @@ class Stages:
 
     def __init__(self, *, observe: Callable[[Stage, float], None]) -> None:
         self._observe = observe
-        self.began = time.perf_counter()
+        self.began = time.perf_counter()  # as the request's header was there
         self._seconds: dict[Stage, float] = {}  # of several images the one that took longest
 
     @contextmanager

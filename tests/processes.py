@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
@@ -36,6 +36,13 @@ def served(*, module: str = "app", **variables: str) -> Iterator[tuple[subproces
     finally:
         process.kill()
         process.communicate()
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "not in time"
+        time.sleep(0.02)
 
 
 def wait_until_ready(process: subprocess.Popen[str], base: str) -> None:

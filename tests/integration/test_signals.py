@@ -10,16 +10,9 @@ import pytest
 from PIL import Image
 
 from tests.load.connection import Connection, message
-from tests.processes import served, start
+from tests.processes import eventually, served, start
 
 SLOW = "tests.faulty_server"  # a second for each run
-
-
-def eventually(condition, seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "not in time"
-        time.sleep(0.02)
 
 
 def ready(base: str) -> bool:

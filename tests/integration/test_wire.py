@@ -7,10 +7,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.benchmarks.server import Server, free_port
 from tests.load.connection import Answer, Connection, file_part, form, message, post
 from tests.load.server import alive, descriptors, served
+from tests.processes import eventually
 
 RECEIVE_S = 2
 JPEG = b"\xff\xd8\xff\xe0"
@@ -300,8 +302,9 @@ def test_one_hundred_continue_is_said_only_to_who_may_send(server, star):
     assert answer.status == 413
 
 
-def test_a_thousand_requests_in_one_breath_are_answered_in_order(server):
-    requests = [message("GET /livez", f"X-Request-ID: {i}") for i in range(1000)]
+@pytest.mark.parametrize("fields", [(), ("Connection: Upgrade", "Upgrade: h2c")])
+def test_a_thousand_requests_in_one_breath_are_answered_in_order(server, fields):
+    requests = [message("GET /livez", f"X-Request-ID: {i}", *fields) for i in range(1000)]
     with Connection(server.port) as connection:
         connection.send(b"".join(requests))
         assert [connection.answer().headers["x-request-id"] for _ in requests] == [str(i) for i in range(1000)]
@@ -314,25 +317,20 @@ def test_what_was_understood_is_answered_before_what_was_not(server, star):
 
 def test_who_leaves_before_the_end_of_a_body_is_counted_as_gone(server, star):
     def counted(status: int) -> float:
-        series = f'vit_requests_total{{method="POST",route="/classify",status="{status}"}}'
-        lines = httpx.get(f"{server.url}/metrics").text.splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith(series))
-
-    def eventually(status: int, count: float) -> None:
-        deadline = time.monotonic() + 10
-        while counted(status) != count:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        families = text_string_to_metric_families(httpx.get(f"{server.url}/metrics").text)
+        samples = [sample for family in families for sample in family.samples if sample.name == "vit_requests_total"]
+        labels = {"method": "POST", "route": "/classify", "status": str(status)}
+        return sum(sample.value for sample in samples if sample.labels == labels)
 
     gone, malformed = counted(499), counted(400)
     for whole in (post(star), post(bytes(200_000))):
         with Connection(server.port) as connection:
             connection.send(whole[:-1])
             time.sleep(0.2)
-    eventually(499, gone + 2)
+    eventually(lambda: counted(499) == gone + 2)
     (answer,) = tell(server, message("POST /classify", "Transfer-Encoding: chunked", body=b"5\r\nhello\r\nno chunk"))
     assert answer.status == 400
-    eventually(400, malformed + 1)
+    eventually(lambda: counted(400) == malformed + 1)
     assert counted(499) == gone + 2
 
 
@@ -342,10 +340,7 @@ def test_who_leaves_in_the_middle_is_forgotten(server, star):
     for sent in (whole[:10], whole[:200], whole[:-1], whole, whole * 2):
         with Connection(server.port) as connection:
             connection.send(sent)
-    deadline = time.monotonic() + 10
-    while descriptors(server.pid) > before:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: descriptors(server.pid) <= before)
 
 
 def test_old_http_is_answered_once(server, star):
@@ -366,7 +361,7 @@ def test_an_upgrade_is_ignored(server, protocol):
 
 
 @pytest.mark.parametrize("framing", ["declared", "chunked"])
-@pytest.mark.parametrize("at", [20, -1, 0, 1, 500])
+@pytest.mark.parametrize("at", [-100, -1, 0, 1, 500])
 def test_a_picture_may_come_with_an_upgrade(server, star, framing, at):
     """As Java's HttpClient sends it, and curl --http2, in two parts: cut `at` bytes behind the head, or in it."""
     h2c = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
@@ -375,21 +370,13 @@ def test_a_picture_may_come_with_an_upgrade(server, star, framing, at):
         "declared": post(star, *h2c),
         "chunked": message("POST /classify", "Transfer-Encoding: chunked", *h2c, body=chunked),
     }[framing]
-    cut = data.index(b"\r\n\r\n") + 4 + at if at != 20 else at
+    cut = data.index(b"\r\n\r\n") + 4 + at
     with Connection(server.port) as connection:
         for _ in range(2):
             connection.send(data[:cut])
             time.sleep(0.05)
             connection.send(data[cut:])
             assert connection.answer().json()["results"][0]["predictions"][0]["label"] == "star"
-
-
-def test_requests_that_want_to_upgrade_in_one_breath_are_answered_in_order(server):
-    upgrade = ("Connection: Upgrade", "Upgrade: h2c")
-    requests = [message("GET /livez", f"X-Request-ID: {i}", *upgrade) for i in range(1000)]
-    with Connection(server.port) as connection:
-        connection.send(b"".join(requests))
-        assert [connection.answer().headers["x-request-id"] for _ in requests] == [str(i) for i in range(1000)]
 
 
 @pytest.mark.parametrize(
@@ -463,9 +450,7 @@ def test_one_connection_too_many_gets_probes_alone(tmp_path, star):
                     probe.send(message("GET /readyz"))
                     (answer,) = probe.answers()
                     assert answer.status == 200
-        deadline = time.monotonic() + 10
-        while ask(server, post(star)).status != 200:  # those that left have to be noticed
-            assert time.monotonic() < deadline
+        eventually(lambda: ask(server, post(star)).status == 200)  # those that left have to be noticed
 
 
 def test_keys_and_a_port_for_metrics(tmp_path, star):

@@ -5,15 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from app.decoders import DecoderFailed, DecoderHung, Decoders
 from app.priority import PICTURES_NICENESS
+from tests.processes import eventually
 from tests.saboteur import CRASH, EXIT, HOARD, PAUSE, SLEEP, SPIN, Saboteur, whoami
 
 
@@ -48,11 +49,7 @@ def is_gone(process: int) -> bool:
         return True
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
+until = partial(eventually, seconds=20)
 
 
 def test_every_request_gets_its_own_answer_from_a_few_processes():

@@ -1,3 +1,5 @@
+"""app/early_exit.py: signals while the service starts."""
+
 import signal
 import subprocess
 import sys

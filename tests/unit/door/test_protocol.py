@@ -35,10 +35,15 @@ async def leave(writer):
         await writer.wait_closed()
 
 
-async def answered(reader, writer):
-    writer.write(GET)
-    assert b"200" in await reader.readuntil(b"hello")
-    await leave(writer)
+def told(request: bytes, status: bytes, *, until: bytes = b"\r\n"):
+    """Who asks, reads, and leaves."""
+
+    async def client(reader, writer):
+        writer.write(request)
+        assert status in await reader.readuntil(until)
+        await leave(writer)
+
+    return client
 
 
 async def reset(reader, writer):
@@ -59,43 +64,19 @@ async def left_with_requests_in_the_pipeline(reader, writer):
     await leave(writer)
 
 
-async def refused(reader, writer):
-    writer.write(b"no HTTP\r\n\r\n")
-    assert b"400" in await reader.readline()
-    await leave(writer)
+CLIENTS = {
+    "answered": told(GET, b"200", until=b"hello"),
+    "upgraded": told(GET.replace(b"Host", b"Connection: upgrade\r\nUpgrade: h2c\r\nHost"), b"200", until=b"hello"),
+    "reset": reset,
+    "left early": left_early,
+    "left with requests in the pipeline": left_with_requests_in_the_pipeline,
+    "no HTTP": told(b"no HTTP\r\n\r\n", b"400"),
+    "no chunk": told(POST.replace(b"Content-Length: 100", b"Transfer-Encoding: chunked") + b"5\r\nhello\r\nno", b"400"),
+    "header too large": told(b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 102, b"431"),
+}
 
 
-async def header_too_large(reader, writer):
-    writer.write(b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 102)
-    assert b"431" in await reader.readline()
-    await leave(writer)
-
-
-async def no_chunk(reader, writer):
-    writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nno chunk")
-    assert b"400" in await reader.readline()
-    await leave(writer)
-
-
-async def upgraded(reader, writer):
-    writer.write(GET.replace(b"Host", b"Connection: upgrade\r\nUpgrade: h2c\r\nHost"))
-    assert b"200" in await reader.readuntil(b"hello")
-    await leave(writer)
-
-
-@pytest.mark.parametrize(
-    "client",
-    [
-        answered,
-        reset,
-        left_early,
-        left_with_requests_in_the_pipeline,
-        refused,
-        header_too_large,
-        no_chunk,
-        upgraded,
-    ],
-)
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS.keys())
 def test_a_connection_that_has_ended_leaves_nothing_to_the_garbage_collector(client):
     config = uvicorn.Config(app, log_config=None)
     config.load()
