@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from app.engine import Engine, Graph, Outputs, Pixels
 from app.errors import DeadlineExceeded, Unavailable
 from app.lifecycle import STOPPING, Lifecycle
-from app.priority import MODEL_NICENESS, yield_by
+from app.machine import MODEL_NICENESS, yield_by
 from app.runner import Runner
 from app.stages import Stages
 from app.ticket import Ticket, answer

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from app.priority import PICTURES_NICENESS
+from app.machine import IMAGES_NICENESS
 
 Work = Callable[[bytearray], bytes]
 
@@ -68,7 +68,7 @@ def _end(process: int) -> int:
 def _serve(connection: socket.socket, work: Work, *, memory: int, nursery: int) -> None:
     """A worker."""
     _end_with(nursery)
-    os.nice(PICTURES_NICENESS)
+    os.nice(IMAGES_NICENESS)
     _limit(memory)
     warnings.simplefilter("ignore")  # Pillow says what is wrong with a picture, which nobody here can change
     logging.disable()

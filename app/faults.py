@@ -6,6 +6,8 @@ ONNX Runtime has one exception for nearly everything: the text has to tell (micr
 import re
 from typing import Literal
 
+from app.errors import CannotStart
+
 Fault = Literal["memory", "fatal", "other"]
 
 MEMORY = re.compile(
@@ -44,7 +46,7 @@ FATAL = re.compile(
 )
 
 
-class DeviceError(Exception):
+class DeviceError(CannotStart):
     """The device that was asked for is not in use."""
 
 

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import resource
 import sys
 from functools import partial
 
@@ -10,11 +9,10 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import ValidationError
 
-from app.bundle import BundleError
-from app.door.authentication import ApiKeyError
 from app.door.protocol import GuardedProtocol
-from app.faults import DeviceError
+from app.errors import CannotStart
 from app.logs import configure
+from app.machine import allow_open_files
 from app.server import Server
 from app.settings import Settings
 
@@ -30,13 +28,13 @@ def load() -> tuple[FastAPI, Settings]:
             print(f"VIT_{str(e['loc'][0]).upper()}: {e['msg']}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     configure(settings.log_format, settings.log_level)
-    _allow_open_files(4 * settings.max_connections)
+    allow_open_files(4 * settings.max_connections)
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it when it is imported, not later
     from app.main import create_app
 
     try:
         app = create_app(settings)
-    except (BundleError, DeviceError, ApiKeyError, OSError) as error:
+    except (CannotStart, OSError) as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(3)
     gc.collect()
@@ -64,11 +62,3 @@ def serve(app: FastAPI, settings: Settings) -> None:
     ]
     server = Server(configs[0], lifecycle=app.state.services.lifecycle, drain_delay_s=settings.drain_delay_s)
     server.run(sockets=[config.bind_socket() for config in configs])
-
-
-def _allow_open_files(wanted: int) -> None:
-    """As many as that or as the system lets us: the usual limit of 1024 is less than the connections we may have."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from opentelemetry import trace
 
+access_log = logging.getLogger("app.access")  # one line for every request
+
 LogFormat = Literal["text", "json"]
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline

@@ -12,6 +12,7 @@ from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
 from app.admission import Admission
+from app.api.problems import install_handlers
 from app.batcher import Batcher
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
@@ -21,20 +22,19 @@ from app.distance import RunningDistance
 from app.door.authentication import ApiKeys, read_keys
 from app.door.door import Door
 from app.engine import OnnxEngine
-from app.errors import install_handlers
 from app.faults import DeviceError
 from app.images import Decoder
 from app.intake import Intake
 from app.lifecycle import Lifecycle
 from app.loop_lag import watch
+from app.machine import IMAGES_NICENESS, allowed_cores, allowed_memory, yield_by
 from app.metrics import Metrics
 from app.observation import MACHINES, Observation
 from app.preparer import Preparer
-from app.priority import PICTURES_NICENESS, yield_by
 from app.quarantine import Quarantine
 from app.routes import attention, classify, inspection, metrics, model, page, probes, report, verify, wall
 from app.services import Services
-from app.settings import Settings, allowed_cores, allowed_memory
+from app.settings import Settings
 from app.stores.memory import MemoryStore
 from app.stores.store import Store
 from app.verifier import Verifier
@@ -140,9 +140,7 @@ def _build(settings: Settings) -> Services:
     store = _open_store(settings, bundle, metrics)
     distance = RunningDistance(layers=bundle.manifest.layers, heads=bundle.manifest.heads)
     workers = settings.worker_threads or max(cores, 2)
-    cpu_pool = ThreadPoolExecutor(
-        workers, thread_name_prefix="cpu", initializer=yield_by, initargs=(PICTURES_NICENESS,)
-    )
+    cpu_pool = ThreadPoolExecutor(workers, thread_name_prefix="cpu", initializer=yield_by, initargs=(IMAGES_NICENESS,))
     intake = Intake(
         decoders=decoders,
         quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),

@@ -12,17 +12,14 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.problems import NAMESPACE, PROBLEM_TYPE, UNANSWERED
 from app.door.paths import METRICS, PROBES, UPLOADS
-from app.errors import NAMESPACE, PROBLEM_TYPE
-from app.logs import request_state
+from app.logs import access_log, request_state
 from app.metrics import Metrics
 from app.stages import Stages
 
-log = logging.getLogger("app.access")
-
 TRACEPARENT = TraceContextTextMapPropagator()
 MACHINES = PROBES | {METRICS}  # asked every few seconds: neither traced, nor logged but for debugging
-UNANSWERED = 499  # as nginx calls it when the client left
 
 
 class Observation:
@@ -74,7 +71,7 @@ class Observation:
             method=method, route=route, status=outcome.status, seconds=seconds, problem=outcome.problem
         )
         level = logging.DEBUG if route in MACHINES else logging.INFO
-        if log.isEnabledFor(level):
+        if access_log.isEnabledFor(level):
             facts = {
                 "method": method,
                 "route": route,
@@ -83,7 +80,7 @@ class Observation:
                 **({"problem": outcome.problem} if outcome.problem else {}),
                 **({"images": scope["state"]["images"]} if "images" in scope["state"] else {}),
             }
-            log.log(level, "%s %s %d", method, route, outcome.status, extra={"fields": facts})
+            access_log.log(level, "%s %s %d", method, route, outcome.status, extra={"fields": facts})
 
 
 class _Outcome:

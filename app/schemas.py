@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from app.api.problems import Problem
 from app.attention import Head, Layer, Method, Receipt
 from app.bundle import Manifest
-from app.errors import Problem
 from app.faithfulness import Fill
 from app.labels import Prediction
 

@@ -21,7 +21,7 @@ from app.bundle import (
     sha256,
 )
 from app.engine import OnnxEngine
-from app.settings import allowed_cores
+from app.machine import allowed_cores
 from export.agreement import measure_agreement
 from export.distances import reference_distance
 from export.filters import filters

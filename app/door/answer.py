@@ -6,8 +6,8 @@ from collections.abc import Callable
 from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Send
 
+from app.api.problems import PROBLEM_TYPE
 from app.door import request_id
-from app.errors import PROBLEM_TYPE
 
 POLICY = "default-src 'none'; frame-ancestors 'none'"
 DOCS_POLICY = (  # Swagger UI starts with a script in the page; nothing of a user's is ever in that page

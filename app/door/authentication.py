@@ -9,12 +9,12 @@ from pathlib import Path
 from starlette.requests import HTTPConnection
 
 from app.door.paths import METRICS, is_public
-from app.errors import Unauthorized
+from app.errors import CannotStart, Unauthorized
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # token68 of RFC 9110, 11.2
 
 
-class ApiKeyError(Exception):
+class ApiKeyError(CannotStart):
     """The configured keys cannot be used."""
 
 

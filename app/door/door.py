@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.api.problems import failure, problem_of, respond
 from app.door.admission import Admission
 from app.door.answer import Answer
 from app.door.authentication import ApiKeys
@@ -23,7 +24,7 @@ from app.door.body import Bodies, Body
 from app.door.deadline import Deadline
 from app.door.paths import UPLOADS, Listeners
 from app.door.request_id import request_id
-from app.errors import ServiceError, Unavailable, failure, problem_of, respond
+from app.errors import ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings
 from app.stages import Stages

@@ -9,10 +9,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
-from app.errors import DeadlineExceeded, ServiceError, problem_of, problems, respond
+from app.api.problems import UNANSWERED, problem_of, problems, respond
+from app.errors import DeadlineExceeded, ServiceError
 from app.hangup import unless_gone
-from app.observation import UNANSWERED
-from app.observation import log as access_log
+from app.logs import access_log
 from app.schemas import ClassifyResponse, FailedResult, ImageInfo, Result
 from app.services import Parts, Services, Timing
 from app.stages import Stages

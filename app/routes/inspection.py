@@ -5,11 +5,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
+from app.api.problems import problems
 from app.bundle import PICTURE_FORMATS, Bundle, PictureFormat, picture_file
 from app.chart import draw_distance
 from app.conditional import MAX_AGE_S, answer_once
 from app.distance import DISTANCE, AttentionDistance, MeanDistance
-from app.errors import UnknownPicture, problems
+from app.errors import UnknownPicture
 from app.representation import MEDIA_TYPES, preferred_format, representations
 from app.schemas import ModelPicture, ModelPicturesResponse
 from app.services import Parts, Timing

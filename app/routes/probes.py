@@ -2,7 +2,8 @@
 
 from fastapi import APIRouter
 
-from app.errors import Unavailable, problems
+from app.api.problems import problems
+from app.errors import Unavailable
 from app.services import Parts
 
 router = APIRouter()

@@ -25,7 +25,7 @@ import onnxruntime as ort
 from app.bundle import load_bundle
 from app.cuda_engine import CudaEngine
 from app.engine import FILES, Graph, OnnxEngine, Outputs
-from app.settings import allowed_cores
+from app.machine import allowed_cores
 from tests.benchmarks.__main__ import table
 from tests.benchmarks.server import running
 

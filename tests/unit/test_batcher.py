@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from app.batcher import Batcher
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
 from app.lifecycle import Lifecycle
-from app.priority import MODEL_NICENESS
+from app.machine import MODEL_NICENESS
 
 NOT_FINITE = 200  # the pixel of an image for which no finite number comes out
 

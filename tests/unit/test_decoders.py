@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.decoders import DecoderFailed, DecoderHung, Decoders
-from app.priority import PICTURES_NICENESS
+from app.machine import IMAGES_NICENESS
 from tests.processes import eventually
 from tests.saboteur import CRASH, EXIT, HOARD, PAUSE, SLEEP, SPIN, Saboteur, whoami
 
@@ -126,7 +126,7 @@ def test_signals_for_the_whole_group_do_not_end_them(kind):
 def test_they_yield_to_the_model():
     with decoders(1) as pool:
         worker = worker_of(ask(pool, b"a")[0])
-        assert os.getpriority(os.PRIO_PROCESS, worker) == os.nice(0) + PICTURES_NICENESS
+        assert os.getpriority(os.PRIO_PROCESS, worker) == os.nice(0) + IMAGES_NICENESS
 
 
 def test_a_caller_that_leaves_takes_no_worker_with_it():

@@ -10,7 +10,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app.errors import Overloaded, problem_of, respond
+from app.api.problems import problem_of, respond
+from app.errors import Overloaded
 from app.metrics import Metrics
 from app.observation import Observation
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from app.settings import Settings, allowed_cores
+from app.machine import allowed_cores
+from app.settings import Settings
 
 
 def test_variables_of_the_environment_are_read(monkeypatch):

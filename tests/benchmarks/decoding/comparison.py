@@ -14,7 +14,8 @@ from PIL import Image
 from app.bundle import load_bundle
 from app.engine import OnnxEngine
 from app.labels import scores
-from app.settings import DEMO_BUNDLE, allowed_cores
+from app.machine import allowed_cores
+from app.settings import DEMO_BUNDLE
 from model.demo.shapes import draw
 from tests.benchmarks.pictures import jpeg
 

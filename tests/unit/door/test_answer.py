@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from app.api.problems import PROBLEM_TYPE
 from app.door.answer import DOCS_POLICY, HEADERS, POLICY, Answer
-from app.errors import PROBLEM_TYPE
 
 
 def sent(headers: dict[str, str], *bodies: bytes, path: str = "/classify", closing: bool = False):
