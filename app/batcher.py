@@ -21,7 +21,7 @@ from app.errors import DeadlineExceeded, Unavailable
 from app.lifecycle import STOPPING, Lifecycle
 from app.machine import MODEL_NICENESS, yield_by
 from app.runner import Runner
-from app.stages import Stages
+from app.telemetry.stages import Stages
 from app.ticket import Ticket, answer
 
 log = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from app.intake import Intake
 from app.labels import Prediction, rank
 from app.maps import Maps
 from app.preparer import Prepared
-from app.stages import Stages
 from app.stores.record import Record
 from app.stores.store import Store
+from app.telemetry.stages import Stages
 
 
 @dataclass(frozen=True, kw_only=True)

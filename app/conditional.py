@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 
 from fastapi import Response
 
-from app.stages import Stages
+from app.telemetry.stages import Stages
 
 MAX_AGE_S = 3600
 

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from app.door.protocol import GuardedProtocol
 from app.errors import CannotStart
-from app.logs import configure
 from app.machine import allow_open_files
 from app.server import Server
 from app.settings import Settings
+from app.telemetry.logs import configure
 
 KEEP_ALIVE_S = 75  # longer than load balancers keep idle connections, so that it is they who close
 

@@ -26,9 +26,7 @@ from app.faults import DeviceError
 from app.images import Decoder
 from app.intake import Intake
 from app.lifecycle import Lifecycle
-from app.loop_lag import watch
 from app.machine import IMAGES_NICENESS, allowed_cores, allowed_memory, yield_by
-from app.metrics import Metrics
 from app.observation import MACHINES, Observation
 from app.preparer import Preparer
 from app.quarantine import Quarantine
@@ -37,6 +35,7 @@ from app.services import Services
 from app.settings import Settings
 from app.stores.memory import MemoryStore
 from app.stores.store import Store
+from app.telemetry.metrics import Metrics, watch_event_loop
 from app.verifier import Verifier
 from app.version import VERSION
 
@@ -73,7 +72,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(_watch(services.batcher)), asyncio.create_task(watch(services.metrics.loop_lag))]
+        tasks = [
+            asyncio.create_task(_watch(services.batcher)),
+            asyncio.create_task(watch_event_loop(services.metrics.loop_lag)),
+        ]
         yield
         for task in tasks:
             task.cancel()

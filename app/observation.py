@@ -14,9 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import NAMESPACE, PROBLEM_TYPE, UNANSWERED
 from app.door.paths import METRICS, PROBES, UPLOADS
-from app.logs import access_log, request_state
-from app.metrics import Metrics
-from app.stages import Stages
+from app.telemetry.logs import access_log, request_state
+from app.telemetry.metrics import Metrics
+from app.telemetry.stages import Stages
 
 TRACEPARENT = TraceContextTextMapPropagator()
 MACHINES = PROBES | {METRICS}  # asked every few seconds: neither traced, nor logged but for debugging

@@ -15,12 +15,12 @@ from app.distance import RunningDistance
 from app.engine import OnnxEngine
 from app.errors import UnknownAttention
 from app.lifecycle import Lifecycle
-from app.metrics import Metrics
 from app.schemas import ModelName
 from app.settings import Settings
-from app.stages import Stages
 from app.stores.record import Record
 from app.stores.store import Store
+from app.telemetry.metrics import Metrics
+from app.telemetry.stages import Stages
 from app.verifier import Verifier
 
 

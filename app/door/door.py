@@ -27,7 +27,7 @@ from app.door.request_id import request_id
 from app.errors import ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings
-from app.stages import Stages
+from app.telemetry.stages import Stages
 
 log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from starlette.requests import ClientDisconnect
 from app.api.problems import UNANSWERED, problem_of, problems, respond
 from app.errors import DeadlineExceeded, ServiceError
 from app.hangup import unless_gone
-from app.logs import access_log
 from app.schemas import ClassifyResponse, FailedResult, ImageInfo, Result
 from app.services import Parts, Services, Timing
-from app.stages import Stages
+from app.telemetry.logs import access_log
+from app.telemetry.stages import Stages
 from app.uploads import read_images
 
 IMAGE_BODY = {

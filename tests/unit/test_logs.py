@@ -1,4 +1,4 @@
-"""app/logs.py: one event, one line."""
+"""app/telemetry/logs.py: one event, one line."""
 
 import json
 import logging
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from opentelemetry import context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from app.logs import JsonFormatter, TextFormatter, request_state
+from app.telemetry.logs import JsonFormatter, TextFormatter, request_state
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 

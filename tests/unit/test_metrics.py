@@ -1,4 +1,4 @@
-"""app/metrics.py: what is counted is what Prometheus is told."""
+"""app/telemetry/metrics.py: what is counted is what Prometheus is told."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.metrics import Metrics
+from app.telemetry.metrics import Metrics
 
 
 @pytest.fixture

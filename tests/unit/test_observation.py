@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from app.api.problems import problem_of, respond
 from app.errors import Overloaded
-from app.metrics import Metrics
 from app.observation import Observation
+from app.telemetry.metrics import Metrics
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 

@@ -1,10 +1,10 @@
-"""app/stages.py: times of one request."""
+"""app/telemetry/stages.py: times of one request."""
 
 import re
 
 import pytest
 
-from app.stages import Stages
+from app.telemetry.stages import Stages
 
 
 @pytest.fixture

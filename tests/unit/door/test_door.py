@@ -11,7 +11,7 @@ from app.door.authentication import ApiKeys
 from app.door.door import Door
 from app.errors import BodyTooLarge, Overloaded, UnusableImage
 from app.settings import Settings
-from app.stages import Stages
+from app.telemetry.stages import Stages
 
 SETTINGS = Settings(max_upload_bytes=100, metrics_port=9000)
 

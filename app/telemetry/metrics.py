@@ -1,14 +1,16 @@
 """What Prometheus is told. Every metric there is stands here and in docs/operations.md."""
 
+import asyncio
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
 
-from app.stages import Stage
+from app.telemetry.stages import Stage
 
 STAGES: tuple[Stage, ...] = ("receive", "decode", "queue", "inference", "store", "render")
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+LOOP_INTERVAL_S = 0.25
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}  # any other word of a client counts as OTHER
 
 
@@ -85,3 +87,12 @@ class Metrics:
     def exposition(self) -> bytes:
         """In Prometheus's text format."""
         return generate_latest(self.registry)
+
+
+async def watch_event_loop(observe: Callable[[float], None]) -> None:
+    """Tell `observe`, four times a second, how many seconds late the event loop was. Runs until cancelled."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + LOOP_INTERVAL_S
+        await asyncio.sleep(LOOP_INTERVAL_S)
+        observe(max(loop.time() - due, 0.0))
