@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from app.errors import CannotStart
-from app.preprocess import Framing
+from app.images.preprocess import Framing
 
 PictureFormat = Literal["png", "json"]
 

@@ -7,10 +7,10 @@ from app.batcher import Batcher
 from app.bundle import Bundle
 from app.distance import RunningDistance
 from app.engine import Graph, Outputs
-from app.intake import Intake
+from app.images.intake import Intake
+from app.images.preparer import Prepared
 from app.labels import Prediction, rank
 from app.maps import Maps
-from app.preparer import Prepared
 from app.stores.record import Record
 from app.stores.store import Store
 from app.telemetry.stages import Stages

@@ -17,19 +17,19 @@ from app.batcher import Batcher
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
 from app.cuda_engine import CudaEngine
-from app.decoders import Decoders
 from app.distance import RunningDistance
 from app.door.authentication import ApiKeys, read_keys
 from app.door.door import Door
 from app.engine import OnnxEngine
 from app.faults import DeviceError
-from app.images import Decoder
-from app.intake import Intake
+from app.images.decode import Decoder
+from app.images.intake import Intake
+from app.images.pool import Decoders
+from app.images.preparer import Preparer
+from app.images.quarantine import Quarantine
 from app.lifecycle import Lifecycle
 from app.machine import IMAGES_NICENESS, allowed_cores, allowed_memory, yield_by
 from app.observation import MACHINES, Observation
-from app.preparer import Preparer
-from app.quarantine import Quarantine
 from app.routes import attention, classify, inspection, metrics, model, page, probes, report, verify, wall
 from app.services import Services
 from app.settings import Settings

@@ -10,10 +10,10 @@ from app.admission import Admission
 from app.batcher import Batcher
 from app.bundle import Bundle
 from app.classifier import Classifier
-from app.decoders import Decoders
 from app.distance import RunningDistance
 from app.engine import OnnxEngine
 from app.errors import UnknownAttention
+from app.images.pool import Decoders
 from app.lifecycle import Lifecycle
 from app.schemas import ModelName
 from app.settings import Settings

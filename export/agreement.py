@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 from app.bundle import Agreement, ImageSpec
 from app.engine import Engine
+from app.images.preprocess import preprocess
 from app.labels import scores
-from app.preprocess import preprocess
 from export.pictures import reference_pictures
 from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint

@@ -6,7 +6,7 @@ from app.bundle import ImageSpec
 from app.chart import draw_distance
 from app.distance import DISTANCE, AttentionDistance, MeanDistance
 from app.engine import Engine
-from app.preprocess import preprocess
+from app.images.preprocess import preprocess
 from export.pictures import reference_pictures
 from export.portrait import Portrait
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from app.bundle import ImageSpec, Parity, Precision
 from app.engine import Engine, Outputs
-from app.preprocess import preprocess
+from app.images.preprocess import preprocess
 from export.pictures import reference_pictures
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint

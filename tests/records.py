@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from app.images.preprocess import Box
 from app.labels import Prediction
 from app.maps import Maps
-from app.preprocess import Box
 from app.stores.record import Record
 
 

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from app.decoder_process import Work
+from app.images.nursery import Work
 
 CRASH, EXIT, SPIN, SLEEP, PAUSE, GARBLE, HOARD = (
     f"<{what}>".encode() for what in ("crash", "exit", "spin", "sleep", "pause", "garble", "hoard")

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, NonNegativeInt, ValidationError
 
+from app.images.preprocess import Box
 from app.labels import Prediction
 from app.maps import Maps
-from app.preprocess import Box
 from app.stores.record import Record
 
 MAGIC = b"VITR"

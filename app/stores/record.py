@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from app.images.preprocess import Box
 from app.labels import Prediction
 from app.maps import Maps
-from app.preprocess import Box
 
 
 @dataclass(frozen=True, kw_only=True)

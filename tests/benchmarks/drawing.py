@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from app.heatmap import Style, draw
-from app.preprocess import Box
+from app.images.preprocess import Box
 from app.scale import limits
 from app.wall import draw_wall
 from model.demo.shapes import draw as draw_shape

@@ -18,10 +18,10 @@ import uvloop
 from tqdm import tqdm
 
 from app.bundle import load_bundle
-from app.decoders import Decoders
-from app.images import Decoder
+from app.images.decode import Decoder
+from app.images.pool import Decoders
+from app.images.preparer import Prepared, Preparer, pack, unpack
 from app.machine import IMAGES_NICENESS, yield_by
-from app.preparer import Prepared, Preparer, pack, unpack
 from app.settings import DEMO_BUNDLE
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.server import family

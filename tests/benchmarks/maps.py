@@ -15,10 +15,10 @@ from app.attention import choose
 from app.bundle import Manifest, load_bundle
 from app.engine import OnnxEngine
 from app.faithfulness import Trial, cover, filled
+from app.images.preprocess import preprocess
 from app.labels import scores
 from app.machine import allowed_cores
 from app.maps import Maps
-from app.preprocess import preprocess
 from app.settings import DEMO_BUNDLE
 from app.stores.record import Record
 from model.demo.evaluate import patches_on_object

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from app.engine import Graph, Outputs
-from app.preprocess import preprocess
+from app.images.preprocess import preprocess
 from export.agreement import measure_agreement
 from export.graphs import ClassifyGraph
 from export.image_spec import image_spec

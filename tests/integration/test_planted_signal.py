@@ -2,7 +2,7 @@
 
 The weights are written by hand: position i is the i-th unit vector, every query of a head is the same large constant,
 and its keys read one dimension. So head h of layer l attends to the patch of PLANTED, whatever the picture shows, and
-the last head of the last layer to the brightest patch. Nothing of app/preprocess.py is used to say where that is.
+the last head of the last layer to the brightest patch. Nothing of app/images/preprocess.py says where that is.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,11 +1,11 @@
-"""app/colors.py: pixel values of every kind of picture, which the catalogue has as files."""
+"""app/images/colors.py: pixel values of every kind of picture, which the catalogue has as files."""
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from app.colors import upright_rgb
-from app.images import Decoder
+from app.images.colors import upright_rgb
+from app.images.decode import Decoder
 from tests.catalogue.case import SIZE, Case
 from tests.catalogue.every import CASES
 

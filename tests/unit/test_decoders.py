@@ -1,4 +1,4 @@
-"""app/decoders.py with app/decoder_process.py: real processes, that are made to crash, hang and be killed."""
+"""app/images/pool.py with app/images/nursery.py: real processes, that are made to crash, hang and be killed."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app.decoders import DecoderFailed, DecoderHung, Decoders
+from app.images.pool import DecoderFailed, DecoderHung, Decoders
 from app.machine import IMAGES_NICENESS
 from tests.processes import eventually
 from tests.saboteur import CRASH, EXIT, HOARD, PAUSE, SLEEP, SPIN, Saboteur, whoami
@@ -151,7 +151,7 @@ def test_nothing_is_left_after_the_stop():
 
 KILLED = """
 import asyncio, sys
-from app.decoders import Decoders
+from app.images.pool import Decoders
 from tests.saboteur import SPIN, Saboteur, whoami
 pool = Decoders(work=Saboteur(whoami), workers=2, room=1, memory=2**28, timeout_s=1000)
 pool.start()
@@ -175,6 +175,6 @@ def test_they_end_with_the_service_even_when_it_is_killed_and_they_hang():
 
 def test_little_is_imported():
     """What a worker has in memory: no framework, no engine, no model of data."""
-    code = "import sys, app.preparer, app.decoder_process; print(*sys.modules)"
+    code = "import sys, app.images.preparer, app.images.nursery; print(*sys.modules)"
     names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"fastapi", "starlette", "pydantic", "onnxruntime", "asyncio", "uvicorn"} & set(names)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
+from app.images.preprocess import Box
 from app.labels import Prediction
-from app.preprocess import Box
 from app.stores.envelope import CHECKSUM, MAGIC, START, VERSION, EnvelopeError, seal, unseal
 from app.stores.record import Record
 from tests.records import make_maps, make_record

@@ -1,4 +1,4 @@
-"""app/exif.py: the orientation, and nothing but it."""
+"""app/images/metadata.py: the orientation, and nothing but it."""
 
 import struct
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.exif import orientation
+from app.images.metadata import orientation
 from tests.catalogue.jpegs import directory, entry
 
 

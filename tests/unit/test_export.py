@@ -10,7 +10,7 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.engine import OnnxEngine
-from app.preprocess import preprocess
+from app.images.preprocess import preprocess
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
 from export.evidence import evidence

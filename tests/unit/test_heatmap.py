@@ -12,7 +12,7 @@ from PIL import Image
 from app.colormaps import paint
 from app.contour import DARK, LIGHT
 from app.heatmap import Style, colorize, draw
-from app.preprocess import Box
+from app.images.preprocess import Box
 from app.scale import limits
 from app.stores.record import Record
 from tests.records import make_record

@@ -1,4 +1,4 @@
-"""app/images.py: what is accepted, what it looks like decoded, and that nothing else gets through."""
+"""app/images/decode.py: what is accepted, what it looks like decoded, and that nothing else gets through."""
 
 from contextlib import suppress
 from io import BytesIO
@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.colors import upright_rgb
-from app.images import Decoder, NotAccepted, Refused, Unusable, sniff
+from app.images.colors import upright_rgb
+from app.images.decode import Decoder, NotAccepted, Refused, Unusable, sniff
 
 decoder = Decoder(max_pixels=1_000_000, max_aspect_ratio=64)
 
@@ -90,7 +90,7 @@ def test_a_side_has_a_limit_of_its_own(encode):
 def test_too_many_scans_are_refused(encode, corners, monkeypatch):
     data = encode(corners, "JPEG", progressive=True)
     decode(data)
-    monkeypatch.setattr("app.images.MAX_SCANS", 9)
+    monkeypatch.setattr("app.images.decode.MAX_SCANS", 9)
     monkeypatch.setattr("PIL.JpegImagePlugin.JpegImageFile._open", lambda self: pytest.fail("parsed"))
     with pytest.raises(Unusable, match="9 scans"):
         decode(data)

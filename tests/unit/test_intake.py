@@ -1,17 +1,17 @@
-"""app/intake.py: a picture's way through real processes, and what its sender is told when it broke one."""
+"""app/images/intake.py: a picture's way through real processes, and what its sender is told when it broke one."""
 
 import asyncio
 
 import pytest
 from PIL import Image
 
-from app.decoders import Decoders
 from app.errors import Overloaded, UnsupportedType, UnusableImage
-from app.images import Decoder
-from app.intake import Intake
-from app.preparer import Preparer
-from app.preprocess import Framing
-from app.quarantine import Quarantine
+from app.images.decode import Decoder
+from app.images.intake import Intake
+from app.images.pool import Decoders
+from app.images.preparer import Preparer
+from app.images.preprocess import Framing
+from app.images.quarantine import Quarantine
 from tests.saboteur import CRASH, GARBLE, SPIN, Saboteur
 
 LARGE = (2001, 2000)

@@ -1,4 +1,4 @@
-"""app/jpeg.py: scans are counted as libjpeg meets them, and nothing but pixels is left of the file."""
+"""app/images/metadata.py: scans are counted as libjpeg meets them, and nothing but pixels is left of the file."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.jpeg import MAX_SEGMENTS, read_jpeg
+from app.images.metadata import MAX_SEGMENTS, read_jpeg
 from tests.catalogue.jpegs import EOI, SOI, exif_block, jpeg, scans, segment, several, spliced
 
 

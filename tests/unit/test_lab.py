@@ -1,9 +1,9 @@
-"""app/lab.py against littleCMS, which Pillow has and the service never calls."""
+"""app/images/colors.py against littleCMS, which Pillow has and the service never calls."""
 
 import numpy as np
 from PIL import Image, ImageCms
 
-from app.lab import srgb
+from app.images.colors import srgb
 
 
 def test_colours_are_those_that_littlecms_made_it_of():

@@ -1,10 +1,10 @@
-"""app/lanes.py: who goes first, and who waits for whom."""
+"""app/images/lanes.py: who goes first, and who waits for whom."""
 
 import asyncio
 
 import pytest
 
-from app.lanes import Lanes
+from app.images.lanes import Lanes
 
 
 class Race:

@@ -1,4 +1,4 @@
-"""app/preparer.py: what is made of an upload, and that nothing strange comes back from where it is made."""
+"""app/images/preparer.py: what is made of an upload, and that nothing strange comes back from where it is made."""
 
 from io import BytesIO
 
@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.images import Decoder, NotAccepted, Refused, Unusable
-from app.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack, unpack
-from app.preprocess import Framing
+from app.images.decode import Decoder, NotAccepted, Refused, Unusable
+from app.images.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack, unpack
+from app.images.preprocess import Framing
 
 preparer = Preparer(
     decoder=Decoder(max_pixels=5_000_000, max_aspect_ratio=64),
@@ -33,7 +33,7 @@ def test_the_answer_is_what_was_prepared(encode):
 
 
 def test_a_picture_of_more_pixels_than_asked_for_is_not_decoded(encode, monkeypatch):
-    monkeypatch.setattr("app.preparer.upright_rgb", lambda image: pytest.fail("decoded"))
+    monkeypatch.setattr("app.images.preparer.upright_rgb", lambda image: pytest.fail("decoded"))
     assert ask(encode(Image.new("RGB", (50, 20))), max_pixels=999) == Larger(1000)
 
 
@@ -50,7 +50,7 @@ def test_too_little_memory_is_a_refusal(encode, monkeypatch):
     def hungry(image, framing):
         raise MemoryError
 
-    monkeypatch.setattr("app.preparer.preprocess", hungry)
+    monkeypatch.setattr("app.images.preparer.preprocess", hungry)
     with pytest.raises(Unusable, match="memory"):
         ask(encode(Image.new("RGB", (50, 20))))
 

@@ -1,4 +1,4 @@
-"""app/preprocess.py: the crop, and where it lies in the original."""
+"""app/images/preprocess.py: the crop, and where it lies in the original."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.preprocess import Framing, geometry, preprocess
+from app.images.preprocess import Framing, geometry, preprocess
 
 
 def spec(mode: str, resize: tuple[int, int], size: tuple[int, int], interpolation: str = "bicubic") -> Framing:

@@ -1,11 +1,11 @@
-"""app/quarantine.py: what broke a decoder is remembered, for a while and in bounds."""
+"""app/images/quarantine.py: what broke a decoder is remembered, for a while and in bounds."""
 
 import asyncio
 
 import pytest
 
-import app.quarantine
-from app.quarantine import Quarantine
+import app.images.quarantine
+from app.images.quarantine import Quarantine
 
 
 def held(*, ttl_s: float = 60, max_items: int = 10, added: list[bytes], asked: list[bytes]) -> list[bool]:
@@ -24,7 +24,7 @@ def test_it_holds_what_was_added_and_nothing_else():
 
 def test_it_forgets_after_a_while(monkeypatch):
     now = 1000.0
-    monkeypatch.setattr(app.quarantine.time, "monotonic", lambda: now)
+    monkeypatch.setattr(app.images.quarantine.time, "monotonic", lambda: now)
 
     async def scenario() -> None:
         nonlocal now
@@ -46,5 +46,5 @@ def test_the_oldest_makes_room():
 
 
 def test_nothing_is_hashed_while_nothing_of_that_length_is_held(monkeypatch):
-    monkeypatch.setattr(app.quarantine.hashlib, "sha256", lambda data: pytest.fail("hashed"))
+    monkeypatch.setattr(app.images.quarantine.hashlib, "sha256", lambda data: pytest.fail("hashed"))
     assert held(added=[], asked=[b"abc"]) == [False]

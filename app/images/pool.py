@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from app import decoder_process
-from app.decoder_process import ORDER, REPORT, SIZE, Work
-from app.lanes import Lanes
+from app.images import nursery
+from app.images.lanes import Lanes
+from app.images.nursery import ORDER, REPORT, SIZE, Work
 
 log = logging.getLogger(__name__)
 
@@ -67,15 +67,15 @@ class _Worker:
 
 
 class _Nursery:
-    """`app/decoder_process.py`, from the outside. Threads may share it; all methods block."""
+    """`app/images/nursery.py`, from the outside. Threads may share it; all methods block."""
 
     def __init__(self, *, work: Work, memory: int) -> None:
         self._memory = memory
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", decoder_process.__name__, str(theirs.fileno())]
-            paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+            command = [sys.executable, "-m", nursery.__name__, str(theirs.fileno())]
+            paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, env=environment, pass_fds=[theirs.fileno()], process_group=0

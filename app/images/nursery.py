@@ -1,4 +1,4 @@
-"""The processes that decode, from the inside. `app/decoders.py` starts and ends them.
+"""The processes that decode, from the inside. `app/images/pool.py` starts and ends them.
 
 One process, the nursery, imports what decoding needs and then does nothing but fork workers on request: a worker costs
 milliseconds and shares the nursery's memory, and nothing forks a process that has threads or CUDA. A worker answers

@@ -10,7 +10,7 @@ from io import BytesIO
 from PIL import BmpImagePlugin, GifImagePlugin, Image, ImageFile, JpegImagePlugin, PngImagePlugin, TiffImagePlugin
 from PIL import WebPImagePlugin as WebpImagePlugin
 
-from app.jpeg import read_jpeg
+from app.images.metadata import read_jpeg
 
 # Parsers by name of the sniffed type. No other is ever asked, and Pillow's own search for one is not used: its JPEG
 # would become an MPO, which reads metadata.

@@ -1,10 +1,10 @@
 """From the bytes of an upload to what the network gets, by way of a process that decodes."""
 
-from app.decoders import DecoderFailed, DecoderHung, Decoders
 from app.errors import Overloaded, ServiceError, UnsupportedType, UnusableImage
-from app.images import NotAccepted, Refused
-from app.preparer import GarbledAnswer, Larger, Prepared, pack, unpack
-from app.quarantine import Quarantine
+from app.images.decode import NotAccepted, Refused
+from app.images.pool import DecoderFailed, DecoderHung, Decoders
+from app.images.preparer import GarbledAnswer, Larger, Prepared, pack, unpack
+from app.images.quarantine import Quarantine
 
 LARGE_PIXELS = 4_000_000  # a picture of more is decoded in a tenth of a second and not in milliseconds
 

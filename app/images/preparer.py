@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from app.colors import upright_rgb
-from app.images import Decoder, NotAccepted, Refused, Unusable
-from app.preprocess import Box, Framing, preprocess
+from app.images.colors import upright_rgb
+from app.images.decode import Decoder, NotAccepted, Refused, Unusable
+from app.images.preprocess import Box, Framing, preprocess
 
 THUMBNAIL_QUALITY = 85  # JPEG
 _REQUEST = struct.Struct("!Q?")  # most pixels, whether a thumbnail is wanted; then the upload
