@@ -3,13 +3,13 @@
 import math
 from dataclasses import dataclass
 
-from app.batcher import Batcher
 from app.bundle import Bundle
 from app.distance import RunningDistance
-from app.engine import Graph, Outputs
 from app.images.intake import Intake
 from app.images.preparer import Prepared
-from app.labels import Prediction, rank
+from app.inference.batcher import Batcher
+from app.inference.contract import Graph, Outputs
+from app.inference.labels import Prediction, rank
 from app.maps import Maps
 from app.stores.record import Record
 from app.stores.store import Store

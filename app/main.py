@@ -11,22 +11,22 @@ from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
-from app.admission import Admission
 from app.api.problems import install_handlers
-from app.batcher import Batcher
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
-from app.cuda_engine import CudaEngine
 from app.distance import RunningDistance
 from app.door.authentication import ApiKeys, read_keys
 from app.door.door import Door
-from app.engine import OnnxEngine
-from app.faults import DeviceError
 from app.images.decode import Decoder
 from app.images.intake import Intake
 from app.images.pool import Decoders
 from app.images.preparer import Preparer
 from app.images.quarantine import Quarantine
+from app.inference.admission import Admission
+from app.inference.batcher import Batcher
+from app.inference.cpu import OnnxEngine
+from app.inference.cuda import CudaEngine
+from app.inference.faults import DeviceError
 from app.lifecycle import Lifecycle
 from app.machine import IMAGES_NICENESS, allowed_cores, allowed_memory, yield_by
 from app.observation import MACHINES, Observation

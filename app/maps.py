@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from app.engine import Outputs
+from app.inference.contract import Outputs
 
 FLOAT32 = ("rollout", "evidence", "evidence_heads", "evidence_rest", "distance")
 

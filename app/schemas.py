@@ -8,7 +8,7 @@ from app.api.problems import Problem
 from app.attention import Head, Layer, Method, Receipt
 from app.bundle import Manifest
 from app.faithfulness import Fill
-from app.labels import Prediction
+from app.inference.labels import Prediction
 
 
 class ModelName(BaseModel):

@@ -6,14 +6,14 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from app.admission import Admission
-from app.batcher import Batcher
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.distance import RunningDistance
-from app.engine import OnnxEngine
 from app.errors import UnknownAttention
 from app.images.pool import Decoders
+from app.inference.admission import Admission
+from app.inference.batcher import Batcher
+from app.inference.cpu import OnnxEngine
 from app.lifecycle import Lifecycle
 from app.schemas import ModelName
 from app.settings import Settings

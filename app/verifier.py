@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from app.batcher import Batcher
 from app.bundle import Bundle
-from app.engine import Engine
 from app.errors import Overloaded, Unavailable
 from app.faithfulness import Curve, Fill, Trial, cover, filled
-from app.labels import scores
+from app.inference.batcher import Batcher
+from app.inference.contract import Engine
+from app.inference.labels import scores
 from app.lifecycle import STOPPING, Lifecycle
 
 MAX_IN_WORK = 2  # verifications; a further one is refused

@@ -6,7 +6,7 @@ A stand-in for a GPU whose context is lost, on a machine that has none.
 import time
 
 from app.__main__ import main
-from app.engine import OnnxEngine
+from app.inference.cpu import OnnxEngine
 
 RUN_S = 1.0
 STICKY = "CUDA failure 700: an illegal memory access was encountered ; GPU=0 ; hostname=host ; expr=cudaMemcpy()"

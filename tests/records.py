@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.images.preprocess import Box
-from app.labels import Prediction
+from app.inference.labels import Prediction
 from app.maps import Maps
 from app.stores.record import Record
 

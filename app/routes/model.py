@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from app.engine import FILES
+from app.inference.cpu import FILES
 from app.schemas import BatchLatency, ModelResponse
 from app.services import Parts
 

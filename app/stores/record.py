@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.images.preprocess import Box
-from app.labels import Prediction
+from app.inference.labels import Prediction
 from app.maps import Maps
 
 

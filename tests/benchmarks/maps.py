@@ -13,10 +13,10 @@ from tqdm import tqdm
 
 from app.attention import choose
 from app.bundle import Manifest, load_bundle
-from app.engine import OnnxEngine
 from app.faithfulness import Trial, cover, filled
 from app.images.preprocess import preprocess
-from app.labels import scores
+from app.inference.cpu import OnnxEngine
+from app.inference.labels import scores
 from app.machine import allowed_cores
 from app.maps import Maps
 from app.settings import DEMO_BUNDLE

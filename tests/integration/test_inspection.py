@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.engine import OnnxEngine
+from app.inference.cpu import OnnxEngine
 from export.bundle import write_bundle
 from tests.toy import toy_checkpoint
 

@@ -1,12 +1,12 @@
-"""app/admission.py with a clock that is set by hand."""
+"""app/inference/admission.py with a clock that is set by hand."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import admission
-from app.admission import Admission
 from app.errors import Overloaded, Unavailable
+from app.inference import admission
+from app.inference.admission import Admission
 from app.lifecycle import Lifecycle
 
 

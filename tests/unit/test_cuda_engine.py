@@ -1,4 +1,4 @@
-"""app/cuda_engine.py against sessions that stand in for those on a GPU: they replay by number, whatever the shape."""
+"""app/inference/cuda.py against sessions that stand in for those on a GPU: they replay by number, not by shape."""
 
 import threading
 from types import SimpleNamespace
@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from app import cuda_engine
-from app.cuda_engine import CudaEngine
-from app.faults import DeviceError
+from app.inference import cuda
+from app.inference.cuda import CudaEngine
+from app.inference.faults import DeviceError
 from app.settings import DEMO_BUNDLE
 
 
@@ -69,10 +69,10 @@ def sessions(monkeypatch):
         made.append(FakeSession())
         return made[-1]
 
-    monkeypatch.setattr(cuda_engine, "_has_nvidia_driver", lambda: True)
-    monkeypatch.setattr(cuda_engine, "_on_gpu", FakeValue)
-    monkeypatch.setattr(cuda_engine, "_pin", lambda pixels: None)
-    monkeypatch.setattr(cuda_engine.ort, "preload_dlls", lambda: None, raising=False)
+    monkeypatch.setattr(cuda, "_has_nvidia_driver", lambda: True)
+    monkeypatch.setattr(cuda, "_on_gpu", FakeValue)
+    monkeypatch.setattr(cuda, "_pin", lambda pixels: None)
+    monkeypatch.setattr(cuda.ort, "preload_dlls", lambda: None, raising=False)
     monkeypatch.setattr(CudaEngine, "_session", session)
     return made
 
@@ -123,7 +123,7 @@ def test_one_thread_does_it_all(sessions):
 
 
 def test_without_a_driver_it_is_refused(monkeypatch):
-    monkeypatch.setattr(cuda_engine, "_has_nvidia_driver", lambda: False)
+    monkeypatch.setattr(cuda, "_has_nvidia_driver", lambda: False)
     with pytest.raises(DeviceError, match="cannot use CUDA here"):
         opened()
 

@@ -1,9 +1,9 @@
-"""app/engine.py on the demo bundle."""
+"""app/inference/cpu.py on the demo bundle."""
 
 import numpy as np
 import pytest
 
-from app.engine import OnnxEngine
+from app.inference.cpu import OnnxEngine
 from app.settings import DEMO_BUNDLE
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from app.images.preprocess import Box
-from app.labels import Prediction
+from app.inference.labels import Prediction
 from app.stores.envelope import CHECKSUM, MAGIC, START, VERSION, EnvelopeError, seal, unseal
 from app.stores.record import Record
 from tests.records import make_maps, make_record

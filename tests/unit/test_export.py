@@ -9,8 +9,8 @@ import torch
 from PIL import Image
 
 from app.bundle import load_bundle
-from app.engine import OnnxEngine
 from app.images.preprocess import preprocess
+from app.inference.cpu import OnnxEngine
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
 from export.evidence import evidence

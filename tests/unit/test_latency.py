@@ -1,8 +1,8 @@
-"""app/latency.py: which batch is worth making."""
+"""app/inference/latency.py: which batch is worth making."""
 
 import pytest
 
-from app.latency import LatencyModel
+from app.inference.latency import LatencyModel
 
 
 def measured(seconds: dict[int, float], *, max_batch: int = 8) -> LatencyModel:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.engine import OnnxEngine
+from app.inference.cpu import OnnxEngine
 from app.maps import Maps
 from app.settings import DEMO_BUNDLE
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.batcher import Batcher
 from app.bundle import load_bundle
 from app.errors import Overloaded, Unavailable
 from app.faithfulness import Curve
+from app.inference.batcher import Batcher
 from app.lifecycle import Lifecycle
 from app.verifier import MAX_IN_WORK, Verifier
 

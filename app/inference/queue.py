@@ -5,8 +5,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.engine import Graph, Outputs, Pixels
 from app.errors import ServiceError
+from app.inference.contract import Graph, Outputs, Pixels
 
 log = logging.getLogger(__name__)
 

@@ -4,59 +4,17 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import onnxruntime as ort
 
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH
-from app.latency import LatencyModel
-
-Graph = Literal["classify", "explain"]
-Pixels = npt.NDArray[np.uint8]
-Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first
+from app.inference.contract import Graph, Latency, Outputs, Pixels
+from app.inference.latency import LatencyModel
 
 FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
 WARM_UP_S = 0.1  # of each graph; what is not measured by then is while serving
 MEASURED_RUNS = 2  # of a batch size at warm-up; the first does not count
-
-
-class Latency(NamedTuple):
-    """Running mean over the batches of one size."""
-
-    graph: Graph
-    batch: int
-    milliseconds: float
-
-
-class Engine(Protocol):
-    """What the batcher needs."""
-
-    @property
-    def concurrency(self) -> int:
-        """How many threads may call `run` at a time, the one that opened the engine among them."""
-        ...
-
-    def best_batch(self, graph: Graph) -> int:
-        """Most images worth running at once."""
-        ...
-
-    def expected(self, graph: Graph, images: int) -> float:
-        """Seconds that a run will take, as far as is known; 0 where nothing is."""
-        ...
-
-    def forbid(self, graph: Graph, images: int) -> int:
-        """Make no batch of this size or larger any more. The largest that is left, 1 at least."""
-        ...
-
-    def run(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
-        """Outputs for `images`, each uint8 (height, width, 3)."""
-        ...
-
-    def probe(self, graph: Graph) -> Outputs:
-        """Outputs for one blank image."""
-        ...
 
 
 class OnnxEngine:

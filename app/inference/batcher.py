@@ -16,13 +16,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from app.engine import Engine, Graph, Outputs, Pixels
 from app.errors import DeadlineExceeded, Unavailable
+from app.inference.contract import Engine, Graph, Outputs, Pixels
+from app.inference.queue import Ticket, answer
+from app.inference.runner import Runner
 from app.lifecycle import STOPPING, Lifecycle
 from app.machine import MODEL_NICENESS, yield_by
-from app.runner import Runner
 from app.telemetry.stages import Stages
-from app.ticket import Ticket, answer
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from app.engine import Graph, OnnxEngine, Outputs, Pixels
-from app.faults import DeviceError
+from app.inference.contract import Graph, Outputs, Pixels
+from app.inference.cpu import OnnxEngine
+from app.inference.faults import DeviceError
 
 log = logging.getLogger(__name__)
 

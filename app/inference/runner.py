@@ -13,10 +13,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from app.engine import Engine, Graph, Outputs
 from app.errors import InferenceFailed, Overloaded
-from app.faults import fault_of
-from app.ticket import Ticket, answer
+from app.inference.contract import Engine, Graph, Outputs
+from app.inference.faults import fault_of
+from app.inference.queue import Ticket, answer
 
 log = logging.getLogger(__name__)
 
