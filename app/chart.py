@@ -3,7 +3,7 @@
 import math
 
 from app.canvas import FAINT, INK, Canvas, Color, text_width
-from app.distance import AttentionDistance, MeanDistance
+from app.maps.distance import AttentionDistance, MeanDistance
 
 WIDTH, HEIGHT = 960, 600
 LEFT, TOP, RIGHT, BOTTOM = 90, 96, 870, 520  # of the plot

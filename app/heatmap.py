@@ -11,9 +11,9 @@ from PIL import Image
 from app.colorbar import with_colorbar
 from app.colormaps import Colormap, paint
 from app.contour import outline, smallest_holding
+from app.maps.record import Record
 from app.png import encode
 from app.scale import Limits
-from app.stores.record import Record
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
 

@@ -14,7 +14,6 @@ from fastapi_offline import FastAPIOffline
 from app.api.problems import install_handlers
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
-from app.distance import RunningDistance
 from app.door.authentication import ApiKeys, read_keys
 from app.door.door import Door
 from app.images.decode import Decoder
@@ -29,6 +28,8 @@ from app.inference.cuda import CudaEngine
 from app.inference.faults import DeviceError
 from app.lifecycle import Lifecycle
 from app.machine import IMAGES_NICENESS, allowed_cores, allowed_memory, yield_by
+from app.maps.distance import RunningDistance
+from app.maps.verifier import Verifier
 from app.observation import MACHINES, Observation
 from app.routes import attention, classify, inspection, metrics, model, page, probes, report, verify, wall
 from app.services import Services
@@ -36,7 +37,6 @@ from app.settings import Settings
 from app.stores.memory import MemoryStore
 from app.stores.store import Store
 from app.telemetry.metrics import Metrics, watch_event_loop
-from app.verifier import Verifier
 from app.version import VERSION
 
 log = logging.getLogger(__name__)

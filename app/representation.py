@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from app.attention import AttentionMap
 from app.heatmap import Style, draw
+from app.maps.choice import AttentionMap
+from app.maps.record import Record
 from app.scale import Limits
 from app.schemas import AttentionResponse, ModelName
-from app.stores.record import Record
 
 Format = Literal["png", "json", "npy"]
 MEDIA_TYPES: dict[Format, str] = {"png": "image/png", "json": "application/json", "npy": "application/x-npy"}

@@ -5,10 +5,10 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from app.api.problems import Problem
-from app.attention import Head, Layer, Method, Receipt
 from app.bundle import Manifest
-from app.faithfulness import Fill
 from app.inference.labels import Prediction
+from app.maps.choice import Head, Layer, Method, Receipt
+from app.maps.faithfulness import Fill
 
 
 class ModelName(BaseModel):

@@ -8,20 +8,20 @@ from fastapi import Depends, Request
 
 from app.bundle import Bundle
 from app.classifier import Classifier
-from app.distance import RunningDistance
 from app.errors import UnknownAttention
 from app.images.pool import Decoders
 from app.inference.admission import Admission
 from app.inference.batcher import Batcher
 from app.inference.cpu import OnnxEngine
 from app.lifecycle import Lifecycle
+from app.maps.distance import RunningDistance
+from app.maps.record import Record
+from app.maps.verifier import Verifier
 from app.schemas import ModelName
 from app.settings import Settings
-from app.stores.record import Record
 from app.stores.store import Store
 from app.telemetry.metrics import Metrics
 from app.telemetry.stages import Stages
-from app.verifier import Verifier
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from app.colorbar import INK, PAPER, with_colorbar
 from app.heatmap import Style, colorize, colormap
+from app.maps.record import Record
 from app.png import encode
 from app.scale import Limits
-from app.stores.record import Record
 
 WIDTH = 1200  # pixels of a sheet, wider only where cells would be less than SMALLEST_CELL
 SMALLEST_CELL, LARGEST_CELL = 24, 160

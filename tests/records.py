@@ -6,8 +6,7 @@ import numpy as np
 
 from app.images.preprocess import Box
 from app.inference.labels import Prediction
-from app.maps import Maps
-from app.stores.record import Record
+from app.maps.record import Maps, Record
 
 
 def make_maps(**changes: Any) -> Maps:

@@ -9,8 +9,8 @@ from app.api.problems import problems
 from app.bundle import PICTURE_FORMATS, Bundle, PictureFormat, picture_file
 from app.chart import draw_distance
 from app.conditional import MAX_AGE_S, answer_once
-from app.distance import DISTANCE, AttentionDistance, MeanDistance
 from app.errors import UnknownPicture
+from app.maps.distance import DISTANCE, AttentionDistance, MeanDistance
 from app.representation import MEDIA_TYPES, preferred_format, representations
 from app.schemas import ModelPicture, ModelPicturesResponse
 from app.services import Parts, Timing

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.api.problems import problems
-from app.attention import find_class
-from app.report import head_report
+from app.maps.choice import find_class
+from app.maps.heads import head_report
 from app.schemas import HeadNumbers, Lens, ReportResponse
 from app.services import Parts, Timing
 

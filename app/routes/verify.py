@@ -6,9 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api.problems import UNANSWERED, problems
-from app.attention import Method, choose, find_class
-from app.faithfulness import Curve, Fill
 from app.hangup import unless_gone
+from app.maps.choice import Method, choose, find_class
+from app.maps.faithfulness import Curve, Fill
 from app.schemas import FaithfulnessCurve, VerifyResponse
 from app.services import Parts, Timing
 

@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Response
 
 from app.api.problems import problems
-from app.attention import Method, every_head
 from app.colormaps import Colormap
 from app.conditional import answer_once
 from app.errors import InvalidParameter
 from app.heatmap import Interpolation, Style
+from app.maps.choice import Method, every_head
 from app.representation import MEDIA_TYPES, Format, npy, preferred_format, representations
 from app.scale import Scale, limits
 from app.schemas import WallResponse

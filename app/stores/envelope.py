@@ -18,8 +18,7 @@ from pydantic import BaseModel, NonNegativeInt, ValidationError
 
 from app.images.preprocess import Box
 from app.inference.labels import Prediction
-from app.maps import Maps
-from app.stores.record import Record
+from app.maps.record import Maps, Record
 
 MAGIC = b"VITR"
 VERSION = 1

@@ -1,14 +1,14 @@
-"""app/attention.py: which numbers a request gets."""
+"""app/maps/choice.py: which numbers a request gets."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from app.attention import choose, every_head
 from app.bundle import load_bundle
 from app.errors import InvalidParameter
-from app.stores.record import Record
+from app.maps.choice import choose, every_head
+from app.maps.record import Record
 from tests.records import make_maps, make_record
 
 LAYERS, HEADS, TOKENS = 6, 4, 65

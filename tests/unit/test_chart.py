@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from app.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, draw_distance, nice_ticks
-from app.distance import AttentionDistance, MeanDistance
+from app.maps.distance import AttentionDistance, MeanDistance
 
 FAR = [[1.0, 1.0], [1.0, 1.0], [1.0, 4.0]]  # the largest is a tick, so it lies on the top of the plot
 

@@ -1,9 +1,9 @@
-"""app/distance.py: the mean over what was served."""
+"""app/maps/distance.py: the mean over what was served."""
 
 import numpy as np
 import pytest
 
-from app.distance import RunningDistance
+from app.maps.distance import RunningDistance
 
 
 def test_the_mean_is_of_all_that_was_added():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from app.distance import AttentionDistance
+from app.maps.distance import AttentionDistance
 from export.distances import PICTURES, reference_distance
 from export.image_spec import image_spec
 from export.reference import reference

@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as nps
 
 from app.images.preprocess import Box
 from app.inference.labels import Prediction
+from app.maps.record import Record
 from app.stores.envelope import CHECKSUM, MAGIC, START, VERSION, EnvelopeError, seal, unseal
-from app.stores.record import Record
 from tests.records import make_maps, make_record
 
 MODEL, OTHER = "ab" * 32, "cd" * 32

@@ -1,11 +1,11 @@
-"""app/faithfulness.py on a model that adds up the patches it sees: every curve is known."""
+"""app/maps/faithfulness.py on a model that adds up the patches it sees: every curve is known."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.faithfulness import Trial, cover, filled
+from app.maps.faithfulness import Trial, cover, filled
 
 PATCH = 2
 VALUES = np.arange(15, 0, -1, dtype=np.float32).reshape(3, 5)  # the first patch matters most

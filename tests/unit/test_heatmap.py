@@ -13,8 +13,8 @@ from app.colormaps import paint
 from app.contour import DARK, LIGHT
 from app.heatmap import Style, colorize, draw
 from app.images.preprocess import Box
+from app.maps.record import Record
 from app.scale import limits
-from app.stores.record import Record
 from tests.records import make_record
 
 VIRIDIS_ENDS = (68, 1, 84), (253, 231, 36)

@@ -1,9 +1,9 @@
-"""app/maps.py: what is kept of a forward pass."""
+"""app/maps/record.py: what is kept of a forward pass."""
 
 import numpy as np
 
 from app.inference.cpu import OnnxEngine
-from app.maps import Maps
+from app.maps.record import Maps
 from app.settings import DEMO_BUNDLE
 
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from app.maps.record import Record
 from app.stores.memory import MemoryStore
-from app.stores.record import Record
 from app.stores.store import ID_PATTERN
 from tests.records import make_record
 

@@ -1,9 +1,9 @@
-"""app/report.py: numbers by layer and head."""
+"""app/maps/heads.py: numbers by layer and head."""
 
 import numpy as np
 import pytest
 
-from app.report import entropy, head_report
+from app.maps.heads import entropy, head_report
 from tests.records import make_maps
 
 

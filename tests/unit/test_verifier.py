@@ -1,4 +1,4 @@
-"""app/verifier.py on an engine that can be held and watched: ordinary pictures come first."""
+"""app/maps/verifier.py on an engine that can be held and watched: ordinary pictures come first."""
 
 import asyncio
 import threading
@@ -10,10 +10,10 @@ import pytest
 
 from app.bundle import load_bundle
 from app.errors import Overloaded, Unavailable
-from app.faithfulness import Curve
 from app.inference.batcher import Batcher
 from app.lifecycle import Lifecycle
-from app.verifier import MAX_IN_WORK, Verifier
+from app.maps.faithfulness import Curve
+from app.maps.verifier import MAX_IN_WORK, Verifier
 
 PIXELS = np.full((64, 64, 3), 200, np.uint8)
 ORDINARY = np.zeros((64, 64, 3), np.uint8)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from app.maps import Maps
+from app.maps.record import Maps
 
 
 @dataclass(frozen=True, kw_only=True)

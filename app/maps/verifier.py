@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from app.bundle import Bundle
 from app.errors import Overloaded, Unavailable
-from app.faithfulness import Curve, Fill, Trial, cover, filled
 from app.inference.batcher import Batcher
 from app.inference.contract import Engine
 from app.inference.labels import scores
 from app.lifecycle import STOPPING, Lifecycle
+from app.maps.faithfulness import Curve, Fill, Trial, cover, filled
 
 MAX_IN_WORK = 2  # verifications; a further one is refused
 

@@ -10,8 +10,7 @@ from pydantic import BaseModel
 
 from app.bundle import Manifest, Prefix
 from app.errors import InvalidParameter
-from app.maps import Maps
-from app.stores.record import Record
+from app.maps.record import Maps, Record
 
 Method = Literal["class_token", "rollout", "evidence"]
 Layer = int | Literal["mean", "all", "sum"]

@@ -1,4 +1,4 @@
-"""What the explaining graph says of one picture, in the types in which it is kept."""
+"""What one forward pass said of one image, in the types in which it is kept, and the image to draw it on."""
 
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -6,7 +6,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from app.images.preprocess import Box
 from app.inference.contract import Outputs
+from app.inference.labels import Prediction
 
 FLOAT32 = ("rollout", "evidence", "evidence_heads", "evidence_rest", "distance")
 
@@ -49,3 +51,19 @@ class Maps:
         """By name, those that there are."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: array for name, array in named.items() if array is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What one forward pass said about one picture, and the picture to draw it on."""
+
+    maps: Maps
+    predictions: tuple[Prediction, ...]  # of the classes that the maps tell of, most likely first
+    image_size: tuple[int, int]  # width, height of the upright original
+    box: Box  # what the network saw, in pixels of the upright original
+    pixels: npt.NDArray[np.uint8]  # (height, width, 3) that the network saw
+    thumbnail: bytes  # JPEG of the upright original, scaled down
+
+    @property
+    def nbytes(self) -> int:
+        return self.maps.nbytes + self.pixels.nbytes + len(self.thumbnail)
