@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from app.heatmap import Style, draw
+from app.drawing.heatmap import Style, draw
+from app.drawing.scale import Limits
 from app.maps.choice import AttentionMap
 from app.maps.record import Record
-from app.scale import Limits
 from app.schemas import AttentionResponse, ModelName
 
 Format = Literal["png", "json", "npy"]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.bundle import ImageSpec
-from app.chart import draw_distance
+from app.drawing.chart import draw_distance
 from app.images.preprocess import preprocess
 from app.inference.contract import Engine
 from app.maps.distance import DISTANCE, AttentionDistance, MeanDistance

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.responses import JSONResponse
 
 from app.api.problems import problems
-from app.colormaps import Colormap
 from app.conditional import answer_once
-from app.heatmap import Interpolation, Style
+from app.drawing.colormaps import Colormap
+from app.drawing.heatmap import Interpolation, Style
+from app.drawing.scale import Scale, limits
 from app.maps.choice import Method, choose
 from app.representation import MEDIA_TYPES, RENDERERS, Format, View, preferred_format, representations
-from app.scale import Scale, limits
 from app.services import Parts, Timing
 
 HOW_TO_ASK = {

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Header, Query, Response
 
 from app.api.problems import problems
 from app.bundle import PICTURE_FORMATS, Bundle, PictureFormat, picture_file
-from app.chart import draw_distance
 from app.conditional import MAX_AGE_S, answer_once
+from app.drawing.chart import draw_distance
 from app.errors import UnknownPicture
 from app.maps.distance import DISTANCE, AttentionDistance, MeanDistance
 from app.representation import MEDIA_TYPES, preferred_format, representations

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from app.heatmap import Style, draw
+from app.drawing.heatmap import Style, draw
+from app.drawing.scale import limits
+from app.drawing.wall import draw_wall
 from app.images.preprocess import Box
-from app.scale import limits
-from app.wall import draw_wall
 from model.demo.shapes import draw as draw_shape
 from tests.records import make_record
 

@@ -1,11 +1,11 @@
-"""app/canvas.py: shapes and text stand where they were put."""
+"""app/drawing/canvas.py: shapes and text stand where they were put."""
 
 from io import BytesIO
 
 import numpy as np
 from PIL import Image
 
-from app.canvas import INK, Canvas, text_width
+from app.drawing.canvas import INK, Canvas, text_width
 
 
 def drawn(canvas: Canvas) -> np.ndarray:

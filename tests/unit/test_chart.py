@@ -1,4 +1,4 @@
-"""app/chart.py: a dot for each head of each layer, at its distance."""
+"""app/drawing/chart.py: a dot for each head of each layer, at its distance."""
 
 from io import BytesIO
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, draw_distance, nice_ticks
+from app.drawing.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, draw_distance, nice_ticks
 from app.maps.distance import AttentionDistance, MeanDistance
 
 FAR = [[1.0, 1.0], [1.0, 1.0], [1.0, 4.0]]  # the largest is a tick, so it lies on the top of the plot

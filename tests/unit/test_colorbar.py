@@ -1,4 +1,4 @@
-"""app/colorbar.py: the colours are the map's, and the picture beside them is whole."""
+"""app/drawing/colorbar.py: the colours are the map's, and the picture beside them is whole."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from app.colorbar import INK, with_colorbar
-from app.colormaps import paint
-from app.scale import Limits
+from app.drawing.colorbar import INK, with_colorbar
+from app.drawing.colormaps import paint
+from app.drawing.scale import Limits
 
 VALUES = np.array([[0.0, 0.5, 1.0]], np.float32)
 

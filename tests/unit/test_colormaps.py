@@ -1,9 +1,9 @@
-"""app/colormaps.py: matplotlib's colours."""
+"""app/drawing/colormaps.py: matplotlib's colours."""
 
 import numpy as np
 import pytest
 
-from app.colormaps import paint
+from app.drawing.colormaps import paint
 
 COLORS = {  # matplotlib's, at 0, 128 and 255
     "viridis": ((68, 1, 84), (32, 144, 140), (253, 231, 36)),

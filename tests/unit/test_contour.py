@@ -1,4 +1,4 @@
-"""app/contour.py: which patches hold a share of a map, and the line around them."""
+"""app/drawing/contour.py: which patches hold a share of a map, and the line around them."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
 
-from app.contour import DARK, LIGHT, outline, smallest_holding
+from app.drawing.contour import DARK, LIGHT, outline, smallest_holding
 
 SHARES = st.floats(0.01, 0.99)
 

@@ -1,4 +1,4 @@
-"""app/heatmap.py: the map lies where the network looked, in the colours that its numbers say."""
+"""app/drawing/heatmap.py: the map lies where the network looked, in the colours that its numbers say."""
 
 from io import BytesIO
 
@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.colormaps import paint
-from app.contour import DARK, LIGHT
-from app.heatmap import Style, colorize, draw
+from app.drawing.colormaps import paint
+from app.drawing.contour import DARK, LIGHT
+from app.drawing.heatmap import Style, colorize, draw
+from app.drawing.scale import limits
 from app.images.preprocess import Box
 from app.maps.record import Record
-from app.scale import limits
 from tests.records import make_record
 
 VIRIDIS_ENDS = (68, 1, 84), (253, 231, 36)

@@ -1,4 +1,4 @@
-"""app/png.py: what it writes is what another library reads."""
+"""app/drawing/png.py: what it writes is what another library reads."""
 
 from io import BytesIO
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.png import encode
+from app.drawing.png import encode
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.sampled_from([3, 4]), st.integers(0, 2**32 - 1))

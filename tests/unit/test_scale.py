@@ -1,4 +1,4 @@
-"""app/scale.py: which numbers are at the ends of the colours."""
+"""app/drawing/scale.py: which numbers are at the ends of the colours."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from app.scale import Limits, limits
+from app.drawing.scale import Limits, limits
 
 MAPS = arrays(np.float32, (3, 5), elements=st.floats(allow_nan=False, allow_infinity=False, width=32))
 SCALES = st.sampled_from(["min-max", "percentile", "shared", "absolute"])

@@ -1,4 +1,4 @@
-"""app/wall.py: every head in its cell, in the colours of one scale."""
+"""app/drawing/wall.py: every head in its cell, in the colours of one scale."""
 
 from io import BytesIO
 
@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.colormaps import paint
-from app.heatmap import Style
-from app.scale import Limits
-from app.wall import GAP, SMALLEST_CELL, WIDTH, corner, draw_wall, lay_out
+from app.drawing.colormaps import paint
+from app.drawing.heatmap import Style
+from app.drawing.scale import Limits
+from app.drawing.wall import GAP, SMALLEST_CELL, WIDTH, corner, draw_wall, lay_out
 from tests.records import make_record
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from app.canvas import FAINT, INK, Canvas, Color, text_width
+from app.drawing.canvas import FAINT, INK, Canvas, Color, text_width
 from app.maps.distance import AttentionDistance, MeanDistance
 
 WIDTH, HEIGHT = 960, 600

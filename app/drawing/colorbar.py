@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from app.colormaps import Colormap, paint
-from app.scale import Limits
+from app.drawing.colormaps import Colormap, paint
+from app.drawing.scale import Limits
 
 PAPER, INK = (255, 255, 255), (51, 51, 51)
 TICK = 3  # pixels

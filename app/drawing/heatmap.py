@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from app.colorbar import with_colorbar
-from app.colormaps import Colormap, paint
-from app.contour import outline, smallest_holding
+from app.drawing.colorbar import with_colorbar
+from app.drawing.colormaps import Colormap, paint
+from app.drawing.contour import outline, smallest_holding
+from app.drawing.png import encode
+from app.drawing.scale import Limits
 from app.maps.record import Record
-from app.png import encode
-from app.scale import Limits
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
 

@@ -47,7 +47,7 @@ class Canvas:
 
     def png(self) -> bytes:
         out = BytesIO()
-        self._image.reduce(SCALE).save(out, "PNG")  # a third of what app/png.py makes of so many edges
+        self._image.reduce(SCALE).save(out, "PNG")  # a third of what app/drawing/png.py makes of so many edges
         return out.getvalue()
 
 

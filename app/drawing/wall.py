@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from app.colorbar import INK, PAPER, with_colorbar
-from app.heatmap import Style, colorize, colormap
+from app.drawing.colorbar import INK, PAPER, with_colorbar
+from app.drawing.heatmap import Style, colorize, colormap
+from app.drawing.png import encode
+from app.drawing.scale import Limits
 from app.maps.record import Record
-from app.png import encode
-from app.scale import Limits
 
 WIDTH = 1200  # pixels of a sheet, wider only where cells would be less than SMALLEST_CELL
 SMALLEST_CELL, LARGEST_CELL = 24, 160
