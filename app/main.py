@@ -11,7 +11,9 @@ from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
+from app.api import attention, classify, model, page, probes, report, verify, wall
 from app.api.problems import install_handlers
+from app.api.services import Services
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
 from app.door.authentication import ApiKeys, read_keys
@@ -31,8 +33,6 @@ from app.machine import IMAGES_NICENESS, allowed_cores, allowed_memory, yield_by
 from app.maps.distance import RunningDistance
 from app.maps.verifier import Verifier
 from app.observation import MACHINES, Observation
-from app.routes import attention, classify, inspection, metrics, model, page, probes, report, verify, wall
-from app.services import Services
 from app.settings import Settings
 from app.stores.memory import MemoryStore
 from app.stores.store import Store
@@ -102,7 +102,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         Door, settings=settings, keys=keys, refusal=lambda deadline: services.admission.refusal(deadline=deadline)
     )
     app.add_middleware(Observation, metrics=services.metrics)  # the outermost: it counts refusals too
-    for routes in (classify, attention, wall, report, verify, model, inspection, probes, metrics, page):
+    for routes in (classify, attention, wall, report, verify, model, probes, page):
         app.include_router(routes.router)
     return app
 

@@ -6,8 +6,8 @@ import zlib
 import pytest
 from PIL import Image
 
+from app.api.uploads import MAX_FIELDS
 from app.errors import ServiceError
-from app.uploads import MAX_FIELDS
 
 
 def png_header(width: int, height: int) -> bytes:

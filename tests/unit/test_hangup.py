@@ -1,4 +1,4 @@
-"""app/hangup.py: who leaves takes the work along, and leaves nothing behind."""
+"""app/api/hangup.py: who leaves takes the work along, and leaves nothing behind."""
 
 import asyncio
 import gc
@@ -6,8 +6,8 @@ import gc
 import pytest
 from starlette.requests import Request
 
+from app.api.hangup import unless_gone
 from app.errors import BodyTooLarge
-from app.hangup import unless_gone
 
 
 class Client:

@@ -1,10 +1,10 @@
-"""app/representation.py: content negotiation."""
+"""app/api/representation.py: content negotiation."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.representation import MEDIA_TYPES, preferred_format
+from app.api.representation import MEDIA_TYPES, preferred_format
 
 
 @pytest.mark.parametrize(

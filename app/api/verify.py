@@ -5,12 +5,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from app.api.hangup import unless_gone
 from app.api.problems import UNANSWERED, problems
-from app.hangup import unless_gone
+from app.api.schemas import FaithfulnessCurve, VerifyResponse
+from app.api.services import Parts, Timing
 from app.maps.choice import Method, choose, find_class
 from app.maps.faithfulness import Curve, Fill
-from app.schemas import FaithfulnessCurve, VerifyResponse
-from app.services import Parts, Timing
 
 router = APIRouter()
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from app.api.schemas import ModelName
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.errors import UnknownAttention
@@ -17,7 +18,6 @@ from app.lifecycle import Lifecycle
 from app.maps.distance import RunningDistance
 from app.maps.record import Record
 from app.maps.verifier import Verifier
-from app.schemas import ModelName
 from app.settings import Settings
 from app.stores.store import Store
 from app.telemetry.metrics import Metrics

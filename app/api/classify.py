@@ -9,14 +9,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
+from app.api.hangup import unless_gone
 from app.api.problems import UNANSWERED, problem_of, problems, respond
+from app.api.schemas import ClassifyResponse, FailedResult, ImageInfo, Result
+from app.api.services import Parts, Services, Timing
+from app.api.uploads import read_images
 from app.errors import DeadlineExceeded, ServiceError
-from app.hangup import unless_gone
-from app.schemas import ClassifyResponse, FailedResult, ImageInfo, Result
-from app.services import Parts, Services, Timing
 from app.telemetry.logs import access_log
 from app.telemetry.stages import Stages
-from app.uploads import read_images
 
 IMAGE_BODY = {
     "requestBody": {

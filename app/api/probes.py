@@ -1,10 +1,11 @@
-"""What a load balancer asks. Answered by the event loop alone, however much work there is."""
+"""GET /livez, /readyz and /metrics: what a load balancer and Prometheus ask. None waits for the model."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from app.api.problems import problems
+from app.api.services import Parts
 from app.errors import Unavailable
-from app.services import Parts
 
 router = APIRouter()
 
@@ -25,3 +26,9 @@ async def readyz(parts: Parts) -> dict[str, str]:
     if reason := parts.lifecycle.reason:
         raise Unavailable(reason)
     return {"status": "ready"}
+
+
+@router.get("/metrics", include_in_schema=False)
+async def metrics(parts: Parts) -> Response:
+    """Counters and histograms of this process, in Prometheus's text format."""
+    return Response(parts.metrics.exposition(), media_type=CONTENT_TYPE_PLAIN_0_0_4)

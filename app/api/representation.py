@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from app.api.schemas import AttentionResponse, ModelName
 from app.drawing.heatmap import Style, draw
 from app.drawing.scale import Limits
 from app.maps.choice import AttentionMap
 from app.maps.record import Record
-from app.schemas import AttentionResponse, ModelName
 
 Format = Literal["png", "json", "npy"]
 MEDIA_TYPES: dict[Format, str] = {"png": "image/png", "json": "application/json", "npy": "application/x-npy"}

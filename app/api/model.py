@@ -1,21 +1,40 @@
-"""GET /model/inspect: the model's own pictures, made at export. One of them goes on while pictures are served."""
+"""GET /model and GET /model/inspect: what is served, and what it shows of itself.
+
+The model's own pictures were made at export. One of them, attention distance, goes on while images are served.
+"""
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, get_args
 
 from fastapi import APIRouter, Header, Query, Response
 
+from app.api.conditional import MAX_AGE_S, answer_once
 from app.api.problems import problems
+from app.api.representation import MEDIA_TYPES, preferred_format, representations
+from app.api.schemas import BatchLatency, ModelPicture, ModelPicturesResponse, ModelResponse
+from app.api.services import Parts, Timing
 from app.bundle import PICTURE_FORMATS, Bundle, PictureFormat, picture_file
-from app.conditional import MAX_AGE_S, answer_once
 from app.drawing.chart import draw_distance
 from app.errors import UnknownPicture
+from app.inference.contract import Graph
 from app.maps.distance import DISTANCE, AttentionDistance, MeanDistance
-from app.representation import MEDIA_TYPES, preferred_format, representations
-from app.schemas import ModelPicture, ModelPicturesResponse
-from app.services import Parts, Timing
 
 router = APIRouter()
+
+
+@router.get("/model")
+async def model(parts: Parts) -> ModelResponse:
+    """What is served, on what, and how fast it has been so far."""
+    engine = parts.engine
+    return ModelResponse(
+        name=parts.bundle.manifest.name,
+        digest=parts.bundle.digest,
+        manifest=parts.bundle.manifest,
+        provider=engine.provider,
+        max_batch=parts.settings.max_batch,
+        best_batch={graph: engine.best_batch(graph) for graph in get_args(Graph)},
+        latency=[BatchLatency(**latency._asdict()) for latency in engine.latency()],
+    )
 
 
 @router.get("/model/inspect")

@@ -6,17 +6,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
+from app.api.conditional import answer_once
 from app.api.problems import problems
-from app.conditional import answer_once
+from app.api.representation import MEDIA_TYPES, Format, npy, preferred_format, representations
+from app.api.schemas import WallResponse
+from app.api.services import Parts, Timing
 from app.drawing.colormaps import Colormap
 from app.drawing.heatmap import Interpolation, Style
 from app.drawing.scale import Scale, limits
 from app.drawing.wall import draw_wall, lay_out
 from app.errors import InvalidParameter
 from app.maps.choice import Method, every_head
-from app.representation import MEDIA_TYPES, Format, npy, preferred_format, representations
-from app.schemas import WallResponse
-from app.services import Parts, Timing
 
 router = APIRouter()
 

@@ -6,14 +6,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.responses import JSONResponse
 
+from app.api.conditional import answer_once
 from app.api.problems import problems
-from app.conditional import answer_once
+from app.api.representation import MEDIA_TYPES, RENDERERS, Format, View, preferred_format, representations
+from app.api.services import Parts, Timing
 from app.drawing.colormaps import Colormap
 from app.drawing.heatmap import Interpolation, Style
 from app.drawing.scale import Scale, limits
 from app.maps.choice import Method, choose
-from app.representation import MEDIA_TYPES, RENDERERS, Format, View, preferred_format, representations
-from app.services import Parts, Timing
 
 HOW_TO_ASK = {
     "how": "POST a picture to /classify; its answer has an id. Then GET /attention/{id} for the map as a picture, "

@@ -5,10 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.api.problems import problems
+from app.api.schemas import HeadNumbers, Lens, ReportResponse
+from app.api.services import Parts, Timing
 from app.maps.choice import find_class
 from app.maps.heads import head_report
-from app.schemas import HeadNumbers, Lens, ReportResponse
-from app.services import Parts, Timing
 
 router = APIRouter()
 
