@@ -16,8 +16,9 @@ from app.api.problems import install_handlers
 from app.api.services import Services
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
-from app.door.authentication import ApiKeys, read_keys
 from app.door.door import Door
+from app.door.keys import ApiKeys, read_keys
+from app.door.observation import MACHINES, Observation
 from app.images.decode import Decoder
 from app.images.intake import Intake
 from app.images.pool import Decoders
@@ -32,7 +33,6 @@ from app.lifecycle import Lifecycle
 from app.machine import IMAGES_NICENESS, allowed_cores, allowed_memory, yield_by
 from app.maps.distance import RunningDistance
 from app.maps.verifier import Verifier
-from app.observation import MACHINES, Observation
 from app.settings import Settings
 from app.stores.memory import MemoryStore
 from app.stores.store import Store

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tqdm import tqdm
 
-from app.observation import Observation
+from app.door.observation import Observation
 from app.telemetry.logs import JsonFormatter, TextFormatter
 from app.telemetry.metrics import STAGES, Metrics
 

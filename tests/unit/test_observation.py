@@ -1,4 +1,4 @@
-"""app/observation.py: every request is counted, timed and logged once."""
+"""app/door/observation.py: every request is counted, timed and logged once."""
 
 import logging
 
@@ -11,8 +11,8 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from app.api.problems import problem_of, respond
+from app.door.observation import Observation
 from app.errors import Overloaded
-from app.observation import Observation
 from app.telemetry.metrics import Metrics
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

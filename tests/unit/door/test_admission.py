@@ -1,27 +1,34 @@
-"""app/door/admission.py: who is refused when there is no room."""
+"""app/door/header.py: who is refused when there is no room."""
 
 import pytest
 
-from app.door.admission import Admission
+from app.door.header import check_room
 from app.errors import Overloaded
 
-FULL = Admission(refusal=lambda deadline: Overloaded("Full.") if deadline == 9 else None)
-EMPTY = Admission(refusal=lambda deadline: None)
+
+def full(deadline):
+    return Overloaded("Full.") if deadline == 9 else None
+
+
+def empty(deadline):
+    return None
+
+
 CROWDED = {"crowded": True}
 
 
 @pytest.mark.parametrize(
-    ("admission", "path", "method", "state"),
+    ("refusal", "path", "method", "state"),
     [
-        (FULL, "/classify", "POST", {}),
-        (FULL, "/attention/x/verify", "POST", {}),
-        (EMPTY, "/classify", "POST", CROWDED),
-        (EMPTY, "/attention/x", "GET", CROWDED),
+        (full, "/classify", "POST", {}),
+        (full, "/attention/x/verify", "POST", {}),
+        (empty, "/classify", "POST", CROWDED),
+        (empty, "/attention/x", "GET", CROWDED),
     ],
 )
-def test_refused_with_a_time_to_come_back(request_of, admission, path, method, state):
+def test_refused_with_a_time_to_come_back(request_of, refusal, path, method, state):
     with pytest.raises(Overloaded) as refused:
-        admission.check(request_of(path, method, state=state | {"deadline": 9}))
+        check_room(request_of(path, method, state=state | {"deadline": 9}), refusal=refusal)
     assert 1 <= int(refused.value.headers["Retry-After"]) <= 5
 
 
@@ -30,13 +37,13 @@ def test_refused_clients_do_not_come_back_together():
 
 
 @pytest.mark.parametrize(
-    ("admission", "path", "method", "state"),
+    ("refusal", "path", "method", "state"),
     [
-        (EMPTY, "/classify", "POST", {}),
-        (FULL, "/attention/x", "GET", {}),
-        (FULL, "/livez", "GET", CROWDED),
-        (FULL, "/readyz", "GET", CROWDED),
+        (empty, "/classify", "POST", {}),
+        (full, "/attention/x", "GET", {}),
+        (full, "/livez", "GET", CROWDED),
+        (full, "/readyz", "GET", CROWDED),
     ],
 )
-def test_admitted(request_of, admission, path, method, state):
-    admission.check(request_of(path, method, state=state | {"deadline": 9}))
+def test_admitted(request_of, refusal, path, method, state):
+    check_room(request_of(path, method, state=state | {"deadline": 9}), refusal=refusal)

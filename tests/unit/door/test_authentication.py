@@ -1,10 +1,10 @@
-"""app/door/authentication.py: keys from the environment and from a file, and who comes in."""
+"""app/door/keys.py: keys from the environment and from a file, and who comes in."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.door.authentication import ApiKeyError, ApiKeys, read_keys
+from app.door.keys import ApiKeyError, ApiKeys, read_keys
 from app.errors import Unauthorized
 
 KEYS = ApiKeys(["old-key", "new.key~2=="], metrics_port=0)

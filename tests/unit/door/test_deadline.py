@@ -1,4 +1,4 @@
-"""app/door/deadline.py: how long a client says it will wait."""
+"""app/door/header.py: how long a client says it will wait."""
 
 import time
 
@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.door.deadline import Deadline
+from app.door.header import deadline
 from app.errors import InvalidParameter
-
-
-def deadline(request, *, max_s: float) -> float:
-    Deadline(max_s=max_s).check(request)
-    return request.state.deadline
 
 
 @pytest.fixture

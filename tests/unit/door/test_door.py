@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.door.authentication import ApiKeys
 from app.door.door import Door
+from app.door.keys import ApiKeys
 from app.errors import BodyTooLarge, Overloaded, UnusableImage
 from app.settings import Settings
 from app.telemetry.stages import Stages

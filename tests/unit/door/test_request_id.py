@@ -1,4 +1,4 @@
-"""app/door/request_id.py: which names of requests are taken over."""
+"""app/door/header.py: which names of requests are taken over."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.door.request_id import request_id
+from app.door.header import request_id
 
 PLAIN = re.compile(r"[0-9a-f]{32}")
 
