@@ -37,10 +37,10 @@ from app.settings import Settings
 from app.stores.memory import MemoryStore
 from app.stores.store import Store
 from app.telemetry.metrics import Metrics, watch_event_loop
-from app.version import VERSION
 
 log = logging.getLogger(__name__)
 
+VERSION = "0.1.0"  # pyproject.toml says the same
 WATCH_S = 1.0  # between looks at the engine
 TELEMETRY: TelemetryConfig = {
     "auto_configure": True,  # where OTEL_EXPORTER_OTLP_ENDPOINT says where to, and the SDK is installed

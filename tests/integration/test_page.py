@@ -37,7 +37,7 @@ def test_the_page_is_its_index(client):
     assert client.get("/").content == Path("app/page/index.html").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["nope.js", "../routes/page.py", "..%2froutes%2fpage.py", "", "samples"])
+@pytest.mark.parametrize("name", ["nope.js", "../api/page.py", "..%2fapi%2fpage.py", "", "samples"])
 def test_nothing_else_is_given(client, name):
     response = client.get(f"/page/{name}")
     assert response.status_code == 404

@@ -1,4 +1,4 @@
-"""app/early_exit.py: signals while the service starts."""
+"""app/__main__.py: signals while the service starts."""
 
 import signal
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 # The signal goes to the thread that is waited for, so that it interrupts nothing in the main thread.
 INTERRUPTED = """
 import signal, threading, time
-from app.early_exit import exit_at_signals
+from app.__main__ import exit_at_signals
 
 def interrupt():
     time.sleep(0.3)  # by then the main thread waits
@@ -23,7 +23,7 @@ with exit_at_signals():
 """
 THROUGH = """
 import signal, threading
-from app.early_exit import exit_at_signals
+from app.__main__ import exit_at_signals
 
 with exit_at_signals():
     pass
@@ -47,7 +47,7 @@ def test_a_signal_ends_a_process_whose_main_thread_waits_for_ever(number):
 def test_no_import_that_takes_long_comes_before_it():
     """Until then a signal ends the process with a traceback, and as number 1 of a container it does not see SIGTERM."""
     done = run("import sys, app.__main__; print([name for name in sys.modules if name.startswith('app')])")
-    assert done.stdout == "['app', 'app.early_exit', 'app.__main__']\n"
+    assert done.stdout == "['app', 'app.__main__']\n"
 
 
 def test_nothing_of_it_is_left_behind():
