@@ -25,7 +25,7 @@ def transfer(page, name: str, data: bytes):
 
 
 def refusal(page) -> str:
-    return page.locator(".queue .refused .says").inner_text().replace("\n", " ")
+    return page.locator(".queue .refused .status").inner_text().replace("\n", " ")
 
 
 def test_a_picked_picture_is_named_and_its_map_shown(page, star):

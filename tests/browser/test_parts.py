@@ -32,7 +32,7 @@ def test_a_label_can_be_asked_why_and_why_not_another(looking):
     answer = numbers(page, address(page))
     assert (answer["label"], answer["against"]) == (second, "star")
     assert f"logit of {second} less that to the logit of star" in page.locator("#recipe").inner_text()
-    assert page.locator(".receipt .logit th", has_text=f"{second} − star").count() == 1
+    assert page.locator(".receipt .logit th", has_text=f"“{second}” − “star”").count() == 1
     page.select_option("[name=label]", label="star")  # which cannot be against itself
     settle(page)
     assert "against" not in asked(page)
@@ -94,10 +94,10 @@ def test_a_map_is_measured_when_asked_and_forgotten_when_it_changes(looking):
     assert f"{measured['insertion']['random_area']:.3f}" in keys[1]
     points = page.locator("#curves polyline.map").first.get_attribute("points").split()
     assert len(points) == len(measured["deletion"]["scores"])
-    assert "score of star" in page.locator("#verify-says").inner_text()
+    assert "score for “star”" in page.locator("#verify-status").inner_text()
     page.keyboard.press("1")
     assert page.locator("#curves figure").count() == 0
-    assert page.locator("#verify-says").inner_text() == ""
+    assert page.locator("#verify-status").inner_text() == ""
 
 
 def test_the_models_own_pictures_need_no_upload(page):

@@ -59,9 +59,7 @@ def test_the_link_can_be_copied(looking):
 def test_maps_that_are_gone_are_told_in_a_sentence(visit, complaints):
     page = visit("#id=AAAAAAAAAAAAAAAAAAAAAA")
     page.locator("#trouble").wait_for()
-    assert (
-        page.locator("#trouble").inner_text().startswith("The server does not keep the maps of this picture any more.")
-    )
+    assert page.locator("#trouble").inner_text().startswith("The server no longer has the maps of this image.")
     assert page.locator("#controls").is_hidden()
     page.wait_for_load_state("networkidle")
     assert {complaint[:16] for complaint in complaints} == {"404 /attention/A"}
