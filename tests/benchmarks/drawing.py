@@ -15,7 +15,7 @@ from app.drawing.scale import limits
 from app.drawing.wall import draw_wall
 from app.images.preprocess import Box
 from model.demo.shapes import draw as draw_shape
-from tests.records import make_record
+from tests.support.records import make_record
 
 SIDE, SEEN, GRID = 512, 224, (14, 14)
 LAYERS, HEADS = 12, 12

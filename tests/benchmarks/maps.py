@@ -22,7 +22,7 @@ from app.maps.record import Maps, Record
 from app.settings import DEMO_BUNDLE
 from model.demo.evaluate import patches_on_object
 from model.demo.shapes import Picture, held_out
-from tests.records import make_record
+from tests.support.records import make_record
 
 PICTURES = 1000
 BATCH = 50

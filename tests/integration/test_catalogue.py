@@ -10,8 +10,8 @@ from tests.catalogue.case import Case
 from tests.catalogue.every import CASES
 from tests.catalogue.foreign import cases as foreign
 from tests.catalogue.jpegs import jpeg
-from tests.integration.test_problems import check_problem
-from tests.saboteur import CRASH, SPIN, Saboteur
+from tests.support.problems import check_problem
+from tests.support.saboteur import CRASH, SPIN, Saboteur
 
 
 def test_there_are_many():

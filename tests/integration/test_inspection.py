@@ -11,7 +11,7 @@ from PIL import Image
 
 from app.inference.cpu import OnnxEngine
 from export.bundle import write_bundle
-from tests.toy import toy_checkpoint
+from tests.support.toy import toy_checkpoint
 
 SIZES = {"filters": (764, 602), "positions": (1154, 500), "distance": (960, 600)}
 

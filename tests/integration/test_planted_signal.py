@@ -18,7 +18,7 @@ from PIL import Image, ImageOps
 
 from export.bundle import write_bundle
 from model.preprocessing import Preprocessing
-from tests.toy import toy_checkpoint
+from tests.support.toy import toy_checkpoint
 
 PATCH, GRID = 8, (3, 5)
 RESIZE = (28, 44)  # height, width that the picture just covers before 24 x 40 of it are cut out

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.processes import served, start
+from tests.support.processes import served, start
 
 
 @pytest.fixture

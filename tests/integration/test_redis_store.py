@@ -12,7 +12,7 @@ from app.stores.envelope import seal
 from app.stores.redis import PREFIX, RedisStore
 from app.stores.store import new_id
 from app.telemetry.metrics import Metrics
-from tests.records import make_record
+from tests.support.records import make_record
 
 MODEL = "ab" * 32
 
