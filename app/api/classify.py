@@ -54,8 +54,7 @@ async def classify(
 ) -> Response:
     """Name what is in one or more images. Repeating a request is harmless: the same scores, another id."""
     try:
-        with stages.time("receive", start=stages.began):
-            images = await read_images(request, max_images=parts.settings.max_images_per_request)
+        images = await read_images(request, max_images=parts.settings.max_images_per_request)
     except ClientDisconnect:
         return Response(status_code=UNANSWERED)
     deadline: float = request.state.deadline
@@ -77,7 +76,7 @@ async def classify(
         request.state.images = [await _facts(parts, data, outcome) for data, outcome in pairs]
     failures = [outcome for outcome in outcomes if isinstance(outcome, ServiceError)]
     if len(failures) == len(outcomes):
-        return _all_failed(failures)
+        return _all_failed(failures, request)
     results = [FailedResult(error=problem_of(o)) if isinstance(o, ServiceError) else o for o in outcomes]
     answer = ClassifyResponse(model=parts.model_name, results=results)
     return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
@@ -113,7 +112,7 @@ async def _facts(parts: Services, data: bytes, outcome: Result | ServiceError) -
     return {"sha256": checksum.hexdigest()[:16], "bytes": len(data), **what}
 
 
-def _all_failed(failures: list[ServiceError]) -> Response:
+def _all_failed(failures: list[ServiceError], request: Request) -> Response:
     """One failure speaks for itself; several are listed under the status that most of them share."""
     statuses = [failure.status for failure in failures]
     first = failures[statuses.index(max(statuses, key=statuses.count))]
@@ -123,4 +122,4 @@ def _all_failed(failures: list[ServiceError]) -> Response:
             {"pointer": f"/images/{i}", **problem_of(f).model_dump(exclude_none=True)} for i, f in enumerate(failures)
         ]
         problem = problem.model_copy(update={"detail": "None of the images was classified.", "errors": errors})
-    return respond(problem, first.headers)
+    return respond(problem, request.scope["state"], first.headers)

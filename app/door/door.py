@@ -9,13 +9,13 @@ FastAPI reads a whole body before its dependencies run, and Starlette's limit an
 
 import asyncio
 import logging
-import time
+from typing import Any
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.problems import failure, problem_of, respond
+from app.api.problems import respond_to, respond_to_fault
 from app.door.answer import Answer
 from app.door.body import Bodies, Body
 from app.door.header import Refusal, check_room, deadline, request_id
@@ -24,7 +24,6 @@ from app.door.paths import UPLOADS, Listeners
 from app.errors import ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings
-from app.telemetry.stages import Stages
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +57,7 @@ class Door:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        state = scope.setdefault("state", {})
+        state: dict[str, Any] = scope.setdefault("state", {})
         request = HTTPConnection(scope)
         state["request_id"] = request_id(request)
         body = Body(self._bodies, request, receive)
@@ -70,12 +69,12 @@ class Door:
         try:
             self._check(request)
             if scope["path"] in UPLOADS and scope["method"] == "POST":
-                await _arrive(body, state["stages"])
+                await body.arrive()
             await self._app(scope, body.receive, answer.send)
         except (Exception, asyncio.CancelledError) as error:
             if answer.started:
                 raise
-            await _response(error)(scope, receive, answer.send)
+            await _response(error, state)(scope, receive, answer.send)
         finally:
             body.release()
 
@@ -88,18 +87,10 @@ class Door:
         self._bodies.check(request)
 
 
-async def _arrive(body: Body, stages: Stages) -> None:
-    try:
-        await body.arrive()
-    except ServiceError:
-        stages.add("receive", stages.began, time.perf_counter())  # otherwise the route does
-        raise
-
-
-def _response(error: BaseException) -> Response:
-    if isinstance(error, asyncio.CancelledError):  # by uvicorn, when there is no more time to drain
+def _response(error: BaseException, state: dict[str, Any]) -> Response:
+    if isinstance(error, asyncio.CancelledError):  # by uvicorn, when the time to drain is over
         error = Unavailable(STOPPING)
     if isinstance(error, ServiceError):
-        return respond(problem_of(error), error.headers)
+        return respond_to(error, state)
     log.error("unhandled failure", exc_info=error)
-    return failure()
+    return respond_to_fault(state)

@@ -11,7 +11,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from app.api.problems import problem_of, respond
+from app.api.problems import respond_to
 from app.door.answer import Answer
 from app.door.header import request_id
 from app.door.linger import LingeringTransport
@@ -28,12 +28,12 @@ class GuardedProtocol(HttpToolsProtocol):
     """
 
     __slots__ = (  # in its dictionary, beside uvicorn's own, they would take 1.3 kB more a connection
-        "_fault",
         "_header_bytes",
         "_header_fields",
         "_header_timer",
         "_in_message",
         "_max_connections",
+        "_parse_error",
         "_refused",
         "_unparsed",
     )
@@ -43,7 +43,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._max_connections = max_connections
         self._in_message = False  # a request has begun to arrive, and not all of it is there
         self._refused = False  # nothing more is read
-        self._fault: ServiceError = MalformedRequest("This is not a valid HTTP/1.1 request.")
+        self._parse_error: ServiceError = MalformedRequest("This is not a valid HTTP/1.1 request.")
         self._header_timer: asyncio.TimerHandle | None = None
         self._header_bytes = self._header_fields = 0
         self._unparsed = 0  # bytes since the parser last had something to say
@@ -82,7 +82,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 self.parser.feed_data(data)
                 return
             except httptools.HttpParserError:
-                self._refuse(self._fault)
+                self._refuse(self._parse_error)
                 return
             except httptools.HttpParserUpgrade as upgrade:
                 (end_of_head,) = upgrade.args
@@ -154,8 +154,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._header_bytes += size
         if self._header_bytes > MAX_HEADER_BYTES or self._header_fields > MAX_HEADER_FIELDS:
             limits = f"{MAX_HEADER_FIELDS} fields and {MAX_HEADER_BYTES} bytes"
-            self._fault = HeaderTooLarge(f"A request's header may have {limits}.")
-            raise ValueError  # stops the parser; the fault's own traceback would tie it to this connection
+            self._parse_error = HeaderTooLarge(f"A request's header may have {limits}.")
+            raise ValueError  # stops the parser; the error's own traceback would tie it to this connection
 
     # The header's time
 
@@ -188,7 +188,7 @@ class GuardedProtocol(HttpToolsProtocol):
             if self.pipeline or not cycle.more_body or cycle.response_started:
                 cycle.keep_alive = False
                 return
-            cycle.scope["state"]["fault"] = error
+            cycle.scope["state"]["refusal"] = error
             cycle.disconnected = True  # whoever reads its body learns that there is no more of it
             cycle.message_event.set()
         self.cycle = RequestResponseCycle(
@@ -208,6 +208,6 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 async def _refusal(error: ServiceError, scope: Scope, receive: Receive, send: Send) -> None:
-    name = request_id(HTTPConnection(scope))
-    answer = Answer(send, path="", request_id=name, closing=lambda: True)
-    await respond(problem_of(error), error.headers)(scope, receive, answer.send)
+    state = {"request_id": request_id(HTTPConnection(scope))}
+    answer = Answer(send, path="", request_id=state["request_id"], closing=lambda: True)
+    await respond_to(error, state)(scope, receive, answer.send)
