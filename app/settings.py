@@ -80,15 +80,15 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=0,
-            description="Pixels of large images decoded at the same time; 0: what fits a quarter of the available memory",
+            description="Pixels of large images decoded at once; 0: what fits a quarter of the available memory",
         ),
     ] = 0
     store: Annotated[
         str,
         Field(
             repr=False,  # it may carry a password
-            description="Where attention maps are kept: `memory` (this process), or a Redis that several replicas share "
-            "(`redis://`, `rediss://` or `unix://`)",
+            description="Where attention maps are kept: `memory` (this process), or a Redis that several replicas "
+            "share (`redis://`, `rediss://` or `unix://`)",
         ),
     ] = "memory"
     store_max_bytes: Annotated[
