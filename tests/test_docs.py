@@ -76,6 +76,15 @@ def test_the_errors_table():
     assert block("errors", "docs/api.md") == errors_table()
 
 
+def test_the_api_page_names_every_path_parameter_and_field(client):
+    described, page = client.get("/openapi.json").json(), Path("docs/api.md").read_text()
+    calls = [call for methods in described["paths"].values() for call in methods.values()]
+    names = {parameter["name"] for call in calls for parameter in call.get("parameters", [])}
+    names |= {name for schema in described["components"]["schemas"].values() for name in schema.get("properties", {})}
+    assert [path for path in described["paths"] if f"{path}`" not in page and f"{path}?" not in page] == []
+    assert {name for name in names if not re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", page)} == set()
+
+
 def test_every_setting_is_in_the_changelog():
     assert [name for name in Settings.model_fields if f"`VIT_{name.upper()}`" not in CHANGELOG] == []
 
