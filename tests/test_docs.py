@@ -118,6 +118,17 @@ def test_the_example_answer_is_what_the_service_answers(client):
     assert expected == found
 
 
+def test_the_example_receipt_is_that_of_the_service(client):
+    answer = client.post("/classify", content=Path("docs/star.jpg").read_bytes()).json()
+    link = answer["results"][0]["attention"]
+    heads = block("receipt", "docs/explanations.md").splitlines()[0].strip(" |").split(" | ")[1:]
+    for name, *cells in rows(block("receipt", "docs/explanations.md")):
+        label, _, against = name.partition(" against ")
+        query = {"method": "evidence", "format": "json", "label": label} | ({"against": against} if against else {})
+        receipt = client.get(link, params=query).json()["receipt"]
+        assert dict(zip(heads, map(float, cells), strict=True)) == pytest.approx(receipt, abs=0.01), name
+
+
 def test_the_figures_of_the_demo_model():
     figures = json.loads((DEMO_BUNDLE / "manifest.json").read_text())["figures"]
     for name in ("top1_accuracy", "rollout_on_object", "last_layer_on_object", "chance_on_object"):
