@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from app.preprocess import Framing
+from app.errors import CannotStart
+from app.images.preprocess import Framing
 
 PictureFormat = Literal["png", "json"]
 
@@ -26,7 +27,7 @@ Side = Annotated[int, Field(ge=1, le=16384)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class BundleError(Exception):
+class BundleError(CannotStart):
     """The folder is no bundle that this service can serve; the message says why."""
 
 

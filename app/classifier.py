@@ -3,17 +3,16 @@
 import math
 from dataclasses import dataclass
 
-from app.batcher import Batcher
 from app.bundle import Bundle
-from app.distance import RunningDistance
-from app.engine import Graph, Outputs
-from app.intake import Intake
-from app.labels import Prediction, rank
-from app.maps import Maps
-from app.preparer import Prepared
-from app.stages import Stages
-from app.stores.record import Record
+from app.images.intake import Intake
+from app.images.preparer import Prepared
+from app.inference.batcher import Batcher
+from app.inference.contract import Graph, Outputs
+from app.inference.labels import Prediction, rank
+from app.maps.distance import RunningDistance
+from app.maps.record import Maps, Record
 from app.stores.store import Store
+from app.telemetry.stages import Stages
 
 
 @dataclass(frozen=True, kw_only=True)

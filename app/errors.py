@@ -1,4 +1,4 @@
-"""Everything that can go wrong for a caller, as one tree, and how each kind is told over HTTP.
+"""Everything that can go wrong for a caller, as one tree, and the HTTP status of each kind.
 
     ServiceError
     ├── MalformedRequest      400   the HTTP message or its body cannot be taken apart
@@ -19,23 +19,21 @@
     ├── Unavailable           503   the service is stopping, or has failed and is about to be restarted
     └── StoreUnavailable      503   the maps may exist, but their store does not answer
 
-Every answer that is an error is RFC 9457 `application/problem+json`, those of the framework included.
-A detail never repeats exception texts, paths or bytes of the user.
+`app/api/problems.py` turns each into an HTTP response. A detail repeats no exception text, no path and no bytes of the
+user.
+
+    CannotStart                 the process exits with code 3: no usable bundle, device or API keys
 """
 
 import random
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict
-from starlette.exceptions import HTTPException
-
-PROBLEM_TYPE = "application/problem+json"
-NAMESPACE = "urn:vit-serve:problem:"
 RETRY_AFTER_S = (1, 3)  # drawn at random, so that refused clients do not come back together
+
+
+class CannotStart(Exception):
+    """The settings ask for something that this process cannot have; the message says why."""
 
 
 class ServiceError(Exception):
@@ -145,65 +143,3 @@ class StoreUnavailable(ServiceError):
 
     def __init__(self) -> None:
         super().__init__("Attention maps cannot be fetched now. Send this request again in a moment.")
-
-
-class Problem(BaseModel):
-    """The one shape of an error (RFC 9457)."""
-
-    model_config = ConfigDict(extra="allow")
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    instance: str | None = None  # urn:request: and the X-Request-ID of the answer; of the answer's own problem alone
-
-
-def problem_of(error: ServiceError) -> Problem:
-    return Problem(type=NAMESPACE + error.kind, title=error.title, status=error.status, detail=error.detail)
-
-
-def framework_problem(status: int, detail: str) -> Problem:
-    """The problem for a failure that the framework found: its kind is the name of the status."""
-    phrase = HTTPStatus(status).phrase
-    kind = phrase.lower().replace(" ", "-")
-    return Problem(type=NAMESPACE + kind, title=phrase, status=status, detail=detail)
-
-
-def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What OpenAPI says of a path that can answer with these."""
-    return {status: {"model": Problem, "content": {PROBLEM_TYPE: {}}} for status in statuses}
-
-
-def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    return Response(
-        problem.model_dump_json(exclude_none=True),
-        status_code=problem.status,
-        media_type=PROBLEM_TYPE,
-        headers=headers or {},
-    )
-
-
-def failure() -> Response:
-    """For a fault of ours: it tells nothing."""
-    return respond(framework_problem(500, "This is a fault of the service, not of the request."))
-
-
-def install_handlers(app: FastAPI) -> None:
-    """Give every failure that the framework finds the one shape; of those it does not expect the door takes care."""
-
-    @app.exception_handler(ServiceError)
-    async def service_error(request: Request, error: ServiceError) -> Response:
-        return respond(problem_of(error), error.headers)
-
-    @app.exception_handler(HTTPException)
-    async def http_exception(request: Request, error: HTTPException) -> Response:
-        details = {404: "There is nothing at this path.", 405: "This path does not take this method."}
-        detail = details.get(error.status_code, "The request was refused.")
-        return respond(framework_problem(error.status_code, detail), dict(error.headers or {}))
-
-    @app.exception_handler(RequestValidationError)
-    async def validation_error(request: Request, error: RequestValidationError) -> Response:
-        errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
-        detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors) + "."
-        return respond(problem_of(InvalidParameter(detail)).model_copy(update={"errors": errors}))

@@ -11,37 +11,36 @@ from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
-from app.admission import Admission
-from app.batcher import Batcher
+from app.api import attention, classify, model, page, probes, report, verify, wall
+from app.api.problems import install_handlers
+from app.api.services import Services
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
-from app.cuda_engine import CudaEngine
-from app.decoders import Decoders
-from app.distance import RunningDistance
-from app.door.authentication import ApiKeys, read_keys
 from app.door.door import Door
-from app.engine import OnnxEngine
-from app.errors import install_handlers
-from app.faults import DeviceError
-from app.images import Decoder
-from app.intake import Intake
+from app.door.keys import ApiKeys, read_keys
+from app.door.observation import MACHINES, Observation
+from app.images.decode import Decoder
+from app.images.intake import Intake
+from app.images.pool import Decoders
+from app.images.preparer import Preparer
+from app.images.quarantine import Quarantine
+from app.inference.admission import Admission
+from app.inference.batcher import Batcher
+from app.inference.cpu import OnnxEngine
+from app.inference.cuda import CudaEngine
+from app.inference.faults import DeviceError
 from app.lifecycle import Lifecycle
-from app.loop_lag import watch
-from app.metrics import Metrics
-from app.observation import MACHINES, Observation
-from app.preparer import Preparer
-from app.priority import PICTURES_NICENESS, yield_by
-from app.quarantine import Quarantine
-from app.routes import attention, classify, inspection, metrics, model, page, probes, report, verify, wall
-from app.services import Services
-from app.settings import Settings, allowed_cores, allowed_memory
+from app.machine import IMAGES_NICENESS, allowed_cores, allowed_memory, yield_by
+from app.maps.distance import RunningDistance
+from app.maps.verifier import Verifier
+from app.settings import Settings
 from app.stores.memory import MemoryStore
 from app.stores.store import Store
-from app.verifier import Verifier
-from app.version import VERSION
+from app.telemetry.metrics import Metrics, watch_event_loop
 
 log = logging.getLogger(__name__)
 
+VERSION = "0.1.0"  # pyproject.toml says the same
 WATCH_S = 1.0  # between looks at the engine
 TELEMETRY: TelemetryConfig = {
     "auto_configure": True,  # where OTEL_EXPORTER_OTLP_ENDPOINT says where to, and the SDK is installed
@@ -73,7 +72,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(_watch(services.batcher)), asyncio.create_task(watch(services.metrics.loop_lag))]
+        tasks = [
+            asyncio.create_task(_watch(services.batcher)),
+            asyncio.create_task(watch_event_loop(services.metrics.loop_lag)),
+        ]
         yield
         for task in tasks:
             task.cancel()
@@ -100,7 +102,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         Door, settings=settings, keys=keys, refusal=lambda deadline: services.admission.refusal(deadline=deadline)
     )
     app.add_middleware(Observation, metrics=services.metrics)  # the outermost: it counts refusals too
-    for routes in (classify, attention, wall, report, verify, model, inspection, probes, metrics, page):
+    for routes in (classify, attention, wall, report, verify, model, probes, page):
         app.include_router(routes.router)
     return app
 
@@ -140,9 +142,7 @@ def _build(settings: Settings) -> Services:
     store = _open_store(settings, bundle, metrics)
     distance = RunningDistance(layers=bundle.manifest.layers, heads=bundle.manifest.heads)
     workers = settings.worker_threads or max(cores, 2)
-    cpu_pool = ThreadPoolExecutor(
-        workers, thread_name_prefix="cpu", initializer=yield_by, initargs=(PICTURES_NICENESS,)
-    )
+    cpu_pool = ThreadPoolExecutor(workers, thread_name_prefix="cpu", initializer=yield_by, initargs=(IMAGES_NICENESS,))
     intake = Intake(
         decoders=decoders,
         quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),

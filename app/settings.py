@@ -1,6 +1,5 @@
 """How this process serves: `VIT_*` environment variables. The bundle's manifest says what the model is."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -122,23 +121,3 @@ class Settings(BaseSettings):
         if store != "memory" and not store.startswith(("redis://", "rediss://", "unix://")):
             raise ValueError("memory, or an address that begins with redis://, rediss:// or unix://")
         return store
-
-
-def allowed_cores() -> int:
-    """Processors this process may use: the smaller of its affinity and its control group's quota (cgroup v2)."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = Path("/sys/fs/cgroup/cpu.max")
-    if quota.is_file():
-        allowed, period = quota.read_text().split()
-        if allowed != "max":
-            cores = min(cores, max(1, int(allowed) // int(period)))
-    return cores
-
-
-def allowed_memory() -> int:
-    """Bytes this process may use: the smaller of the machine's memory and its control group's limit (cgroup v2)."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = Path("/sys/fs/cgroup/memory.max")
-    if limit.is_file() and (allowed := limit.read_text().strip()) != "max":
-        return min(machine, int(allowed))
-    return machine

@@ -10,9 +10,9 @@ from PIL import Image
 from tqdm import tqdm
 
 from app.bundle import Agreement, ImageSpec
-from app.engine import Engine
-from app.labels import scores
-from app.preprocess import preprocess
+from app.images.preprocess import preprocess
+from app.inference.contract import Engine
+from app.inference.labels import scores
 from export.pictures import reference_pictures
 from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint

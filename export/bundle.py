@@ -20,8 +20,8 @@ from app.bundle import (
     picture_file,
     sha256,
 )
-from app.engine import OnnxEngine
-from app.settings import allowed_cores
+from app.inference.cpu import OnnxEngine
+from app.machine import allowed_cores
 from export.agreement import measure_agreement
 from export.distances import reference_distance
 from export.filters import filters

@@ -3,10 +3,10 @@
 import numpy as np
 
 from app.bundle import ImageSpec
-from app.chart import draw_distance
-from app.distance import DISTANCE, AttentionDistance, MeanDistance
-from app.engine import Engine
-from app.preprocess import preprocess
+from app.drawing.chart import draw_distance
+from app.images.preprocess import preprocess
+from app.inference.contract import Engine
+from app.maps.distance import DISTANCE, AttentionDistance, MeanDistance
 from export.pictures import reference_pictures
 from export.portrait import Portrait
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import ImageSpec, Parity, Precision
-from app.engine import Engine, Outputs
-from app.preprocess import preprocess
+from app.images.preprocess import preprocess
+from app.inference.contract import Engine, Outputs
 from export.pictures import reference_pictures
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from app.bundle import ImageSpec
-from app.preprocess import preprocess
+from app.images.preprocess import preprocess
 from export.pictures import reference_pictures
 from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from app.canvas import Canvas, text_width
-from app.colormaps import paint
+from app.drawing.canvas import Canvas, text_width
+from app.drawing.colormaps import paint
 
 MARGIN, GAP = 28, 6
 TITLE, NOTE, LABEL, CAPTION = 22, 15, 16, 13  # sizes of text

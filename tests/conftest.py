@@ -17,7 +17,7 @@ from PIL import Image
 from app.main import create_app
 from app.settings import Settings
 from model.demo.shapes import LABELS, draw
-from tests.redis_server import RedisServer
+from tests.support.redis_server import RedisServer
 
 Encode = Callable[..., bytes]
 
@@ -110,7 +110,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 def oblong_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An exported toy model with a 3 x 5 grid, seven labels and random weights."""
     from export.bundle import write_bundle
-    from tests.toy import toy_checkpoint
+    from tests.support.toy import toy_checkpoint
 
     out = tmp_path_factory.mktemp("bundles") / "oblong"
     write_bundle(toy_checkpoint(), out, replace=False)

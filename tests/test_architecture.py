@@ -1,4 +1,4 @@
-"""Who may import whom: model <- export -> app, and the service starts where torch does not exist."""
+"""Imports: model <- export -> app, the order inside app/, third-party libraries in their places, and no torch."""
 
 import ast
 import subprocess
@@ -13,25 +13,140 @@ FOREIGN = {
     "export": {"tests", "fastapi", "starlette", "uvicorn"},
 }
 
+# The rooms of app/, from the socket inward. Each imports only rooms that stand after it.
+ORDER = [
+    "__main__",
+    "server",
+    "main",
+    "door",
+    "api",
+    "classifier",
+    "drawing",
+    "stores",
+    "maps",
+    "inference",
+    "bundle",
+    "images",
+    "telemetry",
+    "machine",
+    "lifecycle",
+    "settings",
+    "errors",
+]
+NEIGHBOURS = {"drawing", "stores"}  # neither imports the other
+PROBLEMS = "app.api.problems"  # the door answers in the one shape of an error, and takes nothing else of the API
 
-def imported(path: Path) -> set[str]:
-    """Top-level packages that a file imports, wherever in the file."""
+# Third-party libraries, and the only rooms or modules that import them.
+HOMES = {
+    "fastapi": {"server", "main", "door", "api"},
+    "starlette": {"server", "main", "door", "api"},
+    "uvicorn": {"server", "main", "door", "api"},
+    "onnxruntime": {"inference.cpu", "inference.cuda"},
+    "redis": {"stores.redis"},
+    "prometheus_client": {"telemetry.metrics", "api.probes"},
+    "PIL": {"images", "drawing", "maps.faithfulness"},
+}
+
+
+def imports(path: Path) -> set[str]:
+    """Dotted names of the modules that a file imports, wherever in the file."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports relatively"
-            found.add((node.module or "").split(".")[0])
+            whole = f"{node.module}.{{}}"  # `from app import server` imports a module, not a name
+            names = [whole.format(alias.name) for alias in node.names]
+            found |= {name if module_file(name) else str(node.module) for name in names}
     return found
 
 
+def module_file(name: str) -> bool:
+    path = Path(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def files(package: str) -> dict[str, Path]:
+    """By dotted name."""
+    found = {".".join(path.with_suffix("").parts): path for path in Path(package).rglob("*.py")}
+    assert found
+    return found
+
+
+def room(module: str) -> str:
+    """The first name below app."""
+    return module.split(".")[1]
+
+
 @pytest.mark.parametrize("package", FOREIGN)
-def test_arrows(package):
-    files = list(Path(package).rglob("*.py"))
-    assert files
-    crossing = {str(path): sorted(imported(path) & FOREIGN[package]) for path in files}
-    assert {path: names for path, names in crossing.items() if names} == {}
+def test_arrows_between_the_three_packages(package):
+    crossing = {
+        name: sorted({m.split(".")[0] for m in imports(path)} & FOREIGN[package])
+        for name, path in files(package).items()
+    }
+    assert {name: found for name, found in crossing.items() if found} == {}
+
+
+def test_every_room_of_app_has_a_place_in_the_order():
+    assert {room(name) for name in files("app") if name != "app.__init__"} == set(ORDER)
+    assert len(list(Path("app").glob("*.py"))) <= 11  # with the empty __init__.py
+
+
+def test_each_room_imports_only_rooms_that_stand_after_it():
+    upward = []
+    for name, path in files("app").items():
+        for target in imports(path):
+            if not target.startswith("app.") or room(target) == room(name):
+                continue
+            if room(name) == "door" and room(target) == "api":
+                if target != PROBLEMS:
+                    upward.append(f"{name} -> {target}")
+            elif {room(name), room(target)} == NEIGHBOURS or ORDER.index(room(target)) <= ORDER.index(room(name)):
+                upward.append(f"{name} -> {target}")
+    assert upward == []
+
+
+@pytest.mark.parametrize("package", FOREIGN)
+def test_no_circles(package):
+    waiting = {
+        name.removesuffix(".__init__"): {m for m in imports(path) if m.startswith(package + ".")}
+        for name, path in files(package).items()
+    }
+    while ready := {name for name, needed in waiting.items() if not needed & waiting.keys()}:
+        waiting = {name: needed for name, needed in waiting.items() if name not in ready}
+    assert waiting == {}
+
+
+@pytest.mark.parametrize("library", HOMES)
+def test_third_party_libraries_stay_in_their_places(library):
+    users = {
+        name.removeprefix("app.")
+        for name, path in files("app").items()
+        if any(module.split(".")[0] == library for module in imports(path))
+    }
+    assert users
+    assert {user for user in users if user not in HOMES[library] and user.split(".")[0] not in HOMES[library]} == set()
+
+
+def test_packages_run_nothing_at_import():
+    inits = [path for package in FOREIGN for path in Path(package).rglob("__init__.py")]
+    exported = {Path("model/checkpoints/__init__.py")}  # load_checkpoint, by the name that users import
+    assert [str(path) for path in inits if path.read_text() and path not in exported] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("app.drawing.heatmap", {"onnxruntime", "fastapi", "starlette"}),
+        ("app.inference.batcher", {"fastapi", "starlette"}),
+        ("app.images.nursery", {"fastapi", "starlette", "pydantic", "onnxruntime"}),
+    ],
+)
+def test_what_a_module_does_not_load(module, unwanted):
+    code = f"import sys, {module}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert set(loaded.stdout.split()) & unwanted == set()
 
 
 def test_docker_is_no_package():
@@ -40,7 +155,7 @@ def test_docker_is_no_package():
 
 
 def test_the_service_answers_without_torch():
-    """Every heavy package of the other half is made impossible to import; then a picture is classified."""
+    """Every heavy package of the other half is made impossible to import; then an image is classified."""
     blocked = sorted((FOREIGN["app"] - {"tests"}) | {"sympy", "tqdm"})
     code = f"""
 import sys

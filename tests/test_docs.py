@@ -10,8 +10,8 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from app.errors import ServiceError
+from app.main import VERSION
 from app.settings import DEMO_BUNDLE, Settings
-from app.version import VERSION
 from tests.benchmarks.__main__ import BENCHMARKS, FOLDER, PAGES, table
 
 README = Path("README.md").read_text()

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Send
 
-from app.door import request_id
-from app.errors import PROBLEM_TYPE
+from app.api.problems import PROBLEM_TYPE
+from app.door.header import REQUEST_ID
 
 POLICY = "default-src 'none'; frame-ancestors 'none'"
 DOCS_POLICY = (  # Swagger UI starts with a script in the page; nothing of a user's is ever in that page
@@ -52,7 +52,7 @@ class Answer:
                 await self._send_problem(self._problem)
 
     def _complete(self, headers: MutableHeaders) -> None:
-        headers[request_id.HEADER] = self._request_id
+        headers[REQUEST_ID] = self._request_id
         if self._path == "/docs":
             headers["Content-Security-Policy"] = DOCS_POLICY
         for name, value in HEADERS.items():

@@ -10,23 +10,21 @@ FastAPI reads a whole body before its dependencies run, and Starlette's limit an
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.door.admission import Admission
+from app.api.problems import failure, problem_of, respond
 from app.door.answer import Answer
-from app.door.authentication import ApiKeys
 from app.door.body import Bodies, Body
-from app.door.deadline import Deadline
+from app.door.header import Refusal, check_room, deadline, request_id
+from app.door.keys import ApiKeys
 from app.door.paths import UPLOADS, Listeners
-from app.door.request_id import request_id
-from app.errors import ServiceError, Unavailable, failure, problem_of, respond
+from app.errors import ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings
-from app.stages import Stages
+from app.telemetry.stages import Stages
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +41,7 @@ class Door:
         *,
         settings: Settings,
         keys: ApiKeys,
-        refusal: Callable[[float], ServiceError | None],
+        refusal: Refusal,
     ) -> None:
         self._app = app
         self._bodies = Bodies(
@@ -51,13 +49,10 @@ class Door:
             max_bytes_in_work=settings.max_intake_bytes,
             timeout_s=settings.receive_timeout_s,
         )
-        self._checks: tuple[Callable[[HTTPConnection], None], ...] = (
-            Listeners(metrics_port=settings.metrics_port).check,
-            keys.check,
-            Deadline(max_s=settings.request_timeout_s).check,
-            Admission(refusal=refusal).check,
-            self._bodies.check,
-        )
+        self._listeners = Listeners(metrics_port=settings.metrics_port)
+        self._keys = keys
+        self._request_timeout_s = settings.request_timeout_s
+        self._refusal = refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,8 +68,7 @@ class Door:
 
         answer = Answer(send, path=scope["path"], request_id=state["request_id"], closing=closing)
         try:
-            for check in self._checks:
-                check(request)
+            self._check(request)
             if scope["path"] in UPLOADS and scope["method"] == "POST":
                 await _arrive(body, state["stages"])
             await self._app(scope, body.receive, answer.send)
@@ -84,6 +78,14 @@ class Door:
             await _response(error)(scope, receive, answer.send)
         finally:
             body.release()
+
+    def _check(self, request: HTTPConnection) -> None:
+        """What the header alone decides. Raises the ServiceError that refuses the request."""
+        self._listeners.check(request)
+        self._keys.check(request)
+        request.state.deadline = deadline(request, max_s=self._request_timeout_s)
+        check_room(request, refusal=self._refusal)
+        self._bodies.check(request)
 
 
 async def _arrive(body: Body, stages: Stages) -> None:

@@ -11,10 +11,11 @@ from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from app.api.problems import problem_of, respond
 from app.door.answer import Answer
+from app.door.header import request_id
 from app.door.linger import LingeringTransport
-from app.door.request_id import request_id
-from app.errors import HeaderTooLarge, MalformedRequest, ServiceError, SlowRequest, problem_of, respond
+from app.errors import HeaderTooLarge, MalformedRequest, ServiceError, SlowRequest
 
 MAX_HEADER_BYTES = 16 * 1024
 MAX_HEADER_FIELDS = 100

@@ -1,32 +1,34 @@
-// Asks the server. Whatever goes wrong becomes a Problem whose message is a sentence for a person.
+// Requests to the server, with the API key where one is needed. Every failure becomes a Problem with a sentence to show.
 
-import { askForKey, keyHeader } from "./key.js";
+import { element } from "./element.js";
+
+const KEY = "vit-serve-key"; // in the session storage: the key is kept until the tab is closed
 
 export class Problem extends Error {
   constructor(message, { status = 0, retryAfter = 0 } = {}) {
     super(message);
-    this.status = status;
+    this.status = status; // 0: the server was not reached
     this.retryAfter = retryAfter; // seconds
   }
 
-  /** Whether the same request may well succeed later. */
-  get passing() {
+  /** Whether the same request may succeed later. */
+  get temporary() {
     return this.status === 0 || this.status >= 500;
   }
 }
 
-/** The response, if it is a success. Throws Problem, or AbortError when `signal` says so. */
-export async function ask(address, options = {}) {
-  let response = await reach(address, options);
-  if (response.status === 401 && askForKey()) response = await reach(address, options);
+/** The response, if it is a success. Throws Problem, or AbortError when `signal` is aborted. */
+async function request(address, options = {}) {
+  let response = await send(address, options);
+  if (response.status === 401 && promptForKey()) response = await send(address, options);
   if (response.ok) return response;
   const retryAfter = Number(response.headers.get("Retry-After")) || 0;
-  const told = await response.json().catch(() => ({}));
-  const message = told.detail ?? `The server answered with status ${response.status} and no explanation.`;
+  const body = await response.json().catch(() => ({}));
+  const message = body.detail ?? `The server returned status ${response.status} without an explanation.`;
   throw new Problem(message, { status: response.status, retryAfter });
 }
 
-async function reach(address, options) {
+async function send(address, options) {
   try {
     return await fetch(address, { ...options, headers: { ...options.headers, ...keyHeader() } });
   } catch (error) {
@@ -35,11 +37,11 @@ async function reach(address, options) {
   }
 }
 
-export const json = async (address, options) => (await ask(address, options)).json();
+export const json = async (address, options) => (await request(address, options)).json();
 
-export const blob = async (address, options) => (await ask(address, options)).blob();
+export const blob = async (address, options) => (await request(address, options)).blob();
 
-/** Labels and id of one picture. */
+/** Labels and id of one image file. */
 export async function classify(file) {
   const answer = await json("/classify", {
     method: "POST",
@@ -47,4 +49,30 @@ export async function classify(file) {
     headers: { "Content-Type": "application/octet-stream" },
   });
   return answer.results[0];
+}
+
+const hasKey = () => sessionStorage.getItem(KEY) !== null;
+
+const keyHeader = () => (hasKey() ? { "X-API-Key": sessionStorage.getItem(KEY) } : {});
+
+/** Whether a key was entered. */
+function promptForKey() {
+  const key = prompt("This server requires an API key.")?.trim();
+  if (key) sessionStorage.setItem(KEY, key);
+  return Boolean(key);
+}
+
+/** What to set as `src` of an <img>. The browser loads it without the API key, so with a key the page fetches it. */
+export const imageSource = async (address) => (hasKey() ? URL.createObjectURL(await blob(address)) : address);
+
+/** The same for links to maps and numbers: with a key, the page fetches and downloads them. */
+export function fetchLinks() {
+  addEventListener("click", async (event) => {
+    const link = event.target.closest("a[href^='/attention/'], a[href^='/model/']");
+    if (!link || !hasKey()) return;
+    event.preventDefault();
+    const address = URL.createObjectURL(await blob(link.href));
+    element("a", { href: address, download: link.download }).click();
+    URL.revokeObjectURL(address);
+  });
 }

@@ -1,18 +1,17 @@
-// The form beside the picture: every control shows the state and changes it.
+// The form beside the map. Every control shows the state and changes it.
 
 import { byId, element } from "./element.js";
-import { Stepper } from "./stepper.js";
 
 const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
-const MEANS = {
-  class_token: "Where the head of the network reads from in one layer: its row of attention, after softmax.",
-  rollout: "Attention multiplied through all layers, half of each layer passing straight on (Abnar and Zuidema, 2020).",
-  evidence: "What each patch adds to the class’s score (red) and what it takes away (blue): the direct effect, and exact.",
+const MEANINGS = {
+  class_token: "How much the tokens that the classifier reads, usually the class token, attend to each patch in one layer.",
+  rollout: "The attention of all layers multiplied together. Half of each layer is the residual connection (Abnar and Zuidema, 2020).",
+  evidence: "What each patch adds to the logit of a class (red) or takes from it (blue): the exact direct effect.",
 };
 const LAYER_NAMES = { class_token: ["mean"], rollout: [], evidence: ["sum", "mean"] };
 const HEAD_NAMES = ["mean", "max", "min"];
 
-/** The layer on show, where an empty one stands for the method's default. */
+/** The layer that is shown, as text. An empty `layer` means the method's default. */
 export function layerOf({ method, layer }, { layers }) {
   if (layer !== "") return Number(layer) < 0 ? String(layers + Number(layer)) : layer;
   return method === "evidence" ? "sum" : String(layers - 1);
@@ -26,18 +25,18 @@ export class Controls {
   #head;
   #classes = [];
 
-  /** `shape` has layers and heads of the model. */
+  /** `shape`: {layers, heads} of the model. */
   constructor(state, shape) {
     this.#state = state;
     this.#shape = shape;
     this.#layer = new Stepper(byId("layer"), "Layer", (layer) => state.set({ layer }));
     this.#head = new Stepper(byId("head"), "Head", (head) => state.set({ head }));
-    this.#form.addEventListener("input", ({ target }) => this.#take(target));
+    this.#form.addEventListener("input", ({ target }) => this.#apply(target));
     this.#form.addEventListener("submit", (event) => event.preventDefault());
     state.addEventListener("change", () => this.show());
   }
 
-  /** The classes that evidence was kept for: [{index, label}], the most likely first. */
+  /** The classes that the server keeps evidence for: [{index, label}], the most likely first. */
   set classes(classes) {
     this.#classes = classes;
     this.show();
@@ -47,7 +46,7 @@ export class Controls {
     const values = this.#state.values;
     const { layers, heads } = this.#shape;
     const signed = values.method === "evidence";
-    byId("means").textContent = MEANS[values.method];
+    byId("meaning").textContent = MEANINGS[values.method];
     this.#layer.show(layerOf(values, this.#shape), {
       count: values.method === "rollout" ? 0 : layers,
       names: LAYER_NAMES[values.method],
@@ -79,16 +78,53 @@ export class Controls {
   #offer(name, choices) {
     const select = this.#form.elements[name];
     const before = [...select.options].map((option) => `${option.value}=${option.text}`).join();
-    if (before === choices.map(([value, text]) => `${value}=${text}`).join()) return; // an open list stays open
+    if (before === choices.map(([value, text]) => `${value}=${text}`).join()) return; // replacing the options would close an open list
     select.replaceChildren(...choices.map(([value, text]) => element("option", { value }, text)));
   }
 
-  #take(control) {
+  #apply(control) {
     if (!(control.name in this.#state.values)) return;
     const value = control.type === "checkbox" ? String(control.checked) : control.value;
     const changes = { [control.name]: value };
     if (control.name === "method") changes.layer = changes.colormap = "";
     if (control.name === "label" && this.#state.values.against === value) changes.against = "";
     this.#state.set(changes);
+  }
+}
+
+/** A slider for a number, with buttons for named choices beside it: a layer or the mean of all layers, for example. */
+class Stepper {
+  #value;
+  #range;
+  #names;
+  #choose;
+
+  constructor(host, title, choose) {
+    this.#choose = choose;
+    this.#value = element("output");
+    this.#range = element("input", { type: "range", min: 0, step: 1, "aria-label": title });
+    this.#names = element("div", { class: "chips", role: "group", "aria-label": `${title}: named choices` });
+    this.#range.addEventListener("input", () => choose(this.#range.value));
+    host.append(element("div", { class: "head" }, element("span", {}, title), this.#value), this.#range, this.#names);
+  }
+
+  /** `value` is one of `names` or a number below `count`, as text. With `count` 0 there is nothing to choose. */
+  show(value, { count, names }) {
+    const numbered = /^\d+$/.test(value);
+    this.#range.disabled = count === 0;
+    this.#range.max = Math.max(count - 1, 0);
+    this.#range.value = numbered ? value : Math.max(count - 1, 0);
+    this.#range.classList.toggle("idle", !numbered);
+    this.#range.ariaValueText = value;
+    this.#value.textContent = count === 0 ? "all" : value;
+    this.#names.replaceChildren(
+      ...names.map((name) =>
+        element(
+          "button",
+          { type: "button", "aria-pressed": String(name === value), onclick: () => this.#choose(name) },
+          name,
+        ),
+      ),
+    );
   }
 }

@@ -1,4 +1,4 @@
-// Builds elements. Text is always text: nothing is ever parsed as HTML.
+// Builds elements. Text is added as text and never parsed as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -12,10 +12,10 @@ function fill(node, attributes, children) {
   return node;
 }
 
-/** An HTML element; an attribute `onclick` is a listener, `true` sets it bare, `false` leaves it out. */
+/** An HTML element. `onclick` and the like are listeners; `true` sets an empty attribute, `false` leaves it out. */
 export const element = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 
-/** The same for SVG. */
+/** An SVG element, by the same rules. */
 export const drawing = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS(SVG, tag), attributes, children);
 

@@ -1,18 +1,17 @@
-// What the model is like without any picture: filters, positions, distances.
+// What the model has learnt, independent of any image: filters, positions, distances.
 
-import { json } from "./api.js";
+import { imageSource, json } from "./api.js";
 import { byId, element } from "./element.js";
-import { addressOf } from "./fetched.js";
 
 export async function showGallery() {
   const { pictures } = await json("/model/inspect");
-  const addresses = await Promise.all(pictures.map(({ png }) => addressOf(png)));
+  const sources = await Promise.all(pictures.map(({ png }) => imageSource(png)));
   byId("gallery").replaceChildren(
     ...pictures.map(({ title, png, json: numbers }, i) =>
       element(
         "li",
         {},
-        element("a", { href: png }, element("img", { src: addresses[i], alt: title, loading: "lazy" })),
+        element("a", { href: png }, element("img", { src: sources[i], alt: title, loading: "lazy" })),
         element("p", {}, title, " ", element("a", { href: numbers }, "numbers")),
       ),
     ),

@@ -1,4 +1,4 @@
-// Arrows walk through layers and heads, as on the wall: down is the next layer, right the next head.
+// Arrow keys step through layers and heads as on the wall: down is the next layer, right is the next head.
 
 import { layerOf } from "./controls.js";
 import { byId } from "./element.js";
@@ -9,7 +9,7 @@ const METHODS = { 1: "class_token", 2: "rollout", 3: "evidence" };
 export function listenToKeys(state, { layers, heads }) {
   const count = { layer: layers, head: heads };
 
-  function walk(name, step) {
+  function move(name, step) {
     const values = state.values;
     const now = name === "layer" ? layerOf(values, { layers }) : values.head;
     const next = /^\d+$/.test(now) ? Number(now) + step : step > 0 ? 0 : count[name] - 1;
@@ -24,9 +24,9 @@ export function listenToKeys(state, { layers, heads }) {
     if (event.key in METHODS) state.set({ method: METHODS[event.key], layer: "", colormap: "" });
     if (event.key === "o") state.set({ beside: String(values.beside !== "true") });
     const [name, step] = STEPS[event.key] ?? [];
-    const walks = name && values.method !== "rollout" && !(name === "head" && values.method === "evidence");
-    if (!walks) return;
-    event.preventDefault(); // the page would scroll
-    walk(name, step);
+    const moves = name && values.method !== "rollout" && !(name === "head" && values.method === "evidence");
+    if (!moves) return;
+    event.preventDefault(); // otherwise the page scrolls
+    move(name, step);
   });
 }

@@ -1,4 +1,4 @@
-// Ranked labels with bars; one click asks what speaks for a label.
+// The most likely labels, with bars. A click on one shows the evidence for it.
 
 import { byId, element } from "./element.js";
 import { percent } from "./numbers.js";
@@ -26,7 +26,7 @@ export class Labels {
       {},
       element(
         "button",
-        { type: "button", "data-index": index, title: `What speaks for ${label}?`, onclick: choose },
+        { type: "button", "data-index": index, title: `Show the evidence for “${label}”`, onclick: choose },
         element("span", { class: "name" }, label),
         bar,
         element("span", { class: "score" }, percent(score)),

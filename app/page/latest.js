@@ -1,14 +1,16 @@
-// Of many requests for the same place on the page only the newest counts: an older one is aborted, and what it still
-// brings is dropped, so that controls never stand beside the picture of other controls.
+// Keeps only the newest of many requests for the same place on the page. An older one is aborted and its response
+// dropped, so that the controls always belong to what is shown.
+
+export const DEBOUNCE_MS = 60; // a slider changes many times a second; only the value it rests on is loaded
 
 export class Latest {
   #controller = new AbortController();
 
-  /** `load(signal)` after `wait` ms, then `show` with what it gave, or `fail` with the Problem. */
-  async run({ load, show, fail, wait = 0 }) {
+  /** `load(signal)` after `waitMs`, then `show` with its result, or `fail` with the Problem. */
+  async run({ load, show, fail, waitMs = 0 }) {
     this.cancel();
     const { signal } = (this.#controller = new AbortController());
-    if (wait) await new Promise((resolve) => setTimeout(resolve, wait));
+    if (waitMs) await new Promise((resolve) => setTimeout(resolve, waitMs));
     if (signal.aborted) return;
     try {
       const loaded = await load(signal);

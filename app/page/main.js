@@ -1,9 +1,8 @@
-// Puts the page together.
+// Builds the page from its parts.
 
-import { json } from "./api.js";
+import { fetchLinks, json } from "./api.js";
 import { Controls } from "./controls.js";
 import { byId, element } from "./element.js";
-import { fetchLinks } from "./fetched.js";
 import { showGallery } from "./gallery.js";
 import { listenToKeys } from "./keyboard.js";
 import { Labels } from "./labels.js";
@@ -44,7 +43,7 @@ async function main() {
   new Verification(state);
   listenToKeys(state, shape);
 
-  let labelled = ""; // id of the picture whose labels are shown
+  let labelled = ""; // id of the image whose labels are shown
 
   function label(id, predictions) {
     labelled = id;
@@ -63,8 +62,8 @@ async function main() {
     document.body.classList.toggle("empty", !id);
     queue.mark(id);
     if (!id || id === labelled) return;
-    labelled = id; // of a link: the picture is none of this visit
-    const { predictions } = await json(reportAddress(state.values)).catch(() => ({ predictions: [] })); // the map says why
+    labelled = id; // the image comes from a link, so its labels are not here yet
+    const { predictions } = await json(reportAddress(state.values)).catch(() => ({ predictions: [] })); // the map shows the reason
     if (state.values.id === id) label(id, predictions);
   });
 
@@ -81,7 +80,7 @@ async function copy(link) {
     await navigator.clipboard.writeText(link);
     byId("copied").textContent = "Copied.";
   } catch {
-    byId("copied").textContent = "Not allowed here: copy it from the address bar.";
+    byId("copied").textContent = "The browser blocked copying. Copy the address from the address bar.";
   }
 }
 

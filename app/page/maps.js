@@ -1,27 +1,28 @@
-// Addresses of what the server draws and counts, from what is on show.
+// Addresses of the server's maps and numbers for the state of the page.
 
 const CHOICE = {
   class_token: ["layer", "head"],
   rollout: [],
   evidence: ["layer", "label", "against"],
 };
-const STYLE = ["overlay", "alpha", "colormap", "interpolation", "scale", "colorbar", "threshold"];
+/** Parameters that change how a map is drawn, and none of its numbers. */
+export const STYLE = ["overlay", "alpha", "colormap", "interpolation", "scale", "colorbar", "threshold"];
 
 function address(path, values, names, extra = {}) {
   const set = names.filter((name) => values[name] !== "").map((name) => [name, values[name]]);
   return `/attention/${encodeURIComponent(values.id)}${path}?${new URLSearchParams([...set, ...Object.entries(extra)])}`;
 }
 
-/** The map on show as png, json or npy. The numbers do not depend on how they are drawn. */
+/** The map as png, json or npy. */
 export function mapAddress(values, format) {
   const names = ["method", ...CHOICE[values.method], ...(format === "png" ? STYLE : [])];
   return address("", values, names, { format });
 }
 
-/** The picture alone, darker where the network did not see it. */
+/** The image without a map, darkened outside the part that the network sees. */
 export const originalAddress = (values) => address("", values, [], { alpha: 0, format: "png" });
 
-/** The evidence whose receipt adds up to a class's logit, or to the difference of two. */
+/** Evidence with its receipt, which adds up to the logit of a class or to the difference of two logits. */
 export const receiptAddress = (values) =>
   address("", values, ["label", "against"], { method: "evidence", format: "json" });
 

@@ -1,6 +1,6 @@
-// Numbers as people read them: a true minus sign, as many digits as say something.
+// Numbers as text, with a true minus sign and only the digits that matter.
 
-/** A share from 0 to 1 in per cent. What rounds to all or nothing without being it says so. */
+/** A share from 0 to 1 in per cent. Shares that would wrongly round to 0 or 100 % become "< 0.01 %" or "> 99.99 %". */
 export function percent(share) {
   if (share > 0 && share < 1e-4) return "< 0.01 %";
   if (share < 1 && share > 0.9999) return "> 99.99 %";
@@ -13,7 +13,7 @@ export function significant(value, { plus = false } = {}) {
   return sign(value, plus) + (size !== 0 && size < 1e-4 ? exponential(size, 2) : size.toPrecision(3));
 }
 
-/** Digits after the point, for columns that add up; one digit of what would vanish. */
+/** A fixed number of decimals, for columns that add up. A number that would round to zero becomes exponential. */
 export function fixed(value, digits, { plus = false } = {}) {
   const size = Math.abs(value);
   const vanishes = size !== 0 && size < 0.5 * 10 ** -digits;

@@ -1,20 +1,18 @@
-// The map on its picture, as the server draws it, and the numbers under the pointer.
+// The map on its image, as the server draws it, and the numbers under the pointer.
 
 import { blob, json } from "./api.js";
 import { byId } from "./element.js";
-import { Latest } from "./latest.js";
-import { mapAddress, originalAddress } from "./maps.js";
+import { DEBOUNCE_MS, Latest } from "./latest.js";
+import { STYLE, mapAddress, originalAddress } from "./maps.js";
 import { percent, significant } from "./numbers.js";
 
-const WAIT_MS = 60; // a slider gives many values a second; the one it rests on counts
-const GONE = "The server does not keep the maps of this picture any more. Add the picture again to see them.";
-const STYLE_ONLY = new Set(["overlay", "alpha", "colormap", "interpolation", "scale", "colorbar", "threshold"]);
+const GONE = "The server no longer has the maps of this image. Add the file again to see them.";
 
 export class Picture {
   #state;
   #numbers;
   #drawing = new Latest();
-  #under = new Latest();
+  #loadingOriginal = new Latest();
   #stage = byId("stage");
   #pane = byId("map-pane");
   #map = byId("map");
@@ -25,14 +23,14 @@ export class Picture {
     this.#state = state;
     state.addEventListener("change", ({ detail }) => {
       if (detail.has("beside") || detail.has("id")) this.#showOriginal();
-      if (![...detail].every((name) => name === "beside")) this.draw(![...detail].every((name) => STYLE_ONLY.has(name)));
+      if (![...detail].every((name) => name === "beside")) this.draw(![...detail].every((name) => STYLE.includes(name)));
     });
     this.#pane.addEventListener("pointermove", (event) => this.#point(event));
     this.#pane.addEventListener("pointerdown", (event) => this.#point(event));
-    this.#pane.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && this.#leave()); // a finger leaves at once
+    this.#pane.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && this.#leave()); // a touch leaves as soon as it ends
   }
 
-  /** Give the stage the picture's shape before the picture is there, so that nothing moves when it comes. */
+  /** Give the stage the shape of the image before the image is loaded, so that nothing moves when it appears. */
   reserve({ width, height }) {
     this.#stage.style.setProperty("--ratio", Math.min(Math.max(width / height, 0.8), 1.6));
   }
@@ -47,24 +45,24 @@ export class Picture {
       link.download = `${values.method}-${values.id.slice(0, 6)}.${format}`;
     }
     this.#drawing.run({
-      wait: WAIT_MS,
+      waitMs: DEBOUNCE_MS,
       load: (signal) =>
         Promise.all([
           blob(mapAddress(values, "png"), { signal }),
           fresh || !this.#numbers ? json(mapAddress(values, "json"), { signal }) : this.#numbers,
         ]),
-      show: ([picture, numbers]) => this.#show(picture, numbers),
+      show: ([png, numbers]) => this.#show(png, numbers),
       fail: (problem) => this.#fail(problem),
     });
-    if (fresh) this.#numbers = undefined; // those on show belong to other controls
+    if (fresh) this.#numbers = undefined; // the old numbers belong to other controls
   }
 
-  #show(picture, numbers) {
+  #show(png, numbers) {
     this.#numbers = numbers;
-    replace(this.#map, picture);
+    replace(this.#map, png);
     const [width, height] = numbers.image;
     this.reserve({ width, height });
-    this.#map.alt = `Map on the picture: ${numbers.recipe}`;
+    this.#map.alt = `Map on the image: ${numbers.recipe}`;
     byId("recipe").textContent = `${numbers.recipe[0].toUpperCase()}${numbers.recipe.slice(1)}.`;
     byId("trouble").hidden = true;
     byId("work").classList.remove("gone");
@@ -87,23 +85,23 @@ export class Picture {
     const { id, beside } = this.#state.values;
     byId("original-pane").hidden = beside !== "true";
     if (!id || beside !== "true") return;
-    this.#under.run({
+    this.#loadingOriginal.run({
       load: (signal) => blob(originalAddress(this.#state.values), { signal }),
-      show: (picture) => replace(this.#original, picture),
-      fail: () => (byId("original-pane").hidden = true), // the map fails for the same reason, and says it
+      show: (png) => replace(this.#original, png),
+      fail: () => (byId("original-pane").hidden = true), // the map fails for the same reason and shows it
     });
   }
 
-  /** Where the picture lies in its pane, in CSS pixels: `object-fit: contain` leaves room around it. */
+  /** Position of the image in its pane and its scale, in CSS pixels: `object-fit: contain` leaves space around it. */
   #place() {
     const { naturalWidth, naturalHeight, clientWidth, clientHeight } = this.#map;
     const scale = Math.min(clientWidth / naturalWidth, clientHeight / naturalHeight);
     const [width, height] = this.#numbers.image;
-    const drawn = Math.min(naturalWidth / width, naturalHeight / height); // a colour bar lies to the right or below
+    const drawn = Math.min(naturalWidth / width, naturalHeight / height); // a colour bar adds space to the right or below
     return {
       left: (clientWidth - naturalWidth * scale) / 2,
       top: (clientHeight - naturalHeight * scale) / 2,
-      scale: scale * drawn, // CSS pixels for one of the original
+      scale: scale * drawn, // CSS pixels per pixel of the original
     };
   }
 
@@ -128,15 +126,15 @@ export class Picture {
       height: `${cell[1]}px`,
     });
     this.#patch.hidden = false;
-    byId("readout").textContent = this.#sayPatch(row, column);
+    byId("readout").textContent = this.#describe(row, column);
   }
 
-  #sayPatch(row, column) {
+  #describe(row, column) {
     const { values, grid } = this.#numbers;
     const value = values[row * grid[1] + column];
     const total = values.reduce((sum, v) => sum + Math.abs(v), 0);
     const share = total ? Math.abs(value) / total : 0;
-    const of = this.#signed ? "of all evidence, signs aside" : "of the mass on patches";
+    const of = this.#signed ? "of total absolute evidence" : "of the mass on patches";
     return `Row ${row}, column ${column}: ${significant(value, { plus: this.#signed })}, ${percent(share)} ${of}`;
   }
 
@@ -145,7 +143,7 @@ export class Picture {
     if (!this.#numbers) return;
     const { grid, min, max, sum } = this.#numbers;
     const [low, high, all] = [min, max, sum].map((value) => significant(value, { plus: this.#signed }));
-    byId("readout").textContent = `${grid[0]} × ${grid[1]} patches, ${low} to ${high}, ${all} in sum`;
+    byId("readout").textContent = `${grid[0]} × ${grid[1]} patches, ${low} to ${high}, sum\u00a0${all}`;
   }
 
   get #signed() {
@@ -153,7 +151,7 @@ export class Picture {
   }
 }
 
-function replace(image, picture) {
+function replace(image, png) {
   URL.revokeObjectURL(image.src);
-  image.src = URL.createObjectURL(picture);
+  image.src = URL.createObjectURL(png);
 }

@@ -1,4 +1,4 @@
-// Pictures on their way: thumbnails with what became of each, from a drop, the clipboard, the file dialog or the samples.
+// Files from a drop, the clipboard, the file dialog or the samples. Each is classified and shown with its result.
 
 import { classify } from "./api.js";
 import { byId, element } from "./element.js";
@@ -6,11 +6,11 @@ import { percent } from "./numbers.js";
 
 const AT_ONCE = 4; // requests; the server puts them in one batch
 
-/** Dispatches `choose` with the result of the first picture of those just added, and of one that is clicked. */
+/** Dispatches `choose` with a result: the first of the files just added, or the one that is clicked. */
 export class Queue extends EventTarget {
   #waiting = [];
   #running = 0;
-  #fresh = false; // nothing of what was added last is named yet
+  #fresh = false; // none of the files added last has a result yet
   #list = byId("queue");
 
   constructor() {
@@ -30,15 +30,15 @@ export class Queue extends EventTarget {
     this.#fresh = true;
     for (const file of files) {
       const item = new Item(file, {
-        choose: (result) => this.#tell("choose", result),
-        again: () => this.#enqueue(item),
+        choose: (result) => this.#dispatch("choose", result),
+        retry: () => this.#enqueue(item),
       });
       this.#list.append(item.node);
       this.#enqueue(item);
     }
   }
 
-  /** Outline the picture with this id. */
+  /** Outline the image with this id. */
   mark(id) {
     for (const node of this.#list.children) node.classList.toggle("chosen", node.dataset.id === id && id !== "");
   }
@@ -56,12 +56,12 @@ export class Queue extends EventTarget {
     this.#running -= 1;
     if (result && this.#fresh) {
       this.#fresh = false;
-      this.#tell("choose", result);
+      this.#dispatch("choose", result);
     }
     this.#next();
   }
 
-  #tell(type, detail) {
+  #dispatch(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
@@ -73,7 +73,7 @@ export class Queue extends EventTarget {
   }
 
   #acceptDrops() {
-    let inside = 0; // enter and leave come for every element on the way
+    let inside = 0; // dragenter and dragleave fire for every element under the pointer
     const veil = (shown) => byId("veil").classList.toggle("shown", shown);
     const files = (event) => event.dataTransfer?.types.includes("Files");
     addEventListener("dragenter", (event) => files(event) && veil(++inside > 0));
@@ -88,29 +88,29 @@ export class Queue extends EventTarget {
   }
 }
 
-/** One picture: waiting, named, or in trouble. */
+/** One file: waiting, working, named or refused. */
 class Item {
   #file;
-  #says;
+  #status;
   #button;
-  #again;
+  #retry;
   node;
 
-  constructor(file, { choose, again }) {
+  constructor(file, { choose, retry }) {
     this.#file = file;
-    this.#again = again;
-    this.#says = element("span", { class: "says" }, "waiting");
+    this.#retry = retry;
+    this.#status = element("span", { class: "status" }, "waiting");
     const image = element("img", { src: URL.createObjectURL(file), alt: "" });
-    image.addEventListener("error", () => image.classList.add("unseen")); // a format that this browser does not draw
-    this.#button = element("button", { type: "button", disabled: true, title: file.name }, image, this.#says);
+    image.addEventListener("error", () => image.classList.add("unseen")); // a format that this browser cannot draw
+    this.#button = element("button", { type: "button", disabled: true, title: file.name }, image, this.#status);
     this.#button.addEventListener("click", () => choose(this.result));
     this.node = element("li", { class: "waiting" }, this.#button);
   }
 
   async classify() {
     this.node.className = "working";
-    this.#button.append(this.#says);
-    this.#say("…");
+    this.#button.append(this.#status);
+    this.#show("…");
     try {
       this.result = await classify(this.#file);
     } catch (problem) {
@@ -119,9 +119,9 @@ class Item {
     }
     const [best] = this.result.predictions;
     this.node.className = "named";
-    this.#say(element("b", {}, best.label), percent(best.score));
+    this.#show(element("b", {}, best.label), percent(best.score));
     if (!this.result.id) {
-      this.#says.append(". The server had no room to keep its maps.");
+      this.#status.append(". The server could not store its maps.");
       return undefined;
     }
     this.node.dataset.id = this.result.id;
@@ -131,7 +131,7 @@ class Item {
 
   #refuse(problem) {
     this.node.className = "refused";
-    const away = element("button", { type: "button", class: "link", onclick: () => this.node.remove() }, "Remove");
+    const remove = element("button", { type: "button", class: "link", onclick: () => this.node.remove() }, "Remove");
     const again = element(
       "button",
       {
@@ -140,18 +140,18 @@ class Item {
         disabled: problem.retryAfter > 0,
         onclick: () => {
           more.remove();
-          this.#again();
+          this.#retry();
         },
       },
       "Try again",
     );
     setTimeout(() => (again.disabled = false), 1000 * problem.retryAfter);
-    const more = element("span", { class: "more" }, problem.passing ? again : null, away);
-    this.#say(element("b", {}, this.#file.name), ` ${problem.message}`);
-    this.node.append(this.#says, more); // a sentence is no part of a button
+    const more = element("span", { class: "more" }, problem.temporary ? again : null, remove);
+    this.#show(element("b", {}, this.#file.name), ` ${problem.message}`);
+    this.node.append(this.#status, more); // the sentence must not be inside the button
   }
 
-  #say(...what) {
-    this.#says.replaceChildren(...what);
+  #show(...what) {
+    this.#status.replaceChildren(...what);
   }
 }

@@ -1,14 +1,14 @@
-// The parts of a class's logit, one under the other, each starting where the one before ended.
+// The parts of the logit of a class, one under the other. Each bar starts where the one before it ended.
 
 import { json } from "./api.js";
 import { byId, element } from "./element.js";
-import { Latest } from "./latest.js";
+import { DEBOUNCE_MS, Latest } from "./latest.js";
 import { receiptAddress } from "./maps.js";
 import { fixed } from "./numbers.js";
 
 const PARTS = [
-  ["patches", "Patches of the picture"],
-  ["prefix", "Class token and its like"],
+  ["patches", "Image patches"],
+  ["prefix", "Class token and other prefix tokens"],
   ["mlps", "MLPs"],
   ["constants", "Constants: embeddings, biases"],
   ["rounding", "Rounding"],
@@ -16,7 +16,7 @@ const PARTS = [
 
 export class Receipt {
   #state;
-  #asking = new Latest();
+  #loading = new Latest();
 
   constructor(state) {
     this.#state = state;
@@ -28,13 +28,13 @@ export class Receipt {
   draw() {
     const values = this.#state.values;
     if (!values.id) return;
-    this.#asking.run({
-      wait: 60,
+    this.#loading.run({
+      waitMs: DEBOUNCE_MS,
       load: (signal) => json(receiptAddress(values), { signal }),
       show: (numbers) => this.#show(numbers),
       fail: (problem) => {
         byId("receipt").replaceChildren();
-        byId("receipt-says").textContent = problem.message;
+        byId("receipt-status").textContent = problem.message;
       },
     });
   }
@@ -46,7 +46,7 @@ export class Receipt {
       steps.push({ name, title, value: receipt[name], from: sum, to: sum + receipt[name] });
       sum += receipt[name];
     }
-    const total = against ? `${label} − ${against}` : `Logit of ${label}`;
+    const total = against ? `“${label}” − “${against}”` : `Logit for “${label}”`;
     steps.push({ name: "logit", title: total, value: receipt.logit, from: 0, to: receipt.logit });
     const ends = steps.flatMap(({ from, to }) => [from, to]);
     const low = Math.min(0, ...ends);
@@ -55,8 +55,8 @@ export class Receipt {
       element("table", { class: "receipt" }, element("tbody", {}, ...steps.map((step) => row(step, low, span)))),
     );
     const share = Math.round((100 * receipt.patches) / receipt.logit);
-    const what = against ? `the lead of ${label} over ${against}` : `the logit of ${label}`;
-    byId("receipt-says").textContent = `Patches bring ${share} % of ${what} directly.`;
+    const what = against ? `the lead of “${label}” over “${against}”` : `the logit for “${label}”`;
+    byId("receipt-status").textContent = `Patches contribute ${share} % of ${what} directly.`;
   }
 }
 

@@ -1,23 +1,23 @@
-// The logit lens, and what each head does: numbers of one picture as tables whose cells are coloured.
+// The logit lens, and what each head does: the numbers of one image, as tables with coloured cells.
 
 import { json } from "./api.js";
 import { layerOf } from "./controls.js";
 import { byId, element } from "./element.js";
-import { Latest } from "./latest.js";
+import { DEBOUNCE_MS, Latest } from "./latest.js";
 import { reportAddress } from "./maps.js";
 import { fixed } from "./numbers.js";
 
 const GRIDS = [
-  ["entropy", () => "Entropy", "bits; low: few tokens hold it all"],
-  ["distance", () => "Mean distance", "patches; low: it looks nearby"],
-  ["contribution", (label) => `Adds to the logit of ${label}`, "directly, or takes from it"],
+  ["entropy", () => "Entropy", "in bits; low: attends to few tokens"],
+  ["distance", () => "Mean distance", "in patches; low: attends nearby"],
+  ["contribution", (label) => `Adds to the logit for “${label}”`, "directly; negative values lower it"],
 ];
-const NUMBERED = 6; // heads in a row whose numbers have room in the cells
+const NUMBERED = 6; // with more heads in a row, the cells are too narrow for numbers
 
 export class Report {
   #state;
   #shape;
-  #asking = new Latest();
+  #loading = new Latest();
 
   constructor(state, shape) {
     this.#state = state;
@@ -32,8 +32,8 @@ export class Report {
   draw() {
     const values = this.#state.values;
     if (!values.id) return;
-    this.#asking.run({
-      wait: 60,
+    this.#loading.run({
+      waitMs: DEBOUNCE_MS,
       load: (signal) => json(reportAddress(values), { signal }),
       show: ({ lens, heads, label }) => {
         byId("lens-part").hidden = lens === null;
@@ -42,7 +42,7 @@ export class Report {
         byId("heads-part").hidden = false;
         this.#mark();
       },
-      fail: () => (byId("lens-part").hidden = byId("heads-part").hidden = true), // the map says why
+      fail: () => (byId("lens-part").hidden = byId("heads-part").hidden = true), // the map shows the reason
     });
   }
 
@@ -75,7 +75,7 @@ function grid(numbers, title, unit) {
   const largest = Math.max(...numbers.flat().map(Math.abs)) || 1;
   const lowest = Math.min(...numbers.flat());
   const signed = lowest < 0;
-  const low = signed ? 0 : lowest; // signed numbers are shaded by their size
+  const low = signed ? 0 : lowest; // signed numbers are shaded by their absolute value
   const rows = numbers.map((row, layer) =>
     element(
       "tr",
@@ -97,7 +97,7 @@ function grid(numbers, title, unit) {
   );
 }
 
-/** A cell whose colour is as strong as `share`, 0 to 1. */
+/** A cell whose colour has the strength `share`, 0 to 1. */
 function shaded(share, text) {
   const cell = element("td", {}, text);
   cell.style.setProperty("--share", share);

@@ -1,16 +1,16 @@
-// What is on show, as strings, and the address that restores it. The fragment is never sent to a server, so ids of maps
-// stay out of its logs.
+// What the page shows, as strings, and the address that restores it. Browsers do not send the fragment of an address
+// to the server, so ids of maps stay out of its logs.
 
 export const DEFAULTS = Object.freeze({
   id: "",
   method: "class_token",
-  layer: "", // the method's own default
+  layer: "", // the default of the method
   head: "mean",
   label: "", // the most likely class
   against: "",
   overlay: "true",
   alpha: "0.6",
-  colormap: "", // the server's: viridis, or a diverging one where the map is signed
+  colormap: "", // the default of the server: viridis, or a diverging one for signed maps
   scale: "min-max",
   interpolation: "bilinear",
   threshold: "",
@@ -18,14 +18,14 @@ export const DEFAULTS = Object.freeze({
   beside: "false",
 });
 
-const WRITE_AFTER_MS = 150; // a browser allows few changes of the address a second; a slider makes many
+const WRITE_AFTER_MS = 150; // browsers limit how often the address may change; a slider changes often
 
 function read(fragment) {
   const given = new URLSearchParams(fragment.replace(/^#/, ""));
   return Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, given.get(name) ?? DEFAULTS[name]]));
 }
 
-/** Dispatches `change`, whose detail is the set of names that changed. */
+/** Dispatches `change` with the set of names that changed as its detail. */
 export class State extends EventTarget {
   #values = read(location.hash);
   #writing;
@@ -47,19 +47,19 @@ export class State extends EventTarget {
     this.#values = { ...this.#values, ...changes };
     clearTimeout(this.#writing);
     this.#writing = setTimeout(() => history.replaceState(null, "", this.link), WRITE_AFTER_MS);
-    this.#tell(changed);
+    this.#dispatch(changed);
   }
 
-  /** Have everything shown that the address said. */
+  /** Report every value as changed, so that all parts show what the address says. */
   announce() {
-    this.#tell(Object.keys(this.#values));
+    this.#dispatch(Object.keys(this.#values));
   }
 
-  #tell(changed) {
+  #dispatch(changed) {
     this.dispatchEvent(new CustomEvent("change", { detail: new Set(changed) }));
   }
 
-  /** The address of this page with everything that differs from the defaults. */
+  /** The address of this page, with every value that differs from its default. */
   get link() {
     const set = Object.entries(this.#values).filter(([name, value]) => value !== DEFAULTS[name]);
     return `${location.origin}${location.pathname}#${new URLSearchParams(set)}`;

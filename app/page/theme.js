@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it. A classic script, so that the first paint has the right colours.
+// Light, dark, or the theme of the system. A classic script, so that it runs before the first paint.
 
 (() => {
   const ORDER = ["auto", "light", "dark"];
@@ -7,7 +7,7 @@
   function show(theme) {
     root.dataset.theme = theme;
     const button = document.getElementById("theme");
-    if (button) button.title = button.ariaLabel = `Theme: ${theme === "auto" ? "as the system" : theme}`;
+    if (button) button.title = button.ariaLabel = `Theme: ${theme === "auto" ? "follow system" : theme}`;
   }
 
   const kept = () => (ORDER.includes(localStorage.getItem("theme")) ? localStorage.getItem("theme") : "auto");

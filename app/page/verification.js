@@ -1,4 +1,4 @@
-// Deletion and insertion: the map against chance, measured when asked for.
+// Deletion and insertion curves: the map against random orders, measured on request.
 
 import { json } from "./api.js";
 import { chart } from "./chart.js";
@@ -7,14 +7,14 @@ import { Latest } from "./latest.js";
 import { verifyAddress } from "./maps.js";
 
 const KINDS = [
-  ["deletion", "Removing patches", "patches removed", "lower is better"],
-  ["insertion", "Bringing them back", "patches brought back", "higher is better"],
+  ["deletion", "Deletion", "patches covered", "lower is better"],
+  ["insertion", "Insertion", "patches uncovered", "higher is better"],
 ];
 const FILLS = {
-  mean: "patches covered with the picture’s mean colour",
-  black: "patches covered with black",
-  gray: "patches covered with grey",
-  blur: "patches blurred",
+  mean: "the mean colour of the image",
+  black: "black",
+  gray: "grey",
+  blur: "a blurred copy of the image",
 };
 
 export class Verification {
@@ -30,11 +30,11 @@ export class Verification {
     });
   }
 
-  /** What was measured is of another map. */
+  /** Remove a measurement that belongs to another map. */
   #clear() {
     this.#measuring.cancel();
     this.#address = undefined;
-    this.#settle("");
+    this.#finish("");
     byId("curves").replaceChildren();
   }
 
@@ -42,49 +42,52 @@ export class Verification {
     this.#clear();
     this.#address = verifyAddress(this.#state.values);
     byId("measure").disabled = true;
-    byId("verify-says").textContent = "Measuring …";
+    byId("verify-status").textContent = "Measuring …";
     this.#measuring.run({
       load: (signal) => json(this.#address, { method: "POST", signal }),
       show: (measured) => this.#show(measured),
-      fail: (problem) => this.#settle(problem.message),
+      fail: (problem) => this.#finish(problem.message),
     });
   }
 
   #show(measured) {
-    this.#settle("");
+    this.#finish("");
     byId("curves").replaceChildren(...KINDS.map((kind) => figure(measured, ...kind)));
-    byId("verify-says").textContent = verdict(measured);
+    byId("verify-status").textContent = summary(measured);
   }
 
-  #settle(sentence) {
+  #finish(sentence) {
     byId("measure").disabled = false;
-    byId("verify-says").textContent = sentence;
+    byId("verify-status").textContent = sentence;
   }
 }
 
-function figure(measured, name, title, across, better) {
+function figure(measured, name, title, xLabel, better) {
   const { fractions, scores, random, area, random_area } = measured[name];
-  const says = `${title}: area ${area.toFixed(3)}, at random ${random_area.toFixed(3)}; ${better}.`;
+  const description = `${title}: the area is ${area.toFixed(3)}, in random order ${random_area.toFixed(3)}; ${better}.`;
   const lines = [
-    { name: "chance", xs: fractions, ys: random },
+    { name: "random", xs: fractions, ys: random },
     { name: "map", xs: fractions, ys: scores },
   ];
   return element(
     "figure",
     {},
     element("figcaption", {}, element("b", {}, title), ` ${better}`),
-    chart({ lines, across, says }),
+    chart({ lines, xLabel, description }),
     element(
       "p",
       { class: "key" },
       element("span", { class: "map" }, `this map ${area.toFixed(3)}`),
-      element("span", { class: "chance" }, `random ${random_area.toFixed(3)}`),
+      element("span", { class: "random" }, `random order ${random_area.toFixed(3)}`),
     ),
   );
 }
 
-function verdict({ label, deletion, insertion, fill, steps, random_orders }) {
+function summary({ label, deletion, insertion, fill, steps, random_orders }) {
   const won = [deletion.area < deletion.random_area, insertion.area > insertion.random_area].filter(Boolean).length;
-  const said = ["The map beats chance in neither test", "The map beats chance in one test of two", "The map beats chance in both tests"];
-  return `${said[won]}: areas under the score of ${label}, ${steps} steps, ${random_orders} random orders, ${FILLS[fill]}.`;
+  const tests = ["neither test", "one of the two tests", "both tests"][won];
+  return (
+    `The map beats random order in ${tests}, by the area under the score for “${label}”. ` +
+    `The test used ${steps} steps and ${random_orders} random orders, and covered patches with ${FILLS[fill]}.`
+  );
 }

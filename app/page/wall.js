@@ -1,9 +1,9 @@
-// Every layer and head at a glance; a click shows one of them above.
+// The maps of all layers and heads. A click shows one of them above.
 
 import { blob, json } from "./api.js";
 import { layerOf } from "./controls.js";
 import { byId } from "./element.js";
-import { Latest } from "./latest.js";
+import { DEBOUNCE_MS, Latest } from "./latest.js";
 import { wallAddress } from "./maps.js";
 
 export class Wall {
@@ -29,19 +29,19 @@ export class Wall {
     const values = this.#state.values;
     if (!values.id) return;
     this.#drawing.run({
-      wait: 120,
+      waitMs: 2 * DEBOUNCE_MS,
       load: (signal) =>
         Promise.all([blob(wallAddress(values, "png"), { signal }), json(wallAddress(values, "json"), { signal })]),
-      show: ([picture, layout]) => {
+      show: ([png, layout]) => {
         this.#layout = layout;
         URL.revokeObjectURL(this.#image.src);
-        this.#image.src = URL.createObjectURL(picture);
+        this.#image.src = URL.createObjectURL(png);
         byId("wall").hidden = false;
-        byId("wall-says").textContent = "";
+        byId("wall-status").textContent = "";
       },
       fail: (problem) => {
         byId("wall").hidden = true;
-        byId("wall-says").textContent = problem.message;
+        byId("wall-status").textContent = problem.message;
       },
     });
   }
@@ -55,7 +55,7 @@ export class Wall {
     this.#state.set({ method: "class_token", layer: String(layer), head: String(head) });
   }
 
-  /** Outline what is on show, in per cent of the picture, so that it stays right at any width. */
+  /** Outline the map shown above, in per cent of the wall, so that the outline fits at any width. */
   #mark() {
     const values = this.#state.values;
     const layer = layerOf(values, this.#shape);

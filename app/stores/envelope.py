@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, NonNegativeInt, ValidationError
 
-from app.labels import Prediction
-from app.maps import Maps
-from app.preprocess import Box
-from app.stores.record import Record
+from app.images.preprocess import Box
+from app.inference.labels import Prediction
+from app.maps.record import Maps, Record
 
 MAGIC = b"VITR"
 VERSION = 1

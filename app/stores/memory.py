@@ -4,7 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from app.stores.record import Record
+from app.maps.record import Record
 from app.stores.store import ID_PATTERN, new_id
 
 

@@ -16,11 +16,11 @@ from redis.exceptions import ConnectionError, OutOfMemoryError, ReadOnlyError, R
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from app.errors import StoreUnavailable
-from app.metrics import Metrics
+from app.maps.record import Record
 from app.stores.breaker import Breaker
 from app.stores.envelope import EnvelopeError, seal, unseal
-from app.stores.record import Record
 from app.stores.store import ID_PATTERN, new_id
+from app.telemetry.metrics import Metrics
 
 Operation = Literal["put", "get"]
 

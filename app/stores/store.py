@@ -4,7 +4,7 @@ import re
 import secrets
 from typing import Protocol
 
-from app.stores.record import Record
+from app.maps.record import Record
 
 ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}")  # 128 random bits, so that no id can be guessed
 

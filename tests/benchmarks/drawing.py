@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from app.heatmap import Style, draw
-from app.preprocess import Box
-from app.scale import limits
-from app.wall import draw_wall
+from app.drawing.heatmap import Style, draw
+from app.drawing.scale import limits
+from app.drawing.wall import draw_wall
+from app.images.preprocess import Box
 from model.demo.shapes import draw as draw_shape
-from tests.records import make_record
+from tests.support.records import make_record
 
 SIDE, SEEN, GRID = 512, 224, (14, 14)
 LAYERS, HEADS = 12, 12

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from app.settings import allowed_cores
+from app.machine import allowed_cores
 
 
 def session(path: Path) -> ort.InferenceSession:

@@ -18,10 +18,10 @@ import uvloop
 from tqdm import tqdm
 
 from app.bundle import load_bundle
-from app.decoders import Decoders
-from app.images import Decoder
-from app.preparer import Prepared, Preparer, pack, unpack
-from app.priority import PICTURES_NICENESS, yield_by
+from app.images.decode import Decoder
+from app.images.pool import Decoders
+from app.images.preparer import Prepared, Preparer, pack, unpack
+from app.machine import IMAGES_NICENESS, yield_by
 from app.settings import DEMO_BUNDLE
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.server import family
@@ -51,7 +51,7 @@ def prepare(work: Preparer, data: bytes) -> Prepared:
 
 @contextmanager
 def threads() -> Iterator[Ask]:
-    with ThreadPoolExecutor(WORKERS, initializer=yield_by, initargs=(PICTURES_NICENESS,)) as pool:
+    with ThreadPoolExecutor(WORKERS, initializer=yield_by, initargs=(IMAGES_NICENESS,)) as pool:
         work = partial(prepare, preparer(), jpeg())
         yield lambda: asyncio.get_running_loop().run_in_executor(pool, work)
 
@@ -75,14 +75,14 @@ def ours() -> Iterator[Ask]:
 
 @contextmanager
 def futures() -> Iterator[Ask]:
-    with ProcessPoolExecutor(WORKERS, FORKSERVER, initializer=os.nice, initargs=(PICTURES_NICENESS,)) as pool:
+    with ProcessPoolExecutor(WORKERS, FORKSERVER, initializer=os.nice, initargs=(IMAGES_NICENESS,)) as pool:
         work = preparer()
         yield lambda: asyncio.get_running_loop().run_in_executor(pool, prepare, work, jpeg())
 
 
 @contextmanager
 def pebbles() -> Iterator[Ask]:
-    with pebble.ProcessPool(WORKERS, 0, os.nice, (PICTURES_NICENESS,), FORKSERVER) as pool:
+    with pebble.ProcessPool(WORKERS, 0, os.nice, (IMAGES_NICENESS,), FORKSERVER) as pool:
         work = preparer()
         yield lambda: asyncio.wrap_future(pool.schedule(prepare, (work, jpeg()), timeout=TIMEOUT_S))
         pool.stop()

@@ -11,18 +11,18 @@ import torch
 from PIL import Image
 from tqdm import tqdm
 
-from app.attention import choose
 from app.bundle import Manifest, load_bundle
-from app.engine import OnnxEngine
-from app.faithfulness import Trial, cover, filled
-from app.labels import scores
-from app.maps import Maps
-from app.preprocess import preprocess
-from app.settings import DEMO_BUNDLE, allowed_cores
-from app.stores.record import Record
+from app.images.preprocess import preprocess
+from app.inference.cpu import OnnxEngine
+from app.inference.labels import scores
+from app.machine import allowed_cores
+from app.maps.choice import choose
+from app.maps.faithfulness import Trial, cover, filled
+from app.maps.record import Maps, Record
+from app.settings import DEMO_BUNDLE
 from model.demo.evaluate import patches_on_object
 from model.demo.shapes import Picture, held_out
-from tests.records import make_record
+from tests.support.records import make_record
 
 PICTURES = 1000
 BATCH = 50

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tqdm import tqdm
 
-from app.logs import JsonFormatter, TextFormatter
-from app.metrics import STAGES, Metrics
-from app.observation import Observation
+from app.door.observation import Observation
+from app.telemetry.logs import JsonFormatter, TextFormatter
+from app.telemetry.metrics import STAGES, Metrics
 
 REQUESTS = 1000  # a round
 ROUNDS = 20

@@ -1,7 +1,7 @@
 """`python -m tests.benchmarks.one_at_a_time`: the service with one run of the model at a time."""
 
 from app.__main__ import main
-from app.engine import OnnxEngine
+from app.inference.cpu import OnnxEngine
 
 if __name__ == "__main__":
     OnnxEngine.concurrency = 1

@@ -15,10 +15,11 @@ from pathlib import Path
 from tqdm import tqdm
 
 from app.bundle import load_bundle
-from app.engine import OnnxEngine
-from app.images import Decoder
-from app.preparer import Preparer
-from app.settings import DEMO_BUNDLE, Settings, allowed_cores
+from app.images.decode import Decoder
+from app.images.preparer import Preparer
+from app.inference.cpu import OnnxEngine
+from app.machine import allowed_cores
+from app.settings import DEMO_BUNDLE, Settings
 from export.bundle import write_bundle
 from tests.benchmarks.load import connected, exchange, post
 from tests.benchmarks.pictures import jpeg

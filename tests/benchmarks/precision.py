@@ -22,8 +22,8 @@ from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from app.engine import Graph, Outputs
-from app.preprocess import preprocess
+from app.images.preprocess import preprocess
+from app.inference.contract import Graph, Outputs
 from export.agreement import measure_agreement
 from export.graphs import ClassifyGraph
 from export.image_spec import image_spec

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, Precision
-from app.settings import allowed_cores
+from app.machine import allowed_cores
 from export.bundle import write_bundle
 from tests.benchmarks.graph import runner, session
 from tests.benchmarks.load import post

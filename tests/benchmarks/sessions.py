@@ -16,7 +16,7 @@ import onnx
 import onnxruntime as ort
 
 from app.bundle import WEIGHTS
-from app.engine import FILES
+from app.inference.cpu import FILES
 from tests.benchmarks.__main__ import table
 
 BATCHES, RUNS = (1, 4), 7

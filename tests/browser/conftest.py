@@ -1,4 +1,4 @@
-"""A real server, a real browser, and a page that is watched: any complaint of the browser fails the test."""
+"""A real server and a real browser. Any error or warning in the browser fails the test."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Playwright keeps an event loop running in this thread, so none may be left for the tests of other folders."""
+    """Playwright keeps an event loop running in this thread, so the browser closes before other folders are tested."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip(f"none of {', '.join(NAMES)} is installed")
@@ -36,7 +36,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def complaints() -> list[str]:
-    """What the browser complained of. A test that provokes a complaint asserts it and clears the list."""
+    """Errors and warnings of the browser. A test that causes one asserts it and clears the list."""
     return []
 
 
@@ -52,7 +52,7 @@ def visit(browser, server, complaints) -> Iterator[Callable[..., Page]]:
         page = context.new_page()
         page.set_default_timeout(10_000)
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.on("console", lambda message: complaints.extend(said(message)))
+        page.on("console", lambda message: complaints.extend(messages(message)))
         page.on("response", lambda r: complaints.append(f"{r.status} {path_of(r.url)}") if r.status >= 400 else None)
         page.on("request", lambda r: complaints.append(f"asks {r.url}") if elsewhere(r.url, host) else None)
         page.goto(f"{server}/{fragment}")
@@ -67,20 +67,20 @@ def visit(browser, server, complaints) -> Iterator[Callable[..., Page]]:
 
 @pytest.fixture
 def page(visit) -> Page:
-    """The page as someone sees it who comes for the first time."""
+    """The page as a first-time visitor sees it."""
     return visit()
 
 
 @pytest.fixture
 def looking(page):
-    """The page with the map of a sample on show."""
+    """The page with the map of a sample."""
     page.click("[data-sample=star]")
     settle(page)
     return page
 
 
-def said(message) -> list[str]:
-    """Warnings and errors of the console; a refused request is told by its response already."""
+def messages(message) -> list[str]:
+    """Warnings and errors of the console. Failed requests are left out: their responses are recorded already."""
     if message.type not in {"error", "warning"} or "Failed to load resource" in message.text:
         return []
     return [f"{message.type}: {message.text}"]

@@ -1,17 +1,17 @@
-"""What is on the stage of the page."""
+"""The map that the page shows."""
 
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 
 def settle(page: Any) -> None:
-    """Wait until the map on show is the one that the controls ask for."""
+    """Wait until the page shows the map that the controls ask for."""
     page.locator("body:not(.empty) #stage[aria-busy='false'] #map[src]").wait_for()
     page.evaluate("map.decode()")
 
 
 def shown(page: Any) -> str:
-    """The map on show, scaled down to something that is quick to compare."""
+    """The map that the page shows, scaled down so that comparing is quick."""
     settle(page)
     return page.evaluate(
         """() => {
@@ -24,10 +24,10 @@ def shown(page: Any) -> str:
 
 
 def address(page: Any, format: str = "json") -> str:
-    """Where the map on show can be had in a format."""
+    """The download address of the map in a format."""
     return page.locator(f"#take-{format}").get_attribute("href")
 
 
 def asked(page: Any) -> dict[str, str]:
-    """The parameters of the picture on show."""
+    """The parameters of the request for the map."""
     return {name: values[0] for name, values in parse_qs(urlsplit(address(page, "png")).query).items()}

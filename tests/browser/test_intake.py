@@ -1,4 +1,4 @@
-"""Pictures on their way in: each way of giving one, and what is said when it does not go well."""
+"""Files from the dialog, a drop, the clipboard and the samples, and the messages for files that fail."""
 
 import base64
 
@@ -12,7 +12,7 @@ def as_file(name: str, data: bytes, kind: str) -> dict:
 
 
 def transfer(page, name: str, data: bytes):
-    """A DataTransfer with one file, as a drop or the clipboard brings it."""
+    """A DataTransfer with one file, as a drop or a paste delivers it."""
     return page.evaluate_handle(
         """([name, text]) => {
             const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -25,10 +25,10 @@ def transfer(page, name: str, data: bytes):
 
 
 def refusal(page) -> str:
-    return page.locator(".queue .refused .says").inner_text().replace("\n", " ")
+    return page.locator(".queue .refused .status").inner_text().replace("\n", " ")
 
 
-def test_a_picked_picture_is_named_and_its_map_shown(page, star):
+def test_a_picked_file_gets_labels_and_a_map(page, star):
     page.set_input_files("#file", [as_file("mine.jpg", star, "image/jpeg")])
     settle(page)
     assert page.locator(".labels .name").first.inner_text() == "star"
@@ -37,7 +37,7 @@ def test_a_picked_picture_is_named_and_its_map_shown(page, star):
     assert page.evaluate("[map.naturalWidth, map.naturalHeight]") == [320, 240]
 
 
-def test_many_pictures_queue_up_and_the_first_is_shown(page, star):
+def test_many_files_queue_up_and_the_first_is_shown(page, star):
     page.set_input_files("#file", [as_file(f"{i}.jpg", star, "image/jpeg") for i in range(6)])
     page.locator(".queue .named").nth(5).wait_for()
     shown = page.locator(".queue .chosen").get_attribute("data-id")
@@ -48,7 +48,7 @@ def test_many_pictures_queue_up_and_the_first_is_shown(page, star):
     assert page.locator(".queue .chosen").count() == 1
 
 
-def test_a_dropped_picture(page, star):
+def test_a_dropped_file(page, star):
     data = transfer(page, "dropped.jpg", star)
     page.dispatch_event("body", "dragenter", {"dataTransfer": data})
     assert page.locator("#veil").is_visible()
@@ -58,7 +58,7 @@ def test_a_dropped_picture(page, star):
     assert page.locator(".labels .name").first.inner_text() == "star"
 
 
-def test_a_pasted_picture(page, star):
+def test_a_pasted_file(page, star):
     page.evaluate(
         "(data) => document.body.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true }))",
         transfer(page, "pasted.jpg", star),
@@ -76,7 +76,7 @@ def test_a_text_file_is_refused_in_a_sentence_beside_it(page, star, complaints):
     page.set_input_files("#file", [as_file("notes.txt", b"hello", "text/plain"), as_file("a.jpg", star, "image/jpeg")])
     settle(page)
     assert refusal(page).startswith("notes.txt The body is not an image of an accepted type")
-    assert page.locator(".labels .name").first.inner_text() == "star"  # the other one is not held up
+    assert page.locator(".labels .name").first.inner_text() == "star"  # the other file is not delayed
     page.get_by_role("button", name="Remove").click()
     assert page.locator(".queue li").count() == 1
     assert complaints == ["415 /classify"]
@@ -94,7 +94,7 @@ def test_a_file_that_is_too_large_is_refused_in_a_sentence(page, tmp_path, compl
 
 
 @pytest.mark.parametrize("trouble", ["full", "offline"])
-def test_what_may_pass_can_be_tried_again(page, star, complaints, trouble):
+def test_a_temporary_failure_can_be_tried_again(page, star, complaints, trouble):
     answers = {
         "full": lambda route: route.fulfill(
             status=503, headers={"Retry-After": "1"}, json={"detail": "The service is full."}
@@ -106,7 +106,7 @@ def test_what_may_pass_can_be_tried_again(page, star, complaints, trouble):
     page.locator(".refused").wait_for()
     sentences = {"full": "a.jpg The service is full.", "offline": "a.jpg The server cannot be reached"}
     assert refusal(page).startswith(sentences[trouble])
-    page.get_by_role("button", name="Try again", exact=True).click()  # enabled after what Retry-After asks for
+    page.get_by_role("button", name="Try again", exact=True).click()  # enabled after Retry-After
     settle(page)
     assert page.locator(".refused").count() == 0
     assert complaints == (["503 /classify"] if trouble == "full" else [])

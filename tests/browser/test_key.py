@@ -1,4 +1,4 @@
-"""A server that wants an API key, and the description of the API."""
+"""A server that requires an API key, and the page with the API's description."""
 
 from pathlib import Path
 
@@ -10,14 +10,14 @@ from tests.load.server import served
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory):
-    """The address of a service with a key."""
+    """The address of a service that requires a key."""
     with served(tmp_path_factory.mktemp("guarded"), api_keys="right-key") as server:
         yield server.url
 
 
 @pytest.fixture
 def opened(browser, guarded):
-    """Open the page and answer what it asks: `opened("right-key")`."""
+    """Open the page and answer its prompts: `opened("right-key")`."""
     contexts = []
 
     def page_with(*answers: str | None):
@@ -54,7 +54,7 @@ def test_with_the_key_all_of_the_page_works(opened):
     picture = page.locator("#gallery img").first
     picture.scroll_into_view_if_needed()
     assert picture.evaluate("(image) => image.decode().then(() => image.naturalWidth)") > 0
-    page.reload()  # the tab keeps the key: another question would have no answer
+    page.reload()  # the tab keeps the key: a second prompt would find no answer
     page.locator("#served b").wait_for()
 
 

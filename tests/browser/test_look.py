@@ -1,4 +1,4 @@
-"""How the page looks: narrow screens, both themes, contrast, names for who cannot see it."""
+"""How the page looks: narrow screens, both themes, contrast, names for screen readers."""
 
 import pytest
 
@@ -8,7 +8,7 @@ THEMES = ("light", "dark")
 
 
 def luminance(color: list[float]) -> float:
-    """Of sRGB, 0 to 255 (WCAG 2.2)."""
+    """Relative luminance of an sRGB colour, 0 to 255 (WCAG 2.2)."""
     linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

@@ -75,8 +75,8 @@ def test_the_original_beside_the_map(looking):
     assert page.locator("#original-pane").is_hidden()
 
 
-def test_only_the_newest_of_many_pictures_is_shown(looking):
-    """The answer for one layer is held back until that for the next is there."""
+def test_only_the_newest_of_many_maps_is_shown(looking):
+    """The response for one layer is held back until the response for the next layer has arrived."""
     page = looking
     held = []
     page.route(lambda url: "layer=1" in url, lambda route: held.append(route))
@@ -92,7 +92,7 @@ def test_only_the_newest_of_many_pictures_is_shown(looking):
     assert "layer 2" in page.locator("#recipe").inner_text()
 
 
-def test_arrows_walk_through_layers_and_heads(looking):
+def test_arrows_step_through_layers_and_heads(looking):
     page = looking
     for key, expected in [
         ("ArrowUp", ("4", "mean")),  # from the last of six layers
@@ -121,14 +121,14 @@ def test_arrows_in_a_control_stay_there(looking):
 
 def test_the_pointer_reads_the_numbers_of_the_json(looking):
     page = looking
-    page.check("[name=colorbar]")  # which makes the drawing wider than the picture
+    page.check("[name=colorbar]")  # the colour bar makes the drawing wider than the image
     settle(page)
     numbers = page.request.get(page.url.split("#")[0].rstrip("/") + address(page)).json()
     page.locator("#map").scroll_into_view_if_needed()
     frame = page.locator("#map").bounding_box()
     width, height = page.evaluate("[map.naturalWidth, map.naturalHeight]")
     scale = min(frame["width"] / width, frame["height"] / height)
-    drawn = scale * height / numbers["image"][1]  # CSS pixels for one of the original
+    drawn = scale * height / numbers["image"][1]  # CSS pixels per pixel of the original
     left = frame["x"] + (frame["width"] - width * scale) / 2
     top = frame["y"] + (frame["height"] - height * scale) / 2
     x0, y0, x1, y1 = numbers["crop_box"]
@@ -145,13 +145,13 @@ def test_the_pointer_reads_the_numbers_of_the_json(looking):
         box = page.locator("#patch").bounding_box()
         assert box["x"] + box["width"] / 2 == pytest.approx(left + x * drawn, abs=1)
         assert box["y"] + box["height"] / 2 == pytest.approx(top + y * drawn, abs=1)
-    page.mouse.move(left + (x0 / 2) * drawn, top + 10)  # what the network did not see
+    page.mouse.move(left + (x0 / 2) * drawn, top + 10)  # outside the part that the network sees
     assert page.locator("#patch").is_hidden()
     assert page.locator("#readout").inner_text().startswith("8 × 8 patches")
 
 
 def significant(value: float) -> str:
-    """As the page writes it: three significant digits."""
+    """Three significant digits, in the format of the page."""
     if abs(value) < 1e-4:
         mantissa, exponent = f"{value:.2e}".split("e")
         return f"{mantissa}e−{abs(int(exponent))}"
@@ -189,7 +189,7 @@ def test_a_click_on_the_wall_shows_that_head(looking):
     assert cell["y"] - frame["y"] + cell["height"] / 2 == pytest.approx(at[1], abs=2)
 
 
-def test_downloads_are_what_is_on_show(looking):
+def test_downloads_match_the_map(looking):
     page = looking
     page.keyboard.press("ArrowUp")
     settle(page)

@@ -1,4 +1,4 @@
-"""What stands under the map: the receipt, the lens, the heads, the measurement, the model's own pictures."""
+"""The parts under the map: the receipt, the lens, the heads, the measurement, the model's own pictures."""
 
 import pytest
 
@@ -10,7 +10,7 @@ def numbers(page, path: str) -> dict:
 
 
 def receipt(page) -> dict[str, float]:
-    """The numbers of the receipt as they are written."""
+    """The numbers of the receipt as the page shows them."""
     rows = page.locator(".receipt tr").all()
     return {row.get_attribute("class"): read(row.locator(".number").inner_text()) for row in rows}
 
@@ -32,8 +32,8 @@ def test_a_label_can_be_asked_why_and_why_not_another(looking):
     answer = numbers(page, address(page))
     assert (answer["label"], answer["against"]) == (second, "star")
     assert f"logit of {second} less that to the logit of star" in page.locator("#recipe").inner_text()
-    assert page.locator(".receipt .logit th", has_text=f"{second} − star").count() == 1
-    page.select_option("[name=label]", label="star")  # which cannot be against itself
+    assert page.locator(".receipt .logit th", has_text=f"“{second}” − “star”").count() == 1
+    page.select_option("[name=label]", label="star")  # a label is never compared with itself
     settle(page)
     assert "against" not in asked(page)
 
@@ -51,7 +51,7 @@ def test_the_receipt_is_the_servers_and_adds_up(looking):
     bars = [row.locator("i:not(.zero)").bounding_box() for row in page.locator(".receipt tr").all()]
     assert bars[1]["x"] + (bars[1]["width"] if told["prefix"] < 0 else 0) == pytest.approx(
         bars[0]["x"] + (bars[0]["width"] if told["patches"] > 0 else 0), abs=1.5
-    )  # each part starts where the one before ended
+    )  # each bar starts where the one before it ended
 
 
 def asked_id(page) -> str:
@@ -94,10 +94,10 @@ def test_a_map_is_measured_when_asked_and_forgotten_when_it_changes(looking):
     assert f"{measured['insertion']['random_area']:.3f}" in keys[1]
     points = page.locator("#curves polyline.map").first.get_attribute("points").split()
     assert len(points) == len(measured["deletion"]["scores"])
-    assert "score of star" in page.locator("#verify-says").inner_text()
+    assert "score for “star”" in page.locator("#verify-status").inner_text()
     page.keyboard.press("1")
     assert page.locator("#curves figure").count() == 0
-    assert page.locator("#verify-says").inner_text() == ""
+    assert page.locator("#verify-status").inner_text() == ""
 
 
 def test_the_models_own_pictures_need_no_upload(page):

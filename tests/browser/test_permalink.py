@@ -1,4 +1,4 @@
-"""The address restores what was on show, for someone else and in another browser."""
+"""The address restores the view, also for other people and in other browsers."""
 
 from tests.browser.stage import asked, settle, shown
 
@@ -15,7 +15,7 @@ def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
     page.check("[name=colorbar]")
     page.check("[name=beside]")
     before = shown(page)
-    page.wait_for_timeout(250)  # the address follows a moment later
+    page.wait_for_timeout(250)  # the address is updated with a short delay
     other = visit("#" + page.url.split("#")[1], viewport={"width": 1000, "height": 700})
     assert shown(other) == before
     assert asked(other) == asked(page)
@@ -56,12 +56,10 @@ def test_the_link_can_be_copied(looking):
     assert "layer=4" in page.evaluate("navigator.clipboard.readText()")
 
 
-def test_maps_that_are_gone_are_told_in_a_sentence(visit, complaints):
+def test_expired_maps_give_a_message(visit, complaints):
     page = visit("#id=AAAAAAAAAAAAAAAAAAAAAA")
     page.locator("#trouble").wait_for()
-    assert (
-        page.locator("#trouble").inner_text().startswith("The server does not keep the maps of this picture any more.")
-    )
+    assert page.locator("#trouble").inner_text().startswith("The server no longer has the maps of this image.")
     assert page.locator("#controls").is_hidden()
     page.wait_for_load_state("networkidle")
     assert {complaint[:16] for complaint in complaints} == {"404 /attention/A"}
@@ -72,7 +70,7 @@ def test_maps_that_are_gone_are_told_in_a_sentence(visit, complaints):
     assert page.locator("#controls").is_visible()
 
 
-def test_a_link_with_nonsense_is_told_in_a_sentence(looking, complaints):
+def test_an_invalid_link_gives_a_message(looking, complaints):
     page = looking
     page.wait_for_timeout(250)
     page.evaluate("location.hash += '&layer=99'")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.redis_server import RedisServer
+from tests.support.redis_server import RedisServer
 
 CONTAINERS = Path(os.environ.get("CONTAINERS", ""))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.launch import KEEP_ALIVE_S
+from app.server import KEEP_ALIVE_S
 from app.settings import Settings
 from tests.load.balancers import haproxy_file, nginx_file
 

@@ -1,4 +1,4 @@
-"""Writes app/colormaps.png from matplotlib's tables: `python tests/golden/make_colormaps.py` (needs matplotlib)."""
+"""Writes app/drawing/colormaps.png from matplotlib: `python tests/golden/make_colormaps.py` (needs matplotlib)."""
 
 from pathlib import Path
 from typing import get_args
@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 from PIL import Image
 
-from app.colormaps import COLORMAPS, Colormap
+from app.drawing.colormaps import COLORMAPS, Colormap
 
 OTHERWISE_NAMED = {"rdbu": "RdBu_r"}  # blue below zero, as weather maps have it
 

@@ -1,6 +1,6 @@
 """Writes docs/page.jpg, the page in a browser: `PYTHONPATH=. .venv/bin/python tests/golden/make_page_picture.py`.
 
-Needs Chromium (`apt-get install chromium`).
+Needs Chromium and the font of the current picture (`apt-get install chromium fonts-liberation`).
 """
 
 import shutil

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from app.preprocess import preprocess
+from app.images.preprocess import preprocess
 from export.image_spec import image_spec
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint, Description

@@ -23,9 +23,10 @@ import numpy as np
 import onnxruntime as ort
 
 from app.bundle import load_bundle
-from app.cuda_engine import CudaEngine
-from app.engine import FILES, Graph, OnnxEngine, Outputs
-from app.settings import allowed_cores
+from app.inference.contract import Graph, Outputs
+from app.inference.cpu import FILES, OnnxEngine
+from app.inference.cuda import CudaEngine
+from app.machine import allowed_cores
 from tests.benchmarks.__main__ import table
 from tests.benchmarks.server import running
 
@@ -39,7 +40,7 @@ KERNELS = """
 import sys
 from pathlib import Path
 from app.bundle import load_bundle
-from app.cuda_engine import CudaEngine
+from app.inference.cuda import CudaEngine
 bundle = load_bundle(Path(sys.argv[1]))
 CudaEngine(folder=bundle.folder, image_size=bundle.manifest.image.size, max_batch=8).warm_up()
 """

@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from app.bundle import load_bundle
-from app.engine import OnnxEngine
-from app.preprocess import preprocess
+from app.images.preprocess import preprocess
+from app.inference.cpu import OnnxEngine
 from model.demo.shapes import held_out
 
 

@@ -4,14 +4,14 @@ import pytest
 from PIL import Image, JpegImagePlugin
 
 import app.main
-from app.images import PARSERS
-from app.preparer import Preparer
+from app.images.decode import PARSERS
+from app.images.preparer import Preparer
 from tests.catalogue.case import Case
 from tests.catalogue.every import CASES
 from tests.catalogue.foreign import cases as foreign
 from tests.catalogue.jpegs import jpeg
-from tests.integration.test_problems import check_problem
-from tests.saboteur import CRASH, SPIN, Saboteur
+from tests.support.problems import check_problem
+from tests.support.saboteur import CRASH, SPIN, Saboteur
 
 
 def test_there_are_many():
@@ -65,8 +65,8 @@ def test_an_accepted_picture_reaches_its_own_parser_alone(monkeypatch):
 def decode(data: bytes) -> None:
     from contextlib import suppress
 
-    decoder = app.images.Decoder(max_pixels=1_000_000, max_aspect_ratio=64)
-    with suppress(app.images.Refused), decoder.opened(data) as (image, _):
+    decoder = app.images.decode.Decoder(max_pixels=1_000_000, max_aspect_ratio=64)
+    with suppress(app.images.decode.Refused), decoder.opened(data) as (image, _):
         image.load()
 
 

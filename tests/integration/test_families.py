@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.labels import scores
+from app.inference.labels import scores
 from export.bundle import write_bundle
 from tests.golden.test_checkpoints import CASES, FOLDER, describe, load
 

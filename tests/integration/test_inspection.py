@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.engine import OnnxEngine
+from app.inference.cpu import OnnxEngine
 from export.bundle import write_bundle
-from tests.toy import toy_checkpoint
+from tests.support.toy import toy_checkpoint
 
 SIZES = {"filters": (764, 602), "positions": (1154, 500), "distance": (960, 600)}
 

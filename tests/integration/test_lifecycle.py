@@ -6,7 +6,7 @@ import time
 import pytest
 from PIL import Image
 
-from app.engine import OnnxEngine
+from app.inference.cpu import OnnxEngine
 from app.lifecycle import Lifecycle
 
 
@@ -119,7 +119,7 @@ def test_memory_that_does_not_suffice_makes_batches_smaller(serve, star, monkeyp
     with serve() as client:
         batcher = client.app.state.services.batcher
         monkeypatch.setattr(OnnxEngine, "run", small_batches_only)
-        monkeypatch.setattr("app.latency.LatencyModel.best", property(lambda model: model.sizes[-1]))
+        monkeypatch.setattr("app.inference.latency.LatencyModel.best", property(lambda model: model.sizes[-1]))
         answer = client.post("/classify", files=[("a", ("a", star))] * 8)
         assert [r["predictions"][0]["label"] for r in answer.json()["results"]] == ["star"] * 8
         assert client.get("/model").json()["best_batch"]["explain"] == 1

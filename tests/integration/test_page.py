@@ -1,4 +1,4 @@
-"""The files of the page: what a browser is told about each, and what it is not given."""
+"""The files of the page: their headers, and which files are served."""
 
 import re
 from pathlib import Path
@@ -37,15 +37,15 @@ def test_the_page_is_its_index(client):
     assert client.get("/").content == Path("app/page/index.html").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["nope.js", "../routes/page.py", "..%2froutes%2fpage.py", "", "samples"])
-def test_nothing_else_is_given(client, name):
+@pytest.mark.parametrize("name", ["nope.js", "../api/page.py", "..%2fapi%2fpage.py", "", "samples"])
+def test_nothing_else_is_served(client, name):
     response = client.get(f"/page/{name}")
     assert response.status_code == 404
     assert response.headers["content-type"] == "application/problem+json"
 
 
-def test_what_the_files_name_is_there(client):
-    """Scripts, styles and pictures in the page, and modules in the scripts."""
+def test_every_file_that_is_named_is_served(client):
+    """Scripts, styles and images in the page, and modules in the scripts."""
     named = re.findall(r'(?:src|href)="(/page/[^"]+)"', client.get("/").text)
     for script in Path("app/page").glob("*.js"):
         named += [f"/page/{module}" for module in re.findall(r'from "\./([^"]+)"', script.read_text())]

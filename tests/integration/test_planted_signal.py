@@ -2,7 +2,7 @@
 
 The weights are written by hand: position i is the i-th unit vector, every query of a head is the same large constant,
 and its keys read one dimension. So head h of layer l attends to the patch of PLANTED, whatever the picture shows, and
-the last head of the last layer to the brightest patch. Nothing of app/preprocess.py is used to say where that is.
+the last head of the last layer to the brightest patch. Nothing of app/images/preprocess.py says where that is.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from PIL import Image, ImageOps
 
 from export.bundle import write_bundle
 from model.preprocessing import Preprocessing
-from tests.toy import toy_checkpoint
+from tests.support.toy import toy_checkpoint
 
 PATCH, GRID = 8, (3, 5)
 RESIZE = (28, 44)  # height, width that the picture just covers before 24 x 40 of it are cut out

@@ -6,8 +6,9 @@ import zlib
 import pytest
 from PIL import Image
 
+from app.api.uploads import MAX_FIELDS
 from app.errors import ServiceError
-from app.uploads import MAX_FIELDS
+from tests.support.problems import check_problem
 
 
 def png_header(width: int, height: int) -> bytes:
@@ -69,17 +70,6 @@ def test_one_shape(client, star, name):
     assert response.status_code == status
     check_problem(response)
     assert client.post("/classify?attention=false", content=star).status_code == 200
-
-
-def check_problem(response) -> None:
-    assert response.headers["content-type"] == "application/problem+json"
-    problem = response.json()
-    assert problem["type"].startswith("urn:vit-serve:problem:")
-    assert problem["status"] == response.status_code
-    assert problem["title"]
-    assert problem["detail"].endswith(".")
-    assert "Traceback" not in response.text
-    assert "/" not in problem["detail"].replace("multipart/form-data", "").replace("/classify", "")
 
 
 def test_a_wrong_method_says_which_is_right(client):

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.processes import served, start
+from tests.support.processes import served, start
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def test_collecting_garbage_does_not_walk_through_the_whole_service():
     """That takes 50 to 110 ms, in which the event loop answers nobody."""
     program = """
 import gc
-from app import launch
-launch.load()
+from app import server
+server.load()
 print(gc.get_freeze_count(), len(gc.get_objects()))
 """
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True).stdout

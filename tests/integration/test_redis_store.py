@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from app.errors import StoreUnavailable
-from app.metrics import Metrics
 from app.stores.breaker import FAILURES
 from app.stores.envelope import seal
 from app.stores.redis import PREFIX, RedisStore
 from app.stores.store import new_id
-from tests.records import make_record
+from app.telemetry.metrics import Metrics
+from tests.support.records import make_record
 
 MODEL = "ab" * 32
 

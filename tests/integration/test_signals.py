@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from tests.load.connection import Connection, message
-from tests.processes import eventually, served, start
+from tests.support.processes import eventually, served, start
 
-SLOW = "tests.faulty_server"  # a second for each run
+SLOW = "tests.support.faulty_server"  # a second for each run
 
 
 def ready(base: str) -> bool:
@@ -101,7 +101,7 @@ def test_a_second_signal_ends_it_at_once(second):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_while_it_starts_ends_it(number):
-    process = start(module="tests.stalled_start", port="0")
+    process = start(module="tests.support.stalled_start", port="0")
     try:
         assert process.stdout.readline() == "loading\n"
         process.send_signal(number)

@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from app.verifier import MAX_IN_WORK
+from app.maps.verifier import MAX_IN_WORK
 from model.demo.shapes import LABELS
 
 

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.benchmarks.server import Server, free_port
 from tests.load.connection import Answer, Connection, file_part, form, message, post
 from tests.load.server import alive, descriptors, served
-from tests.processes import eventually
+from tests.support.processes import eventually
 
 RECEIVE_S = 2
 JPEG = b"\xff\xd8\xff\xe0"

@@ -12,9 +12,9 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["app", "PIL"]):
-    from app.images import Decoder, Refused
-    from app.preparer import Preparer
-    from app.preprocess import Framing
+    from app.images.decode import Decoder, Refused
+    from app.images.preparer import Preparer
+    from app.images.preprocess import Framing
 
 from tests.catalogue.every import CASES
 

@@ -20,7 +20,7 @@ from tests.benchmarks.__main__ import publish
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.server import Server, running
-from tests.redis_server import RedisServer
+from tests.support.redis_server import RedisServer
 
 ROUNDS = 3
 SECONDS = 20.0

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from app.preprocess import preprocess
+from app.images.preprocess import preprocess
 from export.image_spec import image_spec
 from model.checkpoints.load import describe_checkpoint
 from model.checkpoints.timm_architectures import table

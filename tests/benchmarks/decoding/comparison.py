@@ -12,9 +12,10 @@ import numpy as np
 from PIL import Image
 
 from app.bundle import load_bundle
-from app.engine import OnnxEngine
-from app.labels import scores
-from app.settings import DEMO_BUNDLE, allowed_cores
+from app.inference.cpu import OnnxEngine
+from app.inference.labels import scores
+from app.machine import allowed_cores
+from app.settings import DEMO_BUNDLE
 from model.demo.shapes import draw
 from tests.benchmarks.pictures import jpeg
 

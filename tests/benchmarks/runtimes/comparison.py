@@ -18,7 +18,7 @@ import torch
 from tqdm import tqdm
 
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH
-from app.settings import allowed_cores
+from app.machine import allowed_cores
 from export.bundle import write_bundle
 from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_checkpoint

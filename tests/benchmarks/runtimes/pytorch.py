@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from app.settings import allowed_cores
+from app.machine import allowed_cores
 from tests.benchmarks.random_model import random_checkpoint
 from tests.benchmarks.runtimes.conversation import Run, answer, normalised
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from app.settings import allowed_cores
+from app.machine import allowed_cores
 from tests.benchmarks.load import RefusedError, ask
 from tests.benchmarks.server import START_TIMEOUT, Server, family, free_port, started
 from tests.benchmarks.servers.contenders import ROOT, Contender, contenders

@@ -1,0 +1,126 @@
+"""POST /classify: pictures in, ranked labels and the ids of their maps out."""
+
+import asyncio
+import hashlib
+import logging
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.requests import ClientDisconnect
+
+from app.api.hangup import unless_gone
+from app.api.problems import UNANSWERED, problem_of, problems, respond
+from app.api.schemas import ClassifyResponse, FailedResult, ImageInfo, Result
+from app.api.services import Parts, Services, Timing
+from app.api.uploads import read_images
+from app.errors import DeadlineExceeded, ServiceError
+from app.telemetry.logs import access_log
+from app.telemetry.stages import Stages
+
+IMAGE_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "image/*": {"schema": {"type": "string", "format": "binary"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"image": {"type": "array", "items": {"type": "string", "format": "binary"}}},
+                }
+            },
+        },
+    }
+}
+
+HASHED_AT_ONCE = 2**18  # bytes; a larger image would hold up the event loop for a millisecond or more
+
+router = APIRouter()
+
+
+@router.post(
+    "/classify",
+    response_model=ClassifyResponse,
+    response_model_exclude_none=True,
+    openapi_extra=IMAGE_BODY,
+    responses=problems(400, 413, 415, 422, 500, 503),
+)
+async def classify(
+    request: Request,
+    parts: Parts,
+    stages: Timing,
+    top_k: Annotated[int, Query(ge=1, description="Labels to return; fewer where the model has fewer")] = 5,
+    attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
+) -> Response:
+    """Name what is in one or more images. Repeating a request is harmless: the same scores, another id."""
+    try:
+        with stages.time("receive", start=stages.began):
+            images = await read_images(request, max_images=parts.settings.max_images_per_request)
+    except ClientDisconnect:
+        return Response(status_code=UNANSWERED)
+    deadline: float = request.state.deadline
+    with parts.admission.admit(len(images), deadline=deadline) as answered:
+        work = [
+            _classify_one(parts, data, top_k=top_k, attention=attention, deadline=deadline, stages=stages)
+            for data in images
+        ]
+        outcomes = await unless_gone(request, asyncio.gather(*work))
+        if outcomes is None:
+            parts.metrics.images("abandoned", len(images))
+            return Response(status_code=UNANSWERED)
+        if any(isinstance(outcome, Result | DeadlineExceeded) for outcome in outcomes):
+            answered()  # those that never reach the model say nothing of the wait for it
+    for outcome in outcomes:
+        parts.metrics.images(outcome.kind if isinstance(outcome, ServiceError) else "classified")
+    if access_log.isEnabledFor(logging.INFO):
+        pairs = zip(images, outcomes, strict=True)
+        request.state.images = [await _facts(parts, data, outcome) for data, outcome in pairs]
+    failures = [outcome for outcome in outcomes if isinstance(outcome, ServiceError)]
+    if len(failures) == len(outcomes):
+        return _all_failed(failures)
+    results = [FailedResult(error=problem_of(o)) if isinstance(o, ServiceError) else o for o in outcomes]
+    answer = ClassifyResponse(model=parts.model_name, results=results)
+    return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
+
+
+async def _classify_one(
+    parts: Services, data: bytes, *, top_k: int, attention: bool, deadline: float, stages: Stages
+) -> Result | ServiceError:
+    try:
+        async with asyncio.timeout(deadline - time.monotonic()):
+            done = await parts.classifier.classify(
+                data, top_k=top_k, attention=attention, deadline=deadline, stages=stages
+            )
+    except TimeoutError:
+        return DeadlineExceeded()
+    except ServiceError as error:
+        return error
+    return Result(
+        id=done.id,
+        predictions=done.predictions,
+        attention=f"/attention/{done.id}" if done.id else None,
+        image=ImageInfo(width=done.width, height=done.height, format=done.format),
+    )
+
+
+async def _facts(parts: Services, data: bytes, outcome: Result | ServiceError) -> dict[str, object]:
+    """What the log may say of an image: enough to recognise it, nothing of what is in it."""
+    if len(data) <= HASHED_AT_ONCE:
+        checksum = hashlib.sha256(data)
+    else:
+        checksum = await asyncio.get_running_loop().run_in_executor(parts.cpu_pool, hashlib.sha256, data)
+    what = {"problem": outcome.kind} if isinstance(outcome, ServiceError) else outcome.image.model_dump()
+    return {"sha256": checksum.hexdigest()[:16], "bytes": len(data), **what}
+
+
+def _all_failed(failures: list[ServiceError]) -> Response:
+    """One failure speaks for itself; several are listed under the status that most of them share."""
+    statuses = [failure.status for failure in failures]
+    first = failures[statuses.index(max(statuses, key=statuses.count))]
+    problem = problem_of(first)
+    if len(failures) > 1:
+        errors = [
+            {"pointer": f"/images/{i}", **problem_of(f).model_dump(exclude_none=True)} for i, f in enumerate(failures)
+        ]
+        problem = problem.model_copy(update={"detail": "None of the images was classified.", "errors": errors})
+    return respond(problem, first.headers)

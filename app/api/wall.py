@@ -1,0 +1,79 @@
+"""GET /attention/{id}/wall: every head of every layer in one picture."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+
+from app.api.conditional import answer_once
+from app.api.problems import problems
+from app.api.representation import MEDIA_TYPES, Format, npy, preferred_format, representations
+from app.api.schemas import WallResponse
+from app.api.services import Parts, Timing
+from app.drawing.colormaps import Colormap
+from app.drawing.heatmap import Interpolation, Style
+from app.drawing.scale import Scale, limits
+from app.drawing.wall import draw_wall, lay_out
+from app.errors import InvalidParameter
+from app.maps.choice import Method, every_head
+
+router = APIRouter()
+
+
+@router.get("/attention/{id}/wall", responses=problems(404, 422, 503) | representations("png", "json", "npy"))
+async def wall(
+    parts: Parts,
+    stages: Timing,
+    id: str,
+    method: Annotated[Method, Query(description="class_token: the only one with a map for each head")] = "class_token",
+    overlay: Annotated[bool, Query(description="Lay each map over what the network saw")] = False,
+    alpha: Annotated[float, Query(ge=0, le=1, description="Opacity of the maps on the picture")] = 0.6,
+    colormap: Colormap = "viridis",
+    interpolation: Annotated[Interpolation, Query(description="nearest shows the patches as they are")] = "nearest",
+    colorbar: Annotated[bool, Query(description="Put a bar with the raw numbers on the right")] = False,
+    scale: Annotated[Scale, Query(description="Which numbers of all maps together are at the ends")] = "min-max",
+    format: Annotated[Format | None, Query(description="Overrules the Accept header")] = None,
+    accept: Annotated[str, Header(include_in_schema=False)] = "",
+    if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
+) -> Response:
+    """Layers down, heads across, all on one scale: a PNG, where its cells lie as JSON, or all numbers for NumPy."""
+    if method != "class_token":
+        raise InvalidParameter(
+            f"A wall shows the maps of single heads, which {method} does not have; ask for class_token."
+        )
+    record = await parts.kept(id, stages)
+    maps = every_head(record, parts.bundle.manifest)
+    layers, heads, rows, columns = maps.shape
+    ends = limits(maps, maps, scale, signed=False)
+    style = Style(overlay=overlay, alpha=alpha, colormap=colormap, interpolation=interpolation, colorbar=colorbar)
+
+    def as_json() -> bytes:
+        sheet = lay_out(layers, heads, (rows, columns))
+        answer = WallResponse(
+            id=id,
+            model=parts.model_name,
+            layers=layers,
+            heads=heads,
+            grid=(rows, columns),
+            min=float(maps.min()),
+            max=float(maps.max()),
+            limits=ends,
+            **sheet._asdict(),
+        )
+        return answer.model_dump_json().encode()
+
+    renderers: dict[Format, Callable[[], bytes]] = {
+        "png": partial(draw_wall, maps, record, style, ends),
+        "json": as_json,
+        "npy": partial(npy, maps),
+    }
+    kind = format or preferred_format(accept)
+    return await answer_once(
+        recipe=("wall", id, parts.bundle.digest, kind, style, scale),
+        if_none_match=if_none_match,
+        media_type=MEDIA_TYPES[kind],
+        pool=parts.cpu_pool,
+        stages=stages,
+        render=renderers[kind],
+    )

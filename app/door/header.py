@@ -1,0 +1,53 @@
+"""What the header of a request decides before its body is read: its id, its deadline, whether there is room for it."""
+
+import math
+import re
+import secrets
+import time
+from collections.abc import Callable
+
+from starlette.requests import HTTPConnection
+
+from app.door.paths import PROBES
+from app.errors import InvalidParameter, Overloaded, ServiceError
+
+REQUEST_ID = "X-Request-ID"
+TIMEOUT = "X-Request-Timeout"
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+Refusal = Callable[[float], ServiceError | None]  # by deadline: why no image is let in now, or None
+
+
+def request_id(request: HTTPConnection) -> str:
+    """The client's X-Request-ID if it is plain, else a new id. A plain id cannot write lines of its own into a log."""
+    given = request.headers.get(REQUEST_ID, "")
+    return given if _PLAIN_ID.fullmatch(given) else secrets.token_hex(16)
+
+
+def deadline(request: HTTPConnection, *, max_s: float) -> float:
+    """Until when an answer is worth having: X-Request-Timeout seconds from now, at most `max_s`.
+
+    In seconds of `time.monotonic()`. Raises InvalidParameter.
+    """
+    asked = request.headers.get(TIMEOUT)
+    try:
+        seconds = max_s if asked is None else float(asked)
+    except ValueError:
+        seconds = math.nan
+    if not seconds > 0:
+        raise InvalidParameter(f"{TIMEOUT} must be a number of seconds greater than 0.")
+    return time.monotonic() + min(seconds, max_s)
+
+
+def check_room(request: HTTPConnection, *, refusal: Refusal) -> None:
+    """Refuse new images while `refusal` gives a reason, and everything on a crowded connection. Never refuse a probe.
+
+    Needs `deadline` in the request's state. Raises Overloaded, or what `refusal` gives.
+    """
+    if request.scope["path"] in PROBES:
+        return
+    if request.scope["state"].get("crowded"):
+        raise Overloaded("Too many connections are open. Send this request again in a moment.")
+    # A map of an image that was classified before costs little, and its client has waited once already.
+    if request.scope["method"] == "POST" and (reason := refusal(request.state.deadline)):
+        raise reason

@@ -1,0 +1,62 @@
+"""Who may come in: optional API keys (RFC 6750 bearer tokens, or X-API-Key)."""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from starlette.requests import HTTPConnection
+
+from app.door.paths import METRICS, is_public
+from app.errors import CannotStart, Unauthorized
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # token68 of RFC 9110, 11.2
+
+
+class ApiKeyError(CannotStart):
+    """The configured keys cannot be used."""
+
+
+def read_keys(listed: str, file: Path | None) -> list[str]:
+    """Keys from a comma separated list and from a file with one a line. Raises ApiKeyError."""
+    keys = [key.strip() for key in listed.split(",")]
+    if file is not None:
+        try:
+            lines = file.read_text().splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise ApiKeyError("VIT_API_KEYS_FILE cannot be read.") from None
+        if not any(line.strip() for line in lines):
+            raise ApiKeyError("VIT_API_KEYS_FILE has no key in it.")  # or everybody would come in
+        keys += [line.strip() for line in lines]
+    keys = [key for key in keys if key]
+    if not all(_TOKEN.fullmatch(key) for key in keys):
+        raise ApiKeyError("An API key may have letters, digits and . _ ~ + / - only, and = at its end.")
+    return keys
+
+
+class ApiKeys:
+    """No keys: everybody may do everything. Several are for rotation: add the new one, then take the old one away."""
+
+    def __init__(self, keys: Iterable[str], *, metrics_port: int) -> None:
+        self._digests = [_digest(key) for key in keys]
+        self._open_metrics = bool(metrics_port)  # a port of its own is kept from strangers by the network
+
+    def __bool__(self) -> bool:
+        return bool(self._digests)
+
+    def check(self, request: HTTPConnection) -> None:
+        """Raises Unauthorized."""
+        path = request.scope["path"]
+        if not self._digests or is_public(path) or (path == METRICS and self._open_metrics):
+            return
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        given = [token.strip() if scheme.lower() == "bearer" else "", request.headers.get("X-API-Key", "")]
+        # Every pair is compared, each in constant time: how long it takes says nothing about a key.
+        matches = [hmac.compare_digest(_digest(key), known) for key in given for known in self._digests]
+        if not any(matches):
+            raise Unauthorized("Send an API key as Authorization: Bearer or as X-API-Key.")
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()

@@ -1,0 +1,86 @@
+"""Draws a map where it belongs: on the part of the upright picture that the network saw."""
+
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from app.drawing.colorbar import with_colorbar
+from app.drawing.colormaps import Colormap, paint
+from app.drawing.contour import outline, smallest_holding
+from app.drawing.png import encode
+from app.drawing.scale import Limits
+from app.maps.record import Record
+
+Interpolation = Literal["nearest", "bilinear", "bicubic"]
+
+RESAMPLING = {
+    "nearest": Image.Resampling.BOX,  # the nearest patch; where there are fewer pixels than patches, their mean
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+}
+LINES = 36  # of text in the height of a picture
+SMALLEST_FONT = 10  # pixels
+OUTSIDE_BRIGHTNESS = 0.45  # of the picture around the crop: the network did not see it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Style:
+    """How a map looks; changes no number."""
+
+    overlay: bool
+    alpha: float  # opacity of the map on the picture, 0 to 1
+    colormap: Colormap | None  # None is viridis, for a signed map rdbu
+    interpolation: Interpolation
+    colorbar: bool
+    threshold: float | None = None  # share of the map, 0 to 1, that a contour goes around
+
+
+def draw(values: npt.NDArray[np.float32], record: Record, style: Style, limits: Limits) -> bytes:
+    """PNG of the map (rows, columns), with the first colour at the lower limit and the last at the upper one.
+
+    With overlay, blended over the picture, which is grey where numbers have a sign; without, the colours alone,
+    transparent where the network saw nothing.
+    """
+    picture = Image.open(BytesIO(record.thumbnail))
+    place = _place(record, picture.size)
+    left, top, right, bottom = place
+    colors = colorize(values, (right - left, bottom - top), style, limits)
+    if style.overlay:
+        # Where colour says for or against, the picture's own colours would speak too.
+        canvas = picture.convert("L" if limits.low < 0 else "RGB").convert("RGB")
+        lit = Image.blend(canvas.crop(place), colors, style.alpha)
+        if lit.size != canvas.size:
+            canvas = canvas.point(lambda value: value * OUTSIDE_BRIGHTNESS)
+        canvas.paste(lit, (left, top))
+    else:
+        canvas = Image.new("RGBA", picture.size)
+        canvas.paste(colors, (left, top))
+    if style.threshold is not None:
+        outline(canvas, smallest_holding(values, style.threshold), place)
+    if style.colorbar:
+        canvas = with_colorbar(
+            canvas, limits, colormap(style, limits), values, size=max(canvas.height // LINES, SMALLEST_FONT)
+        )
+    return encode(canvas)
+
+
+def colorize(values: npt.NDArray[np.float32], size: tuple[int, int], style: Style, limits: Limits) -> Image.Image:
+    """RGB picture of a map alone, `size` (width, height); a patch's own number is at the centre of the patch."""
+    smooth = Image.fromarray(limits.unit(values)).resize(size, RESAMPLING[style.interpolation])
+    return paint(np.asarray(smooth), colormap(style, limits))
+
+
+def colormap(style: Style, limits: Limits) -> Colormap:
+    """The one asked for, or the one that suits the numbers."""
+    return style.colormap or ("rdbu" if limits.low < 0 else "viridis")
+
+
+def _place(record: Record, size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """The crop box in pixels of a canvas of `size`, at least one pixel wide and high."""
+    x, y = size[0] / record.image_size[0], size[1] / record.image_size[1]
+    left, top = min(round(record.box.left * x), size[0] - 1), min(round(record.box.top * y), size[1] - 1)
+    return left, top, max(round(record.box.right * x), left + 1), max(round(record.box.bottom * y), top + 1)

@@ -1,0 +1,133 @@
+"""A decoded picture as a person sees it: upright, RGB, transparency on white, deep gray scaled and not clipped."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from app.images.metadata import orientation
+
+WHITE = (255, 255, 255)
+ROWS = 64  # converted at a time, so that a picture's numbers are never all in memory as floats
+
+# TIFF 6.0
+_BITS_PER_SAMPLE = 258
+_PHOTOMETRIC = 262
+_WHITE_IS_ZERO = 0
+
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+# CIELAB as a TIFF has it (D50, 8 bits). Pillow leaves it to colour profiles, which are not parsed here.
+_WHITE_D50 = np.array([0.9642, 1.0, 0.8249], np.float32)
+_XYZ_D50_TO_LINEAR = np.array(  # sRGB's primaries, adapted by Bradford's method (Lindbloom, "RGB/XYZ Matrices")
+    [[3.1338561, -1.6168667, -0.4906146], [-0.9787684, 1.9161415, 0.0334540], [0.0719453, -0.2289914, 1.4052427]],
+    np.float32,
+)
+
+
+def upright_rgb(image: Image.Image) -> Image.Image:
+    """The first frame in RGB: EXIF orientation applied, transparency on white, 16 bits scaled.
+
+    Colour profiles are ignored: the networks were trained on pixels of which they were ignored too.
+    """
+    raw_mode = _raw_mode(image)
+    image.load()
+    turn = _TURNS.get(_orientation(image))
+    rgb = _to_rgb(image, raw_mode)
+    if turn is not None:
+        rgb = rgb.transpose(turn)
+    rgb.info = {}  # Pillow writes comments, profiles and more of it into what is saved
+    return rgb
+
+
+def _raw_mode(image: Image.Image) -> str:
+    """Pillow's name for how samples lie in the file, which says what its mode does not: how many bits they had."""
+    tile: Any = getattr(image, "tile", None)
+    arguments = tile[0].args if tile else ""
+    return arguments if isinstance(arguments, str) else str(arguments[0]) if arguments else ""
+
+
+def _orientation(image: Image.Image) -> int:
+    if hasattr(image, "tag_v2"):  # Pillow has turned a TIFF already
+        return 1
+    return orientation(image.info.get("exif", b""))
+
+
+def _to_rgb(image: Image.Image, raw_mode: str) -> Image.Image:
+    if image.mode == "RGB" and "transparency" not in image.info:
+        return image
+    if image.mode.startswith(("I", "F")):
+        return _from_deep_gray(image)
+    if image.mode == "LAB":
+        return _by_rows(image, srgb).convert("RGB")
+    if image.has_transparency_data:
+        return _on_white(image, raw_mode)
+    return image.convert("RGB")
+
+
+def _on_white(image: Image.Image, raw_mode: str) -> Image.Image:
+    transparent = image.info.get("transparency")
+    if raw_mode in ("L;2", "L;4") and isinstance(transparent, int):  # of the file's bits, and Pillow leaves it so
+        image.info["transparency"] = transparent * (85 if raw_mode == "L;2" else 17)
+    elif raw_mode.startswith("RGB;16") and isinstance(transparent, tuple):
+        image.info["transparency"] = tuple(value >> 8 for value in transparent)
+    rgba = (image.convert("LA") if image.mode == "La" else image).convert("RGBA")
+    canvas = Image.new("RGB", image.size, WHITE)
+    canvas.paste(rgba, mask=rgba)
+    return canvas
+
+
+def _from_deep_gray(image: Image.Image) -> Image.Image:
+    """16-bit, 32-bit and float gray: Pillow's own conversion would clip instead of scale."""
+    tags = getattr(image, "tag_v2", {})
+    bits = (*np.atleast_1d(tags.get(_BITS_PER_SAMPLE, 16)), 16)[0]
+    full_scale = _float_scale(image) if image.mode == "F" else float(2 ** min(int(bits), 16) - 1)
+    inverted = tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO
+    transparent = image.info.get("transparency")
+
+    def gray(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+        numbers = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+        scaled = np.clip(np.rint(numbers * (255.0 / full_scale)), 0, 255).astype(np.uint8)
+        if inverted:
+            scaled = 255 - scaled
+        if transparent is not None:
+            scaled[values == transparent] = 255
+        return scaled
+
+    return _by_rows(image, gray).convert("RGB")
+
+
+def _float_scale(image: Image.Image) -> float:
+    """1, unless a finite value is larger."""
+    strips = _strips(np.asarray(image))
+    return 1.0 if all(np.max(rows, where=np.isfinite(rows), initial=0) <= 1 for rows in strips) else 255.0
+
+
+def _by_rows(image: Image.Image, convert: Callable[[npt.NDArray[Any]], npt.NDArray[np.uint8]]) -> Image.Image:
+    return Image.fromarray(np.concatenate([convert(rows) for rows in _strips(np.asarray(image))]))
+
+
+def _strips(values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    return [values[top : top + ROWS] for top in range(0, len(values), ROWS)]
+
+
+def srgb(lab: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """`lab` (..., 3) as a TIFF has it: L of 100 is 255; a and b are signed. Formulas of CIE 15:2004."""
+    lightness = (lab[..., 0].astype(np.float32) * (100 / 255) + 16) / 116
+    green_red, blue_yellow = (lab[..., i].astype(np.int8).astype(np.float32) for i in (1, 2))
+    bent = np.stack([lightness + green_red / 500, lightness, lightness - blue_yellow / 200], -1)
+    xyz = np.where(bent > 6 / 29, bent**3, (bent - 16 / 116) * (108 / 841)) * _WHITE_D50
+    linear = np.clip(xyz @ _XYZ_D50_TO_LINEAR.T, 0, 1)
+    encoded = np.where(linear > 0.0031308, 1.055 * linear ** (1 / 2.4) - 0.055, 12.92 * linear)
+    pixels: npt.NDArray[np.uint8] = np.rint(255 * encoded).astype(np.uint8)
+    return pixels

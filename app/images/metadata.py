@@ -1,0 +1,81 @@
+"""What has to be known of a file before a decoder sees it: of a JPEG its scans, of Exif which way is up.
+
+Nothing is decoded, and the time is linear in the bytes. A parser that reads all of Exif can be kept busy for hours.
+"""
+
+import re
+from typing import NamedTuple
+
+_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # not a stuffed byte, a restart marker or padding
+_SOI, _EOI, _SOS, _TEM, _COM = 0xD8, 0xD9, 0xDA, 0x01, 0xFE
+_ADOBE = 0xEE  # the one APPn that says something about the pixels: their colour transform
+_EXIF = b"Exif\0\0"
+MAX_SEGMENTS = 10_000  # a camera writes tens, an ICC profile of the largest allowed size 255
+
+_ORIENTATION = 0x0112
+_SHORT = 3
+_MAX_ENTRIES = 1000  # of a directory; cameras write tens
+
+
+class Jpeg(NamedTuple):
+    bare: bytes  # the file without comments and application data but Adobe's: no parser of those is ever reached
+    exif: bytes  # the first Exif block, a TIFF structure; empty where there is none
+    scans: int
+
+
+def read_jpeg(data: bytes, *, max_scans: int) -> Jpeg | None:
+    """None for a file of more than `max_scans` scans: each may cost as much as a whole picture (libjpeg-turbo's
+    advice to those who decode untrusted files). Markers are found where libjpeg finds them (ITU-T T.81, annex B).
+    """
+    kept = [data[:2]]
+    exif = b""
+    scans = segments = 0
+    position = 2
+    while found := _MARKER.search(data, position):
+        start, position = found.span()
+        segments += 1
+        if segments > MAX_SEGMENTS:
+            return None
+        marker = data[start + 1]
+        if marker == _EOI:
+            break
+        if marker in (_SOI, _TEM):  # these two have no length
+            continue
+        end = position + max(int.from_bytes(data[position : position + 2], "big"), 2)
+        if marker == _SOS:
+            if not scans:
+                kept.append(data[start:])
+            scans += 1
+            if scans > max_scans:
+                return None
+        elif not scans and not _is_metadata(marker):
+            kept.append(data[start:end])
+        elif not exif and data.startswith(_EXIF, position + 2):
+            exif = data[position + 2 + len(_EXIF) : end]
+        position = end
+    return Jpeg(b"".join(kept), exif, scans)
+
+
+def _is_metadata(marker: int) -> bool:
+    return marker == _COM or (0xE0 <= marker <= 0xEF and marker != _ADOBE)
+
+
+def orientation(exif: bytes) -> int:
+    """1 to 8 as Exif 2.32, 4.6.4 numbers them; 1, which is upright, for whatever is broken, absent or nonsense.
+
+    `exif` is a TIFF structure, with or without the marker that JPEG puts before it.
+    """
+    exif = exif.removeprefix(b"Exif\0\0")
+    order = {b"II": "little", b"MM": "big"}.get(exif[:2])
+    if order is None:
+        return 1
+
+    def number(at: int, size: int) -> int:
+        return int.from_bytes(exif[at : at + size], "little" if order == "little" else "big")
+
+    directory = number(4, 4)
+    for entry in range(directory + 2, directory + 2 + 12 * min(number(directory, 2), _MAX_ENTRIES), 12):
+        if number(entry, 2) == _ORIENTATION:
+            one_number = number(entry + 2, 2) == _SHORT and number(entry + 4, 4) == 1
+            return number(entry + 8, 2) if one_number and 1 <= number(entry + 8, 2) <= 8 else 1
+    return 1

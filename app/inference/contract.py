@@ -1,0 +1,48 @@
+"""What the rest of the service knows of an engine: arrays in, arrays out."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Graph = Literal["classify", "explain"]
+Pixels = npt.NDArray[np.uint8]
+Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first
+
+
+class Latency(NamedTuple):
+    """Running mean over the batches of one size."""
+
+    graph: Graph
+    batch: int
+    milliseconds: float
+
+
+class Engine(Protocol):
+    """What the batcher needs."""
+
+    @property
+    def concurrency(self) -> int:
+        """How many threads may call `run` at a time, the one that opened the engine among them."""
+        ...
+
+    def best_batch(self, graph: Graph) -> int:
+        """Most images worth running at once."""
+        ...
+
+    def expected(self, graph: Graph, images: int) -> float:
+        """Seconds that a run will take, as far as is known; 0 where nothing is."""
+        ...
+
+    def forbid(self, graph: Graph, images: int) -> int:
+        """Make no batch of this size or larger any more. The largest that is left, 1 at least."""
+        ...
+
+    def run(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
+        """Outputs for `images`, each uint8 (height, width, 3)."""
+        ...
+
+    def probe(self, graph: Graph) -> Outputs:
+        """Outputs for one blank image."""
+        ...

@@ -1,0 +1,69 @@
+"""What one forward pass said of one image, in the types in which it is kept, and the image to draw it on."""
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from app.images.preprocess import Box
+from app.inference.contract import Outputs
+from app.inference.labels import Prediction
+
+FLOAT32 = ("rollout", "evidence", "evidence_heads", "evidence_rest", "distance")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maps:
+    """In shapes: L layers, H heads, T tokens (the prefix, then the patches row by row), K most likely classes.
+
+    Evidence keeps 32 bits: its receipt has to add up.
+    """
+
+    attention: npt.NDArray[np.float16]  # (L, H, T): row of the class token after softmax, sums to 1
+    rollout: npt.NDArray[np.float32]  # (T,), sums to 1
+    classes: npt.NDArray[np.int64]  # (K,), most likely first
+    logits: npt.NDArray[np.float32]  # (K,), of these classes
+    evidence: npt.NDArray[np.float32]  # (K, L, T): what token t, read in layer l, adds to the logit; signed
+    evidence_heads: npt.NDArray[np.float32]  # (K, L, H): the same by head
+    evidence_rest: npt.NDArray[np.float32]  # (K, 2): what the MLPs add, and what is constant
+    distance: npt.NDArray[np.float32]  # (L, H): mean attention distance, in patches
+    lens: npt.NDArray[np.float32] | None  # (L, K): scores if the head read layer l; None where that has no meaning
+
+    @classmethod
+    def of(cls, outputs: Outputs) -> Self:
+        """From the graph's outputs for one picture, without the batch dimension."""
+        classes = outputs["classes"]
+        kept = {name: outputs[name].astype(np.float32) for name in FLOAT32}
+        return cls(
+            **kept,
+            attention=outputs["attention"].astype(np.float16),
+            classes=classes.copy(),  # a slice would keep the numbers of the whole batch in memory
+            logits=outputs["logits"][classes].astype(np.float32),
+            lens=outputs["lens"].astype(np.float32) if "lens" in outputs else None,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """By name, those that there are."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: array for name, array in named.items() if array is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What one forward pass said about one picture, and the picture to draw it on."""
+
+    maps: Maps
+    predictions: tuple[Prediction, ...]  # of the classes that the maps tell of, most likely first
+    image_size: tuple[int, int]  # width, height of the upright original
+    box: Box  # what the network saw, in pixels of the upright original
+    pixels: npt.NDArray[np.uint8]  # (height, width, 3) that the network saw
+    thumbnail: bytes  # JPEG of the upright original, scaled down
+
+    @property
+    def nbytes(self) -> int:
+        return self.maps.nbytes + self.pixels.nbytes + len(self.thumbnail)

@@ -1,0 +1,87 @@
+"""Deletion and insertion of a map by the served model, behind ordinary requests."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from app.bundle import Bundle
+from app.errors import Overloaded, Unavailable
+from app.inference.batcher import Batcher
+from app.inference.contract import Engine
+from app.inference.labels import scores
+from app.lifecycle import STOPPING, Lifecycle
+from app.maps.faithfulness import Curve, Fill, Trial, cover, filled
+
+MAX_IN_WORK = 2  # verifications; a further one is refused
+
+
+class Verifier:
+    """Takes no place from `Admission`, so that no picture is refused because of it.
+
+    All verifications take turns with one batch: whatever is asked for, an ordinary picture waits for no more than that.
+    """
+
+    def __init__(
+        self, *, bundle: Bundle, batcher: Batcher, engine: Engine, cpu_pool: Executor, lifecycle: Lifecycle
+    ) -> None:
+        self._manifest = bundle.manifest
+        self._batcher = batcher
+        self._engine = engine
+        self._cpu_pool = cpu_pool
+        self._lifecycle = lifecycle
+        self._in_work = 0
+        self._turn = asyncio.Lock()
+
+    async def verify(
+        self,
+        pixels: npt.NDArray[np.uint8],
+        values: npt.NDArray[np.float32],
+        *,
+        index: int,
+        fill: Fill,
+        steps: int,
+        random_orders: int,
+        seed: str,
+    ) -> tuple[Curve, Curve]:
+        """Deletion and insertion of class `index` for a map (rows, columns) of `pixels` (height, width, 3).
+
+        Raises Overloaded at once when enough verifications are in work, and Unavailable, even halfway through, when the
+        service stops: it does not wait for so long a piece of work.
+        """
+        with self._admit():
+            planned = partial(Trial.of, values, steps=steps, random_orders=random_orders, seed=seed)
+            trial = await asyncio.get_running_loop().run_in_executor(self._cpu_pool, planned)
+            return trial.curves(await self._scores(trial, pixels, index=index, fill=fill))
+
+    async def _scores(
+        self, trial: Trial, pixels: npt.NDArray[np.uint8], *, index: int, fill: Fill
+    ) -> npt.NDArray[np.float64]:
+        """Of every picture of the trial, (pictures,)."""
+        loop = asyncio.get_running_loop()
+        patch = self._manifest.tokens.patch
+        under = await loop.run_in_executor(self._cpu_pool, partial(filled, pixels, fill, patch=patch))
+        found: list[float] = []
+        while len(found) < len(trial.covered):
+            if self._lifecycle.draining:
+                raise Unavailable(STOPPING)
+            chunk = trial.covered[len(found) :][: self._engine.best_batch("classify")]
+            pictures = await loop.run_in_executor(self._cpu_pool, partial(cover, pixels, under, chunk, patch=patch))
+            async with self._turn:
+                answers = await asyncio.gather(*(self._batcher.run("classify", picture) for picture in pictures))
+            found += [float(scores(answer["logits"], self._manifest.score)[index]) for answer in answers]
+        return np.array(found)
+
+    @contextmanager
+    def _admit(self) -> Iterator[None]:
+        if self._in_work == MAX_IN_WORK:
+            raise Overloaded("Other maps are being verified. Send this request again in a moment.")
+        self._in_work += 1
+        try:
+            yield
+        finally:
+            self._in_work -= 1

@@ -1,0 +1,78 @@
+"""One line for each event, as text for people or as JSON for machines, each with the request it belongs to.
+
+Nothing that a client sent can end a line or begin another.
+"""
+
+import json
+import logging
+import re
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from opentelemetry import trace
+
+access_log = logging.getLogger("app.access")  # one line for every request
+
+LogFormat = Literal["text", "json"]
+
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline
+
+# `scope["state"]` of the request in work: what it holds when a line is written is what the line says.
+request_state: ContextVar[dict[str, Any] | None] = ContextVar("request_state", default=None)
+
+
+def configure(format: LogFormat, level: str) -> None:
+    """Send the lines of every logger, uvicorn's too, to standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler])
+
+
+class JsonFormatter(logging.Formatter):
+    """An object on one line: time, level, logger, message, then what is known of request, trace, event and failure."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_context(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)  # ASCII only: no character of it can be taken for the end of a line
+
+
+class TextFormatter(logging.Formatter):
+    """A line, and those of a traceback indented below it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        known = {**_context(), **_fields(record)}
+        line = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}"
+        line += "".join(f" {name}={value}" for name, value in known.items())
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        line = CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", line)
+        return line.replace("\n", "\n    ")
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    """What was logged with `extra={"fields": ...}`."""
+    fields: dict[str, Any] = getattr(record, "fields", {})
+    return fields
+
+
+def _context() -> dict[str, str]:
+    state = request_state.get()
+    known = {"request_id": state["request_id"]} if state and "request_id" in state else {}
+    span = trace.get_current_span().get_span_context()
+    if span.is_valid:
+        known |= {"trace_id": trace.format_trace_id(span.trace_id), "span_id": trace.format_span_id(span.span_id)}
+    return known

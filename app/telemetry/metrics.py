@@ -1,0 +1,98 @@
+"""What Prometheus is told. Every metric there is stands here and in docs/operations.md."""
+
+import asyncio
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
+
+from app.telemetry.stages import Stage
+
+STAGES: tuple[Stage, ...] = ("receive", "decode", "queue", "inference", "store", "render")
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+LOOP_INTERVAL_S = 0.25
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}  # any other word of a client counts as OTHER
+
+
+class Metrics:
+    """Of one application, in a registry of its own. Threads may share it."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self._model = Info("vit_model", "What is served, and on what", registry=registry)
+        self._requests = Counter("vit_requests", "Requests answered", ["method", "route", "status"], registry=registry)
+        self._request_seconds = Histogram(
+            "vit_request_seconds", "From the first byte to the last", ["route"], buckets=SECONDS, registry=registry
+        )
+        self._in_flight = Gauge("vit_requests_in_flight", "Requests being answered", registry=registry)
+        self._problems = Counter("vit_problems", "Requests answered by a problem", ["kind"], registry=registry)
+        self._images = Counter("vit_images", "Images by what became of them", ["outcome"], registry=registry)
+        stage_seconds = Histogram(
+            "vit_stage_seconds", "Time of an image in a stage", ["stage"], buckets=SECONDS, registry=registry
+        )
+        self._stages = {stage: stage_seconds.labels(stage) for stage in STAGES}
+        self._batches = Histogram(
+            "vit_batch_images", "Images in a forward pass", ["graph"], buckets=BATCHES, registry=registry
+        )
+        self._waiting = Gauge("vit_waiting_images", "Images waiting for a forward pass", registry=registry)
+        self._queue = Gauge("vit_queue_images", "Images in work or waiting", registry=registry)
+        self._store_failures = Counter(
+            "vit_store_failures", "Records not kept or not fetched", ["operation", "reason"], registry=registry
+        )
+        self._breaker = Gauge("vit_store_breaker_open", "1 while the store is left alone", registry=registry)
+        self._loop_lag = Histogram(
+            "vit_event_loop_lag_seconds", "How late the event loop comes to a timer", buckets=SECONDS, registry=registry
+        )
+
+    def describe(self, **facts: str) -> None:
+        """What does not change while serving."""
+        self._model.info(facts)
+
+    def request_started(self) -> None:
+        self._in_flight.inc()
+
+    def request_ended(self, *, method: str, route: str, status: int, seconds: float, problem: str | None) -> None:
+        """`route` is the path's template: a path itself is a client's choice of words."""
+        self._in_flight.dec()
+        self._requests.labels(method if method in METHODS else "OTHER", route, str(status)).inc()
+        self._request_seconds.labels(route).observe(seconds)
+        if problem:
+            self._problems.labels(problem).inc()
+
+    def images(self, outcome: str, count: int = 1) -> None:
+        """`outcome`: classified, abandoned, or the kind of the problem."""
+        self._images.labels(outcome).inc(count)
+
+    def stage(self, stage: Stage, seconds: float) -> None:
+        self._stages[stage].observe(seconds)
+
+    def batch(self, graph: str, images: int) -> None:
+        self._batches.labels(graph).observe(images)
+
+    def store_failed(self, operation: str, reason: str) -> None:
+        self._store_failures.labels(operation, reason).inc()
+
+    def loop_lag(self, seconds: float) -> None:
+        self._loop_lag.observe(seconds)
+
+    def watch_queue(self, *, waiting: Callable[[], int], admitted: Callable[[], int]) -> None:
+        """Asked when Prometheus asks."""
+        self._queue.set_function(admitted)
+        self._waiting.set_function(waiting)
+
+    def watch_breaker(self, is_open: Callable[[], bool]) -> None:
+        self._breaker.set_function(is_open)
+
+    def exposition(self) -> bytes:
+        """In Prometheus's text format."""
+        return generate_latest(self.registry)
+
+
+async def watch_event_loop(observe: Callable[[float], None]) -> None:
+    """Tell `observe`, four times a second, how many seconds late the event loop was. Runs until cancelled."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + LOOP_INTERVAL_S
+        await asyncio.sleep(LOOP_INTERVAL_S)
+        observe(max(loop.time() - due, 0.0))

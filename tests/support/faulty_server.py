@@ -1,0 +1,30 @@
+"""`python -m tests.support.faulty_server`: the server with a slow engine that breaks for good at a black picture.
+
+A stand-in for a GPU whose context is lost, on a machine that has none.
+"""
+
+import time
+
+from app.__main__ import main
+from app.inference.cpu import OnnxEngine
+
+RUN_S = 1.0
+STICKY = "CUDA failure 700: an illegal memory access was encountered ; GPU=0 ; hostname=host ; expr=cudaMemcpy()"
+
+
+class FaultyEngine(OnnxEngine):
+    def run(self, graph, images):
+        time.sleep(RUN_S)
+        if any(image.max() == 0 for image in images):
+            raise RuntimeError(STICKY)
+        return super().run(graph, images)
+
+    def warm_up(self):
+        """Not a second for each batch size."""
+
+
+if __name__ == "__main__":
+    import app.main
+
+    app.main.OnnxEngine = FaultyEngine
+    main()

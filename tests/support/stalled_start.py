@@ -1,0 +1,16 @@
+"""`python -m tests.support.stalled_start`: the server, held for ever while it loads its model."""
+
+import threading
+
+import app.main
+from app.__main__ import main
+
+
+def stall(*_):
+    print("loading", flush=True)  # noqa: T201
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    app.main._open_engine = stall
+    main()

@@ -1,0 +1,68 @@
+"""app/door/answer.py: what is added to an answer on its way out."""
+
+import asyncio
+import json
+
+import pytest
+
+from app.api.problems import PROBLEM_TYPE
+from app.door.answer import DOCS_POLICY, HEADERS, POLICY, Answer
+
+
+def sent(headers: dict[str, str], *bodies: bytes, path: str = "/classify", closing: bool = False):
+    """The header fields and the body that arrive."""
+    messages = []
+
+    async def send(message):
+        messages.append(message)
+
+    async def answer():
+        out = Answer(send, path=path, request_id="r-1", closing=lambda: closing)
+        assert not out.started
+        raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        await out.send({"type": "http.response.start", "status": 200, "headers": raw})
+        assert out.started
+        for i, body in enumerate(bodies):
+            await out.send({"type": "http.response.body", "body": body, "more_body": i < len(bodies) - 1})
+
+    asyncio.run(answer())
+    start, *parts = messages
+    assert [part.get("more_body", False) for part in parts] == [True] * (len(parts) - 1) + [False]
+    fields = {name.decode().title(): value.decode() for name, value in start["headers"]}
+    return fields, b"".join(part["body"] for part in parts)
+
+
+def test_every_answer_has_a_name_and_the_security_headers():
+    fields, body = sent({"Content-Type": "application/json"}, b"{}")
+    assert fields["X-Request-Id"] == "r-1"
+    assert HEADERS.items() <= fields.items()
+    assert "Connection" not in fields
+    assert body == b"{}"
+
+
+def test_what_a_route_says_of_itself_stays():
+    fields, _ = sent({"Cache-Control": "private, max-age=9", "Content-Security-Policy": "default-src 'self'"}, b"")
+    assert (fields["Cache-Control"], fields["Content-Security-Policy"]) == ("private, max-age=9", "default-src 'self'")
+
+
+def test_only_the_description_of_the_api_may_run_scripts_in_the_page():
+    assert sent({}, b"", path="/docs")[0]["Content-Security-Policy"] == DOCS_POLICY
+    assert sent({}, b"", path="/docs/x")[0]["Content-Security-Policy"] == POLICY
+
+
+def test_a_connection_that_cannot_go_on_is_said_to_close():
+    assert sent({}, b"", closing=True)[0]["Connection"] == "close"
+
+
+@pytest.mark.parametrize(
+    "bodies", [(b'{"status":400,"detail":"x\xc3\xa9"}',), (b'{"status":400,', b'"detail":"x\xc3\xa9"}', b"")]
+)
+def test_a_problem_says_which_request_it_belongs_to(bodies):
+    fields, body = sent({"Content-Type": PROBLEM_TYPE, "Content-Length": str(sum(map(len, bodies)))}, *bodies)
+    assert json.loads(body) == {"status": 400, "detail": "xé", "instance": "urn:request:r-1"}
+    assert fields["Content-Length"] == str(len(body))
+
+
+def test_other_answers_are_passed_on_as_they_come():
+    _, body = sent({"Content-Type": "image/png"}, b"one", b"two")
+    assert body == b"onetwo"

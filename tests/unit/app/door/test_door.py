@@ -1,0 +1,178 @@
+"""app/door/door.py: the order of what is refused, and that no byte of a refused body is read."""
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from app.door.door import Door
+from app.door.keys import ApiKeys
+from app.errors import BodyTooLarge, Overloaded, UnusableImage
+from app.settings import Settings
+from app.telemetry.stages import Stages
+
+SETTINGS = Settings(max_upload_bytes=100, metrics_port=9000)
+
+
+@dataclass
+class Guarded:
+    """A door before an application that reads the whole body."""
+
+    settings: Settings = SETTINGS
+    keys: tuple[str, ...] = ()
+    full: bool = False
+    fails: Exception | None = None
+    starts: bool = False  # its answer before it fails
+    reads: bool = True
+    stalls: bool = False  # the client, before its body
+    reached: dict[str, Any] = field(default_factory=dict)
+    received: int = 0
+    timed: list[tuple[str, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.door = Door(
+            self.app,
+            settings=self.settings,
+            keys=ApiKeys(self.keys, metrics_port=9000),
+            refusal=lambda deadline: Overloaded("Full.") if self.full else None,
+        )
+
+    async def app(self, scope, receive, send):
+        self.reached = scope["state"]
+        while self.reads and (await receive())["more_body"]:
+            pass
+        if self.starts:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        if self.fails:
+            raise self.fails
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    def ask(self, path="/classify", method="POST", *, body: bytes = b"", port=8000, **headers: str):
+        """Status, header fields and body of the answer."""
+        raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        scope = {"type": "http", "method": method, "path": path, "headers": raw, "server": ("127.0.0.1", port)}
+        scope["state"] = {"stages": Stages(observe=lambda stage, seconds: self.timed.append((stage, seconds)))}
+        sent = []
+
+        async def receive():
+            self.received += 1
+            if self.stalls:
+                await asyncio.Event().wait()
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message):
+            sent.append(message)
+
+        asyncio.run(self.door(scope, receive, send))
+        start, *parts = sent
+        fields = {name.decode(): value.decode() for name, value in start["headers"]}
+        return start["status"], fields, b"".join(part["body"] for part in parts)
+
+
+def test_a_good_request_reaches_the_application_with_a_name_and_a_deadline():
+    guarded = Guarded()
+    status, fields, body = guarded.ask(body=b"x", content_length="1", x_request_id="mine", x_request_timeout="2")
+    assert (status, body) == (200, b"ok")
+    assert fields["x-request-id"] == guarded.reached["request_id"] == "mine"
+    assert guarded.reached["deadline"] > 0
+    assert "connection" not in fields
+
+
+def test_a_picture_that_does_not_come_never_costs_what_the_application_does():
+    guarded = Guarded(settings=Settings(receive_timeout_s=0.05), stalls=True)
+    assert guarded.ask(content_length="1")[0] == 408
+    assert not guarded.reached
+    ((stage, seconds),) = guarded.timed
+    assert stage == "receive"
+    assert seconds >= 0.05
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/clasify"), ("PUT", "/classify"), ("POST", "/attention/1/verify")]
+)
+def test_who_sends_no_picture_is_answered_before_the_body_has_come(method, path):
+    guarded = Guarded(settings=Settings(receive_timeout_s=60), stalls=True, reads=False)
+    assert guarded.ask(path, method, content_length="1")[0] == 200
+
+
+# Each request has its own fault and those of all that follow: the first one is told.
+ENCODED = {"content_encoding": "gzip"}
+LATE = {"x_request_timeout": "never"}
+ORDER = [
+    ("another port", {"port": 9000}, {"keys": ("k",), "full": True}, {"content_length": "101"}, 404),
+    ("no key", {}, {"keys": ("k",), "full": True}, {"content_length": "101", **ENCODED, **LATE}, 401),
+    ("no number", {}, {"full": True}, {"content_length": "101", **ENCODED, **LATE}, 422),
+    ("full", {}, {"full": True}, {"content_length": "101", **ENCODED}, 503),
+    ("encoded", {}, {}, {"content_length": "101", **ENCODED}, 415),
+    ("too large", {}, {}, {"content_length": "101"}, 413),
+]
+
+
+@pytest.mark.parametrize(
+    ("request_", "guarded", "headers", "status"), [row[1:] for row in ORDER], ids=[r[0] for r in ORDER]
+)
+def test_refusals_in_their_order_read_no_byte_and_end_the_connection(request_, guarded, headers, status):
+    door = Guarded(**guarded)
+    found, fields, body = door.ask(**request_, **headers)
+    assert found == status
+    assert (door.received, door.reached) == (0, {})
+    assert fields["connection"] == "close"
+    assert fields["content-type"] == "application/problem+json"
+    problem = json.loads(body)
+    assert problem["status"] == status
+    assert problem["instance"] == f"urn:request:{fields['x-request-id']}"
+
+
+def test_a_refusal_without_a_body_keeps_the_connection():
+    _, fields, _ = Guarded(keys=("k",)).ask("/model", "GET")
+    assert "connection" not in fields
+
+
+def test_an_answer_before_the_end_of_the_body_ends_the_connection():
+    _, fields, _ = Guarded(reads=False).ask("/elsewhere", body=b"x", content_length="1")
+    assert fields["connection"] == "close"
+
+
+def test_what_passes_a_limit_on_the_way_is_refused_where_it_is_read():
+    status, fields, _ = Guarded().ask(body=bytes(101), transfer_encoding="chunked")
+    assert (status, fields["connection"]) == (413, "close")
+
+
+def test_bodies_of_all_requests_are_bounded_and_let_go():
+    guarded = Guarded(settings=Settings(max_intake_bytes=50))
+    assert guarded.ask(body=bytes(51), content_length="51")[0] == 503
+    assert guarded.ask(body=bytes(50), content_length="50")[0] == 200
+
+
+def test_errors_of_the_service_are_told_and_others_are_not(caplog):
+    assert json.loads(Guarded(fails=UnusableImage("It is torn.")).ask()[2])["detail"] == "It is torn."
+    status, _, body = Guarded(fails=RuntimeError("secret")).ask()
+    assert status == 500
+    assert b"secret" not in body
+    assert "secret" in caplog.text
+
+
+@pytest.mark.parametrize("fails", [RuntimeError("x"), BodyTooLarge("x")])
+def test_an_answer_that_has_begun_is_left_to_the_server_to_abort(fails):
+    with pytest.raises(type(fails)):
+        Guarded(fails=fails, starts=True).ask()
+
+
+def test_who_is_still_waiting_when_the_service_ends_is_told():
+    status, fields, body = Guarded(fails=asyncio.CancelledError()).ask()
+    assert (status, fields["retry-after"] in {"1", "2", "3"}) == (503, True)
+    assert json.loads(body)["type"] == "urn:vit-serve:problem:unavailable"
+
+
+def test_what_is_no_http_passes_through():
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append(scope["type"])
+
+    door = Door(app, settings=SETTINGS, keys=ApiKeys([], metrics_port=0), refusal=lambda deadline: None)
+    asyncio.run(door({"type": "lifespan"}, None, None))
+    assert seen == ["lifespan"]

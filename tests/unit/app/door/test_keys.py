@@ -1,0 +1,88 @@
+"""app/door/keys.py: keys from the environment and from a file, and who comes in."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.door.keys import ApiKeyError, ApiKeys, read_keys
+from app.errors import Unauthorized
+
+KEYS = ApiKeys(["old-key", "new.key~2=="], metrics_port=0)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": "Bearer old-key"},
+        {"authorization": "bearer new.key~2=="},
+        {"x_api_key": "new.key~2=="},
+        {"authorization": "Basic b2xk", "x_api_key": "old-key"},
+    ],
+)
+def test_any_of_the_keys_opens(request_of, headers):
+    KEYS.check(request_of("/classify", "POST", **headers))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": "Bearer"},
+        {"authorization": "Bearer "},
+        {"authorization": "Bearer old-key2"},
+        {"authorization": "Bearer old-ke"},
+        {"authorization": "Basic old-key"},
+        {"authorization": "old-key"},
+        {"x_api_key": ""},
+        {"x_api_key": "old-key,new.key~2=="},
+        {"x_api_key": "\xff\xfe"},
+    ],
+)
+def test_anything_else_does_not(request_of, headers):
+    with pytest.raises(Unauthorized) as refused:
+        KEYS.check(request_of("/classify", "POST", **headers))
+    assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
+
+
+@given(key=st.text(st.characters(max_codepoint=255)))
+def test_nothing_guessed_opens(request_of, key):
+    with pytest.raises(Unauthorized):
+        KEYS.check(request_of("/model", authorization=f"Bearer {key}", x_api_key=key))
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/", "/page/main.js", "/docs"])
+def test_what_is_public_needs_no_key(request_of, path):
+    KEYS.check(request_of(path))
+
+
+def test_metrics_need_a_key_only_where_everybody_is(request_of):
+    ApiKeys(["a"], metrics_port=9000).check(request_of("/metrics", port=9000))
+    with pytest.raises(Unauthorized):
+        ApiKeys(["a"], metrics_port=0).check(request_of("/metrics"))
+
+
+def test_without_keys_everybody_comes_in(request_of):
+    open_house = ApiKeys([], metrics_port=0)
+    open_house.check(request_of("/classify", "POST"))
+    assert not open_house
+
+
+def test_keys_come_from_a_list_and_a_file(tmp_path):
+    file = tmp_path / "keys"
+    file.write_text("three\n\n  four  \n")
+    assert read_keys("one, two,", file) == ["one", "two", "three", "four"]
+    assert read_keys("", None) == []
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n \n", b"\xff\xfe", b"two words\n"])
+def test_a_file_that_cannot_be_meant_keeps_the_service_from_starting(tmp_path, content):
+    file = tmp_path / "keys"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ApiKeyError):
+        read_keys("", file)
+
+
+def test_a_key_that_no_header_can_carry_is_refused():
+    with pytest.raises(ApiKeyError, match="letters"):
+        read_keys("schlüssel", None)

@@ -1,0 +1,122 @@
+"""app/door/observation.py: every request is counted, timed and logged once."""
+
+import logging
+
+import pytest
+from opentelemetry import trace
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from app.api.problems import problem_of, respond
+from app.door.observation import Observation
+from app.errors import Overloaded
+from app.telemetry.metrics import Metrics
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+async def thing(request: Request) -> Response:
+    request.state.stages.add("decode", 0.0, 0.25)
+    request.state.images = [{"sha256": "abc"}]
+    logging.getLogger("app.thing").info("inside")
+    return Response(trace.format_trace_id(trace.get_current_span().get_span_context().trace_id))
+
+
+async def refused(request: Request) -> Response:
+    return respond(problem_of(Overloaded("Later.")))
+
+
+async def broken(request: Request) -> Response:
+    raise ValueError
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def client(metrics) -> TestClient:
+    routes = [
+        Route("/things/{id}", thing),
+        Route("/readyz", thing),
+        Route("/refused", refused),
+        Route("/broken", broken),
+    ]
+    app = Observation(Starlette(routes=routes), metrics=metrics)
+    return TestClient(app, raise_server_exceptions=False)
+
+
+@pytest.fixture(autouse=True)
+def logged(caplog) -> None:
+    caplog.set_level(logging.INFO)
+
+
+def requests(metrics: Metrics, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value("vit_requests_total", {"method": "GET", **labels})
+
+
+def test_a_request_is_counted_under_its_routes_template(client, metrics):
+    for id in ("1", "2"):
+        client.get(f"/things/{id}")
+    client.get("/nowhere/1")
+    client.get("/nowhere/2")
+    assert requests(metrics, route="/things/{id}", status="200") == 2
+    assert requests(metrics, route="unmatched", status="404") == 2
+
+
+def test_a_picture_refused_before_its_route_is_known_is_counted_under_it(client, metrics):
+    client.get("/classify")
+    assert requests(metrics, route="/classify", status="404") == 1
+
+
+def test_the_client_is_told_where_the_time_went(client):
+    assert client.get("/things/1").headers["server-timing"] == "decode;dur=250.00"
+    assert "server-timing" not in client.get("/refused").headers
+
+
+def test_stages_reach_the_metrics(client, metrics):
+    client.get("/things/1")
+    assert metrics.registry.get_sample_value("vit_stage_seconds_sum", {"stage": "decode"}) == 0.25
+
+
+def test_one_line_for_each_request(client, caplog):
+    client.get("/things/secret?key=secret")
+    (line,) = [line for line in caplog.records if line.name == "app.access"]
+    assert line.getMessage() == "GET /things/{id} 200"
+    assert line.fields.pop("duration_ms") > 0
+    assert line.fields == {"method": "GET", "route": "/things/{id}", "status": 200, "images": [{"sha256": "abc"}]}
+
+
+def test_probes_have_a_line_only_for_debugging(client, metrics, caplog):
+    for level, expected in ((logging.INFO, 0), (logging.DEBUG, 1)):
+        caplog.clear()
+        caplog.set_level(level)
+        client.get("/readyz")
+        assert len([line for line in caplog.records if line.name == "app.access"]) == expected
+    assert requests(metrics, route="/readyz", status="200") == 2
+
+
+def test_a_problem_is_counted_and_logged_by_its_kind(client, metrics, caplog):
+    client.get("/refused")
+    assert metrics.registry.get_sample_value("vit_problems_total", {"kind": "overloaded"}) == 1
+    assert caplog.records[-1].fields["problem"] == "overloaded"
+
+
+def test_a_failure_is_counted_as_500(metrics, client):
+    assert client.get("/broken").status_code == 500
+    assert requests(metrics, route="/broken", status="500") == 1
+    assert metrics.registry.get_sample_value("vit_requests_in_flight") == 0
+
+
+def test_the_clients_trace_is_known_inside_and_not_to_the_next_request(client):
+    assert client.get("/things/1", headers={"traceparent": f"00-{TRACE}-{SPAN}-01"}).text == TRACE
+    assert client.get("/things/1").text == "0" * 32
+
+
+@pytest.mark.parametrize("header", ["", "nonsense", f"00-{'0' * 32}-{SPAN}-01", f"ff-{TRACE}-{SPAN}-01", "0" * 9999])
+def test_a_trace_that_is_none_is_ignored(client, header):
+    assert client.get("/things/1", headers={"traceparent": header}).text == "0" * 32

@@ -1,0 +1,81 @@
+"""app/drawing/colorbar.py: the colours are the map's, and the picture beside them is whole."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageDraw
+
+from app.drawing.colorbar import INK, with_colorbar
+from app.drawing.colormaps import paint
+from app.drawing.scale import Limits
+
+VALUES = np.array([[0.0, 0.5, 1.0]], np.float32)
+
+
+def ramp(bar: Image.Image, width: int, size: int) -> np.ndarray:
+    """One column through the colours, from high to low, without the frame."""
+    return np.asarray(bar)[1:-1, width + size, :3]
+
+
+@given(st.integers(1, 80), st.integers(1, 80), st.integers(10, 20), st.sampled_from(["RGB", "RGBA"]))
+def test_the_picture_stays_whole_and_in_its_place(width, height, size, mode):
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (height, width, len(mode)), np.uint8)
+    found = with_colorbar(Image.fromarray(pixels), Limits(0, 1), "viridis", VALUES, size=size)
+    assert found.mode == mode
+    assert (np.asarray(found)[:height, :width] == pixels).all()
+    assert found.width >= width + 3 * size
+    assert found.height >= max(height, 3 * size)
+
+
+@pytest.mark.parametrize("colormap", ["viridis", "rdbu"])
+def test_the_bar_runs_through_exactly_the_colours_of_the_map(colormap):
+    bar = with_colorbar(Image.new("RGB", (20, 600)), Limits(-1, 1), colormap, VALUES, size=12)
+    found = [tuple(color) for color in ramp(bar, 20, 12)]
+    expected = [tuple(color) for color in np.asarray(paint(np.linspace(1, 0, 256)[None], colormap))[0]]
+    assert list(dict.fromkeys(found)) == list(dict.fromkeys(expected))
+
+
+def written(monkeypatch, limits, values) -> list[str]:
+    """The labels, from top to bottom."""
+    labels = []
+    monkeypatch.setattr(ImageDraw.ImageDraw, "text", lambda self, xy, text, **_: labels.append((xy[1], text)))
+    with_colorbar(Image.new("RGB", (20, 100)), limits, "viridis", np.array(values, np.float32), size=10)
+    assert [y for y, _ in labels] == sorted(y for y, _ in labels)
+    return [text for _, text in labels]
+
+
+@pytest.mark.parametrize(
+    ("limits", "values", "labels"),
+    [
+        (Limits(0, 1), [0, 1], ["1", "0.5", "0"]),
+        (Limits(0.00123, 0.0456), [0.00123, 0.0456], ["0.0456", "0.0234", "0.00123"]),
+        (Limits(-0.25, 0.25), [-0.1, 0.25], ["+0.25", "0", "-0.25"]),
+        (Limits(0.25, 0.5), [0.25, 3], ["> 0.5", "_", "0.375", "0.25"]),
+        (Limits(-1, 1), [-3, 0.5], ["+1", "0", "< -1", "_"]),
+        (Limits(0.125, 0.125), [0.125, 0.125], ["0.125"]),
+    ],
+)
+def test_the_numbers_are_the_limits_and_clipped_ends_say_so(monkeypatch, limits, values, labels):
+    assert written(monkeypatch, limits, values) == labels
+
+
+def test_a_flat_map_has_one_colour():
+    bar = with_colorbar(Image.new("RGB", (20, 100)), Limits(0.3, 0.3), "viridis", VALUES, size=10)
+    assert (ramp(bar, 20, 10) == (68, 1, 84)).all()
+
+
+def test_labels_do_not_touch_each_other_or_the_edge_at_the_smallest_size():
+    bar = np.asarray(with_colorbar(Image.new("RGB", (5, 5)), Limits(0.1, 0.9), "viridis", VALUES, size=10))
+    text = (bar[:, 5 + 10 * 5 // 3 + 5 :] < 200).all(-1)
+    assert not text[0].any()
+    assert not text[-1].any()
+    assert not text[:, -1].any()
+    rows = text.any(axis=1).astype(int)
+    assert (np.diff(rows) == 1).sum() == 3
+
+
+def test_text_is_dark():
+    bar = np.asarray(with_colorbar(Image.new("RGB", (5, 200)), Limits(0, 1), "gray", VALUES, size=14))
+    assert (bar[:, 40:] == INK).all(-1).any()

@@ -1,0 +1,35 @@
+"""app/drawing/colormaps.py: matplotlib's colours."""
+
+import numpy as np
+import pytest
+
+from app.drawing.colormaps import paint
+
+COLORS = {  # matplotlib's, at 0, 128 and 255
+    "viridis": ((68, 1, 84), (32, 144, 140), (253, 231, 36)),
+    "inferno": ((0, 0, 3), (188, 55, 84), (252, 254, 164)),
+    "magma": ((0, 0, 3), (183, 55, 121), (251, 252, 191)),
+    "cividis": ((0, 34, 77), (124, 123, 120), (253, 231, 55)),
+    "turbo": ((48, 18, 59), (164, 252, 59), (122, 4, 2)),
+    "gray": ((0, 0, 0), (128, 128, 128), (255, 255, 255)),
+    "rdbu": ((5, 48, 97), (247, 246, 246), (103, 0, 31)),
+}
+
+
+@pytest.mark.parametrize("colormap", COLORS)
+def test_the_ends_and_the_middle(colormap):
+    found = np.asarray(paint(np.array([[0, 128 / 255, 1]]), colormap)).astype(int)
+    assert np.abs(found[0] - COLORS[colormap]).max() <= 1
+
+
+def test_what_lies_beyond_has_the_colour_of_the_end():
+    found = np.asarray(paint(np.array([[-3.0, 0, 1, 4]]), "turbo"))[0]
+    assert (found[0] == found[1]).all()
+    assert (found[2] == found[3]).all()
+
+
+def test_the_diverging_one_is_blue_below_zero_and_red_above():
+    (blue, white, red) = np.asarray(paint(np.array([[0.2, 0.5, 0.8]]), "rdbu")).astype(int)[0]
+    assert blue[2] > blue[0] + 50
+    assert red[0] > red[2] + 50
+    assert np.ptp(white) <= 1

@@ -1,0 +1,66 @@
+"""app/drawing/contour.py: which patches hold a share of a map, and the line around them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PIL import Image
+
+from app.drawing.contour import DARK, LIGHT, outline, smallest_holding
+
+SHARES = st.floats(0.01, 0.99)
+
+
+@given(arrays(np.float32, (3, 5), elements=st.floats(0, 1, width=32, allow_subnormal=False)), SHARES)
+def test_the_mask_holds_the_share_and_needs_each_of_its_patches(values, share):
+    mask = smallest_holding(values, share)
+    total = values.sum(dtype=np.float64)
+    assert mask.any() == (total > 0)
+    if mask.any():
+        held = values[mask].sum(dtype=np.float64)
+        assert held >= share * total * (1 - 1e-9)
+        assert held - values[mask].min() <= share * total * (1 + 1e-9)
+        assert values[mask].min() >= values[~mask].max(initial=0)
+
+
+def test_of_a_signed_map_only_what_is_above_zero_counts():
+    values = np.array([[-9, 3, 1]], np.float32)
+    assert smallest_holding(values, 0.7).tolist() == [[False, True, False]]
+    assert not smallest_holding(np.array([[-1, -2]], np.float32), 0.5).any()
+
+
+def test_a_patch_at_exactly_the_share_is_enough():
+    assert smallest_holding(np.array([[1, 1, 2]], np.float32), 0.5).tolist() == [[False, False, True]]
+
+
+def lines(mask, place, size=(12, 10), mode="RGB") -> tuple[np.ndarray, np.ndarray]:
+    """Where the light and the dark line were drawn on gray."""
+    canvas = Image.new(mode, size, (120, 120, 120))
+    outline(canvas, np.array(mask, bool), place)
+    pixels = np.asarray(canvas)[..., :3]
+    return (pixels == LIGHT[:3]).all(-1), (pixels == DARK[:3]).all(-1)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+def test_the_line_runs_along_the_patches_light_inside_and_dark_outside(mode):
+    light, dark = lines([[0, 0], [0, 1]], (2, 0, 10, 8), mode=mode)
+    expected = np.zeros((10, 12), bool)
+    expected[4:8, 6:10] = True
+    expected[5:7, 7:9] = False
+    assert (light == expected).all()
+    around = np.zeros((10, 12), bool)
+    around[3:9, 5:11] = True
+    around[4:8, 6:10] = False
+    assert (dark == around).all()
+
+
+def test_at_the_edge_of_the_canvas_the_light_line_closes():
+    light, dark = lines([[1]], (0, 0, 12, 10))
+    assert light.sum() == 2 * 12 + 2 * 8
+    assert not dark.any()
+
+
+def test_no_patches_no_line():
+    light, dark = lines([[0, 0]], (0, 0, 12, 10))
+    assert not (light | dark).any()

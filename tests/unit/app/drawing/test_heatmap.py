@@ -1,0 +1,157 @@
+"""app/drawing/heatmap.py: the map lies where the network looked, in the colours that its numbers say."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from app.drawing.colormaps import paint
+from app.drawing.contour import DARK, LIGHT
+from app.drawing.heatmap import Style, colorize, draw
+from app.drawing.scale import limits
+from app.images.preprocess import Box
+from app.maps.record import Record
+from tests.support.records import make_record
+
+VIRIDIS_ENDS = (68, 1, 84), (253, 231, 36)
+
+
+MIDDLE = Box(10, 0, 50, 40)
+
+
+def record(encode, size=(60, 40), box=MIDDLE, scale=1, color="gray") -> Record:
+    thumbnail = encode(Image.new("RGB", size, color), "JPEG", quality=100)
+    return make_record(
+        image_size=(size[0] * scale, size[1] * scale),
+        box=Box(*(edge * scale for edge in box)),
+        thumbnail=thumbnail,
+    )
+
+
+def style(**changes) -> Style:
+    fields = {"overlay": False, "alpha": 0.5, "colormap": None, "interpolation": "nearest", "colorbar": False}
+    return Style(**{**fields, **changes})
+
+
+def pixels(values, record, signed=False, **changes) -> np.ndarray:
+    values = np.array(values, np.float32)
+    ends = limits(values, values, "min-max", signed=signed)
+    return np.asarray(Image.open(BytesIO(draw(values, record, style(**changes), ends))))
+
+
+@pytest.mark.parametrize("scale", [1, 7])
+def test_each_patch_covers_its_part_of_the_crop_box(encode, scale):
+    found = pixels([[0, 1], [0.5, 0]], record(encode, scale=scale))
+    assert found.shape == (40, 60, 4)
+    assert (found[:, :10, 3] == 0).all()
+    assert (found[:, 50:, 3] == 0).all()
+    assert (found[:20, 10:30, :3] == VIRIDIS_ENDS[0]).all()
+    assert (found[:20, 30:50, :3] == VIRIDIS_ENDS[1]).all()
+    assert (found[20:, 30:50, :3] == VIRIDIS_ENDS[0]).all()
+    assert (found[20:, 10:30, :3] == found[30, 15, :3]).all()
+
+
+def test_rows_and_columns_are_not_mixed_up(encode):
+    values = np.zeros((3, 5))
+    values[2, 1] = 1
+    found = pixels(values, record(encode, size=(50, 30), box=Box(0, 0, 50, 30)))
+    lit = (found[..., :3] == VIRIDIS_ENDS[1]).all(axis=-1)
+    assert lit[20:, 10:20].all()
+    assert lit.sum() == 100
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+def test_smoothing_keeps_the_place_and_the_ends(encode, interpolation):
+    values = np.zeros((4, 4))
+    values[1, 2] = 1
+    found = pixels(values, record(encode, size=(40, 40), box=Box(0, 0, 40, 40)), interpolation=interpolation)
+    brightness = found[..., 1].astype(int)
+    row, column = np.unravel_index(brightness.argmax(), brightness.shape)
+    assert 10 <= row < 20
+    assert 20 <= column < 30
+    assert len(np.unique(brightness)) > 10
+
+
+def test_a_signed_map_lies_on_a_grey_picture(encode):
+    """White is 0 of rdbu: what is left of the picture has no hue."""
+    found = pixels([[0.0, 0.0], [0.0, 0.0]], record(encode, color="orange"), signed=True, overlay=True)
+    assert np.ptp(found.astype(int), axis=2).max() <= 1
+    unsigned = pixels([[0.0, 0.0], [0.0, 0.0]], record(encode, color="orange"), overlay=True, alpha=0.0)
+    assert np.ptp(unsigned.astype(int), axis=2).max() > 100
+
+
+def test_overlay_blends_inside_and_darkens_outside(encode):
+    found = pixels([[0, 1]], record(encode, color=(200, 200, 200)), overlay=True, alpha=0.25)
+    assert found.shape == (40, 60, 3)
+    assert np.abs(found[5, 5].astype(int) - 90).max() <= 1  # 0.45 * 200
+    expected = 0.75 * 200 + 0.25 * np.array(VIRIDIS_ENDS[1])
+    assert np.abs(found[5, 45] - expected).max() <= 1.5
+
+
+def test_a_flat_map_is_drawn_flat(encode):
+    assert (pixels([[0.3, 0.3]], record(encode))[:, 10:50, :3] == VIRIDIS_ENDS[0]).all()
+
+
+def test_a_signed_map_diverges_from_white(encode):
+    found = pixels([[-1, 0, 2]], record(encode), signed=True)[0, :, :3].astype(int)
+    assert found[12, 2] > found[12, 0] + 50
+    assert found[30].min() > 240
+    assert tuple(found[48]) == (103, 0, 31)
+
+
+def test_the_colormap_asked_for_is_taken(encode):
+    assert (pixels([[0, 1]], record(encode), colormap="gray")[0, 48, :3] == 255).all()
+    assert (pixels([[0, 1]], record(encode), colormap="viridis", signed=True)[0, 48, :3] == VIRIDIS_ENDS[1]).all()
+
+
+def test_a_colour_bar_stands_to_the_right(encode):
+    plain, barred = (pixels([[0, 1]], record(encode), overlay=True, colorbar=bar) for bar in (False, True))
+    assert (barred[:40, :60] == plain).all()
+    assert (barred[:, 60:] == VIRIDIS_ENDS[1]).all(-1).any()
+
+
+def test_a_contour_runs_around_the_patches_that_hold_the_share(encode):
+    found = pixels([[1, 0], [0, 6]], record(encode), threshold=0.8)[..., :3]
+    light, dark = ((found == color[:3]).all(-1) for color in (LIGHT, DARK))
+    assert light[20, 30:50].all()
+    assert light[20:, 49].all()
+    assert dark[19, 30:50].all()
+    assert dark[19:, 50].all()
+    assert not light[:20].any()
+
+
+@given(st.integers(2, 9), st.integers(2, 9), st.integers(0, 99), st.integers(0, 99))
+def test_bilinear_is_that_of_torch_with_patches_as_areas(rows, columns, more_rows, more_columns):
+    """The number of a patch belongs to its centre (align_corners=False), not to a corner of the picture."""
+    values = np.random.default_rng(0).random((rows, columns), np.float32)
+    size = rows + more_rows, columns + more_columns
+    expected = torch.nn.functional.interpolate(
+        torch.from_numpy(values)[None, None], size=size, mode="bilinear", align_corners=False
+    )[0, 0].numpy()
+    ends = limits(values, values, "absolute", signed=False)
+    found = np.asarray(colorize(values, size[::-1], style(interpolation="bilinear", colormap="gray"), ends))[..., 0]
+    assert np.abs(found - 255 * expected).max() <= 1.5  # rounding, and matplotlib's gray is 81 for 82 and the like
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
+def test_the_centre_of_a_patch_has_its_number(interpolation):
+    values = np.random.default_rng(0).random((3, 5), np.float32)
+    ends = limits(values, values, "absolute", signed=False)
+    found = np.asarray(colorize(values, (5 * 31, 3 * 31), style(interpolation=interpolation), ends))
+    assert (found[15::31, 15::31] == np.asarray(paint(values, "viridis"))).all()
+
+
+def test_nearest_takes_every_patch_into_account_where_pixels_are_few():
+    values = np.array([[0, 1, 0, 1]], np.float32)
+    ends = limits(values, values, "min-max", signed=False)
+    found = np.asarray(colorize(values, (2, 1), style(colormap="gray"), ends))
+    assert found[0, :, 0].tolist() == [128, 128]
+
+
+def test_a_crop_thinner_than_a_pixel_is_still_drawn(encode):
+    sliver = record(encode, size=(40, 1), box=Box(20, 0, 20.2, 1))
+    assert (pixels([[1, 0]], sliver)[..., 3] > 0).sum() == 1

@@ -1,0 +1,30 @@
+"""app/drawing/png.py: what it writes is what another library reads."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from app.drawing.png import encode
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.sampled_from([3, 4]), st.integers(0, 2**32 - 1))
+def test_every_pixel_comes_back(width, height, channels, seed):
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, channels), np.uint8)
+    with Image.open(BytesIO(encode(Image.fromarray(pixels)))) as image:
+        image.verify()
+    found = Image.open(BytesIO(encode(Image.fromarray(pixels))))
+    assert found.mode == ("RGB", "RGBA")[channels - 3]
+    assert (np.asarray(found) == pixels).all()
+
+
+def test_a_plain_picture_takes_few_bytes():
+    assert len(encode(Image.new("RGB", (512, 512), "teal"))) < 5000
+
+
+def test_another_mode_is_not_written_wrongly():
+    with pytest.raises(KeyError):
+        encode(Image.new("L", (2, 2)))

@@ -1,0 +1,63 @@
+"""app/drawing/scale.py: which numbers are at the ends of the colours."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from app.drawing.scale import Limits, limits
+
+MAPS = arrays(np.float32, (3, 5), elements=st.floats(allow_nan=False, allow_infinity=False, width=32))
+SCALES = st.sampled_from(["min-max", "percentile", "shared", "absolute"])
+
+
+@given(MAPS, MAPS, SCALES, st.booleans())
+def test_every_number_has_a_place_and_keeps_its_order(values, others, scale, signed):
+    found = limits(values, np.stack([values, others]), scale, signed=signed).unit(values)
+    assert found.dtype == np.float32
+    assert ((found >= 0) & (found <= 1)).all()
+    in_order = found.ravel()[np.argsort(values, axis=None)]
+    assert (np.diff(in_order) >= 0).all()
+
+
+@given(MAPS, SCALES)
+def test_zero_of_a_signed_map_is_the_middle_and_opposites_mirror(values, scale):
+    ends = limits(values, values, scale, signed=True)
+    assert ends.low == -ends.high < 0
+    assert ends.unit(np.zeros(1, np.float32)) == 0.5
+    assert ends.unit(values) + ends.unit(-values) == pytest.approx(1, abs=1e-6)
+
+
+@given(MAPS, MAPS)
+def test_a_shared_scale_is_the_same_for_all_that_share_it(one, other):
+    both = np.stack([one, other])
+    assert limits(one, both, "shared", signed=False) == limits(other, both, "shared", signed=False)
+    assert limits(one, both, "shared", signed=False) == (both.min(), both.max())
+
+
+@given(MAPS)
+def test_min_max_uses_all_colours_and_a_flat_map_one(values):
+    found = limits(values, values, "min-max", signed=False).unit(values)
+    assert found.min() == 0
+    assert found.max() == (values.max() > values.min())
+
+
+def test_percentiles_are_not_moved_by_an_outlier():
+    values = np.append(np.linspace(0, 1, 400, dtype=np.float32), np.float32(1000))
+    low, high = limits(values, values, "percentile", signed=False)
+    assert (low, high) == pytest.approx((0.01, 0.99), abs=3e-3)
+
+
+def test_percentiles_without_a_range_give_way_to_the_whole_range():
+    values = np.zeros((14, 14), np.float32)
+    values[3, 4] = 0.7
+    assert limits(values, values, "percentile", signed=False) == (0, np.float32(0.7))
+    assert limits(-values, values, "percentile", signed=True) == (-np.float32(0.7), np.float32(0.7))
+
+
+def test_absolute_does_not_look_at_the_numbers():
+    values = np.array([[0.2, 7]], np.float32)
+    assert limits(values, values, "absolute", signed=False) == (0, 1)
+    assert limits(values, values, "absolute", signed=True) == (-1, 1)
+    assert Limits(0, 1).unit(values).tolist() == [[np.float32(0.2), 1]]

@@ -1,0 +1,86 @@
+"""app/drawing/wall.py: every head in its cell, in the colours of one scale."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from app.drawing.colormaps import paint
+from app.drawing.heatmap import Style
+from app.drawing.scale import Limits
+from app.drawing.wall import GAP, SMALLEST_CELL, WIDTH, corner, draw_wall, lay_out
+from tests.support.records import make_record
+
+
+def drawn(maps, pixels=None, **style) -> np.ndarray:
+    chosen = {
+        "overlay": False,
+        "alpha": 0.25,
+        "colormap": "viridis",
+        "interpolation": "nearest",
+        "colorbar": False,
+        **style,
+    }
+    record = make_record() if pixels is None else make_record(pixels=pixels)
+    return np.asarray(Image.open(BytesIO(draw_wall(np.array(maps, np.float32), record, Style(**chosen), Limits(0, 1)))))
+
+
+def test_each_map_lies_in_its_cell_patch_by_patch():
+    maps = np.random.default_rng(0).random((2, 3, 3, 5))
+    found, sheet = drawn(maps), lay_out(2, 3, (3, 5))
+    assert found.shape == (sheet.size[1], sheet.size[0], 3)
+    side = sheet.cell[0] // 5
+    for layer, head in np.ndindex(2, 3):
+        left, top = corner(sheet, layer, head)
+        cell = found[top : top + sheet.cell[1], left : left + sheet.cell[0]]
+        colors = np.asarray(paint(maps[layer, head].astype(np.float32), "viridis"))
+        assert (cell == colors.repeat(side, axis=0).repeat(side, axis=1)).all()
+
+
+def test_overlay_blends_with_what_the_network_saw():
+    pixels = np.full((24, 40, 3), 200, np.uint8)
+    sheet = lay_out(1, 1, (3, 5))
+    found = drawn(np.ones((1, 1, 3, 5)), pixels=pixels, overlay=True)[sheet.origin[1] + 5, sheet.origin[0] + 5]
+    assert np.abs(found - (0.75 * 200 + 0.25 * np.array([253, 231, 36]))).max() <= 1.5
+
+
+def test_a_colour_bar_widens_the_sheet_and_moves_nothing():
+    maps = np.random.default_rng(0).random((1, 2, 3, 5))
+    plain, wider = drawn(maps), drawn(maps, colorbar=True)
+    assert (wider[:, : plain.shape[1]] == plain).all()
+    assert wider.shape[1] > plain.shape[1]
+
+
+def test_rows_and_columns_are_numbered():
+    found = drawn(np.ones((2, 2, 3, 5)))
+    left, top = lay_out(2, 2, (3, 5)).origin
+    assert (found[:top, left:] < 100).any()
+    assert (found[top:, :left] < 100).any()
+    assert (found[: top // 2, : left // 2] == 255).all()
+
+
+@given(st.integers(1, 48), st.integers(1, 32), st.integers(1, 64), st.integers(1, 64))
+def test_cells_are_large_enough_and_the_sheet_is_not_too_wide(layers, heads, rows, columns):
+    sheet = lay_out(layers, heads, (rows, columns))
+    width, height = sheet.cell
+    assert width >= SMALLEST_CELL
+    assert sheet.size[0] <= WIDTH or width - columns < SMALLEST_CELL
+    assert abs(height - width * rows / columns) <= 0.5
+    last = corner(sheet, layers - 1, heads - 1)
+    assert (last[0] + width + GAP, last[1] + height + GAP) == sheet.size
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "grid", "cell"),
+    [
+        (12, 12, (14, 14), (84, 84)),
+        (24, 16, (24, 24), (48, 48)),
+        (2, 2, (3, 5), (160, 96)),
+        (40, 24, (37, 37), (37, 37)),
+    ],
+)
+def test_cells_of_known_models(layers, heads, grid, cell):
+    assert lay_out(layers, heads, grid).cell == cell

@@ -1,0 +1,125 @@
+"""app/images/decode.py: what is accepted, what it looks like decoded, and that nothing else gets through."""
+
+from contextlib import suppress
+from io import BytesIO
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from app.images.colors import upright_rgb
+from app.images.decode import Decoder, NotAccepted, Refused, Unusable, sniff
+
+decoder = Decoder(max_pixels=1_000_000, max_aspect_ratio=64)
+
+
+def decode(data: bytes) -> tuple[Image.Image, str]:
+    with decoder.opened(data) as (image, name):
+        return upright_rgb(image), name
+
+
+def pixels(data: bytes) -> np.ndarray:
+    return np.asarray(decode(data)[0]).astype(int)
+
+
+@pytest.fixture(scope="module")
+def corners() -> Image.Image:
+    """Four quarters of other colours, taller than wide, so that every turn and flip shows."""
+    image = Image.new("RGB", (16, 24), "red")
+    image.paste("lime", (8, 0, 16, 12))
+    image.paste("blue", (0, 12, 8, 24))
+    return image
+
+
+@pytest.mark.parametrize("format", ["PNG", "WEBP", "GIF", "BMP", "TIFF", "JPEG"])
+def test_every_accepted_type_decodes_to_the_same_picture(encode, corners, format):
+    options = {"lossless": True} if format == "WEBP" else {"quality": 100, "subsampling": 0} if format == "JPEG" else {}
+    image, name = decode(encode(corners, format, **options))
+    assert name.upper() == format
+    assert image.mode == "RGB"
+    assert np.abs(np.asarray(image).astype(int) - np.asarray(corners)).max() <= 4
+
+
+def test_only_the_first_frame_counts(encode):
+    frames = [Image.new("RGB", (8, 8), color) for color in ("red", "blue", "lime")]
+    found = pixels(encode(frames[0], "GIF", save_all=True, append_images=frames[1:]))
+    assert (found == [255, 0, 0]).all()
+
+
+@pytest.mark.parametrize("data", [b"hello, I am text", b"\xff", b"%PDF-1.7 ...", b"<svg xmlns='x'/>", b"\x00" * 64])
+def test_what_is_no_accepted_image_is_an_unsupported_type(data):
+    with pytest.raises(NotAccepted):
+        decode(data)
+
+
+def test_nothing_at_all_is_unusable():
+    with pytest.raises(Unusable, match="empty"):
+        decode(b"")
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+def test_a_truncated_file_is_unusable(encode, format, share):
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8))
+    data = encode(noise, format)
+    with pytest.raises(Unusable):
+        decode(data[: int(len(data) * share)])
+
+
+def test_too_many_pixels_are_refused_before_they_are_decoded(encode, monkeypatch):
+    data = encode(Image.new("1", (1001, 1000)))
+    monkeypatch.setattr(Image.Image, "load", lambda self: pytest.fail("decoded"))
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("decoded"))
+    with pytest.raises(Unusable, match="1000000 pixels"):
+        decode(data)
+
+
+def test_a_sliver_is_refused(encode):
+    with pytest.raises(Unusable, match="64 times"):
+        decode(encode(Image.new("RGB", (65, 1))))
+    assert decode(encode(Image.new("RGB", (64, 1))))[0].size == (64, 1)
+
+
+def test_a_side_has_a_limit_of_its_own(encode):
+    with pytest.raises(Unusable, match="16384 pixels"):
+        decode(encode(Image.new("1", (16385, 60))))
+
+
+def test_too_many_scans_are_refused(encode, corners, monkeypatch):
+    data = encode(corners, "JPEG", progressive=True)
+    decode(data)
+    monkeypatch.setattr("app.images.decode.MAX_SCANS", 9)
+    monkeypatch.setattr("PIL.JpegImagePlugin.JpegImageFile._open", lambda self: pytest.fail("parsed"))
+    with pytest.raises(Unusable, match="9 scans"):
+        decode(data)
+
+
+def _noise(format: str) -> bytes:
+    out = BytesIO()
+    Image.fromarray(np.random.default_rng(1).integers(0, 256, (24, 24, 3), dtype=np.uint8)).save(out, format)
+    return out.getvalue()
+
+
+SAMPLES = {format: _noise(format) for format in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")}
+
+
+@settings(max_examples=300, deadline=None)
+@given(format=st.sampled_from(sorted(SAMPLES)), data=st.data())
+def test_damaged_files_decode_or_are_refused_and_nothing_else(format, data):
+    damaged = bytearray(SAMPLES[format])
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(1, len(damaged)))
+    try:
+        image, _ = decode(bytes(damaged[:cut]))
+    except Refused:
+        return
+    assert image.mode == "RGB"
+
+
+@given(st.binary(max_size=64))
+def test_sniffing_never_fails_otherwise(data):
+    with suppress(NotAccepted):
+        assert sniff(data) in ("JPEG", "PNG", "WebP", "GIF", "BMP", "TIFF")

@@ -1,0 +1,111 @@
+"""app/images/intake.py: a picture's way through real processes, and what its sender is told when it broke one."""
+
+import asyncio
+
+import pytest
+from PIL import Image
+
+from app.errors import Overloaded, UnsupportedType, UnusableImage
+from app.images.decode import Decoder
+from app.images.intake import Intake
+from app.images.pool import Decoders
+from app.images.preparer import Preparer
+from app.images.preprocess import Framing
+from app.images.quarantine import Quarantine
+from tests.support.saboteur import CRASH, GARBLE, SPIN, Saboteur
+
+LARGE = (2001, 2000)
+PREPARER = Preparer(
+    decoder=Decoder(max_pixels=5_000_000, max_aspect_ratio=64),
+    framing=Framing((8, 8), "shortest", (8, 8), "half_even", "bicubic"),
+    thumbnail_px=16,
+)
+
+
+@pytest.fixture(scope="module")
+def decoders():
+    pool = Decoders(work=Saboteur(PREPARER), workers=2, room=5_000_000, memory=2**29, timeout_s=3)
+    pool.start()
+    yield pool
+    pool.stop()
+
+
+@pytest.fixture
+def prepare(decoders):
+    intake = Intake(
+        decoders=decoders,
+        quarantine=Quarantine(ttl_s=100, max_items=10),
+        input_size=(8, 8),
+        max_pixels=5_000_000,
+    )
+
+    async def all_of_them(pictures):
+        asked = (intake.prepare(data, thumbnail=True) for data in pictures)
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    return lambda *pictures: asyncio.run(all_of_them(pictures))
+
+
+@pytest.mark.parametrize("size", [(40, 20), LARGE])
+def test_a_picture_of_any_size_is_prepared(prepare, encode, size):
+    (done,) = prepare(encode(Image.new("RGB", size, "teal")))
+    assert done.size == size
+    assert done.format == "PNG"
+    assert done.pixels.shape == (8, 8, 3)
+    assert (done.pixels == (0, 128, 128)).all()
+
+
+@pytest.mark.parametrize("size", [(2300, 2300), (1, 100)])
+def test_limits_hold_for_large_and_small(prepare, encode, size):
+    (refused,) = prepare(encode(Image.new("RGB", size)))
+    assert isinstance(refused, UnusableImage)
+
+
+def test_refusals_are_told(prepare):
+    kinds = [type(answer) for answer in prepare(b"", b"hello", b"\xff\xd8\xff")]
+    assert kinds == [UnusableImage, UnsupportedType, UnusableImage]
+
+
+@pytest.mark.parametrize(("end", "words"), [(CRASH, "broke"), (GARBLE, "broke"), (SPIN, "too long")])
+def test_a_picture_that_breaks_its_decoder_is_refused_and_the_others_are_not(prepare, star, end, words):
+    first, broken, last = prepare(star, star + end, star)
+    assert first.format == last.format == "JPEG"
+    assert isinstance(broken, UnusableImage)
+    assert words in broken.detail
+
+
+def test_the_next_time_it_does_not_get_that_far(prepare, star, decoders):
+    prepare(star + CRASH)
+    prepare(star)
+    before = [worker.process for worker in decoders._workers]
+    (refused,) = prepare(star + CRASH)
+    assert "a moment ago" in refused.detail
+    assert [worker.process for worker in decoders._workers] == before
+
+
+def test_without_a_decoder_to_be_had_the_service_is_overloaded(prepare, star, decoders, monkeypatch):
+    def fail(worker):
+        raise BlockingIOError
+
+    prepare(star + CRASH, star)
+    monkeypatch.setattr(decoders, "_renew", fail)
+    kinds = {type(answer) for answer in prepare(star, star, star, star)}
+    assert Overloaded in kinds
+    monkeypatch.undo()
+    assert {type(answer).__name__ for answer in prepare(star, star, star)} == {"Prepared"}
+
+
+def test_only_large_pictures_weigh_anything(encode):
+    asked = []
+
+    class Here:
+        async def run(self, request: bytes, *, weight: int) -> bytearray:
+            asked.append(weight)
+            return bytearray(PREPARER(bytearray(request)))
+
+    intake = Intake(
+        decoders=Here(), quarantine=Quarantine(ttl_s=1, max_items=1), input_size=(8, 8), max_pixels=5_000_000
+    )
+    for size in ((2000, 2000), LARGE):
+        asyncio.run(intake.prepare(encode(Image.new("RGB", size)), thumbnail=False))
+    assert asked == [0, 0, 2001 * 2000]

@@ -1,0 +1,98 @@
+"""app/images/lanes.py: who goes first, and who waits for whom."""
+
+import asyncio
+
+import pytest
+
+from app.images.lanes import Lanes
+
+
+class Race:
+    """Entries by name, in the order in which they were let in."""
+
+    def __init__(self, **options) -> None:
+        self.lanes = Lanes(**options)
+        self.entered: list[str] = []
+        self.tasks: dict[str, asyncio.Task] = {}
+
+    async def come(self, name: str, weight: int = 0) -> None:
+        async def enter() -> None:
+            await self.lanes.enter(weight)
+            self.entered.append(name)
+
+        self.tasks[name] = asyncio.create_task(enter())
+        await settle()
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def race(scenario):
+    return lambda: asyncio.run(scenario())
+
+
+@race
+async def test_there_are_as_many_as_there_are_workers():
+    race = Race(workers=2, room=100)
+    for name in "abc":
+        await race.come(name)
+    assert race.entered == ["a", "b"]
+    race.lanes.leave(0)
+    await settle()
+    assert race.entered == ["a", "b", "c"]
+
+
+@race
+async def test_large_ones_leave_a_worker_to_small_ones():
+    race = Race(workers=2, room=100)
+    await race.come("large", 10)
+    await race.come("another", 10)
+    await race.come("small")
+    assert race.entered == ["large", "small"]
+    race.lanes.leave(10)
+    await settle()
+    assert race.entered == ["large", "small", "another"]
+
+
+@race
+async def test_a_single_worker_does_large_ones_too():
+    race = Race(workers=1, room=100)
+    await race.come("large", 100)
+    assert race.entered == ["large"]
+
+
+@race
+async def test_large_ones_wait_for_room_in_their_order():
+    race = Race(workers=4, room=100)
+    await race.come("a", 60)
+    await race.come("b", 60)
+    await race.come("c", 10)  # would fit, but b was first
+    await race.come("small")
+    assert race.entered == ["a", "small"]
+    race.lanes.leave(60)
+    await settle()
+    assert race.entered == ["a", "small", "b", "c"]
+
+
+@pytest.mark.parametrize("when", ["waiting", "let in"])
+def test_who_gives_up_leaves_nothing_behind(when):
+    async def scenario() -> None:
+        race = Race(workers=2, room=100)
+        await race.come("a", 60)
+        await race.come("b", 60)
+        await race.come("c", 40)
+        if when == "let in":
+            race.lanes.leave(60)  # b may enter, and gives up before it learns of it
+        race.tasks["b"].cancel()
+        await settle()
+        if when == "waiting":
+            race.lanes.leave(60)
+        await settle()
+        assert race.entered == ["a", "c"]
+        race.lanes.leave(40)
+        await race.come("all of it", 100)
+        assert race.entered[-1] == "all of it"
+
+    asyncio.run(scenario())

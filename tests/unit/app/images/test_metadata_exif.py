@@ -1,0 +1,48 @@
+"""app/images/metadata.py: the orientation, and nothing but it."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from app.images.metadata import orientation
+from tests.catalogue.jpegs import directory, entry
+
+
+def block(value: object) -> bytes:
+    exif = Image.Exif()
+    exif[0x010F] = "a maker before it"
+    exif[0x0112] = value
+    return exif.tobytes()
+
+
+@pytest.mark.parametrize("value", range(1, 9))
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_it_is_what_was_written(value, order):
+    assert orientation(block(value)) == value
+    entry = struct.pack(f"{order}HHIHH", 0x0112, 3, 1, value, 0)
+    magic = b"II*\0" if order == "<" else b"MM\0*"
+    assert orientation(magic + struct.pack(f"{order}IH", 8, 1) + entry) == value
+
+
+@pytest.mark.parametrize("value", [0, 9, 65535])
+def test_no_other_number_turns_anything(value):
+    assert orientation(block(value)) == 1
+
+
+@pytest.mark.parametrize(("kind", "count"), [(2, 1), (4, 1), (3, 2), (3, 0)])
+def test_it_is_one_short_number(kind, count):
+    assert orientation(directory(entry(0x0112, kind, count, 6))) == 1
+    assert orientation(directory(entry(0x0112, 3, 1, 6))) == 6
+
+
+@pytest.mark.parametrize("data", [b"", b"II", b"II*\0\xff\xff\xff\xff", b"XX*\0\x08\0\0\0", b"II*\0\x08\0\0\0\xff\xff"])
+def test_what_is_broken_is_upright(data):
+    assert orientation(data) == 1
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", b"II*\0", b"MM\0*", b"II*\0\x08\0\0\0\x03\0"]))
+def test_it_never_fails(data, start):
+    assert orientation(start + data) in range(1, 9)

@@ -1,0 +1,102 @@
+"""app/images/metadata.py: scans are counted as libjpeg meets them, and nothing but pixels is left of the file."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from app.images.metadata import MAX_SEGMENTS, read_jpeg
+from tests.catalogue.jpegs import EOI, SOI, exif_block, jpeg, scans, segment, several, spliced
+
+
+def read(data: bytes, max_scans: int = 10_000):
+    return read_jpeg(data, max_scans=max_scans)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (jpeg(), 1),
+        (jpeg(restart_marker_blocks=1), 1),
+        (jpeg(progressive=True), 10),  # libjpeg's own script: ten in colour, six in gray
+        (jpeg(Image.new("L", (64, 64)), progressive=True), 6),
+        (scans(70), 80),
+        (several(), 1),  # those of the second picture are behind the end of the first
+    ],
+)
+def test_scans_are_counted(data, expected):
+    assert read(data).scans == expected
+    assert read(data, expected) is not None
+    assert read(data, expected - 1) is None
+
+
+def test_the_scan_of_a_thumbnail_in_the_exif_block_is_none_of_the_picture():
+    assert read(spliced(segment(0xE1, jpeg()))).scans == 1
+
+
+def test_what_is_left_decodes_to_the_same_pixels():
+    noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (40, 60, 3), dtype=np.uint8))
+    for options in ({}, {"progressive": True}, {"comment": b"secret"}, {"icc_profile": b"x" * 70_000}):
+        data = spliced(*[segment(0xE0 + i, b"secret") for i in range(14)], picture=jpeg(noise, **options))
+        bare = read(data).bare
+        assert b"secret" not in bare
+        assert (pixels(bare) == pixels(data)).all()
+
+
+def pixels(data: bytes) -> np.ndarray:
+    from io import BytesIO
+
+    return np.asarray(Image.open(BytesIO(data)))
+
+
+def test_the_first_exif_block_is_kept_apart():
+    found = read(spliced(segment(0xE1, b"http://"), exif_block(b"first"), exif_block(b"second")))
+    assert found.exif == b"first"
+    assert b"first" not in found.bare
+    assert read(jpeg()).exif == b""
+
+
+def test_adobes_marker_stays_for_it_says_how_colours_were_made():
+    data = jpeg(Image.new("CMYK", (8, 8)))
+    assert b"Adobe" in read(data).bare
+
+
+def test_a_file_of_nothing_but_markers_is_refused():
+    assert read(spliced(segment(0xFE, b"") * (MAX_SEGMENTS + 1))) is None
+    assert read(SOI + b"\xff\x01" * (MAX_SEGMENTS + 1)) is None
+
+
+# The slow way to find markers, a byte at a time, as ITU-T T.81 describes them.
+def slowly(data: bytes) -> int:
+    count, at = 0, 2
+    while at + 1 < len(data):
+        if data[at] != 0xFF or data[at + 1] in (0x00, 0xFF, *range(0xD0, 0xD8)):
+            at += 1
+            continue
+        marker = data[at + 1]
+        at += 2
+        if marker == 0xD9:
+            break
+        if marker in (0xD8, 0x01):
+            continue
+        count += marker == 0xDA
+        at += max(int.from_bytes(data[at : at + 2], "big"), 2)
+    return count
+
+
+pieces = st.one_of(
+    st.binary(max_size=20),
+    st.sampled_from(
+        [b"\xff\xda", b"\xff\xda\x00\x02", b"\xff", b"\xff\xff", b"\xff\x00", b"\xff\xd0", SOI, EOI, b"\xff\x01"]
+    ),
+    st.builds(segment, st.integers(0xC0, 0xFE), st.binary(max_size=40)),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(pieces, max_size=30))
+def test_whatever_the_bytes_the_count_is_that_of_the_slow_way(parts):
+    data = SOI + b"".join(parts)
+    assert read(data).scans == slowly(data)
+    assert len(read(data).bare) <= len(data)

@@ -1,0 +1,180 @@
+"""app/images/pool.py with app/images/nursery.py: real processes, that are made to crash, hang and be killed."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from app.images.pool import DecoderFailed, DecoderHung, Decoders
+from app.machine import IMAGES_NICENESS
+from tests.support.processes import eventually
+from tests.support.saboteur import CRASH, EXIT, HOARD, PAUSE, SLEEP, SPIN, Saboteur, whoami
+
+
+@contextmanager
+def decoders(workers: int = 2, **options) -> Iterator[Decoders]:
+    options = {"room": 100, "memory": 2**28, "timeout_s": 20.0, **options}
+    pool = Decoders(work=Saboteur(whoami), workers=workers, **options)
+    pool.start()
+    try:
+        yield pool
+    finally:
+        pool.stop()
+
+
+def ask(pool: Decoders, *requests: bytes, weight: int = 0) -> list[bytes | BaseException]:
+    async def all_of_them():
+        asked = [pool.run(request, weight=weight) for request in requests]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    return asyncio.run(all_of_them())
+
+
+def worker_of(answer: bytes | BaseException) -> int:
+    assert isinstance(answer, bytearray), answer
+    return int(answer.split()[0])
+
+
+def is_gone(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+until = partial(eventually, seconds=20)
+
+
+def test_every_request_gets_its_own_answer_from_a_few_processes():
+    with decoders() as pool:
+        answers = ask(pool, *(str(number).encode() for number in range(50)))
+        assert [int(answer.split()[1]) for answer in answers] == list(range(50))
+        assert {worker_of(answer) for answer in answers} == {worker.process for worker in pool._workers}
+        assert os.getpid() not in {worker_of(answer) for answer in answers}
+
+
+@pytest.mark.parametrize("size", [0, 1, 100_000, 20_000_000])
+def test_requests_and_answers_of_any_size(size):
+    with decoders(1) as pool:
+        (answer,) = ask(pool, bytes(size))
+        assert len(answer.split(b" ", 1)[1]) == size
+
+
+@pytest.mark.parametrize("end", [CRASH, EXIT])
+def test_a_crash_costs_one_request(end):
+    with decoders() as pool:
+        answers = ask(pool, b"a", end, b"b", b"c")
+        assert [type(answer) for answer in answers] == [bytearray, DecoderFailed, bytearray, bytearray]
+        after = ask(pool, *[b"x"] * 8)
+        assert len({worker_of(answer) for answer in after}) == 2  # as many as before
+
+
+def test_a_loop_is_ended_and_the_others_are_answered():
+    with decoders(timeout_s=0.3) as pool:
+        answers = ask(pool, SPIN, b"a", SLEEP, b"b", b"c")
+        assert [type(answer) for answer in answers] == [DecoderHung, bytearray, DecoderHung, bytearray, bytearray]
+        assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}) == 2
+
+
+def test_waiting_for_a_worker_does_not_count():
+    """Three requests of a second each, one after the other."""
+    with decoders(1, timeout_s=2.5) as pool:
+        answers = ask(pool, *[PAUSE] * 3)
+        assert all(isinstance(answer, bytearray) for answer in answers)
+
+
+def test_memory_is_bounded():
+    with decoders(1, memory=2**26) as pool:
+        assert isinstance(ask(pool, HOARD)[0], DecoderFailed)
+        worker_of(ask(pool, b"well")[0])
+
+
+def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
+    with decoders(1) as pool:
+        first = worker_of(ask(pool, b"a")[0])
+        os.kill(first, signal.SIGKILL)
+        until(lambda: is_gone(first))
+        assert worker_of(ask(pool, b"b")[0]) != first
+
+
+def test_if_all_of_them_were_killed_they_all_come_back():
+    with decoders() as pool:
+        nursery = pool._nursery._process.pid
+        workers = [worker.process for worker in pool._workers]
+        os.kill(nursery, signal.SIGKILL)
+        until(lambda: all(is_gone(worker) for worker in workers))  # they end with it
+        assert {worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}.isdisjoint(workers)
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_signals_for_the_whole_group_do_not_end_them(kind):
+    with decoders(1) as pool:
+        before = worker_of(ask(pool, b"a")[0])
+        for process in (pool._nursery._process.pid, before):
+            os.kill(process, kind)
+        assert worker_of(ask(pool, b"b")[0]) == before
+        assert pool._nursery.is_alive()
+
+
+def test_they_yield_to_the_model():
+    with decoders(1) as pool:
+        worker = worker_of(ask(pool, b"a")[0])
+        assert os.getpriority(os.PRIO_PROCESS, worker) == os.nice(0) + IMAGES_NICENESS
+
+
+def test_a_caller_that_leaves_takes_no_worker_with_it():
+    async def scenario(pool: Decoders) -> None:
+        gone = [asyncio.ensure_future(pool.run(b"x" * 1_000_000)) for _ in range(6)]
+        await asyncio.sleep(0)
+        for task in gone:
+            task.cancel()
+        assert len(await pool.run(b"y")) > 0
+
+    with decoders() as pool:
+        workers = {worker.process for worker in pool._workers}
+        asyncio.run(scenario(pool))
+        assert {worker.process for worker in pool._workers} == workers
+
+
+def test_nothing_is_left_after_the_stop():
+    with decoders() as pool:
+        processes = [pool._nursery._process.pid, *(worker.process for worker in pool._workers)]
+    until(lambda: all(map(is_gone, processes)))
+
+
+KILLED = """
+import asyncio, sys
+from app.images.pool import Decoders
+from tests.support.saboteur import SPIN, Saboteur, whoami
+pool = Decoders(work=Saboteur(whoami), workers=2, room=1, memory=2**28, timeout_s=1000)
+pool.start()
+async def main():
+    busy = asyncio.ensure_future(pool.run(SPIN))
+    while sum(worker not in pool._idle for worker in pool._workers) != 1: await asyncio.sleep(0.01)
+    print(pool._nursery._process.pid, *(worker.process for worker in pool._workers), flush=True)
+    await busy
+asyncio.run(main())
+"""
+
+
+def test_they_end_with_the_service_even_when_it_is_killed_and_they_hang():
+    with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True) as service:
+        processes = [int(number) for number in service.stdout.readline().split()]
+        assert len(processes) == 3
+        assert not any(map(is_gone, processes))
+        service.kill()
+    until(lambda: all(map(is_gone, processes)))
+
+
+def test_little_is_imported():
+    """What a worker has in memory: no framework, no engine, no model of data."""
+    code = "import sys, app.images.preparer, app.images.nursery; print(*sys.modules)"
+    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"fastapi", "starlette", "pydantic", "onnxruntime", "asyncio", "uvicorn"} & set(names)

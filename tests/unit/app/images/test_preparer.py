@@ -1,0 +1,91 @@
+"""app/images/preparer.py: what is made of an upload, and that nothing strange comes back from where it is made."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from app.images.decode import Decoder, NotAccepted, Refused, Unusable
+from app.images.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack, unpack
+from app.images.preprocess import Framing
+
+preparer = Preparer(
+    decoder=Decoder(max_pixels=5_000_000, max_aspect_ratio=64),
+    framing=Framing((8, 8), "shortest", (8, 8), "half_even", "bicubic"),
+    thumbnail_px=16,
+)
+
+
+def ask(data: bytes, *, thumbnail: bool = True, max_pixels: int = 5_000_000) -> Prepared | Larger:
+    request = bytearray(pack(data, thumbnail=thumbnail, max_pixels=max_pixels))
+    return unpack(bytearray(preparer(request)), shape=(8, 8))
+
+
+def test_the_answer_is_what_was_prepared(encode):
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8))
+    here = preparer.prepare(encode(noise), thumbnail=True, max_pixels=5_000_000)
+    there = ask(encode(noise))
+    assert (there.pixels == here.pixels).all()
+    assert (there.size, there.box, there.format, there.thumbnail) == (here.size, here.box, here.format, here.thumbnail)
+
+
+def test_a_picture_of_more_pixels_than_asked_for_is_not_decoded(encode, monkeypatch):
+    monkeypatch.setattr("app.images.preparer.upright_rgb", lambda image: pytest.fail("decoded"))
+    assert ask(encode(Image.new("RGB", (50, 20))), max_pixels=999) == Larger(1000)
+
+
+@pytest.mark.parametrize(("data", "kind"), [(b"", Unusable), (b"hello", NotAccepted), (b"\xff\xd8\xff", Unusable)])
+def test_refusals_come_back_as_they_were(data, kind):
+    with pytest.raises(kind) as there:
+        ask(data)
+    with pytest.raises(kind) as here:
+        preparer.prepare(data, thumbnail=True, max_pixels=10)
+    assert there.value.detail == here.value.detail
+
+
+def test_too_little_memory_is_a_refusal(encode, monkeypatch):
+    def hungry(image, framing):
+        raise MemoryError
+
+    monkeypatch.setattr("app.images.preparer.preprocess", hungry)
+    with pytest.raises(Unusable, match="memory"):
+        ask(encode(Image.new("RGB", (50, 20))))
+
+
+@pytest.mark.parametrize(("size", "expected"), [((40, 20), (16, 8)), ((12, 10), (12, 10)), ((3, 160), (1, 16))])
+def test_the_thumbnail_keeps_the_shape_and_is_never_larger(encode, size, expected):
+    assert Image.open(BytesIO(ask(encode(Image.new("RGB", size, "teal"))).thumbnail)).size == expected
+
+
+def test_the_thumbnail_shows_the_picture(encode):
+    left = Image.new("RGB", (64, 64), "white")
+    left.paste("black", (0, 0, 32, 64))
+    shown = np.asarray(Image.open(BytesIO(ask(encode(left)).thumbnail)))
+    assert shown[:, :6].max() < 30
+    assert shown[:, 10:].min() > 225
+
+
+def test_the_thumbnail_carries_nothing_else_of_the_upload(encode):
+    noted = encode(Image.new("RGB", (40, 20)), "JPEG", comment=b"secret", icc_profile=b"secret", dpi=(99, 99))
+    for data in (noted, encode(Image.new("P", (40, 20)), "GIF", comment=b"secret" * 20_000)):
+        shown = Image.open(BytesIO(ask(data).thumbnail))
+        assert set(shown.info) <= {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
+
+
+def test_without_maps_there_is_no_thumbnail(encode):
+    assert ask(encode(Image.new("RGB", (40, 20))), thumbnail=False).thumbnail is None
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_whatever_comes_back_is_read_or_refused(junk, cut):
+    out = BytesIO()
+    Image.new("RGB", (20, 10)).save(out, "PNG")
+    whole = preparer(bytearray(pack(out.getvalue(), thumbnail=True, max_pixels=1000)))
+    try:
+        done = unpack(bytearray(whole[: len(junk)] + junk if cut else junk), shape=(8, 8))
+    except (GarbledAnswer, Refused):
+        return
+    assert isinstance(done, Larger) or done.pixels.shape == (8, 8, 3)

@@ -1,0 +1,93 @@
+"""app/images/preprocess.py: the crop, and where it lies in the original."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from app.images.preprocess import Framing, geometry, preprocess
+
+
+def spec(mode: str, resize: tuple[int, int], size: tuple[int, int], interpolation: str = "bicubic") -> Framing:
+    return Framing(size, mode, resize, "half_even", interpolation)
+
+
+sides = st.integers(1, 400)
+
+
+@settings(max_examples=200, deadline=None)
+@given(width=sides, height=sides, mode=st.sampled_from(["shortest", "squash"]))
+def test_the_crop_has_the_inputs_size_and_lies_inside_the_picture(width, height, mode):
+    chosen = spec(mode, (40, 48), (24, 32))
+    pixels, box = preprocess(Image.new("RGB", (width, height), "teal"), chosen)
+    assert pixels.shape == (24, 32, 3)
+    assert pixels.dtype == np.uint8
+    assert pixels.flags.c_contiguous
+    assert (pixels == pixels[0, 0]).all()
+    assert 0 <= box.left < box.right <= width
+    assert 0 <= box.top < box.bottom <= height
+
+
+@settings(max_examples=100, deadline=None)
+@given(width=st.integers(20, 300), height=st.integers(20, 300))
+def test_the_box_has_the_shape_of_the_input_when_aspect_is_kept(width, height):
+    box = geometry((width, height), spec("shortest", (64, 64), (48, 48))).box
+    scale = min(width, height) / 64
+    assert box.right - box.left == pytest.approx(48 * scale, rel=0.05)
+    assert box.bottom - box.top == pytest.approx(48 * scale, rel=0.05)
+    assert box.left + box.right == pytest.approx(width, abs=1.5 * scale)
+    assert box.top + box.bottom == pytest.approx(height, abs=1.5 * scale)
+
+
+def test_it_is_resize_then_centre_crop():
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 150, 3), dtype=np.uint8))
+    pixels, _ = preprocess(noise, spec("shortest", (32, 32), (24, 24), "bilinear"))
+    resized = noise.resize((53, 32), Image.Resampling.BILINEAR)  # 150 * 32 / 90 = 53.3
+    left = round((53 - 24) / 2)
+    assert (pixels == np.asarray(resized.crop((left, 4, left + 24, 28)))).all()
+
+
+def test_a_picture_of_the_right_size_is_not_touched():
+    noise = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8)
+    pixels, box = preprocess(Image.fromarray(noise), spec("squash", (24, 32), (24, 32)))
+    assert (pixels == noise).all()
+    assert box == (0, 0, 32, 24)
+
+
+def test_a_long_picture_is_not_blown_up():
+    resized = geometry((64, 1), spec("shortest", (256, 256), (224, 224))).resized
+    assert resized == (64 * 256, 256)
+
+
+@pytest.mark.parametrize(
+    ("rounding", "resized", "left"), [("half_even", 31, 4), ("half_even", 33, 4), ("floor", 31, 3), ("floor", 33, 4)]
+)
+def test_half_a_pixel_of_margin_is_rounded_as_the_library_does(rounding, resized, left):
+    chosen = spec("squash", (resized, resized), (24, 24))._replace(crop_rounding=rounding)
+    assert geometry((100, 100), chosen).offset == (left, left)
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"])
+def test_every_filter_is_pillows_of_that_name(interpolation):
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 150, 3), dtype=np.uint8))
+    pixels, _ = preprocess(noise, spec("squash", (24, 32), (24, 32), interpolation))
+    assert (pixels == np.asarray(noise.resize((32, 24), Image.Resampling[interpolation.upper()]))).all()
+
+
+def test_a_size_that_is_no_square_is_just_covered():
+    """As timm's ResizeKeepRatio: the side that has more to spare is the one that overlaps."""
+    wide = spec("shortest", (32, 64), (32, 64))
+    assert geometry((200, 50), wide).resized == (128, 32)
+    assert geometry((100, 100), wide).resized == (64, 64)
+    assert geometry((33, 20), wide).resized == (64, 39)  # 20 * 64 / 33 = 38.8
+
+
+def test_sampled_bilinear_looks_at_four_pixels_alone():
+    """As tf.image.resize without antialiasing; Pillow would average all sixty-four."""
+    columns = np.arange(64, dtype=np.uint8)[None, :, None].repeat(64, 0).repeat(3, 2) * 3
+    columns[:, 1::8] = 255  # a line that no sample touches
+    pixels, _ = preprocess(Image.fromarray(columns), spec("squash", (8, 8), (8, 8), "bilinear_sampled"))
+    assert pixels[0, :, 0].tolist() == [round(3 * (8 * i + 3.5)) for i in range(8)]
+    grown, _ = preprocess(Image.fromarray(columns[:2, :2]), spec("squash", (4, 4), (4, 4), "bilinear_sampled"))
+    assert grown[0, :, 0].tolist() == [0, 64, 191, 255]

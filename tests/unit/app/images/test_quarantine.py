@@ -1,0 +1,50 @@
+"""app/images/quarantine.py: what broke a decoder is remembered, for a while and in bounds."""
+
+import asyncio
+
+import pytest
+
+import app.images.quarantine
+from app.images.quarantine import Quarantine
+
+
+def held(*, ttl_s: float = 60, max_items: int = 10, added: list[bytes], asked: list[bytes]) -> list[bool]:
+    async def scenario() -> list[bool]:
+        quarantine = Quarantine(ttl_s=ttl_s, max_items=max_items)
+        for data in added:
+            await quarantine.add(data)
+        return [await quarantine.holds(data) for data in asked]
+
+    return asyncio.run(scenario())
+
+
+def test_it_holds_what_was_added_and_nothing_else():
+    assert held(added=[b"abc", b"de"], asked=[b"abc", b"de", b"abd", b"", b"abcd"]) == [True, True, False, False, False]
+
+
+def test_it_forgets_after_a_while(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(app.images.quarantine.time, "monotonic", lambda: now)
+
+    async def scenario() -> None:
+        nonlocal now
+        quarantine = Quarantine(ttl_s=60, max_items=10)
+        await quarantine.add(b"abc")
+        now += 30
+        await quarantine.add(b"def")
+        await quarantine.add(b"abc")  # again: it counts from now
+        now += 59
+        assert await quarantine.holds(b"abc")
+        now += 2
+        assert not await quarantine.holds(b"abc")
+
+    asyncio.run(scenario())
+
+
+def test_the_oldest_makes_room():
+    assert held(max_items=2, added=[b"a", b"b", b"c"], asked=[b"a", b"b", b"c"]) == [False, True, True]
+
+
+def test_nothing_is_hashed_while_nothing_of_that_length_is_held(monkeypatch):
+    monkeypatch.setattr(app.images.quarantine.hashlib, "sha256", lambda data: pytest.fail("hashed"))
+    assert held(added=[], asked=[b"abc"]) == [False]

@@ -1,0 +1,130 @@
+"""app/inference/admission.py with a clock that is set by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import Overloaded, Unavailable
+from app.inference import admission
+from app.inference.admission import Admission
+from app.lifecycle import Lifecycle
+
+
+class Clock:
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(admission, "time", clock)
+    return clock
+
+
+def made(**changes) -> Admission:
+    return Admission(**{"max_images": 100, "max_wait_s": 1.0, "image_s": 0.1, "lifecycle": Lifecycle(), **changes})
+
+
+def test_a_full_service_answers_at_once_and_places_come_back():
+    places = made(max_images=4, image_s=0.0)
+    with places.admit(3):
+        assert places.images == 3
+        with pytest.raises(Overloaded), places.admit(2):
+            pass
+        with places.admit(1):
+            pass
+    with pytest.raises(ZeroDivisionError), places.admit(4):
+        1 / 0  # noqa: B018
+    with places.admit(4):
+        pass
+
+
+def test_images_wait_as_long_as_is_allowed_and_no_longer():
+    places = made(image_s=0.1, max_wait_s=1.0)
+    with places.admit(10):
+        assert places.refusal() is None
+        with places.admit(1):
+            assert isinstance(places.refusal(), Overloaded)
+
+
+def test_a_request_is_refused_that_would_be_answered_too_late(clock):
+    places = made(image_s=0.1)
+    with places.admit(3):
+        assert isinstance(places.refusal(deadline=clock.now + 0.39), Overloaded)
+        assert places.refusal(deadline=clock.now + 0.41) is None
+        assert isinstance(places.refusal(2, deadline=clock.now + 0.41), Overloaded)
+
+
+def test_nobody_is_refused_by_a_prediction_when_nothing_is_going_on(clock):
+    """However slow it once was: else it would never learn that it is not."""
+    places = made(image_s=1e6)
+    assert places.refusal(deadline=clock.now + 0.01) is None
+    with places.admit(1):
+        assert places.refusal() is None
+        with places.admit(1):
+            assert places.refusal() is not None
+
+
+def answer(places: Admission, clock: Clock, *, ahead: int, seconds: float) -> None:
+    """One image that found `ahead` others before it and took so long."""
+    places.images += ahead
+    with places.admit(1) as answered:
+        clock.now += seconds
+        answered()
+    places.images -= ahead
+
+
+def test_the_wait_is_learned_from_those_who_waited(clock):
+    places = made(image_s=5.0)
+    for _ in range(200):
+        answer(places, clock, ahead=1, seconds=0.02)
+    assert places.image_s == pytest.approx(0.01, rel=0.01)
+
+
+def test_a_crowd_teaches_more_than_a_lone_request(clock):
+    places = made(image_s=0.1)
+    answer(places, clock, ahead=0, seconds=1.0)
+    for _ in range(3):
+        answer(places, clock, ahead=1, seconds=0.2)
+    places._max_wait_s = 100.0
+    answer(places, clock, ahead=39, seconds=4.0)
+    assert places.image_s == pytest.approx(0.1, rel=0.3)
+
+
+def test_who_is_not_answered_teaches_nothing(clock):
+    places = made(image_s=0.1)
+    with places.admit(1):
+        clock.now += 100
+    assert places.image_s == pytest.approx(0.1)
+
+
+def test_a_stopping_service_finishes_what_began_and_a_failed_one_nothing():
+    lifecycle = Lifecycle()
+    places = made(lifecycle=lifecycle)
+    lifecycle.start_draining()
+    assert places.refusal() is None
+    lifecycle.fail("It broke.")
+    refusal = places.refusal()
+    assert isinstance(refusal, Unavailable)
+    assert 1 <= int(refusal.headers["Retry-After"]) <= 3
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.booleans())))
+def test_there_are_never_more_than_allowed_and_all_places_come_back(requests):
+    places = made(max_images=50, image_s=0.0)
+    held = []
+    for images, leaves in requests:
+        if places.refusal(images):
+            assert places.images + images > 50
+        else:
+            held.append(places.admit(images))
+            held[-1].__enter__()
+        if leaves and held:
+            held.pop(0).__exit__(None, None, None)
+        assert places.images <= 50
+    for place in held:
+        place.__exit__(None, None, None)
+    assert places.images == 0

@@ -1,0 +1,452 @@
+"""app/inference/batcher.py against an engine that can be held and watched."""
+
+import asyncio
+import math
+import os
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
+from app.inference.batcher import Batcher
+from app.lifecycle import Lifecycle
+from app.machine import MODEL_NICENESS
+
+NOT_FINITE = 200  # the pixel of an image for which no finite number comes out
+
+
+class FakeEngine:
+    """Answers each image with its first pixel; `gate` holds it in a run, `faults` make it fail."""
+
+    def __init__(self, largest: int = 4, concurrency: int = 1) -> None:
+        self.largest = largest
+        self.concurrency = concurrency
+        self.batches: list[tuple[str, list[int]]] = []
+        self.threads: set[int] = set()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.entered = threading.Event()
+        self.faults: dict[int, Exception] = {}  # by the pixel of the image that brings it about
+        self.fits = 1000  # images, more than which there is no memory for
+        self.probes = 0
+        self.sound = True
+        self.seconds = 0.0
+
+    def opened(self):
+        self.threads.add(threading.get_ident())
+        return self
+
+    def best_batch(self, graph):
+        return self.largest
+
+    def expected(self, graph, images):
+        return self.seconds
+
+    def forbid(self, graph, images):
+        self.largest = max(images // 2, 1)
+        return self.largest
+
+    def probe(self, graph):
+        self.probes += 1
+        if not self.sound:
+            raise RuntimeError("broken")
+        return {"logits": np.zeros((1, 1), np.float32)}
+
+    def run(self, graph, images):
+        images = np.stack(images)
+        self.threads.add(threading.get_ident())
+        pixels = images[:, 0, 0, 0].tolist()
+        self.batches.append((graph, pixels))
+        self.entered.set()
+        assert self.gate.wait(10)
+        if len(images) > self.fits:
+            raise MemoryError
+        for pixel in pixels:
+            if pixel in self.faults:
+                raise self.faults[pixel]
+        logits = images[:, 0, 0, :1].astype(np.float32)
+        logits[logits == NOT_FINITE] = np.nan
+        return {"logits": logits}
+
+
+def image(value: int) -> np.ndarray:
+    return np.full((2, 2, 3), value, dtype=np.uint8)
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def lifecycle() -> Lifecycle:
+    return Lifecycle()
+
+
+def run(engine, scenario, lifecycle=None):
+    """Run `scenario(batcher)` on an event loop; the batcher is stopped afterwards."""
+
+    async def main():
+        batcher = Batcher(lifecycle=lifecycle or Lifecycle())
+        assert batcher.start(engine.opened) is engine
+        try:
+            return await asyncio.wait_for(scenario(batcher), 20)
+        finally:
+            engine.gate.set()
+            await asyncio.to_thread(batcher.stop)
+
+    return asyncio.run(main())
+
+
+async def held(engine, batcher):
+    """Occupy the engine, so that what follows has to wait."""
+    engine.gate.clear()
+    first = asyncio.ensure_future(batcher.run("classify", image(0)))
+    await asyncio.to_thread(engine.entered.wait, 10)
+    return first
+
+
+def test_what_arrives_during_a_run_shares_the_next(engine):
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(1, 7)]
+        await asyncio.sleep(0)
+        engine.gate.set()
+        await asyncio.gather(first, *rest)
+
+    run(engine, scenario)
+    assert engine.batches == [("classify", [0]), ("classify", [1, 2, 3, 4]), ("classify", [5, 6])]
+    assert len(engine.threads) == 1
+
+
+def test_two_runs_at_a_time_where_the_engine_allows_it():
+    engine = FakeEngine(concurrency=2)
+
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        engine.entered.clear()
+        second = asyncio.ensure_future(batcher.run("classify", image(1)))
+        assert await asyncio.to_thread(engine.entered.wait, 10)  # though the first has not ended
+        rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(2, 5)]
+        await asyncio.sleep(0)
+        engine.gate.set()
+        await asyncio.gather(first, second, *rest)
+
+    run(engine, scenario)
+    assert sorted(pixel for _, pixels in engine.batches for pixel in pixels) == [0, 1, 2, 3, 4]
+    assert len(engine.threads) == 2
+
+
+def test_what_two_runs_have_in_hand_is_told_when_the_engine_breaks(lifecycle):
+    engine = FakeEngine(concurrency=2)
+    engine.faults[1] = RuntimeError("CUDA failure 700: an illegal memory access was encountered")
+
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        engine.entered.clear()
+        second = asyncio.ensure_future(batcher.run("classify", image(1)))
+        await asyncio.to_thread(engine.entered.wait, 10)
+        engine.gate.set()
+        return await asyncio.gather(first, second, return_exceptions=True)
+
+    first, second = run(engine, scenario, lifecycle)
+    assert isinstance(second, Unavailable)
+    assert isinstance(first, Unavailable) or first["logits"].tolist() == [0]
+    assert not lifecycle.live
+
+
+def test_an_engine_that_does_not_open_is_told_to_the_caller():
+    def broken():
+        raise OSError("no weights")
+
+    batcher = Batcher(lifecycle=Lifecycle())
+    with pytest.raises(OSError, match="no weights"):
+        batcher.start(broken)
+    batcher.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
+def test_answers_go_before_the_model(lifecycle):
+    found = []
+
+    def opened():
+        found.append(os.nice(0))
+        return FakeEngine()
+
+    batcher = Batcher(lifecycle=lifecycle)
+    batcher.start(opened)
+    batcher.stop()
+    assert found == [os.nice(0) + MODEL_NICENESS]
+
+
+def test_a_lone_image_runs_at_once(engine):
+    async def scenario(batcher):
+        return await batcher.run("classify", image(9))
+
+    assert run(engine, scenario)["logits"].tolist() == [9]
+    assert engine.batches == [("classify", [9])]
+
+
+def test_graphs_do_not_mix(engine):
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        rest = [asyncio.ensure_future(batcher.run("explain" if v % 2 else "classify", image(v))) for v in range(1, 6)]
+        await asyncio.sleep(0)
+        engine.gate.set()
+        await asyncio.gather(first, *rest)
+
+    run(engine, scenario)
+    assert engine.batches[1:] == [("explain", [1, 3, 5]), ("classify", [2, 4])]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    values=st.lists(st.integers(0, NOT_FINITE - 1), min_size=1, max_size=40),
+    max_batch=st.integers(1, 9),
+    concurrency=st.integers(1, 3),
+)
+def test_every_answer_belongs_to_its_question(values, max_batch, concurrency):
+    engine = FakeEngine(max_batch, concurrency)
+
+    async def scenario(batcher):
+        return await asyncio.gather(*(batcher.run("classify", image(v)) for v in values))
+
+    answers = run(engine, scenario)
+    assert [int(a["logits"][0]) for a in answers] == values
+    assert max(len(batch) for _, batch in engine.batches) <= max_batch
+
+
+def test_whoever_leaves_the_queue_costs_nothing(engine):
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        stays = asyncio.ensure_future(batcher.run("classify", image(1)))
+        leaves = asyncio.ensure_future(batcher.run("classify", image(2)))
+        await asyncio.sleep(0)
+        leaves.cancel()
+        await asyncio.sleep(0)
+        engine.gate.set()
+        await asyncio.gather(first, stays)
+
+    run(engine, scenario)
+    assert engine.batches[1:] == [("classify", [1])]
+
+
+async def together(engine, batcher, *values):
+    """What becomes of images of one batch: a number or an exception each."""
+    first = await held(engine, batcher)
+    rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in values]
+    await asyncio.sleep(0)
+    engine.gate.set()
+    found = await asyncio.gather(*rest, return_exceptions=True)
+    await asyncio.wait([first])
+    return [one if isinstance(one, Exception) else int(one["logits"][0]) for one in found]
+
+
+def test_of_a_failed_batch_only_the_guilty_image_fails(engine, lifecycle):
+    engine.faults[13] = RuntimeError("poison")
+    found = run(engine, lambda batcher: together(engine, batcher, 1, 13, 3, 4), lifecycle)
+    assert isinstance(found[1], InferenceFailed)
+    assert [found[0], *found[2:]] == [1, 3, 4]
+    assert engine.batches[1:] == [("classify", values) for values in ([1, 13, 3, 4], [1], [13], [3], [4])]
+    assert engine.probes == 1
+    assert lifecycle.ready
+
+
+def test_numbers_that_are_not_finite_are_no_answer(engine, lifecycle):
+    found = run(engine, lambda batcher: together(engine, batcher, 1, NOT_FINITE, 3), lifecycle)
+    assert isinstance(found[1], InferenceFailed)
+    assert (found[0], found[2]) == (1, 3)
+    assert len(engine.batches) == 2
+    assert engine.probes == 1
+    assert lifecycle.ready
+
+
+def test_short_of_memory_batches_get_smaller_for_good_and_everybody_is_answered(engine, lifecycle):
+    engine.fits = 2
+
+    async def scenario(batcher):
+        found = await together(engine, batcher, 1, 2, 3, 4)
+        engine.entered.clear()
+        return found + await together(engine, batcher, 5, 6, 7)
+
+    assert run(engine, scenario, lifecycle) == [1, 2, 3, 4, 5, 6, 7]
+    sizes = [len(batch) for _, batch in engine.batches]
+    assert sizes == [1, 4, 2, 2, 1, 2, 1]
+    assert lifecycle.ready
+
+
+def test_a_lone_image_without_memory_is_to_come_again(engine, lifecycle):
+    engine.fits = 0
+    (found,) = run(engine, lambda batcher: together(engine, batcher, 1), lifecycle)
+    assert isinstance(found, Overloaded)
+    assert engine.probes == 2
+    assert lifecycle.ready
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        lambda engine: engine.faults.update({13: RuntimeError("CUDA failure 700: an illegal memory access")}),
+        lambda engine: (engine.faults.update({13: RuntimeError("?")}), setattr(engine, "sound", False)),
+        lambda engine: engine.faults.update({13: SystemExit()}),
+    ],
+    ids=["a sticky error", "blank images fail too", "the thread dies"],
+)
+def test_a_broken_engine_fails_the_service_and_leaves_nobody_waiting(engine, lifecycle, break_it):
+    engine.largest = 2
+    break_it(engine)
+    failures = []
+    lifecycle.on_failure = lambda: failures.append(threading.current_thread().name)
+
+    async def scenario(batcher):
+        found = await together(engine, batcher, 13, 1, 2, 3)
+        with pytest.raises(Unavailable):
+            await batcher.run("classify", image(9))
+        return found
+
+    *_, third, fourth = run(engine, scenario, lifecycle)
+    assert isinstance(third, Unavailable)
+    assert isinstance(fourth, Unavailable)
+    assert not lifecycle.live
+    assert failures == ["engine"]
+
+
+def test_a_run_that_does_not_come_back_fails_the_service(engine, lifecycle, monkeypatch):
+    monkeypatch.setattr("app.inference.runner.STUCK_S", 0.0)
+
+    async def scenario(batcher):
+        batcher.check()
+        assert lifecycle.live
+        first = await held(engine, batcher)
+        waits = asyncio.ensure_future(batcher.run("classify", image(1)))
+        await asyncio.sleep(0)
+        batcher.check()
+        found = await asyncio.gather(first, waits, return_exceptions=True)
+        assert [type(one) for one in found] == [Unavailable, Unavailable]
+
+    run(engine, scenario, lifecycle)
+    assert not lifecycle.live
+    assert engine.batches == [("classify", [0])]
+
+
+def test_an_idle_engine_tests_itself(engine, lifecycle, monkeypatch):
+    monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
+    failed = threading.Event()
+    lifecycle.on_failure = failed.set
+
+    async def scenario(batcher):
+        while engine.probes < 2:
+            await asyncio.sleep(0.01)
+        assert lifecycle.ready
+        engine.sound = False
+        assert await asyncio.to_thread(failed.wait, 10)
+
+    run(engine, scenario, lifecycle)
+    assert not lifecycle.ready
+
+
+def test_what_cannot_be_ready_in_time_is_not_begun(engine):
+    engine.seconds = 5.0
+
+    async def scenario(batcher):
+        now = time.monotonic()
+        with pytest.raises(DeadlineExceeded):
+            await batcher.run("classify", image(1), deadline=now + 4)
+        await batcher.run("classify", image(2), deadline=now + 60)
+
+    run(engine, scenario)
+    assert engine.batches == [("classify", [2])]
+
+
+def test_of_a_crowd_that_hangs_up_only_those_who_stay_reach_the_engine(engine):
+    """Four in five leave while they wait."""
+
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        crowd = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(1, 101)]
+        await asyncio.sleep(0)
+        for number, one in enumerate(crowd):
+            if number % 5:
+                one.cancel()
+        await asyncio.sleep(0)
+        engine.gate.set()
+        await asyncio.gather(first, *crowd, return_exceptions=True)
+
+    run(engine, scenario)
+    assert sum(len(batch) for _, batch in engine.batches) == 1 + 20
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    requests=st.lists(
+        st.tuples(
+            st.sampled_from(["stay", "leave", "late", "poison", "nan"]), st.sampled_from(["classify", "explain"])
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    largest=st.integers(1, 9),
+    fits=st.integers(1, 9),
+)
+def test_everybody_is_answered_in_order_whatever_happens(requests, largest, fits):
+    """Images are numbered from 1 on; what each asks for becomes of it, and no batch is larger than it may be."""
+    engine = FakeEngine(largest)
+    engine.fits = fits
+    kinds = dict(enumerate((kind for kind, _ in requests), start=1))
+    engine.faults = {number: RuntimeError("poison") for number, kind in kinds.items() if kind == "poison"}
+
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        asked = {}
+        for number, (kind, graph) in enumerate(requests, start=1):
+            deadline = time.monotonic() - 1 if kind == "late" else math.inf
+            pixels = image(NOT_FINITE if kind == "nan" else number)
+            asked[number] = asyncio.ensure_future(batcher.run(graph, pixels, deadline=deadline))
+        await asyncio.sleep(0)
+        for number, one in asked.items():
+            if kinds[number] == "leave":
+                one.cancel()
+        engine.gate.set()
+        await asyncio.wait({first, *asked.values()}, timeout=10)
+        return asked
+
+    asked = run(engine, scenario)
+    assert all(one.done() for one in asked.values())
+    for number, one in asked.items():
+        match kinds[number]:
+            case "stay":
+                assert one.result()["logits"].tolist() == [number]
+            case "leave":
+                assert one.cancelled()
+            case "late":
+                assert isinstance(one.exception(), DeadlineExceeded)
+            case _:
+                assert isinstance(one.exception(), InferenceFailed)
+    assert max(len(batch) for _, batch in engine.batches) <= largest
+    ran = [number for _, batch in engine.batches for number in batch]
+    assert not {number for number, kind in kinds.items() if kind in ("leave", "late")} & set(ran)
+    for graph in ("classify", "explain"):
+        firsts = list(dict.fromkeys(n for g, batch in engine.batches[1:] if g == graph for n in batch))
+        assert [n for n in firsts if n != NOT_FINITE] == sorted(n for n in firsts if n != NOT_FINITE)
+
+
+def test_stopping_answers_what_waits_and_refuses_what_comes(engine):
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        second = asyncio.ensure_future(batcher.run("classify", image(1)))
+        await asyncio.sleep(0)
+        stopped = asyncio.ensure_future(asyncio.to_thread(batcher.stop))
+        await asyncio.sleep(0.05)
+        with pytest.raises(Unavailable):
+            await batcher.run("classify", image(2))
+        engine.gate.set()
+        answers = await asyncio.gather(first, second)
+        await stopped
+        return [a["logits"].tolist() for a in answers]
+
+    assert run(engine, scenario) == [[0], [1]]

@@ -1,0 +1,37 @@
+"""app/inference/faults.py on texts as ONNX Runtime and CUDA write them."""
+
+import pytest
+
+from app.inference.faults import fault_of
+
+NODE = "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Non-zero status code returned while running MatMul node. "
+ARENA = (
+    "/onnxruntime_src/onnxruntime/core/framework/bfc_arena.cc:376 void* onnxruntime::BFCArena::AllocateRawInternal() "
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (f"{NODE}{ARENA}Failed to allocate memory for requested buffer of size 2830172160", "memory"),
+        (f"{NODE}{ARENA}Available memory of 0 is smaller than requested bytes of 512", "memory"),
+        (f"{NODE}CUDA failure 2: out of memory ; GPU=0 ; hostname=a ; expr=cudaMalloc((void**)&p, size);", "memory"),
+        (f"{NODE}std::bad_alloc", "memory"),
+        ("CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0", "memory"),
+        (f"{NODE}CUDA failure 700: an illegal memory access was encountered ; GPU=0 ; hostname=a ; file=b", "fatal"),
+        (f"{NODE}CUDA failure 719: unspecified launch failure ; GPU=0 ; hostname=a", "fatal"),
+        ("CUDA error executing cudaMemcpy: cudaErrorIllegalAddress", "fatal"),
+        ("CUDA error(214), uncorrectable ECC error encountered", "fatal"),
+        ("NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.", "fatal"),
+        ("CUBLAS failure 13: CUBLAS_STATUS_EXECUTION_FAILED ; GPU=0", "fatal"),
+        ("CUDA failure 7000: what nobody has seen", "other"),
+        ("CUDA failure 1: invalid argument ; GPU=0", "other"),
+        (f"{NODE}Attempting to broadcast an axis by a dimension other than 1. 3 by 700", "other"),
+    ],
+)
+def test_the_text_tells(text, fault):
+    assert fault_of(RuntimeError(text)) == fault
+
+
+def test_python_is_short_of_memory_too():
+    assert fault_of(MemoryError()) == "memory"

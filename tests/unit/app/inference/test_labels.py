@@ -1,0 +1,45 @@
+"""app/inference/labels.py: ranking and scores."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.inference.labels import rank, scores
+
+logits = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=20).map(np.array)
+
+
+@given(logits)
+def test_softmax_is_a_distribution_in_the_order_of_the_logits(z):
+    p = scores(z, "softmax")
+    assert p.sum() == pytest.approx(1)
+    assert (np.diff(p[np.argsort(z)]) >= 0).all()
+
+
+@given(logits)
+def test_sigmoid_scores_each_label_on_its_own(z):
+    p = scores(z, "sigmoid")
+    assert ((p >= 0) & (p <= 1)).all()
+    assert p[0] == pytest.approx(scores(z[:1], "sigmoid")[0])
+
+
+def test_known_values():
+    assert scores(np.log(np.array([1.0, 3.0])), "softmax").tolist() == pytest.approx([0.25, 0.75])
+    assert scores(np.array([0.0, np.log(3)]), "sigmoid").tolist() == pytest.approx([0.5, 0.75])
+
+
+def test_the_best_come_first_with_label_index_and_score():
+    ranked = rank(np.array([0.0, 2.0, 1.0]), ("a", "b", "c"), "softmax", 2)
+    assert [(p.label, p.index) for p in ranked] == [("b", 1), ("c", 2)]
+    assert ranked[0].score > ranked[1].score
+
+
+def test_no_more_than_there_are():
+    assert len(rank(np.zeros(3), ("a", "b", "c"), "softmax", 10**9)) == 3
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.integers(1, 25))
+def test_equal_labels_come_in_the_order_of_the_model(z, top_k):
+    ranked = rank(np.array(z, dtype=np.float32), tuple(map(str, range(len(z)))), "sigmoid", top_k)
+    assert [p.index for p in ranked] == sorted(range(len(z)), key=lambda i: (-z[i], i))[:top_k]

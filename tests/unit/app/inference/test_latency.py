@@ -1,0 +1,78 @@
+"""app/inference/latency.py: which batch is worth making."""
+
+import pytest
+
+from app.inference.latency import LatencyModel
+
+
+def measured(seconds: dict[int, float], *, max_batch: int = 8) -> LatencyModel:
+    model = LatencyModel(max_batch=max_batch)
+    for size, value in seconds.items():
+        model.add(size, 99.0)  # the first run of a size does not count
+        model.add(size, value)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("max_batch", "sizes"), [(1, [1]), (2, [1, 2]), (6, [1, 2, 4, 6]), (8, [1, 2, 4, 8]), (9, [1, 2, 4, 8, 9])]
+)
+def test_sizes_are_powers_of_two_and_the_largest(max_batch, sizes):
+    assert LatencyModel(max_batch=max_batch).sizes == sizes
+
+
+@pytest.mark.parametrize(
+    ("seconds", "best"),
+    [
+        ({}, 1),
+        ({1: 1.0}, 2),  # nothing is known of 2 yet
+        ({1: 1.0, 2: 2.0}, 1),  # batches buy nothing
+        ({1: 1.0, 2: 1.92}, 1),  # less than 5 %
+        ({1: 1.0, 2: 1.8}, 4),  # doubling pays: the next one is tried
+        ({1: 1.0, 2: 1.5, 4: 2.9, 8: 5.9}, 2),  # 8 is the best, 2 within 5 % of it
+        ({1: 1.0, 2: 1.1, 4: 1.3, 8: 1.7}, 8),  # as on a GPU
+        ({1: 1.0, 2: 1.5, 4: 9.0}, 2),  # larger ones can be worse
+    ],
+)
+def test_the_best_is_the_smallest_within_five_percent(seconds, best):
+    assert measured(seconds).best == best
+
+
+def test_other_sizes_are_not_taken_in():
+    model = measured({1: 1.0, 3: 0.1})
+    assert model.seconds == {1: 1.0}
+
+
+def test_the_mean_follows_slowly():
+    model = measured({1: 1.0})
+    model.add(1, 2.0)
+    assert model.seconds == {1: pytest.approx(1.1)}
+    for _ in range(100):
+        model.add(1, 2.0)
+    assert model.seconds == {1: pytest.approx(2.0, abs=1e-3)}
+
+
+def test_load_that_slows_small_batches_makes_larger_ones_worth_trying():
+    model = measured({1: 1.0, 2: 2.0})
+    for _ in range(50):
+        model.add(1, 1.5)
+    assert model.best == 4
+
+
+def test_a_size_that_does_not_fit_is_not_made_again():
+    model = measured({1: 1.0, 2: 1.1, 4: 1.3, 8: 1.7})
+    assert model.forbid(5) == 4
+    assert model.best == 4
+    model.add(8, 1.0)
+    model.add(8, 1.0)
+    assert model.best == 4
+    assert model.forbid(4) == 2
+    assert model.forbid(1) == 1
+
+
+@pytest.mark.parametrize(("batch", "seconds"), [(1, 1.0), (2, 1.5), (3, 2.5), (4, 2.5), (8, 5.0)])
+def test_a_run_is_expected_to_take_what_the_next_size_took(batch, seconds):
+    assert measured({1: 1.0, 2: 1.5, 4: 2.5}).expected(batch) == seconds
+
+
+def test_nothing_is_expected_before_a_measurement():
+    assert measured({}).expected(3) == 0

@@ -1,0 +1,118 @@
+"""app/maps/faithfulness.py on a model that adds up the patches it sees: every curve is known."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.maps.faithfulness import Trial, cover, filled
+
+PATCH = 2
+VALUES = np.arange(15, 0, -1, dtype=np.float32).reshape(3, 5)  # the first patch matters most
+
+
+def trial(values=VALUES, *, steps=15, random_orders=3, seed="id") -> Trial:
+    return Trial.of(values, steps=steps, random_orders=random_orders, seed=seed)
+
+
+def linear_scores(trial: Trial, weights: np.ndarray) -> np.ndarray:
+    """A score that is the sum of the weights of the uncovered patches."""
+    return (~trial.covered) @ weights.ravel().astype(np.float64)
+
+
+def test_the_curves_of_a_linear_model_are_known():
+    tried = trial()
+    deletion, insertion = tried.curves(linear_scores(tried, VALUES))
+    weights = np.sort(VALUES.ravel())[::-1].astype(np.float64)
+    assert deletion.fractions == pytest.approx(np.arange(16) / 15)
+    assert deletion.scores == pytest.approx(120 - np.cumsum([0, *weights]))
+    assert insertion.scores == pytest.approx(np.cumsum([0, *weights]))
+    assert insertion.fractions == pytest.approx(np.arange(16) / 15)
+    assert deletion.area == pytest.approx(120 - insertion.area)
+
+
+def test_the_right_order_beats_random_which_beats_the_reverse():
+    tried, reverse = trial(random_orders=8), trial(-VALUES)
+    deletion, insertion = tried.curves(linear_scores(tried, VALUES))
+    worst_deletion, worst_insertion = reverse.curves(linear_scores(reverse, VALUES))
+    assert deletion.area < min(deletion.random_areas)
+    assert max(deletion.random_areas) < worst_deletion.area
+    assert insertion.area > max(insertion.random_areas)
+    assert min(insertion.random_areas) > worst_insertion.area
+
+
+def test_one_random_order_serves_both_curves():
+    tried = trial()
+    deletion, insertion = tried.curves(linear_scores(tried, VALUES))
+    assert (insertion.random == deletion.random[:, ::-1]).all()
+    assert insertion.random_areas == pytest.approx(deletion.random_areas)
+
+
+def test_signed_values_go_from_the_largest_to_the_smallest():
+    tried = trial(np.array([[0.0, -3.0, 2.0]], np.float32), steps=3, random_orders=1)
+    deletion = tried.covered[tried.picture_of[0]]
+    assert deletion.tolist() == [[False] * 3, [False, False, True], [True, False, True], [True] * 3]
+
+
+def test_equal_values_go_row_by_row():
+    tried = trial(np.zeros((2, 2), np.float32), steps=4, random_orders=1)
+    assert tried.covered[tried.picture_of[0]].tolist() == np.tri(5, 4, -1, dtype=bool).tolist()
+
+
+@given(
+    shape=st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    steps=st.integers(4, 64),
+    random_orders=st.integers(1, 8),
+)
+def test_every_picture_is_there_once_and_every_curve_goes_from_all_to_nothing(shape, steps, random_orders):
+    values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    tried = trial(values, steps=steps, random_orders=random_orders)
+    assert len(np.unique(tried.covered, axis=0)) == len(tried.covered)
+    assert not tried.covered[0].any()
+    assert len(tried.counts) == min(steps, values.size) + 1
+    assert (tried.covered[tried.picture_of].sum(axis=2) == tried.counts).all()
+    deletion, insertion = tried.curves(tried.covered.mean(axis=1))
+    for curve in (deletion, insertion):
+        assert (curve.fractions[0], curve.fractions[-1]) == (0, 1)
+        assert (np.diff(curve.fractions) > 0).all()
+
+
+def test_the_seed_decides_the_random_orders_and_nothing_else():
+    first, again, other = trial(seed="a"), trial(seed="a"), trial(seed="b")
+    for name in ("covered", "counts", "picture_of"):
+        assert (getattr(first, name) == getattr(again, name)).all()
+    assert (first.covered[first.picture_of[:2]] == other.covered[other.picture_of[:2]]).all()
+    assert (first.covered[first.picture_of[2:]] != other.covered[other.picture_of[2:]]).any()
+
+
+def test_covering_a_patch_changes_its_pixels_alone():
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(1, 255, (3 * PATCH, 5 * PATCH, 3), dtype=np.uint8)
+    covered = np.zeros((2, 15), bool)
+    covered[1, [7, 14]] = True  # row 1, column 2; row 2, column 4
+    untouched, touched = cover(pixels, np.zeros_like(pixels), covered, patch=PATCH)
+    expected = pixels.copy()
+    expected[2:4, 4:6] = expected[4:6, 8:10] = 0
+    assert (untouched == pixels).all()
+    assert (touched == expected).all()
+    assert touched.dtype == np.uint8
+
+
+def test_fills():
+    pixels = np.zeros((4, 8, 3), np.uint8)
+    pixels[:, 2:, 0] = 255
+    assert (filled(pixels, "mean", patch=PATCH) == [191, 0, 0]).all()
+    assert (filled(pixels, "black", patch=PATCH) == 0).all()
+    assert (filled(pixels, "gray", patch=PATCH) == 128).all()
+    blurred = filled(pixels, "blur", patch=PATCH)
+    assert blurred.shape == pixels.shape
+    assert 0 < blurred[0, 1, 0] < blurred[0, 2, 0] < 255
+    assert (blurred[..., 1:] == 0).all()
+
+
+def test_a_blur_is_as_wide_as_a_patch():
+    edge = np.zeros((64, 64, 3), np.uint8)
+    edge[:, 32:] = 255
+    for patch in (4, 8):
+        row = filled(edge, "blur", patch=patch)[32, :, 0] / 255
+        assert row[32 + patch] == pytest.approx(0.84, abs=0.03)  # one standard deviation right of the edge

@@ -1,0 +1,38 @@
+"""app/maps/heads.py: numbers by layer and head."""
+
+import numpy as np
+import pytest
+
+from app.maps.heads import entropy, head_report
+from tests.support.records import make_maps
+
+
+def test_entropy_is_in_bits():
+    rows = np.array([[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0.25, 0.25, 0.25, 0.25], [0.5, 0.25, 0.125, 0.125]])
+    assert entropy(rows.astype(np.float16)) == pytest.approx([0, 1, 2, 1.75])
+
+
+def test_rounding_of_a_row_does_not_count():
+    row = np.full(197, np.float16(1 / 197))
+    assert float(row.astype(np.float32).sum()) != 1
+    assert entropy(row) == pytest.approx(np.log2(197))
+
+
+def test_shares_of_the_logit_of_the_class_asked_for():
+    maps = make_maps(
+        attention=np.full((2, 1, 4), 0.25, np.float16),
+        classes=np.array([4, 2]),
+        logits=np.array([4, -2], np.float32),
+        evidence_heads=np.array([[[1], [2]], [[3], [-1]]], np.float32),
+        distance=np.array([[1.5], [2.5]], np.float32),
+    )
+    first, second = head_report(maps, 0), head_report(maps, 1)
+    assert first.entropy.tolist() == [[2], [2]]
+    assert first.distance.tolist() == [[1.5], [2.5]]
+    assert (first.contribution.tolist(), first.share.tolist()) == ([[1], [2]], [[0.25], [0.5]])
+    assert (second.contribution.tolist(), second.share.tolist()) == ([[3], [-1]], [[-1.5], [0.5]])
+
+
+def test_a_logit_of_zero_has_no_shares():
+    report = head_report(make_maps(logits=np.zeros(1, np.float32), evidence_heads=np.ones((1, 1, 1), np.float32)), 0)
+    assert not np.isfinite(report.share).any()

@@ -1,0 +1,156 @@
+"""app/maps/verifier.py on an engine that can be held and watched: ordinary pictures come first."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.bundle import load_bundle
+from app.errors import Overloaded, Unavailable
+from app.inference.batcher import Batcher
+from app.lifecycle import Lifecycle
+from app.maps.faithfulness import Curve
+from app.maps.verifier import MAX_IN_WORK, Verifier
+
+PIXELS = np.full((64, 64, 3), 200, np.uint8)
+ORDINARY = np.zeros((64, 64, 3), np.uint8)
+VALUES = np.arange(64, dtype=np.float32).reshape(8, 8)
+PLAN = {"steps": 8, "random_orders": 2, "seed": "id"}
+PASSES = 2 + 4 * 7  # the untouched and the fully covered picture, and what lies between on four ways
+
+
+class SteppingEngine:
+    """Each run waits for a step. Answers logits that favour class 1 the more of the picture is bright."""
+
+    concurrency = 1
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []  # brightness of the pictures of each batch
+        self.entered = threading.Semaphore(0)
+        self.steps = threading.Semaphore(0)
+
+    def best_batch(self, graph):
+        return 4
+
+    def expected(self, graph, images):
+        return 0.0
+
+    def run(self, graph, images):
+        assert graph == "classify"
+        images = np.stack(images)
+        bright = (images[..., 0] == 200).mean(axis=(1, 2))
+        self.batches.append([round(64 * share) for share in bright.tolist()])
+        self.entered.release()
+        assert self.steps.acquire(timeout=10)
+        return {"logits": np.stack([0 * bright, bright], axis=1).astype(np.float32)}
+
+
+@pytest.fixture
+def engine() -> SteppingEngine:
+    return SteppingEngine()
+
+
+@pytest.fixture
+def lifecycle() -> Lifecycle:
+    return Lifecycle()
+
+
+def run(engine, scenario, *, lifecycle=None):
+    """Run `scenario(verifier, batcher)` on an event loop."""
+    lifecycle = lifecycle or Lifecycle()
+
+    async def main():
+        batcher = Batcher(lifecycle=lifecycle)
+        batcher.start(lambda: engine)
+        with ThreadPoolExecutor(1) as pool:
+            bundle = load_bundle(Path("app/demo"))
+            verifier = Verifier(bundle=bundle, batcher=batcher, engine=engine, cpu_pool=pool, lifecycle=lifecycle)
+            try:
+                return await asyncio.wait_for(scenario(verifier, batcher), 20)
+            finally:
+                engine.steps.release(1000)
+                await asyncio.to_thread(batcher.stop)
+
+    return asyncio.run(main())
+
+
+def verification(verifier) -> asyncio.Future[tuple[Curve, Curve]]:
+    return asyncio.ensure_future(verifier.verify(PIXELS, VALUES, index=1, fill="black", **PLAN))
+
+
+async def entered(engine) -> None:
+    await asyncio.to_thread(engine.entered.acquire, timeout=10)
+
+
+def test_curves_are_of_the_class_asked_for(engine):
+    engine.steps.release(1000)
+    deletion, insertion = run(engine, lambda verifier, _: verification(verifier))
+    bright = np.linspace(0, 1, 9)
+    assert insertion.scores == pytest.approx(1 / (1 + np.exp(-bright)))
+    assert deletion.scores == pytest.approx(insertion.scores[::-1])
+    assert deletion.random.shape == (2, 9)
+    assert max(map(len, engine.batches)) <= 4
+    assert sum(map(len, engine.batches)) == PASSES
+
+
+def test_an_ordinary_picture_waits_for_one_batch_however_many_maps_are_verified(engine):
+    async def scenario(verifier, batcher):
+        verifications = [verification(verifier) for _ in range(MAX_IN_WORK)]
+        await entered(engine)
+        ordinary = asyncio.ensure_future(batcher.run("classify", ORDINARY))
+        await asyncio.sleep(0.05)  # whatever else could get into the queue before it would by now
+        engine.steps.release()
+        await entered(engine)
+        engine.steps.release()
+        await ordinary
+        assert not any(v.done() for v in verifications)
+        engine.steps.release(1000)
+        await asyncio.gather(*verifications)
+
+    run(engine, scenario)
+    assert 0 in engine.batches[1]
+
+
+def test_a_service_that_stops_does_not_wait_for_it(engine, lifecycle):
+    async def scenario(verifier, batcher):
+        verifying = verification(verifier)
+        await entered(engine)
+        lifecycle.start_draining()
+        engine.steps.release(1000)
+        with pytest.raises(Unavailable):
+            await verifying
+
+    run(engine, scenario, lifecycle=lifecycle)
+    assert len(engine.batches) == 1
+
+
+def test_one_too_many_is_refused_until_another_is_done(engine):
+    async def scenario(verifier, batcher):
+        verifications = [verification(verifier) for _ in range(MAX_IN_WORK)]
+        await entered(engine)
+        with pytest.raises(Overloaded):
+            await verification(verifier)
+        engine.steps.release(1000)
+        await asyncio.gather(*verifications)
+        await verification(verifier)
+
+    run(engine, scenario)
+
+
+def test_whoever_leaves_takes_his_pictures_along(engine):
+    async def scenario(verifier, batcher):
+        first = asyncio.ensure_future(batcher.run("classify", ORDINARY))
+        await entered(engine)
+        leaves = verification(verifier)
+        await asyncio.sleep(0.05)
+        leaves.cancel()
+        await asyncio.wait([leaves])
+        engine.steps.release(1000)
+        await asyncio.gather(first, *(verification(verifier) for _ in range(MAX_IN_WORK)))
+
+    run(engine, scenario)
+    assert engine.batches[0] == [0]
+    assert sum(map(len, engine.batches)) == 1 + MAX_IN_WORK * PASSES

@@ -1,0 +1,75 @@
+"""app/stores/memory.py: bounded in bytes and in time."""
+
+import asyncio
+
+import pytest
+
+from app.maps.record import Record
+from app.stores.memory import MemoryStore
+from app.stores.store import ID_PATTERN
+from tests.support.records import make_record
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def put(store: MemoryStore, record: Record) -> str | None:
+    return asyncio.run(store.put(record))
+
+
+def get(store: MemoryStore, key: str) -> Record | None:
+    return asyncio.run(store.get(key))
+
+
+def record(kilobytes: int) -> Record:
+    return make_record(thumbnail=bytes(1000 * kilobytes - make_record().nbytes))
+
+
+def test_what_is_put_comes_back_under_an_unguessable_id(clock):
+    store = MemoryStore(max_bytes=10_000, ttl_s=60, clock=clock)
+    first, second = record(1), record(1)
+    keys = [put(store, first), put(store, second)]
+    assert [get(store, key) for key in keys] == [first, second]
+    assert all(ID_PATTERN.fullmatch(key) for key in keys)
+    assert keys[0] != keys[1]
+
+
+def test_the_least_recently_used_goes_first(clock):
+    store = MemoryStore(max_bytes=3000, ttl_s=60, clock=clock)
+    a, b, c = (put(store, record(1)) for _ in range(3))
+    assert get(store, a)
+    d = put(store, record(1))
+    assert store.nbytes == 3000
+    assert get(store, b) is None
+    assert all(get(store, key) for key in (a, c, d))
+
+
+def test_records_expire(clock):
+    store = MemoryStore(max_bytes=3000, ttl_s=60, clock=clock)
+    key = put(store, record(1))
+    clock.now = 59.9
+    assert get(store, key)
+    clock.now = 60
+    assert get(store, key) is None
+    assert store.nbytes == 0
+
+
+def test_a_record_over_the_limit_is_not_kept_and_drops_nothing(clock):
+    store = MemoryStore(max_bytes=1500, ttl_s=60, clock=clock)
+    key = put(store, record(1))
+    assert put(store, record(2)) is None
+    assert get(store, key)
+
+
+@pytest.mark.parametrize("key", ["", "nope", "../../etc/passwd", "a" * 10_000, "ä" * 22, "*" * 22])
+def test_a_malformed_id_is_unknown(clock, key):
+    assert get(MemoryStore(max_bytes=1, ttl_s=1, clock=clock), key) is None

@@ -1,0 +1,95 @@
+"""app/telemetry/logs.py: one event, one line."""
+
+import json
+import logging
+import sys
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry import context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from app.telemetry.logs import JsonFormatter, TextFormatter, request_state
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+def record(message: str, *args: object, **extra: object) -> logging.LogRecord:
+    made = logging.LogRecord("app.test", logging.WARNING, __file__, 1, message, args, None)
+    made.created = 1_700_000_000.25
+    for name, value in extra.items():
+        setattr(made, name, value)
+    return made
+
+
+@contextmanager
+def request(state: dict):
+    token = request_state.set(state)
+    yield
+    request_state.reset(token)
+
+
+def as_json(made: logging.LogRecord) -> dict:
+    return json.loads(JsonFormatter().format(made))
+
+
+def test_json_says_what_when_and_where():
+    assert as_json(record("took %d", 3, fields={"route": "/classify"})) == {
+        "time": "2023-11-14T22:13:20.250+00:00",
+        "level": "warning",
+        "logger": "app.test",
+        "message": "took 3",
+        "route": "/classify",
+    }
+
+
+def test_text_says_the_same():
+    line = TextFormatter().format(record("took %d", 3, fields={"route": "/classify"}))
+    assert line == "2023-11-14T22:13:20.250+00:00 WARNING app.test: took 3 route=/classify"
+
+
+def test_both_name_the_request():
+    with request({"request_id": "abc"}):
+        assert as_json(record("x"))["request_id"] == "abc"
+        assert "request_id=abc" in TextFormatter().format(record("x"))
+
+
+def test_a_request_without_an_id_has_none():
+    with request({}):
+        assert "request_id" not in as_json(record("x"))
+
+
+def test_both_name_the_trace():
+    current = TraceContextTextMapPropagator().extract({"traceparent": f"00-{TRACE}-{SPAN}-01"})
+    token = context.attach(current)
+    try:
+        line = as_json(record("x"))
+    finally:
+        context.detach(token)
+    assert (line["trace_id"], line["span_id"]) == (TRACE, SPAN)
+
+
+def failed(message: str) -> logging.LogRecord:
+    try:
+        raise ValueError(message)
+    except ValueError:
+        return record("it failed", exc_info=sys.exc_info())
+
+
+def test_a_traceback_stays_with_its_line():
+    assert "ValueError: why" in as_json(failed("why"))["exception"]
+    first, *rest = TextFormatter().format(failed("why")).split("\n")
+    assert first.endswith("it failed")
+    assert all(line.startswith("    ") for line in rest)
+
+
+@pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatter()])
+@given(text=st.text() | st.sampled_from(["a\nb", "a\r\nb", "a\x1b[2Jb", "a\u2028b", "a\x85b"]))
+def test_no_client_can_begin_a_line(formatter, text):
+    """Whatever a reader takes for the end of a line: what follows is indented, or there is none."""
+    for made in (record("%s", text), record("x", fields={"f": text}), failed(text)):
+        with request({"request_id": text}):
+            _, *rest = formatter.format(made).splitlines()
+        assert all(line.startswith("    ") for line in rest)

@@ -1,0 +1,77 @@
+"""app/telemetry/metrics.py: what is counted is what Prometheus is told."""
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.telemetry.metrics import Metrics
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, labels)
+
+
+def end(metrics: Metrics, **changes) -> None:
+    facts = {"method": "GET", "route": "/attention/{id}", "status": 200, "seconds": 0.02, "problem": None}
+    metrics.request_started()
+    metrics.request_ended(**{**facts, **changes})
+
+
+def test_requests_are_counted_by_method_route_and_status(metrics):
+    end(metrics)
+    end(metrics, status=503, problem="overloaded")
+    assert value(metrics, "vit_requests_total", method="GET", route="/attention/{id}", status="200") == 1
+    assert value(metrics, "vit_requests_total", method="GET", route="/attention/{id}", status="503") == 1
+    assert value(metrics, "vit_problems_total", kind="overloaded") == 1
+    assert value(metrics, "vit_request_seconds_count", route="/attention/{id}") == 2
+    assert value(metrics, "vit_requests_in_flight") == 0
+
+
+def test_a_method_that_a_client_made_up_is_no_new_series(metrics):
+    for word in ("FOO", "BAR"):
+        end(metrics, method=word)
+    assert value(metrics, "vit_requests_total", method="OTHER", route="/attention/{id}", status="200") == 2
+
+
+def test_what_is_watched_is_asked_when_prometheus_asks(metrics):
+    queue = [1, 2, 3]
+    is_open = True
+    metrics.watch_queue(waiting=lambda: len(queue), admitted=lambda: 7)
+    metrics.watch_breaker(lambda: is_open)
+    queue.pop()
+    assert value(metrics, "vit_waiting_images") == 2
+    assert value(metrics, "vit_queue_images") == 7
+    assert value(metrics, "vit_store_breaker_open") == 1
+
+
+def test_two_services_in_one_process_do_not_mix(metrics):
+    other = Metrics()
+    metrics.images("classified", 3)
+    assert value(metrics, "vit_images_total", outcome="classified") == 3
+    assert value(other, "vit_images_total", outcome="classified") is None
+
+
+def test_the_exposition_can_be_read_back(metrics):
+    metrics.describe(name='with "quotes"', digest="d", precision="fp32", provider="p", version="1")
+    metrics.stage("decode", 0.003)
+    metrics.batch("explain", 4)
+    families = {family.name: family for family in text_string_to_metric_families(metrics.exposition().decode())}
+    assert families["vit_model_info"].samples[0].labels["name"] == 'with "quotes"'
+    assert {sample.labels["stage"] for sample in families["vit_stage_seconds"].samples} >= {"decode", "render"}
+    assert "process_resident_memory_bytes" in families
+
+
+def test_every_metric_is_documented_and_every_documented_metric_exists(metrics):
+    documented = re.findall(r"^\| `(vit_\w+)`", Path("docs/operations.md").read_text(), re.MULTILINE)
+    exposed = {
+        family.name + {"counter": "_total", "info": "_info"}.get(family.type, "")
+        for family in metrics.registry.collect()
+    }
+    assert sorted(documented) == sorted(name for name in exposed if name.startswith("vit_"))

@@ -1,0 +1,157 @@
+"""export/: a bundle is written when it is right, and not at all otherwise."""
+
+import dataclasses
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from PIL import Image
+
+from app.bundle import load_bundle
+from app.images.preprocess import preprocess
+from app.inference.cpu import OnnxEngine
+from app.settings import DEMO_BUNDLE
+from export.bundle import write_bundle
+from export.evidence import evidence
+from export.graphs import ClassifyGraph
+from export.parity import ParityError
+from export.pictures import reference_pictures
+from export.reference import reference
+from model.checkpoints import load_checkpoint
+from model.checkpoints.native import save
+from tests.support.switches import SWITCHES
+from tests.support.toy import toy_checkpoint
+
+
+def toy_reference(pixels):
+    return reference(toy_checkpoint(), pixels, np.zeros((len(pixels), 1), np.int64))
+
+
+def engine_of(folder, manifest) -> OnnxEngine:
+    return OnnxEngine(folder=folder, image_size=manifest.image.size, threads=1)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_the_bundle_gives_the_models_numbers_at_any_batch(oblong_bundle, batch):
+    bundle = load_bundle(oblong_bundle)
+    bundle.check_files()
+    rng = np.random.default_rng(batch)
+    pictures = [Image.fromarray(rng.integers(0, 256, (50, 70, 3), dtype=np.uint8)) for _ in range(batch)]
+    pixels = np.stack([preprocess(picture, bundle.manifest.image.framing)[0] for picture in pictures])
+    expected = toy_reference(pixels)
+    engine = engine_of(oblong_bundle, bundle.manifest)
+    found = engine.run("explain", pixels)
+    assert np.abs(found["logits"] - expected["logits"]).max() < 1e-4 * np.abs(expected["logits"]).max()
+    assert np.abs(found["attention"] - expected["attention"]).max() < 1e-5
+    assert np.abs(found["rollout"] - expected["rollout"]).max() < 1e-5
+    assert found["attention"].shape == (batch, 2, 2, 16)
+    assert found["attention"].sum(axis=-1) == pytest.approx(1, abs=1e-5)
+    assert found["rollout"].sum(axis=-1) == pytest.approx(1, abs=1e-5)
+    lean = engine.run("classify", pixels)["logits"]
+    assert np.abs(lean - expected["logits"]).max() < 1e-4 * np.abs(expected["logits"]).max()
+
+
+def test_attention_of_the_toy_is_far_from_uniform(oblong_bundle):
+    """Else the comparisons above would say little."""
+    noise = np.random.default_rng(0).integers(0, 256, (1, 24, 40, 3), dtype=np.uint8)
+    assert toy_reference(noise)["attention"].max() > 0.3
+
+
+@pytest.mark.parametrize("changes", SWITCHES.values(), ids=SWITCHES)
+def test_every_switch_is_exported_and_checked(tmp_path, changes):
+    checkpoint = toy_checkpoint(**changes)
+    manifest = write_bundle(checkpoint, tmp_path / "toy", replace=False)
+    assert manifest.pool == changes.get("pool", "cls")
+    assert manifest.tokens.prefix == checkpoint.config.prefix
+    assert manifest.parity.logits < 1e-4
+    assert max(manifest.parity.attention, manifest.parity.rollout) < 5e-5
+    assert max(manifest.parity.evidence, manifest.parity.receipt) < 5e-5
+    assert ("lens" in manifest.explains) == (changes.get("pool") != "map" and "head_layers" not in changes)
+    graph = onnx.load(tmp_path / "toy" / "classify.onnx", load_external_data=False).graph
+    assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
+
+
+@pytest.mark.parametrize(
+    ("precision", "switches"),
+    [
+        ("int8", "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool"),
+        ("fp16", "attention pooling"),
+    ],
+)
+def test_lower_precision_is_measured_instead(tmp_path, precision, switches):
+    manifest = write_bundle(toy_checkpoint(**SWITCHES[switches]), tmp_path / "toy", replace=False, precision=precision)
+    assert manifest.precision == precision
+    limit = {"int8": 0.2, "fp16": 0.01}[precision]
+    assert 1e-5 < manifest.parity.logits < limit
+    assert max(manifest.parity.evidence, manifest.parity.receipt) < limit
+    assert manifest.agreement is not None
+    assert manifest.agreement.pictures == 96
+    assert 0 < manifest.agreement.probability_mean <= manifest.agreement.probability_max < limit
+    explain = engine_of(tmp_path / "toy", manifest).run("explain", np.zeros((2, 24, 40, 3), np.uint8))
+    assert {values.dtype for name, values in explain.items() if name != "classes"} == {np.dtype(np.float32)}
+
+
+def test_the_demo_model_names_the_same_shapes_in_int8(int8_bundle):
+    manifest = load_bundle(int8_bundle).manifest
+    assert manifest.agreement is not None
+    assert manifest.agreement.top1 >= 0.99
+    assert manifest.agreement.accuracy == pytest.approx(manifest.figures["top1_accuracy"], abs=0.02)
+    assert (int8_bundle / "weights.bin").stat().st_size < 0.45 * (DEMO_BUNDLE / "weights.bin").stat().st_size
+
+
+def test_another_image_size_is_interpolated_and_checked(tmp_path):
+    save(toy_checkpoint(), tmp_path / "toy.safetensors")
+    tall = load_checkpoint(tmp_path / "toy.safetensors", overrides={"image_size": "40,24"})
+    manifest = write_bundle(tall, tmp_path / "tall", replace=False)
+    assert manifest.tokens.grid == (5, 3)
+    assert manifest.image.resize.size == (53, 29)  # the crop still cuts off the same share
+
+
+def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):
+    manifest = write_bundle(load_checkpoint("model/demo/shapes.safetensors"), tmp_path / "demo", replace=False)
+    committed = load_bundle(DEMO_BUNDLE).manifest
+    varying = {"made_with", "files", "parity"}
+    assert manifest.model_dump(exclude=varying) == committed.model_dump(exclude=varying)
+    pixels = np.stack([preprocess(p, manifest.image.framing)[0] for p in reference_pictures(6)])
+    ours, theirs = (engine_of(folder, manifest).run("explain", pixels) for folder in (tmp_path / "demo", DEMO_BUNDLE))
+    for name, values in ours.items():
+        assert values == pytest.approx(theirs[name], abs=1e-5), name
+
+
+def test_a_wrong_graph_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(ClassifyGraph, "forward", _off_by_a_little(ClassifyGraph.forward))
+    with pytest.raises(ParityError, match="logits differs"):
+        write_bundle(toy_checkpoint(), tmp_path / "wrong", replace=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_evidence_is_not_written(tmp_path, monkeypatch):
+    def without_constants(*arguments):
+        parts = evidence(*arguments)
+        return parts._replace(rest=parts.rest * torch.tensor([1.0, 0.0]))
+
+    monkeypatch.setattr("export.graphs.evidence", without_constants)
+    with pytest.raises(ParityError, match="evidence differs"):
+        write_bundle(toy_checkpoint(), tmp_path / "wrong", replace=False)
+
+
+def _off_by_a_little(forward):
+    def wrong(self, images):
+        (logits,) = forward(self, images)
+        return (logits * torch.tensor(1.001),)
+
+    return wrong
+
+
+def test_what_is_there_is_kept_unless_it_may_be_replaced(oblong_bundle, tmp_path):
+    out = tmp_path / "taken"
+    out.mkdir()
+    (out / "mine.txt").write_text("precious")
+    with pytest.raises(FileExistsError):
+        write_bundle(toy_checkpoint(), out, replace=False)
+    assert (out / "mine.txt").read_text() == "precious"
+    renamed = dataclasses.replace(toy_checkpoint(), name="second")
+    write_bundle(renamed, out, replace=True)
+    assert load_bundle(out).manifest.name == "second"
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]

@@ -1,0 +1,39 @@
+"""export/parity.py: what is refused in which precision, with an engine that is off by a known share."""
+
+import numpy as np
+import pytest
+
+from export.image_spec import image_spec
+from export.parity import ParityError, check_parity
+from export.reference import reference
+from tests.support.toy import toy_checkpoint
+
+
+class Off:
+    """PyTorch's own numbers, with logits and their parts `factor` times as large."""
+
+    def __init__(self, checkpoint, factor):
+        self.checkpoint, self.factor = checkpoint, np.float32(factor)
+
+    def run(self, graph, images):
+        first = reference(self.checkpoint, images, np.zeros((len(images), 1), np.int64))
+        classes = np.argsort(-first["logits"], axis=1)[:, :5]
+        outputs = reference(self.checkpoint, images, classes)
+        scaled = ("logits", "evidence", "evidence_heads", "evidence_rest")
+        return {name: value * self.factor if name in scaled else value for name, value in outputs.items()}
+
+
+def check(precision, factor):
+    checkpoint = toy_checkpoint()
+    return check_parity(checkpoint, image_spec(checkpoint.preprocessing), Off(checkpoint, factor), precision)
+
+
+@pytest.mark.parametrize(("precision", "factor"), [("fp32", 1.0), ("fp16", 1.01), ("int8", 1.1)])
+def test_what_a_precision_may_differ_by_is_measured(precision, factor):
+    assert check(precision, factor).logits == pytest.approx(factor - 1, abs=1e-4)
+
+
+@pytest.mark.parametrize(("precision", "factor"), [("fp32", 1.01), ("fp16", 1.1), ("int8", 1.6), ("int8", np.nan)])
+def test_what_is_beyond_it_is_refused(precision, factor):
+    with pytest.raises(ParityError, match=r"differs by|most likely"):
+        check(precision, factor)

@@ -1,0 +1,47 @@
+"""export/smoothing.py: nothing changes in float32, and outliers are gone."""
+
+import copy
+
+import pytest
+import torch
+
+from export.image_spec import image_spec
+from export.smoothing import smoothed
+from tests.support.switches import SWITCHES
+from tests.support.toy import toy_checkpoint
+
+CHANNEL, FACTOR = 5, 50.0
+
+
+def smooth(checkpoint):
+    return smoothed(checkpoint, image_spec(checkpoint.preprocessing))
+
+
+def unevenness(model, images) -> list[float]:
+    """Largest channel over the median channel of what each block's first norm gives."""
+    read = [block.read(tokens) for block, tokens in zip(model.blocks, model.layers(images), strict=False)]
+    ranges = [tokens.abs().amax((0, 1)) for tokens in read]
+    return [(reach.max() / reach.median()).item() for reach in ranges]
+
+
+@pytest.mark.parametrize("changes", SWITCHES.values(), ids=SWITCHES)
+@torch.no_grad()
+def test_the_logits_stay_and_the_checkpoint_too(changes):
+    checkpoint = toy_checkpoint(**changes)
+    before = copy.deepcopy(checkpoint.model.state_dict())
+    images = torch.randn(2, 3, 24, 40)
+    expected = checkpoint.model(images)
+    torch.testing.assert_close(smooth(checkpoint)(images), expected, rtol=1e-4, atol=1e-4 * expected.abs().max().item())
+    assert all(torch.equal(before[name], value) for name, value in checkpoint.model.state_dict().items())
+
+
+@torch.no_grad()
+def test_an_outlying_channel_is_shared_with_the_weights():
+    checkpoint = toy_checkpoint()
+    for block in checkpoint.model.blocks:
+        block.norm1.weight[CHANNEL] *= FACTOR
+        block.norm1.bias[CHANNEL] *= FACTOR
+        block.attn.qkv.weight[:, CHANNEL] /= FACTOR
+    images = torch.randn(4, 3, 24, 40)
+    assert min(unevenness(checkpoint.model, images)) > 20
+    assert max(unevenness(smooth(checkpoint), images)) < 4

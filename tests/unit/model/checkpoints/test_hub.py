@@ -1,0 +1,155 @@
+"""model/checkpoints/hub.py against a small server that answers as the Hub does."""
+
+import json
+import os
+import sys
+import threading
+from hashlib import sha1
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+
+GOLDEN = Path("tests/golden/checkpoints")
+COMMIT = "c" * 40
+
+
+class Hub(BaseHTTPRequestHandler):
+    """/api/models/NAME[/revision/REV], /api/models/NAME/tree/COMMIT and /NAME/resolve/COMMIT/FILE of some folders."""
+
+    folders: dict[str, Path]
+    fetched: list[str]
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        path = self.path.partition("?")[0].removeprefix("/api/models").strip("/")
+        name = "/".join(path.split("/")[:2])
+        if name not in self.folders:
+            code = {"org/gated": "GatedRepo"}.get(name, "RepoNotFound")
+            return self.answer(403 if code == "GatedRepo" else 404, headers={"X-Error-Code": code})
+        rest = path.removeprefix(name).strip("/").split("/")
+        files = sorted(file for file in self.folders[name].iterdir() if file.is_file())
+        match rest:
+            case [""] | ["revision", "main" | "v1"]:
+                info = {"id": name, "sha": COMMIT, "siblings": [{"rfilename": file.name} for file in files]}
+                return self.answer(200, json.dumps(info).encode())
+            case ["tree", _]:
+                entries = [
+                    {
+                        "type": "file",
+                        "path": file.name,
+                        "size": file.stat().st_size,
+                        "oid": sha1(file.name.encode()).hexdigest(),
+                    }
+                    for file in files
+                ]
+                return self.answer(200, json.dumps(entries).encode())
+            case ["resolve", _, file]:
+                if self.command == "GET":
+                    self.fetched.append(file)
+                return self.answer(200, (self.folders[name] / file).read_bytes())
+            case ["revision", _]:
+                return self.answer(404, headers={"X-Error-Code": "RevisionNotFound"})
+        return self.answer(404)
+
+    def answer(self, status, body=b"", headers=()):
+        self.send_response(status)
+        for key, value in {
+            "Content-Length": str(len(body)),
+            "Content-Type": "application/json",
+            "ETag": f'"{sha1(body).hexdigest()}"',
+            "X-Repo-Commit": COMMIT,
+            **dict(headers),
+        }.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """The server, while huggingface_hub is imported anew: it reads its environment once."""
+    handler = type("Handler", (Hub,), {"folders": {}, "fetched": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    for name in [name for name in os.environ if name.startswith("HF_") or name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    forget(monkeypatch)
+    yield handler
+    server.shutdown()
+    server.server_close()
+
+
+def forget(monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "huggingface_hub"]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_a_repository_is_loaded_with_what_it_needs_and_nothing_else(hub):
+    hub.folders["org/name"] = GOLDEN / "huggingface-vit"
+    checkpoint = load_checkpoint("hf://org/name")
+    assert checkpoint.name == "org/name"
+    assert checkpoint.labels == ("cat", "dog", "newt", "owl", "yak")
+    assert sorted(hub.fetched) == ["config.json", "model.safetensors", "preprocessor_config.json"]
+    direct = load_checkpoint(GOLDEN / "huggingface-vit")
+    assert all((a == b).all() for a, b in zip(checkpoint.model.parameters(), direct.model.parameters(), strict=True))
+
+
+def test_pickles_are_fetched_where_there_is_nothing_else(hub):
+    hub.folders["org/name"] = GOLDEN / "huggingface-vit-v5"
+    assert load_checkpoint("hf://org/name@v1").architecture == "ViTForImageClassification"
+    assert sorted(hub.fetched) == ["config.json", "preprocessor_config.json", "pytorch_model.bin"]
+
+
+def test_what_has_been_fetched_is_there_offline(hub, monkeypatch):
+    hub.folders["org/name"] = GOLDEN / "huggingface-vit"
+    load_checkpoint("hf://org/name")
+    hub.fetched.clear()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    forget(monkeypatch)
+    load_checkpoint("hf://org/name")
+    assert hub.fetched == []
+    with pytest.raises(CheckpointError, match=r"hf://org/other .* not in the cache, and HF_HUB_OFFLINE is set"):
+        load_checkpoint("hf://org/other")
+
+
+def test_a_repository_without_weights_is_refused(hub, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "config.json").write_text("{}")
+    hub.folders["org/name"] = tmp_path / "empty"
+    with pytest.raises(CheckpointError, match=r"hf://org/name has none of model\.safetensors"):
+        load_checkpoint("hf://org/name")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("hf://org/unknown", "there is none of that name, or it is private"),
+        ("hf://org/gated", "it is gated: accept its terms"),
+        ("hf://org/name@other", "it has no such revision"),
+        ("hf://org/name/weights.bin", "a repository is named org/name"),
+    ],
+)
+def test_what_cannot_be_fetched_is_refused_with_the_reason(hub, path, said):
+    hub.folders["org/name"] = GOLDEN / "huggingface-vit"
+    with pytest.raises(CheckpointError, match=said):
+        load_checkpoint(path)
+
+
+def test_a_server_that_does_not_answer_is_named(hub, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    forget(monkeypatch)
+    with pytest.raises(CheckpointError, match=r"not in the cache, and http://127\.0\.0\.1:9 does not answer"):
+        load_checkpoint("hf://org/name")
