@@ -36,18 +36,18 @@ def picture_file(name: str, kind: PictureFormat) -> str:
     return f"inspect/{name}.{kind}"
 
 
-class Part(BaseModel):
+class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Resize(Part):
+class Resize(Frozen):
     """`shortest` scales until `size` is just covered, `squash` both sides regardless of aspect."""
 
     mode: Literal["shortest", "squash"]
     size: tuple[Side, Side]  # height, width
 
 
-class ImageSpec(Part):
+class ImageSpec(Frozen):
     """How an upright RGB picture becomes the graph's input. Mean and std are folded into the graph."""
 
     size: tuple[Side, Side]  # height, width of the input in pixels
@@ -71,7 +71,7 @@ class ImageSpec(Part):
         return Framing(self.size, self.resize.mode, self.resize.size, self.crop_rounding, self.interpolation)
 
 
-class Tokens(Part):
+class Tokens(Frozen):
     """Order of the tokens: the prefix, then the patches row by row."""
 
     patch: Side  # pixels
@@ -83,7 +83,7 @@ class Tokens(Part):
         return len(self.prefix) + self.grid[0] * self.grid[1]
 
 
-class Parity(Part):
+class Parity(Frozen):
     """Largest differences between PyTorch and ONNX Runtime, measured at export."""
 
     pictures: int
@@ -96,7 +96,7 @@ class Parity(Part):
     receipt: float  # what the parts of a logit leave of it, relative to the largest part
 
 
-class Agreement(Part):
+class Agreement(Frozen):
     """The lean graph of a lower precision against the float32 network, measured at export."""
 
     pictures: int
@@ -106,7 +106,7 @@ class Agreement(Part):
     accuracy: float | None  # share of the labels that are right, where they are known: the demo model's
 
 
-class Manifest(Part):
+class Manifest(Frozen):
     format: Literal[1]
     name: Annotated[str, Field(min_length=1, max_length=200)]
     family: str  # whose numerics: of the library that the weights come from

@@ -1,5 +1,13 @@
-"""What uvicorn's HTTP protocol leaves open: how long a header may be and take, how many connections there are, and how
-a message that is no HTTP is refused.
+"""Limits that uvicorn's HTTP protocol lacks: on the size and time of a header and on the number of connections; and a
+proper answer to a message that is not HTTP.
+
+It relies on parts of uvicorn's `HttpToolsProtocol` that are not documented. pyproject.toml therefore bounds uvicorn's
+version, and these names have to be looked at when it is raised:
+- attributes: access_logger, connections, cycle, flow, headers, logger, loop, parser, pipeline, scope, server_state,
+  transport, url
+- methods: _unset_keepalive_if_required, on_response_complete, _start_asgi_task, and the callbacks of httptools
+- RequestResponseCycle: its constructor, disconnected, keep_alive, message_event, more_body, response_complete,
+  response_started, scope
 """
 
 import asyncio
