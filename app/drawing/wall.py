@@ -29,7 +29,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(layers: int, heads: int, grid: tuple[int, int]) -> Layout:
-    """A sheet for maps of `grid` (rows, columns), with every patch the same whole number of pixels wide where that fits."""
+    """Layout for maps of `grid` (rows, columns). Each patch is the same whole number of pixels wide where that fits."""
     rows, columns = grid
     widest = min((WIDTH - MARGIN - GAP * heads) // heads, LARGEST_CELL)
     if columns <= widest:
