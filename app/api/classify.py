@@ -63,7 +63,7 @@ IMAGE_BODY = {
     }
 }
 
-HASHED_AT_ONCE = 2**18  # bytes; a larger image would hold up the event loop for a millisecond or more
+MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
 
 router = APIRouter()
 
@@ -82,7 +82,7 @@ async def classify(
     top_k: Annotated[int, Query(ge=1, description="Labels to return; fewer where the model has fewer")] = 5,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> Any:
-    """Name what is in one or more images. Repeating a request is harmless: the same scores, another id."""
+    """Name what is in one or more images. Repeating a request is harmless: it gives the same scores and another id."""
     try:
         images = await read_images(request, max_images=services.settings.max_images_per_request)
     except ClientDisconnect:
@@ -98,7 +98,7 @@ async def classify(
             services.metrics.images("abandoned", len(images))
             return Response(status_code=UNANSWERED)
         if any(isinstance(outcome, Result | DeadlineExceeded) for outcome in outcomes):
-            answered()  # those that never reach the model say nothing of the wait for it
+            answered()  # images that never reach the model say nothing about the wait for it
     for outcome in outcomes:
         services.metrics.images(outcome.kind if isinstance(outcome, ServiceError) else "classified")
     if access_log.isEnabledFor(logging.INFO):
@@ -132,8 +132,8 @@ async def _classify_one(
 
 
 async def _facts(services: Services, data: bytes, outcome: Result | ServiceError) -> dict[str, object]:
-    """What the log may say of an image: enough to recognise it, nothing of what is in it."""
-    if len(data) <= HASHED_AT_ONCE:
+    """What the log says about an image: enough to recognise it, and nothing of its content."""
+    if len(data) <= MAX_HASHED_ON_LOOP_BYTES:
         checksum = hashlib.sha256(data)
     else:
         checksum = await asyncio.get_running_loop().run_in_executor(services.cpu_pool, hashlib.sha256, data)
@@ -142,7 +142,7 @@ async def _facts(services: Services, data: bytes, outcome: Result | ServiceError
 
 
 def _all_failed(failures: list[ServiceError], request: Request) -> Response:
-    """One failure speaks for itself; several are listed under the status that most of them share."""
+    """A single failure becomes the answer. Several are listed under the status that most of them share."""
     statuses = [failure.status for failure in failures]
     first = failures[statuses.index(max(statuses, key=statuses.count))]
     problem = problem_of(first)

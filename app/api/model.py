@@ -1,4 +1,4 @@
-"""GET /model and GET /model/inspect: what is served, and what it shows of itself.
+"""GET /model and GET /model/inspect: the model that is served, and its pictures of itself.
 
 The model's own pictures were made at export. One of them, attention distance, goes on while images are served.
 """
@@ -56,7 +56,7 @@ router = APIRouter()
 
 @router.get("/model")
 async def model(services: ServicesDep) -> ModelResponse:
-    """What is served, on what, and how fast it has been so far."""
+    """The model that is served, the device in use, and the latency measured so far."""
     engine = services.engine
     return ModelResponse(
         name=services.bundle.manifest.name,
@@ -71,7 +71,7 @@ async def model(services: ServicesDep) -> ModelResponse:
 
 @router.get("/model/inspect")
 async def pictures(services: ServicesDep) -> ModelPicturesResponse:
-    """The model's own pictures, and where they are: which there are depends on the model."""
+    """The model's pictures of itself and their addresses. Which there are depends on the model."""
     return ModelPicturesResponse(
         pictures=[
             ModelPicture(
@@ -109,7 +109,7 @@ async def picture(
 
 
 def _body(bundle: Bundle, name: str, kind: PictureFormat, served: MeanDistance | None) -> bytes:
-    """As the export made it, or with what was served since."""
+    """The picture as the export made it, or with the images served since."""
     if served is None:
         return (bundle.folder / picture_file(name, kind)).read_bytes()
     stored = (bundle.folder / picture_file(name, "json")).read_bytes()

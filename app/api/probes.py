@@ -13,7 +13,7 @@ router = APIRouter()
 @router.head("/livez", include_in_schema=False)
 @router.get("/livez", responses=problems(503))
 async def livez(services: ServicesDep) -> dict[str, str]:
-    """The process is alive; 503 once it has failed and only a restart helps."""
+    """200 while the process is alive. 503 once it has failed and only a restart helps."""
     if failure := services.lifecycle.failure:
         raise Unavailable(failure)
     return {"status": "alive"}
@@ -22,7 +22,9 @@ async def livez(services: ServicesDep) -> dict[str, str]:
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses=problems(503))
 async def readyz(services: ServicesDep) -> dict[str, str]:
-    """The model is loaded and warm (before that, nothing listens), and the process is neither stopping nor failed."""
+    """200 while the process takes requests. 503 once it is stopping or has failed. Before the model is warm, nothing
+    listens at the port.
+    """
     if reason := services.lifecycle.reason:
         raise Unavailable(reason)
     return {"status": "ready"}

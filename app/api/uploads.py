@@ -1,4 +1,4 @@
-"""Takes the images out of a request's body: raw bytes, or the file parts of a form. Never touches the disk.
+"""Takes the images out of a request's body: raw bytes, or the file parts of a form. Writes nothing to disk.
 
 How many bytes a body has and how long it takes is bounded by the door. There is no limit of bytes for one image: what
 it costs is its pixels.

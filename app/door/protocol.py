@@ -31,8 +31,8 @@ HEADER_TIMEOUT_S = 5.0  # from the first byte of a request, or from connecting, 
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """One connection. Above `max_connections` its requests are marked `crowded`, and the door then refuses all but probes.
-    Above twice `max_connections` it is dropped.
+    """One connection. With more than `max_connections` open its requests are marked `crowded`, and the door refuses all
+    but probes. With more than twice as many it is dropped.
     """
 
     __slots__ = (  # as entries of the instance's dictionary they would take 1.3 kB more for each connection
