@@ -1,9 +1,10 @@
 """Is a map faithful? Deletion and insertion: Petsiuk et al. 2018, RISE (arXiv 1806.07421), section 4.1. Arrays only.
 
-Deletion covers patches with a fill, the most important first, and follows the score of a class. If the map is right, the
-score falls fast. Insertion uncovers the patches of the covered image in the same order, and the score rises fast.
-Insertion is the deletion of the reversed order, read from its end. So only deletions are computed. A random order, whose
-reverse is just as random, is the yardstick of both.
+Deletion covers patches with a fill, the most important first, and follows the score of a class. If the map is right,
+the score falls fast. Insertion uncovers the patches of the covered image in the same order, and the score rises fast.
+
+Insertion is the deletion of the reversed order, read from its end, so only deletions are computed. A random order is
+the yardstick of both, because its reverse is just as random.
 """
 
 import hashlib
