@@ -10,7 +10,7 @@ from app.api.schemas import ModelName
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.errors import UnknownAttention
-from app.images.pool import Decoders
+from app.images.intake import Intake
 from app.inference.admission import Admission
 from app.inference.batcher import Batcher
 from app.inference.cpu import OnnxEngine
@@ -38,7 +38,7 @@ class Services:
     metrics: Metrics
     distance: RunningDistance  # over the pictures explained since the start
     cpu_pool: Executor  # draws maps, off the event loop
-    decoders: Decoders
+    intake: Intake
 
     @property
     def model_name(self) -> ModelName:
