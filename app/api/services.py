@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.errors import UnknownAttention
-from app.images.pool import Decoders
+from app.images.intake import Intake
 from app.inference.admission import Admission
 from app.inference.batcher import Batcher
 from app.inference.cpu import OnnxEngine
@@ -51,7 +51,7 @@ class Services:
     metrics: Metrics
     distance: RunningDistance  # over the images explained since the start
     cpu_pool: Executor  # draws maps, off the event loop
-    decoders: Decoders
+    intake: Intake
 
     @property
     def model_name(self) -> ModelName:
