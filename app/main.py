@@ -22,9 +22,7 @@ from app.door.observation import MACHINES, Observation
 from app.images.intake import open_intake
 from app.inference.admission import Admission
 from app.inference.batcher import Batcher
-from app.inference.cpu import OnnxEngine
-from app.inference.cuda import CudaEngine
-from app.inference.faults import DeviceError
+from app.inference.device import open_engine
 from app.lifecycle import Lifecycle
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.distance import RunningDistance
@@ -108,7 +106,7 @@ def _build(settings: Settings) -> Services:
         checked = starter.submit(bundle.check_files)  # hashing and loading take about as long, and release the GIL
         started = starter.submit(intake.start)  # waits for another process
         try:
-            engine = batcher.start(lambda: _open_engine(settings, bundle, settings.model_threads or cores))
+            engine = batcher.start(lambda: open_engine(settings=settings, bundle=bundle))
             checked.result()
         except BaseException:
             started.result()
@@ -160,19 +158,6 @@ def _build(settings: Settings) -> Services:
     )
 
 
-def _open_engine(settings: Settings, bundle: Bundle, threads: int) -> OnnxEngine:
-    """A warm engine on the device that the settings ask for; it belongs to the thread that this is called in."""
-    image_size = bundle.manifest.image.size
-    if settings.device != "cpu":
-        try:
-            return _warm(CudaEngine(folder=bundle.folder, image_size=image_size, max_batch=settings.max_batch))
-        except DeviceError as error:
-            if settings.device == "cuda":
-                raise
-            log.info("%s", error)
-    return _warm(OnnxEngine(folder=bundle.folder, image_size=image_size, threads=threads, max_batch=settings.max_batch))
-
-
 def _open_store(settings: Settings, bundle: Bundle, metrics: Metrics) -> Store:
     """Redis need not be there yet: pictures are classified without it."""
     if settings.store == "memory":
@@ -180,12 +165,6 @@ def _open_store(settings: Settings, bundle: Bundle, metrics: Metrics) -> Store:
     from app.stores.redis import RedisStore  # a tenth of a second that only this needs
 
     return RedisStore(url=settings.store, ttl_s=settings.store_ttl_s, model=bundle.digest, metrics=metrics)
-
-
-def _warm(engine: OnnxEngine) -> OnnxEngine:
-    engine.warm_up()
-    log.info("model runs on %s", engine.provider)
-    return engine
 
 
 async def _watch(batcher: Batcher) -> None:
