@@ -10,10 +10,8 @@ from pydantic import BaseModel
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.errors import UnknownAttention
-from app.images.intake import Intake
 from app.inference.admission import Admission
-from app.inference.batcher import Batcher
-from app.inference.cpu import OnnxEngine
+from app.inference.contract import Engine
 from app.lifecycle import Lifecycle
 from app.maps.choice import Choice
 from app.maps.distance import RunningDistance
@@ -43,15 +41,13 @@ class Services:
     lifecycle: Lifecycle
     admission: Admission
     bundle: Bundle
-    engine: OnnxEngine
-    batcher: Batcher
+    engine: Engine
     classifier: Classifier
     verifier: Verifier
     store: Store
     metrics: Metrics
     distance: RunningDistance  # over the images explained since the start
     cpu_pool: Executor  # draws maps, off the event loop
-    intake: Intake
 
     @property
     def model_name(self) -> ModelName:

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import logging
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +11,11 @@ from starlette.requests import HTTPConnection
 
 from app.door.paths import METRICS, is_public
 from app.errors import CannotStart, Unauthorized
+from app.settings import Settings
 
+log = logging.getLogger(__name__)
+
+LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # token68 of RFC 9110, 11.2
 
 
@@ -56,6 +61,15 @@ class ApiKeys:
         matches = [hmac.compare_digest(_digest(key), known) for key in given for known in self._digests]
         if not any(matches):
             raise Unauthorized("Send an API key as Authorization: Bearer or as X-API-Key.")
+
+
+def open_keys(settings: Settings) -> ApiKeys:
+    """The keys of the settings. Raises ApiKeyError."""
+    listed = settings.api_keys.get_secret_value() if settings.api_keys else ""
+    keys = ApiKeys(read_keys(listed, settings.api_keys_file), metrics_port=settings.metrics_port)
+    if not keys and settings.host not in LOOPBACK:
+        log.warning("VIT_API_KEYS is not set: everyone who reaches %s can use the service", settings.host)
+    return keys
 
 
 def _digest(key: str) -> bytes:

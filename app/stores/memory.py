@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from app.maps.record import Record
-from app.stores.store import ID_PATTERN, new_id
+from app.stores.id import ID_PATTERN, new_id
 
 
 class MemoryStore:

@@ -19,7 +19,7 @@ from app.errors import StoreUnavailable
 from app.maps.record import Record
 from app.stores.breaker import Breaker
 from app.stores.envelope import EnvelopeError, seal, unseal
-from app.stores.store import ID_PATTERN, new_id
+from app.stores.id import ID_PATTERN, new_id
 from app.telemetry.metrics import Metrics
 
 Operation = Literal["put", "get"]

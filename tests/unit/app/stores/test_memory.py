@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from app.maps.record import Record
+from app.stores.id import ID_PATTERN
 from app.stores.memory import MemoryStore
-from app.stores.store import ID_PATTERN
 from tests.support.records import make_record
 
 
