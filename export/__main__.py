@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import get_args
 
 from app.bundle import Precision
-from export.inspection import report
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.describe import report
 from model.checkpoints.load import describe_checkpoint
 
 CHECKPOINT = "file with the weights, folder as a model hub has it, or hf://org/name[@revision]"

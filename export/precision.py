@@ -20,11 +20,11 @@ SMALLEST_SCALE = 1e-30  # of an output whose weights are all zero
 LARGEST_FP16 = torch.finfo(torch.float16).max
 
 
-def prepared(checkpoint: Checkpoint, spec: ImageSpec, precision: Precision) -> VisionTransformer:
-    """The model to rewrite, with the float32 numbers of the checkpoint's.
+def model_for(checkpoint: Checkpoint, spec: ImageSpec, precision: Precision) -> VisionTransformer:
+    """The model to rewrite for `precision`; in float32 it computes what the checkpoint's model computes.
 
-    Raises ValueError when it cannot be had in `precision`. Overflow is looked for here: the CPU's kernels, which parity
-    is checked with, compute graphs of fp16 in float32.
+    Raises ValueError when the numbers of the model overflow in `precision`. The check of parity would not notice it:
+    the kernels of the CPU compute fp16 graphs in float32.
     """
     match precision:
         case "int8":

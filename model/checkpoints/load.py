@@ -2,30 +2,40 @@
 
 import re
 from pathlib import Path
-from types import ModuleType
+from typing import Protocol
 
 from torch import Tensor
 
-from model.checkpoints import facebook, google, huggingface, lucidrains, native, pytorch_image_models, torchvision
 from model.checkpoints.assign import MOST_NAMED, assign
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts
+from model.checkpoints.families import facebook, google, huggingface, lucidrains, native, timm, torchvision
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.source import Source
 from model.vit import VisionTransformer
 
-# The first that recognises a file loads it. Each has recognises(source), describe(source, facts) and
-# tensors(source, description).
-FAMILIES: tuple[ModuleType, ...] = (
-    native,
-    google,
-    huggingface,
-    torchvision,
-    lucidrains,
-    facebook,
-    pytorch_image_models,
-)
 
+class Family(Protocol):
+    """What a module of model/checkpoints/families/ offers to load the files of one library."""
+
+    def recognises(self, source: Source) -> bool:
+        """Whether the names of the tensors, and the JSON files beside them, are those of this library."""
+
+    def describe(self, source: Source, facts: Facts) -> Description:
+        """Everything but the weights, without reading a tensor; each fact goes through `facts`.
+
+        Raises CheckpointError or ValueError, with the reason, for a file that cannot be loaded faithfully.
+        """
+
+    def tensors(self, source: Source, description: Description) -> dict[str, Tensor]:
+        """The tensors under the names and in the shapes of model/vit.py. Raises CheckpointError if one is missing.
+
+        Each tensor of the file is taken from `source` or declared as not needed there.
+        """
+
+
+# The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
+FAMILIES: tuple[Family, ...] = (native, google, huggingface, torchvision, lucidrains, facebook, timm)
 
 # What most names of a family's tensors begin with, for a file that none of them recognises.
 LIKENESS = {
@@ -42,7 +52,7 @@ def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None
     """The network with its weights, preprocessing and labels. Raises CheckpointError with the reason."""
     source = _open(path)
     family, description = _describe(source, overrides)
-    tensors: dict[str, Tensor] = family.tensors(source, description)
+    tensors = family.tensors(source, description)
     if source.unused:
         named = ", ".join(source.unused[:MOST_NAMED])
         raise CheckpointError(f"{description.architecture} has no place for {len(source.unused)} tensors: {named}")
@@ -68,13 +78,13 @@ def _open(path: str | Path) -> Source:
     return Source(fetch(repository), name=repository)
 
 
-def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[ModuleType, Description]:
+def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[Family, Description]:
     family = next((family for family in FAMILIES if family.recognises(source)), None)
     if family is None:
         raise CheckpointError(_unknown(source))
     facts = Facts(overrides)
     try:
-        description: Description = family.describe(source, facts)
+        description = family.describe(source, facts)
     except ValueError as error:  # of ViTConfig: facts that contradict each other
         raise CheckpointError(f"{source.name}: {error}") from None
     facts.check_overrides()

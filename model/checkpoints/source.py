@@ -21,6 +21,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
 
+# The names that hubs give to weights; a folder's or a repository's are the first that it has.
 WEIGHT_FILES = (
     "model.safetensors",
     "model.safetensors.index.json",
@@ -28,7 +29,8 @@ WEIGHT_FILES = (
     "pytorch_model.bin",
     "open_clip_pytorch_model.bin",
 )
-LONE_FILES = (".safetensors", ".pth", ".pt")  # in a folder that has none of those
+SHARDS = {"model.safetensors.index.json": ["model-?????-of-?????.safetensors"]}  # patterns of the files that it lists
+LONE_FILES = (".safetensors", ".pth", ".pt")  # suffixes in a folder without any of those names
 WRAPPERS = ("model", "state_dict", "model_state", "model_ema", "teacher", "encoder", "target_encoder")
 WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "timm_model.")
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.native import FAMILY, save
+from model.checkpoints.families.native import FAMILY, save
 from model.demo.evaluate import evaluate
 from model.demo.shapes import LABELS, draw
 from model.demo.train import CONFIG, MEAN, STD, Recipe, train

@@ -1,12 +1,12 @@
-"""export/distances.py, and attention distance where it is known: a hand-made attention."""
+"""export/portraits/distances.py, and attention distance where it is known: a hand-made attention."""
 
 import numpy as np
 import pytest
 import torch
 
 from app.distance import AttentionDistance
-from export.distances import PICTURES, reference_distance
 from export.image_spec import image_spec
+from export.portraits.distances import IMAGES, reference_distance
 from export.reference import reference
 from tests.toy import toy_checkpoint
 
@@ -61,8 +61,8 @@ def test_the_portrait_is_the_mean_over_every_picture():
     engine = CountingEngine()
     found = reference_distance(engine, image_spec(toy_checkpoint().preprocessing), patch_size=8)
     numbers = AttentionDistance.model_validate(found.numbers)
-    middle = (PICTURES - 1) / 2
-    assert numbers.reference.pictures == len(engine.seen) == PICTURES
+    middle = (IMAGES - 1) / 2
+    assert numbers.reference.pictures == len(engine.seen) == IMAGES
     assert numbers.reference.distance == [[middle], [2 * middle], [3 * middle]]
     assert (numbers.served, numbers.unit, numbers.patch_size) == (None, "patches", 8)
     assert {picture.shape for picture in engine.seen} == {(24, 40, 3)}

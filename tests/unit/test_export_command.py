@@ -4,8 +4,8 @@ import pytest
 
 from app.bundle import load_bundle
 from export.__main__ import main
-from export.inspection import parameters
-from model.checkpoints.native import save
+from model.checkpoints.describe import parameters
+from model.checkpoints.families.native import save
 from tests.toy import toy_checkpoint
 
 

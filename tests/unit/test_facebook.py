@@ -1,12 +1,13 @@
-"""model/checkpoints/facebook.py: what the golden files cannot show."""
+"""model/checkpoints/families/facebook.py: what the golden files cannot show."""
 
 from pathlib import Path
 
 import pytest
 import torch
 
-from model.checkpoints import facebook, load_checkpoint
+from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.families import facebook
 from model.checkpoints.load import describe_checkpoint
 from model.checkpoints.source import Source
 
@@ -99,7 +100,7 @@ def test_three_files_are_refused(saved):
         (lambda s: s.update(surplus=torch.zeros(1)), "unused: surplus"),
         (lambda s: s.pop("norm.bias"), r"missing: norm\.bias"),
         (lambda s: s["head.weight"].zero_(), "head is all zeros"),
-        (lambda s: s.update(pos_embed=torch.zeros(1, 20, 24)), "20 positions is of no square grid"),
+        (lambda s: s.update(pos_embed=torch.zeros(1, 20, 24)), "20 positions does not fit a square grid"),
     ],
 )
 def test_refusals_say_why(saved, change, said):

@@ -1,4 +1,4 @@
-"""model/checkpoints/google.py: what the golden files cannot show."""
+"""model/checkpoints/families/google.py: what the golden files cannot show."""
 
 from pathlib import Path
 
@@ -61,7 +61,11 @@ def test_the_two_libraries_are_told_apart(case, family):
         ("google-vit-jax", drop("MultiHeadDotProductAttention_1/query"), r"MultiHeadDotProductAttention_1/query"),
         ("google-vit-jax", add(surplus=np.zeros(3)), r"no place for 1 tensors: surplus"),
         ("google-vit-jax", add(**{"head/kernel": np.zeros((20, 6), np.float32)}), r"head is all zeros"),
-        ("google-vit-jax", add(**{TABLE: np.zeros((1, 19, 32), np.float32)}), r"19 positions is of no square grid"),
+        (
+            "google-vit-jax",
+            add(**{TABLE: np.zeros((1, 19, 32), np.float32)}),
+            "19 positions does not fit a square grid",
+        ),
         ("google-vit-jax", add(**{"embedding/kernel": np.zeros((8, 4, 3, 32), np.float32)}), r"8 x 4 pixels"),
     ],
 )

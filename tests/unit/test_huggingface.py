@@ -1,4 +1,4 @@
-"""model/checkpoints/huggingface.py: what the golden files cannot show."""
+"""model/checkpoints/families/huggingface.py: what the golden files cannot show."""
 
 import json
 import shutil
@@ -52,7 +52,7 @@ def same_model(a, b):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_one_family_recognises_it(case):
-    assert [f.__name__ for f in FAMILIES if f.recognises(Source(case))] == ["model.checkpoints.huggingface"]
+    assert [f.__name__ for f in FAMILIES if f.recognises(Source(case))] == ["model.checkpoints.families.huggingface"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""model/checkpoints/huggingface_images.py: every form of preprocessor_config.json."""
+"""model/checkpoints/families/huggingface_images.py: every form of preprocessor_config.json."""
 
 import json
 from types import SimpleNamespace
@@ -7,7 +7,7 @@ import pytest
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
-from model.checkpoints.huggingface_images import CLIP_MEAN, CLIP_STD, FILE, describe_images
+from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD, FILE, describe_images
 
 HALF = (0.5, 0.5, 0.5)
 BY_HAND = {

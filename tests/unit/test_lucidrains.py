@@ -1,4 +1,4 @@
-"""model/checkpoints/lucidrains.py: what the golden files cannot show."""
+"""model/checkpoints/families/lucidrains.py: what the golden files cannot show."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def test_all_that_the_file_cannot_say_is_asked_for_at_once():
         (lambda s: s.update(surplus=torch.zeros(1)), "no place for 1 tensors: surplus"),
         (lambda s: s.pop("transformer.layers.1.1.net.4.bias"), r"missing: blocks\.1\.mlp\.fc2\.bias"),
         (lambda s: [s.pop(f"mlp_head.{kind}") for kind in ("weight", "bias")], "backbone and no classifier"),
-        (lambda s: s.update(pos_embedding=torch.zeros(19, 24)), "19 positions is of no square grid"),
+        (lambda s: s.update(pos_embedding=torch.zeros(19, 24)), "19 positions does not fit a square grid"),
         (lambda s: s.update({"to_patch_embedding.2.weight": torch.zeros(24, 16)}), "no square of RGB pixels"),
     ],
 )

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.native import FAMILY, save
+from model.checkpoints.families.native import FAMILY, save
 from model.positions import resize
 from tests.toy import toy_checkpoint
 

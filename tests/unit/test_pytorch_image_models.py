@@ -1,4 +1,4 @@
-"""model/checkpoints/pytorch_image_models.py: what timm's own numbers in tests/golden cannot show."""
+"""model/checkpoints/families/timm.py: what timm's own numbers in tests/golden cannot show."""
 
 import json
 from pathlib import Path
@@ -9,10 +9,11 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.checkpoints import load_checkpoint, pytorch_image_models
+from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.families import timm
+from model.checkpoints.families.timm_architectures import find, network, table
 from model.checkpoints.source import Source
-from model.checkpoints.timm_architectures import find, network, table
 from model.positions import resize
 from tests.toy import toy_model
 
@@ -326,4 +327,4 @@ def test_other_families_are_not_taken_for_timm(tmp_path):
         ]
     ):
         folder = write(tmp_path / str(i), {key: weight}, {"architectures": ["ViTForImageClassification"]})
-        assert not pytorch_image_models.recognises(Source(folder))
+        assert not timm.recognises(Source(folder))

@@ -1,4 +1,4 @@
-"""export/similarity.py: how alike positions are, each in its place."""
+"""export/portraits/similarity.py: how alike positions are, each in its place."""
 
 from io import BytesIO
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from export.similarity import cosine_similarity, positions, shown
+from export.portraits.similarity import cosine_similarity, positions, shown
 from tests.toy import toy_checkpoint
 
 

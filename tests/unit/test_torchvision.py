@@ -1,4 +1,4 @@
-"""model/checkpoints/torchvision.py: what the golden files cannot show."""
+"""model/checkpoints/families/torchvision.py: what the golden files cannot show."""
 
 import json
 from pathlib import Path
@@ -7,9 +7,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.checkpoints import load_checkpoint, torchvision
+from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
+from model.checkpoints.families import torchvision
 from model.checkpoints.load import FAMILIES
 from model.checkpoints.source import Source
 
@@ -85,7 +86,9 @@ def with_more(**more):
 @pytest.mark.parametrize("case", sorted(GOLDEN.glob("torchvision-*")), ids=lambda case: case.name)
 def test_one_family_recognises_it(case):
     source = Source(case / "checkpoint.pth")
-    assert [family.__name__ for family in FAMILIES if family.recognises(source)] == ["model.checkpoints.torchvision"]
+    assert [family.__name__ for family in FAMILIES if family.recognises(source)] == [
+        "model.checkpoints.families.torchvision"
+    ]
 
 
 @pytest.mark.parametrize("name", ["heads", "heads.0", "heads.head.0"])

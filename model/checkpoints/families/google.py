@@ -12,7 +12,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.flax_layers import (
+from model.checkpoints.families.flax_layers import (
     LINEN,
     OLD,
     PRE_LOGITS,
@@ -24,9 +24,9 @@ from model.checkpoints.flax_layers import (
     map_head_layers,
     stem_layers,
 )
-from model.checkpoints.position_table import square_grid, without_slots
 from model.checkpoints.recipe import note_recipe
 from model.checkpoints.source import Source
+from model.checkpoints.tensors import square_grid, without_slots
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.position_table import square_grid, without_slots
 from model.checkpoints.recipe import note_recipe
 from model.checkpoints.source import Source
+from model.checkpoints.tensors import square_grid, without_slots
 from model.config import PositionResize, ViTConfig
 from model.preprocessing import Preprocessing
 

@@ -7,10 +7,9 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.layers import first_present, take_layer
-from model.checkpoints.position_table import square_grid, without_slots
 from model.checkpoints.recipe import need_recipe, note_recipe
 from model.checkpoints.source import Source
+from model.checkpoints.tensors import first_present, square_grid, take_layer, without_slots
 from model.config import ViTConfig
 from model.positions import Grid
 from model.preprocessing import Preprocessing

@@ -12,11 +12,10 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.huggingface_images import describe_images
-from model.checkpoints.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS
-from model.checkpoints.layers import first_present, take_layer
-from model.checkpoints.position_table import without_slots
+from model.checkpoints.families.huggingface_images import describe_images
+from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS
 from model.checkpoints.source import Source
+from model.checkpoints.tensors import first_present, take_layer, without_slots
 from model.config import ViTConfig
 from model.positions import Grid, resize_relative_bias
 

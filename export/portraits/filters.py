@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from export.portrait import Portrait
-from export.tiles import Sheet
+from export.portraits.portrait import Portrait
+from export.portraits.tiles import Sheet
 from model.patch_embed import DualNormPatchEmbed
 from model.vit import VisionTransformer
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from export.portrait import Portrait
-from export.tiles import Axes, Bar, Sheet
+from export.portraits.portrait import Portrait
+from export.portraits.tiles import Axes, Bar, Sheet
 from model.vit import VisionTransformer
 
 MOST_TILES = 16  # a side; of a larger grid every n-th patch is shown

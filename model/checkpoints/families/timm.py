@@ -13,10 +13,10 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
+from model.checkpoints.families.timm_architectures import Architecture, find, network
+from model.checkpoints.families.timm_positions import fit_positions, grid_of_file, relative_tables
+from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.source import Source
-from model.checkpoints.timm_architectures import Architecture, find, network
-from model.checkpoints.timm_positions import fit_positions, grid_of_file, relative_tables
-from model.checkpoints.timm_preprocessing import preprocessing
 from model.config import ViTConfig
 
 FAMILY = "timm"

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from export.portrait import Portrait
-from export.tiles import Bar, Sheet
+from export.portraits.portrait import Portrait
+from export.portraits.tiles import Bar, Sheet
 from model.attention import Attention
 from model.vit import VisionTransformer
 
