@@ -24,8 +24,10 @@ class Attention(nn.Module):
         self.proj = nn.Linear(inner, width) if config.attn_proj else nn.Identity()
         self.relative_position_bias_table: nn.Parameter | None = None
         if config.relative_bias:
+            rows, columns = config.grid
+            entries = (2 * rows - 1) * (2 * columns - 1) + 3 * config.class_token
+            self.relative_position_bias_table = nn.Parameter(torch.zeros(entries, config.heads))
             index = relative_position_index(config.grid, class_token=config.class_token)
-            self.relative_position_bias_table = nn.Parameter(torch.zeros(int(index.max()) + 1, config.heads))
             self.register_buffer("relative_position_index", index, persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:

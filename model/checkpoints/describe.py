@@ -1,4 +1,4 @@
-"""`python -m export inspect CHECKPOINT`: what a file says, and where it says it, without reading its weights."""
+"""What a checkpoint is and where each fact was found, as text: `python -m export inspect CHECKPOINT`."""
 
 import torch
 
@@ -26,6 +26,6 @@ def report(description: Description) -> str:
 
 
 def parameters(config: ViTConfig) -> int:
-    """Counted on a network without memory."""
+    """How many numbers the network learns, counted on torch's meta device, which allocates no memory."""
     with torch.device("meta"):
         return sum(parameter.numel() for parameter in VisionTransformer(config).parameters())

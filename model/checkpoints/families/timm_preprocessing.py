@@ -4,6 +4,7 @@ The recipe is `transforms_imagenet_eval` of timm's data/transforms_factory.py.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, get_args, get_type_hints
 
 from model.checkpoints.checkpoint import CheckpointError
@@ -44,14 +45,17 @@ def preprocessing(
     known = get_args(get_type_hints(Preprocessing)["interpolation"])
     if interpolation not in known:
         raise CheckpointError(f"interpolation {interpolation!r} is none of {', '.join(known)}")
-    mean, mean_origin = found("mean", "mean")
-    std, std_origin = found("std", "std")
     return Preprocessing(
         size=size,
         resize_mode=mode,
         resize_size=facts.note("resize_size", scaled, f"{crop_origin}: crop_pct {crop_pct}"),
         crop=facts.note("crop", "center", "timm"),
         interpolation=interpolation,
-        mean=facts.note("mean", tuple(mean), mean_origin),
-        std=facts.note("std", tuple(std), std_origin),
+        mean=_channels(facts, "mean", *found("mean", "mean")),
+        std=_channels(facts, "std", *found("std", "std")),
     )
+
+
+def _channels(facts: Facts, name: str, values: Sequence[float], origin: str) -> tuple[float, float, float]:
+    red, green, blue = map(float, values)
+    return facts.note(name, (red, green, blue), origin)
