@@ -56,7 +56,7 @@ class ViTConfig:
     patch_bias: bool = True  # False: CLIP and all with norm_pre
     patch_norm: Literal["none", "after", "dual"] = "none"  # "after": AIMv2; "dual" (LN-Linear-LN): vit-pytorch >= 1.0
 
-    # Tokens before the patches, in this order. Their own positions are constants and live in the tokens.
+    # Tokens before the patches, in this order. Their own positions are constants and are part of the tokens.
     class_token: bool = True  # False: SigLIP, IJEPA, vit-pytorch SimpleViT, timm *_gap_*
     distillation_token: bool = False  # DeiT distilled, and every DeiT of Hugging Face
     registers: int = 0  # DINOv2 with registers, timm *_reg1_*, *_reg4_*

@@ -1,4 +1,4 @@
-"""Principal components of the filters that the network sees pixels with (paper, Fig. 7 left)."""
+"""Principal components of the filters that the network applies to pixels (paper, Fig. 7 left)."""
 
 from typing import NamedTuple
 
@@ -25,13 +25,13 @@ class Components(NamedTuple):
 
 
 def filters(model: VisionTransformer) -> Portrait | None:
-    """The first 28 components; None when all filters are the same one."""
-    kernels, name, whose = rgb_filters(model)
+    """The first 28 components; None if all filters are equal."""
+    kernels, name, words = rgb_filters(model)
     found = principal_components(kernels)
     shares = found.explained_variance_ratio
     if not len(shares):
         return None
-    title = f"Principal components of the {whose}"
+    title = f"Principal components of the {words}"
     sheet = Sheet(
         title=title,
         note=f"The first {len(shares)} hold {100 * shares.sum():.1f} % of the variance of {len(kernels)} filters. "
@@ -51,10 +51,10 @@ def filters(model: VisionTransformer) -> Portrait | None:
 
 
 def rgb_filters(model: VisionTransformer) -> tuple[Floats, str, str]:
-    """Filters (D, 3, p, p) on the normalised picture, the layer's name, and what a person calls them.
+    """Filters (D, 3, p, p) on the normalised image, the layer's name, and words for the filters.
 
-    A hybrid projects features, not pixels: its stem's first convolution, as standardised, takes the place. A dual norm
-    weighs the pixels of a patch before they are projected: its weights are in these filters, its scaling is not.
+    A hybrid projects features, not pixels: the standardised first convolution of its stem is used instead. A dual norm
+    weights the pixels of a patch before the projection: these filters include its weights, but not its scaling.
     """
     source = model.patch_embed
     if isinstance(source, DualNormPatchEmbed):
@@ -65,14 +65,14 @@ def rgb_filters(model: VisionTransformer) -> tuple[Floats, str, str]:
         kernels, name = source.backbone.stem.conv.kernel(), "patch_embed.backbone.stem.conv"
     else:
         kernels, name = source.proj.weight, "patch_embed.proj"
-    whose = "patch-embedding filters" if name == "patch_embed.proj" else "ResNet stem's first filters"
-    return kernels.detach().double().numpy(), name, whose
+    words = "patch-embedding filters" if name == "patch_embed.proj" else "ResNet stem's first filters"
+    return kernels.detach().double().numpy(), name, words
 
 
 def principal_components(kernels: Floats) -> Components:
-    """Of filters (D, 3, p, p) around their mean; at most 28, and none that only rounding holds apart from 0.
+    """Of filters (D, 3, p, p) around their mean: at most 28, without those that are rounding errors.
 
-    A component's sign means nothing: its largest entry is made positive, so that it is the same every time.
+    The sign of a component has no meaning. Its largest entry is made positive, so that it is the same every time.
     """
     flat = kernels.reshape(len(kernels), -1)
     _, spread, directions = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)
@@ -85,6 +85,6 @@ def principal_components(kernels: Floats) -> Components:
 
 
 def _displayed(component: Floats) -> Image.Image:
-    """With 0 in the middle of the range and the largest entry at an end of it."""
+    """With 0 in the middle of the range and the largest entry at one end."""
     unit = component / np.abs(component).max() / 2 + 0.5
     return Image.fromarray(np.rint(255 * unit).astype(np.uint8).transpose(1, 2, 0))

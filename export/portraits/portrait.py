@@ -1,4 +1,4 @@
-"""One of the model's own pictures, and the numbers that it shows."""
+"""A picture of the model itself, and the numbers in it."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Portrait:
     numbers: dict[str, Any]
 
     def write(self, folder: Path) -> None:
-        """Into a bundle's folder."""
+        """Write both into the folder of a bundle."""
         contents: dict[PictureFormat, bytes] = {"png": self.png, "json": json.dumps(self.numbers).encode()}
         for kind in PICTURE_FORMATS:
             path = folder / picture_file(self.name, kind)

@@ -1,4 +1,4 @@
-"""What relative positions add to attention scores: the bias of BEiT and its kin in place of Fig. 7 centre."""
+"""The bias that relative positions add to attention scores, for BEiT and similar models instead of Fig. 7 centre."""
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ DECIMALS = 4
 
 
 def relative_bias(model: VisionTransformer) -> Portrait | None:
-    """A tile for each layer, the asking patch in its middle; None for a model without such a bias."""
+    """A tile for each layer with the query patch in its middle; None for a model without such a bias."""
     if not model.config.relative_bias:
         return None
     rows, columns = model.config.grid
@@ -24,7 +24,7 @@ def relative_bias(model: VisionTransformer) -> Portrait | None:
     bar = Bar(low=float(bias.min()), high=float(bias.max()), label="Added to scores")
     sheet = Sheet(
         title=title,
-        note=f"In the middle the patch that asks; around it those that it reads, up to {rows - 1} rows and "
+        note=f"The query patch is in the middle, the patches that it reads are up to {rows - 1} rows and "
         f"{columns - 1} columns away.",
         tiles=[bar.colors(of_layer) for of_layer in bias],
         columns=min(COLUMNS, len(bias)),
@@ -37,8 +37,10 @@ def relative_bias(model: VisionTransformer) -> Portrait | None:
 
 
 def biases(model: VisionTransformer) -> npt.NDArray[np.float64]:
-    """Mean over heads, (L, 2 rows - 1, 2 columns - 1): [l, rows - 1 + y, columns - 1 + x] is for a patch that lies
-    y rows below and x columns right of the one that asks."""
+    """Mean over heads, (L, 2 rows - 1, 2 columns - 1).
+
+    [l, rows - 1 + y, columns - 1 + x] is for a patch y rows below and x columns right of the query patch.
+    """
     rows, columns = model.config.grid
     down, across = 2 * rows - 1, 2 * columns - 1
     tables = []

@@ -1,4 +1,4 @@
-"""How alike the positions of two patches are (paper, Fig. 7 centre)."""
+"""How similar the positions of two patches are (paper, Fig. 7 centre)."""
 
 import math
 
@@ -15,7 +15,7 @@ DECIMALS = 4
 
 
 def positions(model: VisionTransformer) -> Portrait | None:
-    """A tile for each patch: the cosine similarity of its position embedding with all; None without embeddings."""
+    """A tile for each patch: the cosine similarity of its position embedding to all; None without embeddings."""
     table = model.positions()
     if table is None:
         return None
@@ -25,10 +25,12 @@ def positions(model: VisionTransformer) -> Portrait | None:
     patches = [row * columns + column for row in shown_rows for column in shown_columns]
     bar = Bar(low=-1, high=1, label="Cosine similarity")
     title = "Similarity of position embeddings"
-    whose = "Each patch" if len(patches) == rows * columns else f"{len(patches)} of {rows * columns} patches, each"
+    shown_patches = (
+        "Each patch" if len(patches) == rows * columns else f"{len(patches)} of {rows * columns} patches, each"
+    )
     sheet = Sheet(
         title=title,
-        note=f"{whose} against all {rows} x {columns}.",
+        note=f"{shown_patches} against all {rows} x {columns}.",
         tiles=[bar.colors(similarity[patch].reshape(grid)) for patch in patches],
         columns=len(shown_columns),
         zoom=max(1, SHEET_PX // max(len(shown_rows) * rows, len(shown_columns) * columns)),
@@ -44,14 +46,14 @@ def positions(model: VisionTransformer) -> Portrait | None:
 
 
 def cosine_similarity(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """(N, N) of vectors (N, D); a vector of zeros is like none, itself included."""
+    """(N, N) of vectors (N, D); the similarity of a vector of zeros is 0 to all vectors, itself included."""
     length = np.linalg.norm(table, axis=1, keepdims=True)
     unit = table / np.where(length > 0, length, 1.0)
-    alike: npt.NDArray[np.float64] = unit @ unit.T
-    return alike
+    similarity: npt.NDArray[np.float64] = unit @ unit.T
+    return similarity
 
 
 def shown(side: int) -> range:
-    """Every n-th of `side` patches, so that at most 16 are left."""
+    """Every n-th of `side` patches: at most 16, evenly spread."""
     step = math.ceil(side / MOST_TILES)
     return range((step - 1) // 2, side, step)

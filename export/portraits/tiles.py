@@ -1,4 +1,4 @@
-"""A sheet of small pictures of one size under a title: side by side, with captions, axes or a colour bar."""
+"""A sheet of small pictures of one size under a title, with captions, axes or a colour bar."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ MARGIN, GAP = 28, 6
 TITLE, NOTE, LABEL, CAPTION = 22, 15, 16, 13  # sizes of text
 TILES_TOP = 92
 AXIS_WIDTH, AXIS_HEIGHT, CAPTION_HEIGHT = 62, 44, 20
-BAR_WIDTH, BAR_HEIGHT, BAR_SPACE = 16, 150, 112  # the height at least
+BAR_WIDTH, BAR_HEIGHT, BAR_SPACE = 16, 150, 112  # the smallest height
 BAR_TICKS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """What the colours mean."""
+    """The numbers that the colours stand for."""
 
     low: float
     high: float
     label: str
 
     def colors(self, values: npt.NDArray[np.floating]) -> Image.Image:
-        """Viridis of (height, width)."""
+        """Numbers (height, width) in viridis."""
         return paint((values - self.low) / ((self.high - self.low) or 1.0), "viridis")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Axes:
-    """What the tiles' rows and columns are."""
+    """Names of the rows and columns of tiles."""
 
     row_label: str
     rows: Sequence[int]
@@ -47,7 +47,7 @@ class Sheet:
     note: str
     tiles: Sequence[Image.Image]  # row by row
     columns: int
-    zoom: int  # pixels a pixel of a tile is wide
+    zoom: int  # width of a pixel of a tile, in pixels of the sheet
     captions: Sequence[str] = ()  # one a tile, below it
     axes: Axes | None = None
     bar: Bar | None = None
@@ -69,7 +69,7 @@ class Sheet:
 
     @property
     def _width(self) -> int:
-        """Of a tile, as drawn."""
+        """Of a tile on the sheet."""
         return self.tiles[0].width * self.zoom
 
     @property

@@ -1,4 +1,4 @@
-"""Recognises a checkpoint by its content and loads it: every tensor used, or a refusal that names it."""
+"""Recognises a checkpoint by its content and loads it. Loading fails, with a name, unless every tensor is used."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from model.checkpoints.assign import MOST_NAMED, assign
+from model.checkpoints.assign import assign, first_few
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families import facebook, google, huggingface, lucidrains, native, timm, torchvision
@@ -37,7 +37,7 @@ class Family(Protocol):
 # The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
 FAMILIES: tuple[Family, ...] = (native, google, huggingface, torchvision, lucidrains, facebook, timm)
 
-# What most names of a family's tensors begin with, for a file that none of them recognises.
+# How most names of a family's tensors begin, to say which family an unknown file resembles.
 LIKENESS = {
     "Google's vit_jax and big_vision": r".*/",
     "Hugging Face transformers": r"(\w+\.)?(embeddings|encoder\.layer|layernorm|pooler|classifier)\b",
@@ -54,8 +54,7 @@ def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None
     family, description = _describe(source, overrides)
     tensors = family.tensors(source, description)
     if source.unused:
-        named = ", ".join(source.unused[:MOST_NAMED])
-        raise CheckpointError(f"{description.architecture} has no place for {len(source.unused)} tensors: {named}")
+        raise CheckpointError(f"{description.architecture} does not use all tensors: {first_few(source.unused)}")
     model = VisionTransformer(description.config)
     assign(model, tensors)
     if not model.head.weight.any():
@@ -66,12 +65,12 @@ def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None
 
 
 def describe_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None) -> Description:
-    """What a checkpoint says, without reading its tensors. Raises CheckpointError with the reason."""
+    """Everything but the weights, without reading a tensor. Raises CheckpointError with the reason."""
     return _describe(_open(path), overrides)[1]
 
 
 def _open(path: str | Path) -> Source:
-    """A file, a folder, or a repository of the Hugging Face Hub, hf://org/name@revision."""
+    """The source at a file, a folder, or a repository of the Hugging Face Hub, hf://org/name@revision."""
     if not str(path).startswith(SCHEME):
         return Source(Path(path))
     repository = str(path).removeprefix(SCHEME)
@@ -85,7 +84,7 @@ def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[Family,
     facts = Facts(overrides)
     try:
         description = family.describe(source, facts)
-    except ValueError as error:  # of ViTConfig: facts that contradict each other
+    except ValueError as error:  # of ViTConfig and Preprocessing: facts out of range or contradictory
         raise CheckpointError(f"{source.name}: {error}") from None
     facts.check_overrides()
     description.origins.update(facts.origins)
@@ -94,16 +93,14 @@ def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[Family,
 
 
 def _unknown(source: Source) -> str:
-    """Why no family took the file: the one it is most like, and the names that are not of that one."""
-    keys = sorted(source.keys())
+    """Which family the file resembles most, and the names of tensors that do not belong to that family."""
+    keys = sorted(source.names)
     alike = {name: [key for key in keys if re.match(start, key)] for name, start in LIKENESS.items()}
     nearest = max(alike, key=lambda name: len(alike[name]))
     if not alike[nearest]:
-        return (
-            f"{source.file.name} is like no family that is known; its first tensors are {', '.join(keys[:MOST_NAMED])}"
-        )
+        return f"{source.file.name} resembles no known family; its first tensors are {first_few(keys)}"
     others = [key for key in keys if key not in alike[nearest]] or keys
     return (
-        f"{source.file.name} is of no family that is known. It is most like {nearest}, which does not have "
-        f"{', '.join(others[:MOST_NAMED])}"
+        f"{source.file.name} belongs to no known family. It is most like {nearest}, which does not have "
+        f"{first_few(others)}"
     )

@@ -85,7 +85,7 @@ def test_the_order_of_two_files_does_not_matter(saved):
 
 def test_two_files_with_the_same_tensors_are_refused(saved):
     state = state_of("deit/checkpoint.pth")
-    with pytest.raises(CheckpointError, match=r"both have blocks\.0\.attn\.proj\.bias: name the one to load"):
+    with pytest.raises(CheckpointError, match=r"both have blocks\.0\.attn\.proj\.bias: name the file to load"):
         load_checkpoint(saved(one={"model": state}, two={"model": state}), overrides=HEADS)
 
 

@@ -109,7 +109,7 @@ def test_what_is_missing_of_it_is_listed():
     ("found", "said"),
     [
         ({"do_center_crop": True, "size": 200, "crop_size": 224}, r"a crop of \(224, 224\) is larger"),
-        ({"size": {"shortest_edge": 224}}, "without a crop does not give every picture"),
+        ({"size": {"shortest_edge": 224}}, "without a crop does not give every image"),
     ],
 )
 def test_recipes_that_do_not_end_at_one_size_are_refused(found, said):

@@ -44,11 +44,11 @@ def test_all_that_the_file_cannot_say_is_asked_for_at_once():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda s: s.update(surplus=torch.zeros(1)), "no place for 1 tensors: surplus"),
+        (lambda s: s.update(surplus=torch.zeros(1)), "does not use all tensors: surplus"),
         (lambda s: s.pop("transformer.layers.1.1.net.4.bias"), r"missing: blocks\.1\.mlp\.fc2\.bias"),
-        (lambda s: [s.pop(f"mlp_head.{kind}") for kind in ("weight", "bias")], "backbone and no classifier"),
+        (lambda s: [s.pop(f"mlp_head.{kind}") for kind in ("weight", "bias")], "backbone, not a classifier"),
         (lambda s: s.update(pos_embedding=torch.zeros(19, 24)), "19 positions does not fit a square grid"),
-        (lambda s: s.update({"to_patch_embedding.2.weight": torch.zeros(24, 16)}), "no square of RGB pixels"),
+        (lambda s: s.update({"to_patch_embedding.2.weight": torch.zeros(24, 16)}), "not a square of RGB pixels"),
     ],
 )
 def test_refusals_say_why(altered, change, said):
@@ -57,7 +57,7 @@ def test_refusals_say_why(altered, change, said):
 
 
 def test_a_pool_that_vit_pytorch_does_not_know():
-    with pytest.raises(CheckpointError, match="knows cls and mean"):
+    with pytest.raises(CheckpointError, match="vit-pytorch has cls and mean"):
         load_checkpoint(file("1.9.2", "mean"), overrides={**STATED, "pool": "max"})
 
 

@@ -93,7 +93,7 @@ def test_another_image_size_interpolates_the_positions(tmp_path):
             "most like Hugging Face transformers, .*encoder.layer.0.mixer",
         ),
         (["conv1.weight", "layer1.0.conv1.weight", "transformer.resblocks.0.x"], "most like OpenAI's CLIP, .*layer1"),
-        (["foo", "bar"], "like no family that is known; its first tensors are bar, foo"),
+        (["foo", "bar"], "resembles no known family; its first tensors are bar, foo"),
     ],
 )
 def test_an_unknown_network_is_told_what_it_is_most_like(tmp_path, names, said):

@@ -160,7 +160,7 @@ def test_labels_with_gaps_and_without_names(plain):
         ({"without": "blocks.1.attn.proj.bias"}, "missing: blocks.1.attn.proj.bias"),
         ({"also": {"blocks.1.attn.sinks": torch.ones(3)}}, "unused: blocks.1.attn.sinks"),
         ({"also": {"head.weight": torch.zeros(5, 24)}}, "the head is all zeros"),
-        ({"also": {"pos_embed": torch.zeros(1, 19, 24)}}, "pos_embed has 19 entries, which is no square"),
+        ({"also": {"pos_embed": torch.zeros(1, 19, 24)}}, "pos_embed has 19 entries, which fits neither a square"),
     ],
 )
 def test_refusals_say_why(plain, config, message):

@@ -102,10 +102,10 @@ def test_heads_of_fine_tuning(altered, name):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (head_as("heads.1"), r"no single linear layer: the file has heads\.1\.weight, heads\.1\.bias"),
+        (head_as("heads.1"), r"not a single linear layer: the file has heads\.1\.weight, heads\.1\.bias"),
         (head_as("fc"), "the file has no heads at all"),
         (with_more(conv_proj__conv_last__weight=torch.zeros(1)), "a stem of convolutions"),
-        (with_more(surplus=torch.zeros(1)), "no place for 1 tensors: surplus"),
+        (with_more(surplus=torch.zeros(1)), "does not use all tensors: surplus"),
         (
             lambda state: {k: v for k, v in state.items() if "layer_1.ln_2.bias" not in k},
             r"missing: blocks\.1\.norm2\.bias",

@@ -1,7 +1,7 @@
 """facebookresearch's own files: DeiT and DeiT-3, MAE's fine-tuned models, DINO and DINOv2 with their linear heads.
 
-Nearly all names are timm's, which is ours. DINO and DINOv2 publish a backbone and, as a file of its own, a linear
-classifier on features of the last blocks: a folder with both is one checkpoint.
+Nearly all names are timm's, which this network uses too. DINO and DINOv2 publish a backbone and, in a second file, a
+linear classifier on features of the last blocks: a folder with both files is one checkpoint.
 """
 
 import re
@@ -19,28 +19,28 @@ from model.config import PositionResize, ViTConfig
 from model.preprocessing import Preprocessing
 
 RENAMED = (
-    (r"^blocks\.\d+\.(\d+)\.", r"blocks.\1."),  # DINOv2's chunks for FSDP: a block keeps its number
+    (r"^blocks\.\d+\.(\d+)\.", r"blocks.\1."),  # DINOv2's chunks for FSDP; blocks are numbered through
     (r"\.gamma_([12])$", r".ls\1.gamma"),  # DeiT-3
     (r"\.mlp\.w12\.", ".mlp.fc1."),  # DINOv2 giant
     (r"\.mlp\.w3\.", ".mlp.fc2."),
     (r"^register_tokens$", "reg_token"),
     (r"^(linear\.|linear_head\.|)(weight|bias)$", r"head.\2"),  # DINO; DINOv2 from torch.hub, and its file
 )
-# The token that hides patches in training, and the projections that DINO and iBOT train with.
+# The token that replaces patches in training, and the projections for the losses of DINO and iBOT.
 TRAINING_ONLY = r"mask_token|head\.(mlp|last_layer)\..*|(dino|ibot)_head\..*"
-TOKENS = ("cls_token", "dist_token")  # those that can have a slot in the table
+TOKENS = ("cls_token", "dist_token")  # tokens that can have a slot in the table
 HEADS = {192: 3, 384: 6, 512: 8, 768: 12, 1024: 16, 1280: 16, 1536: 24}  # of every published width
 
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """What a repository's code fixes. All evaluate with bicubic interpolation and ImageNet's mean and deviation."""
+    """What a repository's code fixes. All evaluate with bicubic interpolation and ImageNet's mean and std."""
 
     name: str
     position_resize: PositionResize
     pool: Literal["cls", "mean", "cls_mean"]
-    crop_share: float = 0.875  # side of the crop to the short side after the resize, 224 to 256
-    evaluation: str  # where that is
+    crop_share: float = 0.875  # side of the crop over the short side after the resize: 224 / 256
+    evaluation: str  # the file with the preprocessing
 
 
 DEIT = Member(name="DeiT", position_resize="bicubic", pool="cls", evaluation="deit main.py, --eval-crop-ratio")
@@ -60,9 +60,9 @@ def recognises(source: Source) -> bool:
 
 
 def _names(source: Source) -> dict[str, str]:
-    """Ours to theirs."""
+    """Names of our tensors to names in the file."""
     names = {}
-    for theirs in source.keys():  # noqa: SIM118 - a source is no mapping
+    for theirs in source.names:
         ours = theirs
         for pattern, replacement in RENAMED:
             ours = re.sub(pattern, replacement, ours)
@@ -71,7 +71,7 @@ def _names(source: Source) -> dict[str, str]:
 
 
 def _member(source: Source) -> Member | None:
-    """timm's own files say so in a config.json."""
+    """None for the files of other libraries; timm's own have a config.json."""
     names = _names(source)
     if source.config or not {"cls_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.attn.qkv.bias"} <= {*names}:
         return None
@@ -88,7 +88,7 @@ def _member(source: Source) -> Member | None:
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    """Shapes say everything but the heads, which the published widths imply."""
+    """All facts follow from shapes but the number of heads, which follows from the published widths."""
     member, names = _member(source), _names(source)
     assert member is not None
 
@@ -97,34 +97,23 @@ def describe(source: Source, facts: Facts) -> Description:
 
     if "head.weight" not in names:
         raise CheckpointError(
-            f"{source.file.name} is a backbone without a classifier: put the file of its linear head beside it (of DINO"
-            " *_linearweights.pth, of DINOv2 *_linear_head.pth or *_linear4_head.pth), alone in one folder, and name"
-            " the folder"
+            f"{source.file.name} is a backbone without a classifier: put the file of its linear head beside it"
+            " (for DINO *_linearweights.pth, for DINOv2 *_linear_head.pth or *_linear4_head.pth) in a folder without"
+            " other weights, and give the folder"
         )
     width, _, patch, _ = shape("patch_embed.proj.weight")
     side, _ = square_grid(shape("pos_embed")[1], most_slots=len(TOKENS))
-    resized = int(side * patch / member.crop_share)
-    preprocessing = note_recipe(
-        facts,
-        Preprocessing(
-            size=(side * patch, side * patch),
-            resize_mode="shortest",
-            resize_size=(resized, resized),
-            crop="center",
-            interpolation="bicubic",
-            mean=(0.485, 0.456, 0.406),
-            std=(0.229, 0.224, 0.225),
-        ),
-        member.evaluation,
-    )
+    preprocessing = note_recipe(facts, _recipe(member, side * patch), member.evaluation)
     image_size = facts.note("image_size", preprocessing.size, "the table of positions")
     if width in HEADS:
         heads = facts.note("heads", HEADS[width], f"all published models of width {width}")
     else:
         heads = facts.need("heads", max(width // 64, 1))
     num_classes, features = shape("head.weight")
-    blocks = features // width  # tokens side by side
-    pool = facts.note("pool", "cls" if member is DINO and blocks != 2 else member.pool, f"width {features} of the head")
+    vectors = features // width  # that the head reads side by side
+    pool = facts.note(
+        "pool", "cls" if member is DINO and vectors != 2 else member.pool, f"width {features} of the head"
+    )
     gated = shape("blocks.0.mlp.fc1.weight")[0] != shape("blocks.0.mlp.fc2.weight")[1]
     return Description(
         name=facts.note("name", source.name, "the file's name"),
@@ -146,11 +135,24 @@ def describe(source: Source, facts: Facts) -> Description:
             gated_mlp=gated,
             final_norm="after_pool" if member is MAE else "before_pool",
             pool=pool,
-            head_layers=blocks - (pool == "cls_mean"),
+            head_layers=vectors - (pool == "cls_mean"),
             distillation_head="head_dist.weight" in names,
         ),
         preprocessing=preprocessing,
         labels=tuple(f"class {i}" for i in range(num_classes)),
+    )
+
+
+def _recipe(member: Member, side: int) -> Preprocessing:
+    resized = int(side / member.crop_share)
+    return Preprocessing(
+        size=(side, side),
+        resize_mode="shortest",
+        resize_size=(resized, resized),
+        crop="center",
+        interpolation="bicubic",
+        mean=(0.485, 0.456, 0.406),
+        std=(0.229, 0.224, 0.225),
     )
 
 

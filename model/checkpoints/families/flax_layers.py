@@ -1,4 +1,4 @@
-"""Layers of Google's flax trees and what they are called in our network. Kernels have their inputs first."""
+"""Layers of Google's flax trees and their names in our network. In flax the first dimensions of a kernel are inputs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 Read = Callable[[str], Tensor]  # a leaf by its path
-Layer = tuple[str, Callable[..., dict[str, Tensor]], tuple[str, ...]]  # our name, how, the path or paths in the tree
+Layer = tuple[
+    str, Callable[..., dict[str, Tensor]], tuple[str, ...]
+]  # our name, the conversion, the path or paths in the tree
 
 
 def arranged(layers: Iterable[Layer], read: Read, prefix: str = "") -> dict[str, Tensor]:
@@ -28,12 +30,12 @@ def std_conv(read: Read, path: str) -> dict[str, Tensor]:
 
 
 def norm(read: Read, path: str) -> dict[str, Tensor]:
-    """Group norms may be (1, 1, 1, C)."""
+    """A group norm can be (1, 1, 1, C)."""
     return {"weight": read(f"{path}/scale").flatten(), "bias": read(f"{path}/bias").flatten()}
 
 
 def dense(read: Read, *paths: str) -> dict[str, Tensor]:
-    """(inputs..., outputs...) to (outputs, inputs), whichever side is split into heads; several are stacked."""
+    """(inputs..., outputs...) to (outputs, inputs). Either side can be split into heads; several layers are stacked."""
     biases = [read(f"{path}/bias").flatten() for path in paths]
     weights = [read(f"{path}/kernel").reshape(-1, len(bias)).T for path, bias in zip(paths, biases, strict=True)]
     return {"weight": torch.cat(weights), "bias": torch.cat(biases)}
@@ -44,7 +46,7 @@ def attention(path: str) -> tuple[tuple[str, ...], str]:
 
 
 class BlockNames(NamedTuple):
-    """flax numbers the modules of a block: before linen all with one count, since then each kind by itself."""
+    """Names of a block's modules. flax numbers them: before linen with one count, since then each kind by itself."""
 
     attention: str
     norm2: str

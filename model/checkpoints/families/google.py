@@ -1,7 +1,7 @@
 """Google's JAX files: npz of vit_jax (`models_vit.py`, `models_resnet.py`) and big_vision (`models/vit.py`).
 
-A flax tree is flattened into names with slashes. The two libraries train the same network; vit_jax adds positions to
-the class token too (1 slot), big_vision to the patches alone.
+A flax tree is flattened into names with slashes. The two libraries train the same network; vit_jax has a position for
+the class token too (1 slot), big_vision for the patches alone.
 """
 
 import functools
@@ -30,29 +30,29 @@ from model.checkpoints.tensors import square_grid, without_slots
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
-# Bare and as saved by flax.linen, flax.optim, a two-tower model of big_vision, and of vit_jax.
+# No root, and the roots of flax.linen, of flax.optim, and of two-tower models of big_vision and vit_jax.
 ROOTS = ("", "params/", "opt/target/", "params/img/", "img/")
-# vit_jax and the paper's big_vision; big_vision; big_vision before 2022.
+# Of vit_jax and the paper's big_vision; of big_vision; of big_vision before 2022.
 POSITION_TABLES = ("Transformer/posembed_input/pos_embedding", "pos_embedding", "Transformer/pos_embedding")
 IMAGENET_21K = 21843  # classes
 
 
 class Layout(NamedTuple):
-    """Which of the layouts that Google has used over the years a file has."""
+    """How a file is laid out: Google has used several layouts over the years."""
 
     root: str
     library: Literal["vit_jax", "big_vision"]
     depth: int
-    scanned: bool  # all blocks in one, stacked along a first axis: flax `nn.scan`
+    scanned: bool  # the tensors of all blocks are stacked along a first axis: flax `nn.scan`
     names: BlockNames
     stem: tuple[int, ...] | None
     positions: str | None
-    map_head: str | None  # path of the attention pool; in the oldest files its parts lie in the root
+    map_head: str | None  # path of the attention pool; in the oldest files its parts are in the root
 
 
 def root_of(source: Source) -> str | None:
     return next(
-        (r for r in ROOTS if {f"{r}embedding/kernel", f"{r}Transformer/encoder_norm/scale"} <= {*source.keys()}), None
+        (r for r in ROOTS if {f"{r}embedding/kernel", f"{r}Transformer/encoder_norm/scale"} <= {*source.names}), None
     )
 
 
@@ -89,7 +89,7 @@ def recognises(source: Source) -> bool:
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    """Everything but the picture's recipe and, without a table of positions, its size follows from shapes."""
+    """All facts follow from shapes but the preprocessing and, without a table of positions, the image size."""
     layout = layout_of(source)
     _check_head(source, layout.root)
 
@@ -150,10 +150,10 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def _recipe(library: Literal["vit_jax", "big_vision"], size: tuple[int, int]) -> tuple[Preprocessing, str]:
-    """Pixels from -1 to 1, and where the library says so.
+    """Preprocessing to pixels from -1 to 1, and the file of the library that has it.
 
-    TensorFlow resizes otherwise than Pillow, which always looks at every pixel when it scales down: its "bilinear"
-    looks at four, its "area", nearest to which is "hamming", weighs parts of pixels.
+    TensorFlow and Pillow resize differently: Pillow reads every pixel when it scales down, TensorFlow's "bilinear"
+    reads four. TensorFlow's "area" weighs parts of pixels; Pillow's "hamming" is nearest to it.
     """
     half, rows, columns = (0.5, 0.5, 0.5), *size
     recipe = Preprocessing(
@@ -176,12 +176,12 @@ def _recipe(library: Literal["vit_jax", "big_vision"], size: tuple[int, int]) ->
 def _check_head(source: Source, root: str) -> None:
     if f"{root}head/kernel" not in source:
         raise CheckpointError(
-            f"{source.file.name} has no {root}head/kernel: it is an image tower or a backbone, as of SigLIP, and no"
-            " classifier"
+            f"{source.file.name} has no {root}head/kernel: it is an image tower, such as SigLIP's, or a backbone, and"
+            " not a classifier"
         )
-    if root.endswith("img/") and any("txt/" in key for key in source.keys()):  # noqa: SIM118 - a source is no mapping
+    if root.endswith("img/") and any("txt/" in key for key in source.names):
         raise CheckpointError(
-            f"{source.file.name} has a text tower: its {root}head/kernel leads to the space shared with text, not to"
+            f"{source.file.name} has a text tower: its {root}head/kernel gives an embedding to compare with text, not"
             " classes"
         )
 
@@ -217,6 +217,8 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
         state |= without_slots(table, prefix, square_grid(table.shape[1], most_slots=1), config)
     else:
         state |= prefix
-    source.ignore(f"{layout.root}pre_logits")  # an empty dictionary: there is no such layer
-    source.ignore(r"opt/(?!target/).*|chrono/.*|params/[bt]")  # the optimiser, its clock; SigLIP's bias, temperature
+    source.ignore(f"{layout.root}pre_logits")  # an empty dictionary where there is no such layer
+    source.ignore(
+        r"opt/(?!target/).*|chrono/.*|params/[bt]"
+    )  # state of the optimiser; training time; SigLIP's bias and temperature
     return state

@@ -1,7 +1,7 @@
 """Hugging Face transformers: ...ForImageClassification under the names of version 4 or 5 (models/*/modeling_*.py).
 
-Version 5 renamed the blocks (transformers #41693, conversion_mapping.py) and files of every stage of that are about, so
-where the blocks are and what is in them is looked up name by name.
+Version 5 renamed the blocks (transformers #41693, conversion_mapping.py), and there are files from every stage of that
+change, so the place of the blocks and each name in them are looked up separately.
 """
 
 import re
@@ -26,7 +26,7 @@ PREFIX = {"cls_token": "cls_token", "dist_token": "distillation_token"}
 NORM = {"before_pool": ("norm", "layernorm"), "after_pool": ("fc_norm", "pooler.layernorm")}
 HEADS = ("classifier", "cls_classifier")  # the second beside a distillation_classifier
 BLOCKS = ("encoder.layer.", "encoder.layers.", "layers.")
-# Ours to theirs, the names of version 4 first; what stands in one string is stacked in that order.
+# Names of our layers to theirs, those of version 4 first. Names in one string are stacked in that order.
 BLOCK = {
     "norm1": ("layernorm_before", "norm1"),
     "attn.qkv": (
@@ -45,7 +45,7 @@ SHARED_TABLES = (f"encoder.{TABLE}", "shared_position_bias.relative_position_bia
 
 
 def recognises(source: Source) -> bool:
-    return any(key.endswith(f"{PATCHES}.weight") for key in source.keys())  # noqa: SIM118 - a source is no mapping
+    return any(key.endswith(f"{PATCHES}.weight") for key in source.names)
 
 
 def describe(source: Source, facts: Facts) -> Description:
@@ -53,9 +53,9 @@ def describe(source: Source, facts: Facts) -> Description:
     model_type = config.get("model_type")
     if model_type not in KINDS:
         raise CheckpointError(
-            f"config.json has the model_type {model_type}; the image classifiers read here are {', '.join(KINDS)}"
+            f"config.json has the model_type {model_type}; the supported image classifiers are {', '.join(KINDS)}"
             if config
-            else "there is no config.json beside these weights of transformers: fetch it from where they are from"
+            else "there is no config.json beside these weights of transformers: download it from their source"
         )
     stated, kind = _stated(source), KINDS[model_type]
     architecture = (config.get("architectures") or [f"a {model_type} model"])[0]
@@ -69,7 +69,7 @@ def describe(source: Source, facts: Facts) -> Description:
     if preprocessing.size != size and not kind.interpolates and "image_size" not in facts.overrides:
         raise CheckpointError(
             f"the image processor gives {preprocessing.size} and {architecture} takes {size}, which transformers "
-            f"refuses: choose with --set image_size={size[0]},{size[1]}, positions are resized where they have to be"
+            f"rejects: choose a size with --set image_size={size[0]},{size[1]}; positions are resized if needed"
         )
     classes, switches = source.shape(f"{head}.weight")[0], kind.switches(stated)
     fields: dict[str, Any] = {
@@ -103,8 +103,8 @@ def describe(source: Source, facts: Facts) -> Description:
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     config, root = description.config, _root(source)
-    places = [start + blocks for start in (root, "") for blocks in BLOCKS]  # version 5 has also lost a root
-    blocks = next((place for place in places if any(key.startswith(f"{place}0.") for key in source.keys())), places[0])  # noqa: SIM118
+    places = [start + blocks for start in (root, "") for blocks in BLOCKS]  # version 5 also dropped a root
+    blocks = next((place for place in places if any(key.startswith(f"{place}0.") for key in source.names)), places[0])
     norm, their_norm = NORM[config.final_norm]
     taken = {
         **_embeddings(source, root, config),
@@ -126,14 +126,14 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
             table = torch.stack([source.take(key) for key in tables if key in source]).sum(dim=0)
             table = resize_relative_bias(table, _grid(source, config), config.grid, config.position_resize)
             taken[f"{ours}attn.relative_position_bias_table"] = table
-    # A mask token is for masked image modelling, and ...ForImageClassification builds its model without a dense pooler.
+    # A mask token is for masked image modelling; ...ForImageClassification builds its model without a dense pooler.
     source.ignore(re.escape(root) + r"(embeddings\.mask_token|pooler\.dense\.(weight|bias))")
-    source.ignore(r".*\.relative_position_index")  # follows from the grid; early files hold it
+    source.ignore(r".*\.relative_position_index")  # computed from the grid; early files contain it
     return taken
 
 
 def _embeddings(source: Source, root: str, config: ViTConfig) -> dict[str, Tensor]:
-    """Tokens before the patches with their own positions in them, positions of the patches, and the stem."""
+    """Tokens before the patches with their positions added, positions of the patches, and the stem."""
     place = f"{root}embeddings."
     kept = config.class_token + config.distillation_token
     taken = {ours: source.take(place + theirs) for ours, theirs in [*PREFIX.items()][:kept]}
@@ -143,7 +143,7 @@ def _embeddings(source: Source, root: str, config: ViTConfig) -> dict[str, Tenso
     if config.registers:
         taken["reg_token"] = source.take(f"{place}register_tokens")
     if config.stem_layers is not None:
-        for key in [key for key in source.keys() if key.startswith(root + BACKBONE)]:  # noqa: SIM118
+        for key in [key for key in source.names if key.startswith(root + BACKBONE)]:
             name = key.removeprefix(root + BACKBONE)
             for theirs, ours in STEM:
                 name = name.replace(theirs, ours)
@@ -152,7 +152,7 @@ def _embeddings(source: Source, root: str, config: ViTConfig) -> dict[str, Tenso
 
 
 def _stated(source: Source) -> dict[str, Any]:
-    """config.json with what its configuration class adds."""
+    """config.json with the defaults of its configuration class."""
     stated = {**DEFAULTS, **KINDS[source.config["model_type"]].defaults, **source.config}
     if isinstance(stated["patch_size"], list):
         stated["patch_size"] = stated["patch_size"][0]
@@ -160,13 +160,13 @@ def _stated(source: Source) -> dict[str, Any]:
 
 
 def _root(source: Source) -> str:
-    """What stands before the names of the model without its head: "vit.", "dinov2." or nothing."""
-    key = next(key for key in source.keys() if key.endswith(f"{PATCHES}.weight"))  # noqa: SIM118
+    """The prefix of the names of the model without its head: "vit.", "dinov2." or nothing."""
+    key = next(key for key in source.names if key.endswith(f"{PATCHES}.weight"))
     return key.removesuffix(f"{PATCHES}.weight")
 
 
 def _grid(source: Source, config: ViTConfig) -> Grid:
-    """Of the positions in the file."""
+    """Rows and columns of the positions in the file."""
     height, width = _pair(_stated(source)["image_size"])
     return height // config.patch_size, width // config.patch_size
 
@@ -185,7 +185,7 @@ def _labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
 
 
 def _score(problem_type: str | None, classes: int) -> Literal["softmax", "sigmoid"]:
-    """As pipelines/image_classification.py scores."""
+    """As in pipelines/image_classification.py. Raises CheckpointError for a regression."""
     if problem_type == "regression":
         raise CheckpointError("config.json says problem_type regression: the outputs are numbers, not scores of labels")
     return "sigmoid" if problem_type == "multi_label_classification" or classes == 1 else "softmax"

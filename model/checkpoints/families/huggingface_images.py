@@ -1,7 +1,7 @@
 """Hugging Face's preprocessor_config.json: the pixels of transformers' PIL-backed image processors.
 
-Without torchvision transformers picks those by itself; with it, the processors without a suffix resize tensors and give
-slightly other pixels.
+Without torchvision, transformers uses these. With torchvision, the processors without a suffix resize tensors, and
+their pixels differ slightly.
 """
 
 import re
@@ -19,7 +19,7 @@ BILINEAR, BICUBIC = 2, 3
 CROP_ROUNDING: Literal["floor"] = "floor"  # image_transforms.py center_crop
 RESAMPLE = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # in the order of Pillow's numbers
 
-# What a processor does when the file does not say: models/*/image_processing_pil_*.py, image_processing_backends.py.
+# Defaults of the processors: models/*/image_processing_pil_*.py, image_processing_backends.py.
 ALL = {
     "do_resize": True,
     "default_to_square": True,
@@ -59,8 +59,8 @@ PROCESSORS: dict[str, dict[str, Any]] = {
 
 
 def describe_images(source: Source, facts: Facts, *, processor: str, size: tuple[int, int]) -> Preprocessing:
-    """The recipe in the file; `processor` is for files that name none, `size` for a recipe that is given by hand."""
-    # A processor_config.json that holds an image processor goes first: models/auto/image_processing_auto.py.
+    """The recipe in the file. `processor` is for files that name none, `size` for a recipe that is set by hand."""
+    # An image processor in processor_config.json comes first: models/auto/image_processing_auto.py.
     found = source.json("processor_config.json").get("image_processor") or source.json(FILE)
     try:
         recipe = _recipe(found, processor)
@@ -70,16 +70,16 @@ def describe_images(source: Source, facts: Facts, *, processor: str, size: tuple
 
 
 def _recipe(found: dict[str, Any], processor: str) -> Preprocessing:
-    """Raises ValueError for what is no recipe of this kind."""
+    """Raises ValueError if the file does not contain a supported recipe."""
     if not found:
-        raise ValueError(f"there is no {FILE} beside the weights: fetch it from where they are from")
+        raise ValueError(f"there is no {FILE} beside the weights: download it from their source")
     named = found.get("image_processor_type") or found.get("feature_extractor_type") or f"{processor}ImageProcessor"
     defaults = PROCESSORS.get(re.sub(r"(ImageProcessor|FeatureExtractor)(Fast|Pil)?$", "", named))
     if defaults is None:
-        raise ValueError(f"{FILE} names {named}, which is not known here")
+        raise ValueError(f"{FILE} names {named}, which is not supported")
     stated = {**defaults, **{key: value for key, value in found.items() if value is not None}}
     if not stated["do_resize"] or stated["do_pad"]:
-        raise ValueError(f"{FILE} pads or does not resize, and pictures of every size have to come to one")
+        raise ValueError(f"{FILE} pads or does not resize, but all images must get the same size")
     mode, resized = _size(stated["size"], square=stated["default_to_square"])
     crop: Literal["center", "none"] = "center" if stated["do_center_crop"] else "none"
     # (pixel * factor - mean) / std is (pixel / 255 - mean / scale) / (std / scale).
@@ -98,7 +98,7 @@ def _recipe(found: dict[str, Any], processor: str) -> Preprocessing:
 
 
 def _size(size: Any, *, square: bool = True) -> tuple[Literal["shortest", "squash"], tuple[int, int]]:
-    """Every form that transformers has written; a lone number is a square or the shorter edge."""
+    """All forms that transformers has written; a single number is a square or the shorter edge."""
     match size:
         case int():
             return "squash" if square else "shortest", (size, size)
@@ -108,13 +108,13 @@ def _size(size: Any, *, square: bool = True) -> tuple[Literal["shortest", "squas
             return "squash", (height, width)
         case {"shortest_edge": int(short), **rest} if not rest:
             return "shortest", (short, short)
-    raise ValueError(f"{FILE} has the size {size}, which is not known here")
+    raise ValueError(f"{FILE} has the size {size}, which is not supported")
 
 
 def _interpolation(resample: Any) -> Any:
     name = RESAMPLE[resample] if resample in range(len(RESAMPLE)) else str(resample).lower().removesuffix("-exact")
     if name not in RESAMPLE:
-        raise ValueError(f"{FILE} has the resample {resample}, which is not known here")
+        raise ValueError(f"{FILE} has the resample {resample}, which is not supported")
     return name
 
 

@@ -1,6 +1,6 @@
-"""transformers' model types with an image classifier that is a plain ViT: what each config.json means for our network.
+"""transformers' model types whose image classifier is a plain ViT, and what config.json means for our network.
 
-A key that a config.json leaves out has the default of its configuration class, models/*/configuration_*.py.
+A key that is not in config.json has the default of the configuration class, models/*/configuration_*.py.
 """
 
 from collections.abc import Callable
@@ -46,10 +46,10 @@ BACKBONE: Json = {  # models/bit/configuration_bit.py
 
 
 class Kind(NamedTuple):
-    processor: str  # image processor of files that name none
+    processor: str  # image processor for files that name none
     switches: Callable[[Json], Json]  # config.json, with defaults, to fields of ViTConfig
-    defaults: Json  # of its configuration class, where they are not DEFAULTS
-    interpolates: bool = False  # pictures of another size than config.json's are served without being asked to
+    defaults: Json  # of its configuration class, if they differ from DEFAULTS
+    interpolates: bool = False  # whether transformers interpolates positions for another image size by default
 
 
 def vit(stated: Json) -> Json:
@@ -79,7 +79,9 @@ def beit(stated: Json) -> Json:
     absolute = stated["use_absolute_position_embeddings"]
     relative = stated["use_relative_position_bias"] or stated["use_shared_relative_position_bias"]
     if absolute and relative:
-        raise CheckpointError("BEiT with absolute positions and relative biases at once, which resize differently")
+        raise CheckpointError(
+            "BEiT with absolute positions and relative biases at once is not supported: they resize differently"
+        )
     return {
         "positions": "learned" if absolute else "none",
         "relative_bias": relative,
@@ -104,7 +106,7 @@ def hybrid(stated: Json) -> Json:
     }
     for key in expected.keys() - {"depths"}:
         if backbone.get(key, expected[key]) != expected[key]:
-            raise CheckpointError(f"a BiT backbone with {key} {backbone[key]} is none that this network has")
+            raise CheckpointError(f"a BiT backbone with {key} {backbone[key]} is not supported")
     stride = 4 << max(len(depths) - 1, 0)
     return {"stem_layers": tuple(depths), "patch_size": stated["patch_size"] * stride}
 

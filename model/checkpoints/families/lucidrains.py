@@ -1,7 +1,7 @@
 """vit-pytorch: `ViT` (`vit.py`) and `SimpleViT` (`simple_vit.py`) of releases 0.40 to 1.26, as state dicts.
 
-The releases differ in names, in where the last norm stands and in the norms around the patch projection. None of them
-has preprocessing of its own, so a file says nothing of it; nor can the number of heads be seen.
+The releases differ in names, in the place of the last norm and in the norms around the patch projection. vit-pytorch
+has no preprocessing, so a file does not contain any; it does not contain the number of heads either.
 """
 
 from math import isqrt
@@ -17,7 +17,7 @@ from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
 BLOCK = "transformer.layers.{}."
-# Ours to theirs, by the key of the first block that tells the releases apart.
+# Names of our layers to theirs, by the tensor of the first block that distinguishes the releases.
 BLOCKS: dict[str, dict[str, str]] = {
     "1.fn.net.0.weight": {  # ViT until 1.2: a PreNorm around each half
         "norm1": "0.norm",
@@ -57,12 +57,12 @@ def _block_names(source: Source) -> dict[str, str] | None:
 
 
 def _rest_names(source: Source) -> dict[str, str]:
-    """What is outside the blocks, ours to theirs."""
+    """Names of our layers outside the blocks to theirs."""
     dual = len(source.shape("to_patch_embedding.1.weight")) == 1  # a norm comes first
     patch = {"norm_patch": 1, "proj": 2, "norm": 3} if dual else {"proj": 1}
     head = next((name for name in HEADS if f"{name}.weight" in source or f"{name}.1.weight" in source), None)
     if head is None:
-        raise CheckpointError(f"{source.file.name} has none of {', '.join(HEADS)}: it is a backbone and no classifier")
+        raise CheckpointError(f"{source.file.name} has none of {', '.join(HEADS)}: it is a backbone, not a classifier")
     last = (
         {"norm": "transformer.norm", "head": head}
         if "transformer.norm.weight" in source
@@ -72,14 +72,14 @@ def _rest_names(source: Source) -> dict[str, str]:
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    """The position table gives the size of pictures; SimpleViT has none."""
+    """The position table gives the image size; SimpleViT has no table, and the size is set by hand."""
     block = {ours: BLOCK.format(0) + theirs for ours, theirs in (_block_names(source) or {}).items()}
     rest = _rest_names(source)
 
     width, pixels = source.shape(f"{rest['patch_embed.proj']}.weight")
     patch = isqrt(pixels // 3)
     if pixels != 3 * patch**2:
-        raise CheckpointError(f"a patch of {pixels} numbers is no square of RGB pixels")
+        raise CheckpointError(f"a patch of {pixels} numbers is not a square of RGB pixels")
     attn_dim = source.shape(f"{block['attn.qkv']}.weight")[0] // 3
     grid = _grid(source)
     examples = {"heads": max(attn_dim // 64, 1), "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
@@ -96,13 +96,15 @@ def describe(source: Source, facts: Facts) -> Description:
             mean=mean,
             std=std,
         ),
-        "vit-pytorch says nothing: torchvision's Resize to the size of the network",
+        "none in vit-pytorch: torchvision's Resize to the size of the network",
     )
     image_size = facts.note("image_size", preprocessing.size, "the table of positions")
-    class_token = "cls_token" in source and source.shape("cls_token")[-2] > 0  # (0, D): ViT(pool="mean") of late
-    pool = facts.note("pool", "cls" if class_token else "mean", "the class token, or that there is none")
+    class_token = (
+        "cls_token" in source and source.shape("cls_token")[-2] > 0
+    )  # (0, D): ViT(pool="mean") of the latest releases
+    pool = facts.note("pool", "cls" if class_token else "mean", "whether there is a class token")
     if pool not in ("cls", "mean"):
-        raise CheckpointError(f"--set pool={pool}: vit-pytorch knows cls and mean")
+        raise CheckpointError(f"--set pool={pool}: vit-pytorch has cls and mean")
     num_classes = source.shape(f"{rest['head']}.weight")[0]
     return Description(
         name=facts.note("name", source.name, "the file's name"),
@@ -149,9 +151,9 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
         if f"{theirs}.{kind}" in source
     }
     p = config.patch_size
-    if config.patch_norm == "none":  # a convolution then: its kernel is the projection with channels first
+    if config.patch_norm == "none":  # the projection as the kernel of a convolution, which has channels first
         state["patch_embed.proj.weight"] = state["patch_embed.proj.weight"].unflatten(1, (p, p, 3)).permute(0, 3, 1, 2)
-    if config.attn_proj:  # SimpleViT's has no bias
+    if config.attn_proj:  # SimpleViT's projection has no bias
         for i in range(config.depth):
             state.setdefault(f"blocks.{i}.attn.proj.bias", state["head.weight"].new_zeros(config.width))
     prefix = {"cls_token": source.take("cls_token").reshape(1, -1, config.width)} if config.class_token else {}
@@ -159,5 +161,5 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     if grid:
         table = source.take("pos_embedding").reshape(1, -1, config.width)
         state |= without_slots(table, prefix, grid, config)
-    source.ignore("cls_token")  # of no rows, when there is no class token
+    source.ignore("cls_token")  # it has no rows if the network has no class token
     return state

@@ -39,7 +39,7 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    state = {key: source.take(key) for key in source.keys()}  # noqa: SIM118 - a source is no mapping
+    state = {key: source.take(key) for key in source.names}
     saved = _config(source)
     if saved.image_size == description.config.image_size:
         return state
@@ -58,6 +58,7 @@ def _config(source: Source) -> ViTConfig:
 
 
 def save(checkpoint: Checkpoint, path: Path) -> None:
+    """Write the file that this module loads."""
     stated = {
         "name": checkpoint.name,
         "config": checkpoint.model.config.to_json(),

@@ -1,7 +1,7 @@
 """timm: config.json as `save_for_hf` writes it (models/_hub.py), or a lone file and its architecture given by hand.
 
-Which switches a network has is in no file: timm's architecture names imply them, see timm_architectures.py. Tensors
-have the names of model/vit.py but for the table below.
+No file contains the switches of a network: timm's architecture names imply them, see timm_architectures.py. Tensors
+have the names of model/vit.py except for those in RENAMED.
 """
 
 import re
@@ -21,12 +21,12 @@ from model.config import ViTConfig
 
 FAMILY = "timm"
 TOWER = "visual.trunk."  # OpenCLIP keeps a timm tower here, beside the text tower
-CLASSES = (1000, 11221, 11821, 21841, 21843)  # ImageNet-1k, 21k-P, 12k, 22k and Google's 21k; others are embeddings
+CLASSES = (1000, 11221, 11821, 21841, 21843)  # ImageNet-1k, 21k-P, 12k, 22k, Google's 21k; others are embeddings
 
 RENAMED = (
-    (r"patch_embed\.backbone\.(conv|norm)\.", r"patch_embed.backbone.stem.\1."),  # a hybrid of the root alone
+    (r"patch_embed\.backbone\.(conv|norm)\.", r"patch_embed.backbone.stem.\1."),  # a stem of the root alone
     (r"blocks\.(\d+)\.gamma_([12])", r"blocks.\1.ls\2.gamma"),  # BEiT, and Facebook's DeiT-3
-    (r"blocks\.(\d+)\.in_norm\.", r"blocks.\1.norm1."),  # the rest is ParallelScalingBlock
+    (r"blocks\.(\d+)\.in_norm\.", r"blocks.\1.norm1."),  # this and the rest: ParallelScalingBlock
     (r"blocks\.(\d+)\.([qk])_norm\.", r"blocks.\1.attn.\2_norm."),
     (r"blocks\.(\d+)\.attn_out_proj\.", r"blocks.\1.attn.proj."),
     (r"blocks\.(\d+)\.mlp_out_proj\.", r"blocks.\1.mlp.fc2."),
@@ -34,13 +34,13 @@ RENAMED = (
 )
 IGNORED = (
     r"pre_logits\..*",  # timm drops this layer when it loads (checkpoint_filter_fn)
-    r".*\.(relative_position_index|rel_coords_log)",  # computed from the size; older versions saved them
+    r".*\.(relative_position_index|rel_coords_log)",  # computed from the image size; older versions saved them
 )
 
 
 def recognises(source: Source) -> bool:
     blocks = re.compile(r"(visual\.trunk\.)?blocks\.0\.(attn\.qkv|in_proj|attns\.0\.attn\.qkv)\.weight")
-    named = any(blocks.fullmatch(key) for key in source.keys())  # noqa: SIM118 - a source is no mapping
+    named = any(blocks.fullmatch(key) for key in source.names)
     return "architecture" in source.config or named or _is_clip(source)
 
 
@@ -48,7 +48,7 @@ def describe(source: Source, facts: Facts) -> Description:
     if _is_clip(source):
         raise CheckpointError("this is the image tower of a CLIP: its outputs are embeddings to compare, not classes")
     config = source.config
-    stated = config.get("pretrained_cfg", config)  # in the legacy form the two are one (_parse_model_cfg)
+    stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
         named = facts.note("architecture", config["architecture"], "config.json")
     else:
@@ -58,9 +58,9 @@ def describe(source: Source, facts: Facts) -> Description:
 
     head = _prefix(source) + "head.weight"
     if head not in source:
-        raise CheckpointError(f"there is no {head}: this is a feature extractor (num_classes=0), it gives no classes")
+        raise CheckpointError(f"there is no {head}: this is a feature extractor (num_classes=0) without classes")
     outputs = source.shape(head)[0]
-    num_classes = outputs - (stated.get("label_offset") or 0)  # background classes come first, and timm cuts them off
+    num_classes = outputs - (stated.get("label_offset") or 0)  # timm cuts off background classes, which come first
     if config.get("num_classes", num_classes) != num_classes:
         raise CheckpointError(f"config.json says {config['num_classes']} classes, the head has {num_classes}")
     labels = _labels(config, stated, num_classes)
@@ -86,7 +86,7 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     for pattern in IGNORED:
         source.ignore(pattern)
     if prefix:
-        source.ignore(r"(?!visual\.).*")  # the text tower and what compares the two
+        source.ignore(r"(?!visual\.).*")  # the text tower, and the scale and bias of the comparison
     found: dict[str, Tensor] = {}
     for key in [key for key in source.unused if key.startswith(prefix)]:
         name = key.removeprefix(prefix)
@@ -99,7 +99,7 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
 
 
 def _conv_patches(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """Files from before timm's patch embedding was a convolution hold a matrix."""
+    """Old files hold a matrix: timm's patch embedding was not a convolution yet."""
     weight = found["patch_embed.proj.weight"]
     size = config.patch_size // config.stem_stride
     if weight.ndim == 2:
@@ -107,7 +107,7 @@ def _conv_patches(found: dict[str, Tensor], config: ViTConfig) -> None:
 
 
 def _fused_layers(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """What timm joins or splits otherwise: BEiT's biases, SwiGLU's halves, ParallelScalingBlock's input layer."""
+    """Layers that timm joins or splits differently: BEiT's biases, SwiGLU's halves, ParallelScalingBlock's input."""
     hidden = config.mlp_dim
     for block in (f"blocks.{i}." for i in range(config.depth)):
         if f"{block}attn.q_bias" in found:
@@ -125,7 +125,7 @@ def _fused_layers(found: dict[str, Tensor], config: ViTConfig) -> None:
 
 
 def _absent_biases(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """Without timm's proj_bias (AIMv2) these layers have none in any block; here they have one, of zeros."""
+    """Without timm's proj_bias (AIMv2) these layers have no bias in any block; here they have one, of zeros."""
     for layer in ("attn.proj", "mlp.fc1", "mlp.fc2"):
         if not any(key.endswith(f"{layer}.bias") for key in found):
             for block in (f"blocks.{i}." for i in range(config.depth)):
@@ -136,7 +136,7 @@ def _absent_biases(found: dict[str, Tensor], config: ViTConfig) -> None:
 
 
 def _classes(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """Rows of the head that are classes: timm's label_offset counts those before them."""
+    """The rows of the head that are classes: timm's label_offset is the number of rows before them."""
     for key in ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias"):
         if key in found:
             found[key] = found[key][-config.num_classes :]
@@ -153,21 +153,21 @@ TRANSFORMS: tuple[Callable[[dict[str, Tensor], ViTConfig], None], ...] = (
 
 
 def _prefix(source: Source) -> str:
-    return TOWER if any(key.startswith(TOWER) for key in source.keys()) else ""  # noqa: SIM118
+    return TOWER if any(key.startswith(TOWER) for key in source.names) else ""
 
 
 def _is_clip(source: Source) -> bool:
     """OpenAI's and OpenCLIP's own tower, or a timm tower with OpenCLIP's projection after it."""
     own = "visual.conv1.weight" in source or ("conv1.weight" in source and "class_embedding" in source)
-    return own or any(key.startswith("visual.head.") for key in source.keys())  # noqa: SIM118
+    return own or any(key.startswith("visual.head.") for key in source.names)
 
 
 def _arguments(source: Source, config: dict[str, Any], facts: Facts, architecture: Architecture) -> dict[str, Any]:
-    """The arguments that are not the architecture's: those of config.json, of the tensors' names, and set by hand."""
+    """Arguments that change the architecture's: from config.json, from the tensors' names, and set by hand."""
     changes: dict[str, Any] = {name: config[name] for name in ("global_pool",) if config.get(name)}
     changes.update(config.get("model_args") or {})
     origin = "config.json" if "global_pool" in changes else architecture.name
-    # A pool may have been changed after the norm was built. Where the norm stands, its name tells.
+    # The pool may have been changed after the norm was built; the name of the norm says where it is.
     norms = [name for name in ("norm", "fc_norm") if f"{_prefix(source)}{name}.weight" in source]
     if len(norms) == 1:
         changes["use_fc_norm" if architecture.model_class == "Beit" else "fc_norm"] = norms[0] == "fc_norm"
@@ -186,7 +186,7 @@ def _image_size(
     stated: dict[str, Any],
     published: dict[str, dict[str, Any]],
 ) -> tuple[int, int]:
-    """(height, width): of config.json, else of the positions in the file, else what was published."""
+    """(height, width) from config.json, else from the positions in the file, else as published."""
     built = (source.config.get("model_args") or {}).get("img_size")
     if built is not None and not arguments.get("dynamic_img_size"):
         size, origin = built, "config.json"
@@ -203,7 +203,7 @@ def _image_size(
 
 
 def _embedding_of(architecture: Architecture, tag: str | None, outputs: int) -> str | None:
-    """The published tower whose head has so many outputs, if these are no classes of ImageNet."""
+    """The published tower whose head has so many outputs, unless these are the classes of an ImageNet."""
     for name, (published, _) in architecture.tags.items():
         if tag in (None, name) and published == outputs and outputs not in CLASSES:
             return f"{architecture.name}.{name}"
@@ -211,7 +211,7 @@ def _embedding_of(architecture: Architecture, tag: str | None, outputs: int) -> 
 
 
 def _labels(config: dict[str, Any], stated: dict[str, Any], num_classes: int) -> tuple[str, ...]:
-    """`label_names` is a list, or a dict from class to name; `label_descriptions` puts a name in words."""
+    """`label_names` is a list, or a dict from class to name; `label_descriptions` has a longer text for a name."""
     names = config.get("label_names") or stated.get("label_names") or stated.get("labels") or ()
     words = config.get("label_descriptions") or stated.get("label_descriptions") or {}
     if isinstance(names, dict):

@@ -1,4 +1,4 @@
-"""Positions as timm saves them: tables with slots for the prefix, of any size, and relative ones in several forms."""
+"""Positions as timm saves them: tables of any size with slots for the prefix, and several forms of relative ones."""
 
 import math
 
@@ -16,15 +16,15 @@ RELATIVE = "relative_position_bias_table"
 
 
 def grid_of_file(source: Source, prefix: str, config: ViTConfig) -> Grid | None:
-    """Patches down and across that the tables of a file are for; None where there are none."""
+    """Rows and columns of patches in the tables of a file; None if it has no table."""
     if prefix + LEARNED in source:
         return _grid(source.shape(prefix + LEARNED)[1], config)
-    tables = [key for key in source.keys() if key.endswith(RELATIVE)]  # noqa: SIM118 - a source is no mapping
+    tables = [key for key in source.names if key.endswith(RELATIVE)]
     return _relative_grid(source.shape(tables[0])[0], config) if tables else None
 
 
 def fit_positions(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """Fold the slots of the prefix into its tokens, and interpolate the rest if the file is for another size."""
+    """Add the slots of the prefix to its tokens, and interpolate the rest if the file is for another size."""
     if LEARNED not in found:
         return
     table = found[LEARNED]  # (1, slots + rows * columns, D)
@@ -39,7 +39,7 @@ def fit_positions(found: dict[str, Tensor], config: ViTConfig) -> None:
 
 
 def relative_tables(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """A table of biases for each block, of the file's one for all, or of what an MLP says for each offset."""
+    """A table of biases for each block: its own, the file's table for all blocks, or one that an MLP computes."""
     if not config.relative_bias:
         return
     for i in range(config.depth):
@@ -69,7 +69,7 @@ def log_offset_bias(found: dict[str, Tensor], mlp: str, config: ViTConfig) -> Te
 
 
 def _grid(entries: int, config: ViTConfig) -> Grid:
-    """The network's own grid, or else a square one. Raises CheckpointError when neither fits a table."""
+    """The network's grid, else a square one. Raises CheckpointError if neither fits a table of `entries`."""
     rows, columns = config.grid
     candidates = [entries - slots for slots in (len(config.prefix), 0)]
     if rows * columns in candidates:
@@ -77,7 +77,9 @@ def _grid(entries: int, config: ViTConfig) -> Grid:
     for patches in candidates:
         if (side := math.isqrt(max(patches, 0))) ** 2 == patches:
             return side, side
-    raise CheckpointError(f"{LEARNED} has {entries} entries, which is no square of patches nor {rows} by {columns}")
+    raise CheckpointError(
+        f"{LEARNED} has {entries} entries, which fits neither a square of patches nor {rows} by {columns}"
+    )
 
 
 def _relative_grid(entries: int, config: ViTConfig) -> Grid:
@@ -87,5 +89,5 @@ def _relative_grid(entries: int, config: ViTConfig) -> Grid:
         return config.grid
     side = math.isqrt(max(offsets, 0))
     if side**2 != offsets or side % 2 == 0:
-        raise CheckpointError(f"{RELATIVE} has {entries} entries, which is no square of offsets")
+        raise CheckpointError(f"{RELATIVE} has {entries} entries, which does not fit a square of offsets")
     return (side + 1) // 2, (side + 1) // 2

@@ -9,6 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
+from model.checkpoints.recipe import checked
 from model.preprocessing import Preprocessing
 
 RESIZE_MODES = {"center": "shortest", "squash": "squash"}
@@ -18,10 +19,10 @@ DEFAULTS = {"crop_pct": 0.875, "crop_mode": "center", "interpolation": "bicubic"
 def preprocessing(
     facts: Facts, size: tuple[int, int], stated: dict[str, Any], published: dict[str, dict[str, Any]]
 ) -> Preprocessing:
-    """The recipe for an input of `size`. Raises CheckpointError when nothing decides it, or it is not supported."""
+    """The recipe for an input of `size`. Raises CheckpointError if it is ambiguous or not supported."""
 
     def found(fact: str, name: str) -> tuple[Any, str]:
-        """The value of timm's `name`, and where it stands."""
+        """The value of timm's `name`, and where it was found."""
         if stated.get(name) is not None:
             return stated[name], "config.json"
         if stated and name in DEFAULTS:
@@ -39,13 +40,15 @@ def preprocessing(
     scaled = tuple(math.floor(side / crop_pct) for side in size)
     mode = facts.note("resize_mode", RESIZE_MODES.get(crop_mode, crop_mode), mode_origin)
     if mode not in RESIZE_MODES.values():
-        raise CheckpointError(f"crop_mode {mode!r} is not supported; --set resize_mode=squash or shortest replaces it")
+        raise CheckpointError(
+            f"crop_mode {mode!r} is not supported; replace it with --set resize_mode=squash or shortest"
+        )
     interpolation, origin = found("interpolation", "interpolation")
     interpolation = facts.note("interpolation", interpolation, origin)
     known = get_args(get_type_hints(Preprocessing)["interpolation"])
     if interpolation not in known:
         raise CheckpointError(f"interpolation {interpolation!r} is none of {', '.join(known)}")
-    return Preprocessing(
+    recipe = Preprocessing(
         size=size,
         resize_mode=mode,
         resize_size=facts.note("resize_size", scaled, f"{crop_origin}: crop_pct {crop_pct}"),
@@ -54,6 +57,7 @@ def preprocessing(
         mean=_channels(facts, "mean", *found("mean", "mean")),
         std=_channels(facts, "std", *found("std", "std")),
     )
+    return checked(recipe)
 
 
 def _channels(facts: Facts, name: str, values: Sequence[float], origin: str) -> tuple[float, float, float]:

@@ -28,15 +28,15 @@ BLOCK = {
 
 
 class Weights(NamedTuple):
-    """An entry of torchvision's ViT_*_Weights: what transforms/_presets.py ImageClassification does for it."""
+    """An entry of torchvision's ViT_*_Weights: the arguments of transforms/_presets.py ImageClassification."""
 
     entry: str
     resize: int  # short side
     interpolation: Literal["bilinear", "bicubic"]
 
 
-# The constructors by (width, depth, patch), with their heads; each has an entry by the size of its pictures. The
-# IMAGENET1K_SWAG_LINEAR_V1 of B/16 and L/16 is a file like V1's: it has to be told with --set.
+# The constructors by (width, depth, patch), with their heads; each has an entry by image size. A file of
+# IMAGENET1K_SWAG_LINEAR_V1 for B/16 or L/16 looks like one of V1: its preprocessing has to be given with --set.
 CONSTRUCTORS = {
     (768, 12, 16): ("vit_b_16", 12),
     (768, 12, 32): ("vit_b_32", 12),
@@ -62,11 +62,11 @@ def recognises(source: Source) -> bool:
 
 def describe(source: Source, facts: Facts) -> Description:
     if "conv_proj.conv_last.weight" in source:
-        raise CheckpointError("a stem of convolutions (conv_stem_configs, arXiv 2106.14881) is not read here")
+        raise CheckpointError("a stem of convolutions (conv_stem_configs, arXiv 2106.14881) is not supported")
     head = f"{first_present(source, HEADS, leaf='.weight')}.weight"
     if head not in source:
-        others = ", ".join(key for key in source.keys() if key.startswith("heads")) or "no heads at all"  # noqa: SIM118
-        raise CheckpointError(f"the classifier is no single linear layer: the file has {others}")
+        others = ", ".join(key for key in source.names if key.startswith("heads")) or "no heads at all"
+        raise CheckpointError(f"the classifier is not a single linear layer: the file has {others}")
     fc1 = f"{BLOCKS}0.{first_present(source, BLOCK['mlp.fc1'], place=f'{BLOCKS}0.', leaf='.weight')}.weight"
     width, _, patch, _ = source.shape("conv_proj.weight")
     depth, classes = source.count(re.escape(BLOCKS) + r"(\d+)\."), source.shape(head)[0]
@@ -115,17 +115,15 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
 
 
 def _grid(source: Source) -> Grid:
-    """Of patches; torchvision's pictures are square."""
+    """Rows and columns of patches; torchvision's images are square."""
     return square_grid(source.shape(POSITIONS)[1], most_slots=1)
 
 
 def _preprocessing(architecture: str, side: int, facts: Facts) -> Preprocessing:
-    """Of the published weights with that architecture and side of a picture; weights of one's own do not say it."""
+    """That of the published weights with this architecture and image side; other weights do not contain any."""
     size, weights = (side, side), WEIGHTS.get((architecture, side))
     if weights is None:
-        why = (
-            f"torchvision has no weights of a {architecture} for {side} x {side} pixels: take the transform of training"
-        )
+        why = f"torchvision publishes no {architecture} for {side} x {side} pixels: take the transform of the training"
         return need_recipe(facts, why, size=size, crop_rounding="half_even")
     recipe = Preprocessing(
         size=size,
