@@ -123,6 +123,7 @@ def test_nonsense_is_one_clear_sentence(overrides, said):
         ({"embed_dim": "0"}, "width must be from 1 to 1,048,576, not 0"),
         ({"mlp_ratio": "0"}, "mlp_dim must be from 1 to 1,048,576, not 0"),
         ({"reg_tokens": "1000000"}, "registers must be from 0 to 1,024, not 1000000"),
+        ({"crop": "none"}, "without a crop does not give every image (32, 32) pixels"),
         ({"embed_layer": "5"}, "has the embed_layer 5, which is not supported"),
         ({"embed_norm_layer": "5"}, "has the norm 5, which is not supported"),
     ],
