@@ -15,7 +15,8 @@ from app.drawing.heatmap import Interpolation, Style
 from app.drawing.scale import Scale, limits
 from app.drawing.wall import draw_wall, lay_out
 from app.errors import InvalidParameter
-from app.maps.choice import Method, every_head
+from app.maps.choice import Method
+from app.maps.heads import every_head
 
 
 class WallResponse(ImageAnswer):

@@ -197,12 +197,6 @@ class _Logit(NamedTuple):
         )
 
 
-def every_head(record: Record, manifest: Manifest) -> npt.NDArray[np.float32]:
-    """The class token's row of all heads of all layers, patches alone: (layers, heads, rows, columns)."""
-    patches = record.maps.attention[..., len(manifest.tokens.prefix) :].astype(np.float32)
-    return patches.reshape(*patches.shape[:2], *manifest.tokens.grid)
-
-
 def _map(
     row: npt.NDArray[np.float32],
     siblings: npt.NDArray[np.float32],

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from app.maps.record import Maps
+from app.bundle import Manifest
+from app.maps.record import Maps, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,12 @@ def head_report(maps: Maps, k: int) -> HeadReport:
     with np.errstate(divide="ignore", invalid="ignore"):
         share = contribution / maps.logits[k]
     return HeadReport(entropy=entropy(maps.attention), distance=maps.distance, contribution=contribution, share=share)
+
+
+def every_head(record: Record, manifest: Manifest) -> npt.NDArray[np.float32]:
+    """The class token's row of all heads of all layers, patches alone: (layers, heads, rows, columns)."""
+    patches = record.maps.attention[..., len(manifest.tokens.prefix) :].astype(np.float32)
+    return patches.reshape(*patches.shape[:2], *manifest.tokens.grid)
 
 
 def entropy(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:

@@ -7,7 +7,8 @@ import pytest
 
 from app.bundle import load_bundle
 from app.errors import InvalidParameter
-from app.maps.choice import Choice, choose, every_head
+from app.maps.choice import Choice, choose
+from app.maps.heads import every_head
 from app.maps.record import Record
 from tests.support.records import make_maps, make_record
 
