@@ -32,7 +32,7 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main() -> None:
-    """The nursery. Standard input holds the pickled work, and the socket whose number is the argument brings the orders."""
+    """The nursery. Standard input holds the pickled work; orders come from the socket whose number is the argument."""
     # A signal that stops the service may go to its whole group, but images that are being decoded have to be finished.
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, signal.SIG_IGN)
