@@ -20,7 +20,12 @@ class Latency(NamedTuple):
 
 
 class Engine(Protocol):
-    """What the batcher needs."""
+    """A bundle's two graphs on one device."""
+
+    @property
+    def provider(self) -> str:
+        """ONNX Runtime's name for the execution provider that is really in use."""
+        ...
 
     @property
     def concurrency(self) -> int:
@@ -45,4 +50,8 @@ class Engine(Protocol):
 
     def probe(self, graph: Graph) -> Outputs:
         """Outputs for one blank image."""
+        ...
+
+    def latency(self) -> list[Latency]:
+        """What has been measured so far, at warm-up and while serving."""
         ...

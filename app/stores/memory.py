@@ -6,7 +6,7 @@ from collections.abc import Callable
 from cachetools import TTLCache
 
 from app.maps.record import Record
-from app.stores.store import ID_PATTERN, new_id
+from app.stores.id import ID_PATTERN, new_id
 
 
 class MemoryStore:

@@ -47,7 +47,7 @@ def prepare(pool):
 
 
 @pytest.mark.parametrize("size", [(40, 20), LARGE])
-def test_a_picture_of_any_size_is_prepared(prepare, encode, size):
+def test_a_image_of_any_size_is_prepared(prepare, encode, size):
     (done,) = prepare(encode(Image.new("RGB", size, "teal")))
     assert done.size == size
     assert done.format == "PNG"

@@ -34,7 +34,7 @@ def test_the_answer_is_what_was_prepared(encode):
     assert (there.size, there.box, there.format, there.thumbnail) == (here.size, here.box, here.format, here.thumbnail)
 
 
-def test_a_picture_of_more_pixels_than_asked_for_is_not_decoded(encode, monkeypatch):
+def test_a_image_of_more_pixels_than_asked_for_is_not_decoded(encode, monkeypatch):
     monkeypatch.setattr("app.images.preparer.upright_rgb", lambda image: pytest.fail("decoded"))
     assert ask(encode(Image.new("RGB", (50, 20))), max_pixels=999) == Larger(1000)
 

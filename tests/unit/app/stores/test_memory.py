@@ -6,8 +6,8 @@ import weakref
 import pytest
 
 from app.maps.record import Record
+from app.stores.id import ID_PATTERN
 from app.stores.memory import MemoryStore
-from app.stores.store import ID_PATTERN
 from tests.support.records import make_record
 
 
