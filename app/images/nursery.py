@@ -71,7 +71,7 @@ def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, nursery:
     _end_with(nursery)
     os.nice(IMAGES_NICENESS)
     _limit(memory_bytes)
-    warnings.simplefilter("ignore")  # Pillow warns about images, and nobody here can change them
+    warnings.simplefilter("ignore")  # Pillow's are about the images themselves
     logging.disable()
     while (received := _receive(connection)) is not None:
         answer = work(*received)
