@@ -14,8 +14,8 @@ from PIL import WebPImagePlugin as WebpImagePlugin
 from app.errors import UnsupportedType, UnusableImage
 from app.images.metadata import read_jpeg
 
-# Parsers by the name of the type. Pillow's own search for a parser is not used: it would try others, and it turns some
-# JPEG files into MPO, whose parser reads metadata.
+# Parsers by the name of the type. Pillow's own search for a parser is not used: it would try others, and it opens some
+# JPEG files as MPO, with a parser that reads metadata.
 PARSERS: dict[str, type[ImageFile.ImageFile]] = {
     "JPEG": JpegImagePlugin.JpegImageFile,
     "PNG": PngImagePlugin.PngImageFile,

@@ -32,7 +32,7 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main() -> None:
-    """The nursery. Standard input holds the pickled work. The socket whose number is the argument brings the orders."""
+    """The nursery. Standard input holds the pickled work; orders come from the socket whose number is the argument."""
     # A signal that stops the service may go to its whole group, but images that are being decoded have to be finished.
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, signal.SIG_IGN)
@@ -71,7 +71,7 @@ def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, nursery:
     _end_with(nursery)
     os.nice(IMAGES_NICENESS)
     _limit(memory_bytes)
-    warnings.simplefilter("ignore")  # Pillow warns about images, and nobody here can change them
+    warnings.simplefilter("ignore")  # Pillow's are about the images themselves
     logging.disable()
     while (received := _receive(connection)) is not None:
         answer = work(*received)

@@ -1,8 +1,8 @@
 """Worker processes that decode and can be killed: a crash or a hang costs the image that caused it and no other.
 
-The pool is our own for three reasons. It never unpickles what a worker sends, because an image may have taken it
-over. It forks workers from a small nursery and not from this process. And an exchange takes two system calls on the
-event loop and no threads. docs/decoding.md compares it with pebble, concurrent.futures and multiprocessing.
+The pool is our own for three reasons. It never unpickles what a worker sends, because an image may have taken
+the worker over. It forks workers from a small nursery and not from this process. And an exchange takes a few system
+calls on the event loop and no thread. docs/decoding.md compares it with pebble, concurrent.futures and multiprocessing.
 """
 
 import asyncio

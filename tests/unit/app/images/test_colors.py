@@ -1,4 +1,4 @@
-"""app/images/colors.py: pixel values of every kind of picture, which the catalogue has as files."""
+"""app/images/colors.py: pixel values of every kind of image in the catalogue."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ def pixels(data: bytes) -> np.ndarray:
 
 
 @pytest.mark.parametrize("case", SHOWN, ids=lambda case: case.name)
-@pytest.mark.filterwarnings("ignore")  # as where pictures are decoded: Pillow warns of what is odd about them
-def test_valid_pictures_show_what_they_should(case: Case):
+@pytest.mark.filterwarnings("ignore")  # as in a worker; Pillow warns about odd images
+def test_valid_images_show_what_they_should(case: Case):
     found = pixels(case.make())
     height, width = found.shape[:2]
     assert (width, height) == SIZE

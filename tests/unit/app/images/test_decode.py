@@ -35,7 +35,7 @@ def corners() -> Image.Image:
 
 
 @pytest.mark.parametrize("format", ["PNG", "WEBP", "GIF", "BMP", "TIFF", "JPEG"])
-def test_every_accepted_type_decodes_to_the_same_picture(encode, corners, format):
+def test_every_accepted_type_decodes_to_the_same_image(encode, corners, format):
     options = {"lossless": True} if format == "WEBP" else {"quality": 100, "subsampling": 0} if format == "JPEG" else {}
     image, name = decode(encode(corners, format, **options))
     assert name.upper() == format
