@@ -1,4 +1,4 @@
-"""What the rest of the service knows of an engine: arrays in, arrays out."""
+"""What the rest of the service knows about an engine: arrays in, arrays out."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
@@ -20,23 +20,23 @@ class Latency(NamedTuple):
 
 
 class Engine(Protocol):
-    """What the batcher needs."""
+    """Runs both graphs of one model."""
 
     @property
     def concurrency(self) -> int:
-        """How many threads may call `run` at a time, the one that opened the engine among them."""
+        """How many threads can call `run` at a time, including the one that opened the engine."""
         ...
 
     def best_batch(self, graph: Graph) -> int:
-        """Most images worth running at once."""
+        """The largest batch that pays."""
         ...
 
     def expected(self, graph: Graph, images: int) -> float:
-        """Seconds that a run will take, as far as is known; 0 where nothing is."""
+        """Seconds that a run is expected to take; 0 before anything has been measured."""
         ...
 
     def forbid(self, graph: Graph, images: int) -> int:
-        """Make no batch of this size or larger any more. The largest that is left, 1 at least."""
+        """Never use this batch size or a larger one again. Returns the largest that is left, at least 1."""
         ...
 
     def run(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
