@@ -1,4 +1,4 @@
-"""Whether this process should get requests. Flags: any thread raises them, none is ever lowered."""
+"""Whether this process should get requests. Any thread can set a flag, and no flag is ever cleared."""
 
 import logging
 from collections.abc import Callable
@@ -9,11 +9,11 @@ STOPPING = "The service is stopping. Send this request again."
 
 
 class Lifecycle:
-    """Ready until it leaves or fails. `create_app` makes it when the model is warm, so there is no state before ready.
+    """Ready until it leaves or fails. Nothing listens before the model is warm, so there is no state before ready.
 
-    ready      a balancer may send requests
-    leaving    a balancer should send no more, but what still comes is served
-    draining   no connection is accepted; what is in work is finished, but for what takes long
+    ready      a load balancer may send requests
+    leaving    a load balancer should send no more requests, but the service still answers them
+    draining   no connection is accepted; requests in work are finished, except for those that take long
     live       false once the service has failed: only a new process helps
     """
 
@@ -21,7 +21,7 @@ class Lifecycle:
         self.leaving = False
         self.draining = False
         self.failure: str | None = None
-        self.on_failure: Callable[[], None] = lambda: None  # called once, in the thread that found the failure
+        self.on_failure: Callable[[], None] = lambda: None  # called once, in the thread that calls `fail`
 
     @property
     def ready(self) -> bool:
@@ -33,7 +33,7 @@ class Lifecycle:
 
     @property
     def reason(self) -> str | None:
-        """Why it is not ready, as a public sentence."""
+        """Why the service is not ready, as a public sentence; None when it is ready."""
         return self.failure or (STOPPING if self.leaving else None)
 
     def leave(self) -> None:
@@ -43,7 +43,7 @@ class Lifecycle:
         self.leaving = self.draining = True
 
     def fail(self, reason: str) -> None:
-        """For good. `reason` is a public sentence; only the first one counts."""
+        """Fail for good. `reason` is a public sentence; only the first one counts."""
         if self.failure is None:
             self.failure = reason
             log.critical("the service has failed: %s", reason)

@@ -1,17 +1,17 @@
-"""What the machine allows this process: cores, memory, open files, and which threads go first."""
+"""What the machine allows this process: cores, memory, open files and thread priorities."""
 
 import os
 import resource
 import sys
 from pathlib import Path
 
-# Where there are more threads than cores, answers and refusals go first, then the model, then images.
+# When threads compete for the cores, the event loop goes first, then the model, then image processing.
 MODEL_NICENESS = 5
 IMAGES_NICENESS = 15  # the model's threads wait for each other after every operator
 
 
 def yield_by(niceness: int) -> None:
-    """Let other threads go before this one and those it starts. Does nothing where only processes have a priority."""
+    """Lower the priority of this thread and of those that it starts. Does nothing where only processes have one."""
     if sys.platform == "linux":
         os.nice(niceness)
 
@@ -37,8 +37,9 @@ def allowed_memory() -> int:
 
 
 def allow_open_files(wanted: int) -> None:
-    """Raise the limit of open files to `wanted`, or as far as the system allows: its default of 1024 is often less than
-    the connections that the settings allow.
+    """Raise the limit of open files to `wanted`, or as far as the system allows.
+
+    The usual default of 1024 is often less than the number of connections that the settings allow.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY:

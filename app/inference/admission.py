@@ -1,8 +1,9 @@
-"""Who is let in: a bound on images, and on how long the next one would wait.
+"""Which requests are accepted: a bound on the images in work, and on the predicted wait.
 
-How long that is can be learned from those that were let in: each had so many images ahead of it and took so long. The
-sums of both, older ones fading, give the seconds that an image ahead costs, with decoding, several cores and all that
-competes for them in it; the first guess is the engine's own measurement.
+The prediction is learned from the images accepted before. Each had a number of images ahead of it and took some time.
+The sum of the times divided by the sum of the numbers gives the seconds that each image ahead costs, which includes
+decoding, the number of cores and everything else that uses them. Old images count less with every new one. The first
+guess is the engine's own measurement.
 """
 
 import math
@@ -13,52 +14,52 @@ from contextlib import contextmanager
 from app.errors import Overloaded, ServiceError, Unavailable
 from app.lifecycle import Lifecycle
 
-FADING = 0.95  # of what has been learned, with every answer
-ALWAYS = 2  # images, one in the engine and one being decoded, for which there is never a wait to speak of
+DECAY = 0.95  # of both sums, with every answer
+MIN_IMAGES_AHEAD = 2  # for a prediction; with one image in the engine and one in a decoder there is hardly a wait
 
 
 class Admission:
-    """Places for images, held from before they are decoded until they are answered. Belongs to the event loop."""
+    """Counts images from before they are decoded until they are answered. Belongs to the event loop."""
 
     def __init__(self, *, max_images: int, max_wait_s: float, image_s: float, lifecycle: Lifecycle) -> None:
-        """`image_s`: seconds an image, as far as is known at the start."""
+        """`image_s` is the first guess of the seconds that an image takes."""
         self._max_images = max_images
         self._max_wait_s = max_wait_s
         self._lifecycle = lifecycle
-        self._seconds = image_s
-        self._ahead = 1.0
+        self._sum_seconds = image_s
+        self._sum_ahead = 1.0
         self.images = 0  # in work or waiting
 
     @property
     def image_s(self) -> float:
         """Seconds that each image ahead makes the next one wait."""
-        return self._seconds / self._ahead
+        return self._sum_seconds / self._sum_ahead
 
     def refusal(self, images: int = 1, *, deadline: float = math.inf) -> ServiceError | None:
-        """Why so many images would not be let in now. Cheap enough to ask before a body is read.
+        """The error that this many more images would get now, or None. Cheap: it is also called before a body is read.
 
-        `deadline` is in seconds of time.monotonic. With hardly anything in work nobody is refused because of a
-        prediction: a wrong one would never be corrected. Nor is anybody because the service drains: who comes then had
-        begun before, and all others find the port closed.
+        `deadline` is in seconds of time.monotonic. With fewer than MIN_IMAGES_AHEAD images in work the prediction
+        refuses nothing: a wrong one would never be corrected. Draining refuses nothing here either: the requests that
+        still come began before it, and the port is closed to others.
         """
         if failure := self._lifecycle.failure:
             return Unavailable(failure)
         if self.images + images > self._max_images:
             return Overloaded("Too many images are waiting. Send this request again in a moment.")
-        if self.images < ALWAYS:
+        if self.images < MIN_IMAGES_AHEAD:
             return None
         wait = self.images * self.image_s
         if wait > self._max_wait_s:
             return Overloaded("The wait would be too long. Send this request again in a moment.")
         if time.monotonic() + wait + images * self.image_s > deadline:
-            return Overloaded("The answer would come too late for this request. Send it again in a moment.")
+            return Overloaded("The answer would miss this request's deadline. Send it again in a moment.")
         return None
 
     @contextmanager
     def admit(self, images: int, *, deadline: float = math.inf) -> Iterator[Callable[[], None]]:
-        """Hold places for `images`. Call what it gives when the model has answered, so that the wait is learned from.
+        """Count `images` as accepted. Call the function that it yields when the model has answered: it learns the wait.
 
-        Raises Overloaded or Unavailable at once: a full queue is an answer, not a wait.
+        Raises Overloaded or Unavailable at once, without waiting for a place.
         """
         if refusal := self.refusal(images, deadline=deadline):
             raise refusal
@@ -66,8 +67,8 @@ class Admission:
         ahead, start = self.images, time.monotonic()
 
         def answered() -> None:
-            self._seconds = FADING * self._seconds + time.monotonic() - start
-            self._ahead = FADING * self._ahead + ahead
+            self._sum_seconds = DECAY * self._sum_seconds + time.monotonic() - start
+            self._sum_ahead = DECAY * self._sum_ahead + ahead
 
         try:
             yield answered

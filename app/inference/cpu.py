@@ -1,4 +1,4 @@
-"""Runs a bundle's graphs with ONNX Runtime. Knows arrays, not pictures, requests or queues."""
+"""Runs a bundle's graphs with ONNX Runtime. Knows arrays, but no image files, requests or queues."""
 
 import threading
 import time
@@ -13,8 +13,8 @@ from app.inference.contract import Graph, Latency, Outputs, Pixels
 from app.inference.latency import LatencyModel
 
 FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
-WARM_UP_S = 0.1  # of each graph; what is not measured by then is while serving
-MEASURED_RUNS = 2  # of a batch size at warm-up; the first does not count
+WARM_UP_S = 0.1  # for each graph; batch sizes not measured by then are measured while serving
+WARM_UP_RUNS = 2  # of a batch size; the first is not measured
 
 
 class OnnxEngine:
@@ -31,10 +31,10 @@ class OnnxEngine:
         threads: int,
         max_batch: int = 1,
     ) -> None:
-        """`max_batch` is the most images that `best_batch` may say."""
+        """`threads` compute one run. `max_batch` is the limit of `best_batch`."""
         self._threads = threads
         self._running = 0
-        self._counting = threading.Lock()
+        self._running_lock = threading.Lock()
         self._sessions = {graph: self._session(str(folder / file)) for graph, file in FILES.items()}
         self._latency = {graph: LatencyModel(max_batch=max_batch) for graph in FILES}
         self._pixels = np.zeros((max_batch, *image_size, 3), dtype=np.uint8)
@@ -49,12 +49,12 @@ class OnnxEngine:
         return self._latency[graph].forbid(images)
 
     def latency(self) -> list[Latency]:
-        """What has been measured so far, at warm-up and while serving."""
+        """What has been measured so far, in the warm-up and while serving."""
         measured = ((graph, size, s) for graph, model in self._latency.items() for size, s in model.seconds.items())
         return [Latency(graph, size, round(1000 * seconds, 3)) for graph, size, seconds in measured]
 
     def warm_up(self) -> None:
-        """Run each graph at one image, and at larger batches while that pays and the time allows."""
+        """Run each graph with one image, then with larger batches as long as they pay and WARM_UP_S is not over."""
         for graph, model in self._latency.items():
             end = time.perf_counter() + WARM_UP_S
             self._measure(graph, 1)
@@ -72,17 +72,17 @@ class OnnxEngine:
         return outputs
 
     def _count(self, change: int) -> int:
-        """Runs under way, after `change`."""
-        with self._counting:
+        """Change the number of runs under way, and return it."""
+        with self._running_lock:
             self._running += change
             return self._running
 
     def probe(self, graph: Graph) -> Outputs:
-        """It is no sample of latency: after a pause the processor's caches are cold."""
+        """It does not count as a measurement: after a pause the processor's caches are cold."""
         return self._forward(graph, [np.zeros_like(self._pixels[0])])
 
     def _measure(self, graph: Graph, size: int) -> None:
-        for _ in range(MEASURED_RUNS):
+        for _ in range(WARM_UP_RUNS):
             self.run(graph, self._pixels[:size])
 
     def _forward(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
@@ -91,7 +91,7 @@ class OnnxEngine:
         return dict(zip(names, session.run(names, {"images": self._batch(images)}), strict=True))
 
     def _batch(self, images: Pixels | Sequence[Pixels]) -> Pixels:
-        """As one array: only several images are copied."""
+        """As one array. A single image is not copied."""
         if isinstance(images, np.ndarray):
             return images
         if len(images) == 1:
@@ -102,8 +102,8 @@ class OnnxEngine:
         options = ort.SessionOptions()
         options.intra_op_num_threads = self._threads
         options.inter_op_num_threads = 1
-        options.enable_mem_pattern = False  # it keeps a block of its own for every batch size; docs/engine.md
-        # Spinning threads would take the cores that decode the next pictures.
+        options.enable_mem_pattern = False  # it would keep a block of memory for every batch size; docs/engine.md
+        # Spinning threads would take the cores that decode the next images.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.add_session_config_entry("session.prepack.enable_parallel", "1")
         return ort.InferenceSession(path, options, providers=[self.provider])

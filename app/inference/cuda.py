@@ -1,9 +1,9 @@
 """Runs a bundle's graphs on an NVIDIA GPU, each batch size as one CUDA graph.
 
-A CUDA graph is a recorded run: it is replayed in one launch, at the addresses and with the shapes it was recorded with.
-So every batch size has its own inputs and outputs on the GPU, and a batch is padded up to the next size. ONNX Runtime
-keeps what it recorded for the recording thread alone, under a number from 1 on (0 stands for "no number given"), and
-replays it whatever the shape: hence one thread for warm-up and serving, and a number for each size.
+A CUDA graph is a recorded run. It is replayed in one launch, with the addresses and shapes of the recording. So every
+batch size has its own inputs and outputs on the GPU, and a batch is padded to the next size. ONNX Runtime keeps a
+recording for the thread that made it, under a number from 1 on (0 means "no number given"). It does not check the shape
+when it replays. Therefore one thread does both the warm-up and the serving, and each size has its own number.
 """
 
 import ctypes
@@ -22,17 +22,17 @@ from app.inference.faults import DeviceError
 log = logging.getLogger(__name__)
 
 PROVIDER_OPTIONS = {
-    "enable_cuda_graph": "1",  # and with it, no session where a node that computes is left to the CPU
-    "arena_extend_strategy": "kSameAsRequested",  # all memory is taken at warm-up: powers of two would only waste it
-    "use_tf32": "0",  # who exports in fp32 wants its numbers; the fast bundle is the one in fp16
-    "cudnn_conv_algo_search": "HEURISTIC",  # of the stem of a hybrid; the default tries all of them at every new size
+    "enable_cuda_graph": "1",  # this also refuses a session in which a node that computes would run on the CPU
+    "arena_extend_strategy": "kSameAsRequested",  # all memory is taken in the warm-up: powers of two would waste some
+    "use_tf32": "0",  # it would round the numbers of an fp32 bundle; for speed, export in fp16
+    "cudnn_conv_algo_search": "HEURISTIC",  # for the stem of a hybrid; the default tries all algorithms at each size
 }
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
 UNUSABLE = "ONNX Runtime cannot use CUDA here: check driver and libraries"
 
 
 class Recording:
-    """One graph at one batch size: fixed buffers on the GPU, and the run that is recorded over them."""
+    """One graph at one batch size: fixed buffers on the GPU, and the recorded run that uses them."""
 
     def __init__(self, *, session: ort.InferenceSession, size: int, number: int) -> None:
         self._session = session
@@ -47,20 +47,20 @@ class Recording:
             self._binding.bind_ortvalue_output(name, value)
 
     def replay(self, pixels: Pixels) -> Outputs:
-        """Outputs for all of `pixels`, (size, height, width, 3). The first call records."""
+        """Outputs for all of `pixels`, uint8 (size, height, width, 3). The first call records."""
         self._images.update_inplace(pixels)
         self._session.run_with_iobinding(self._binding, self._options)
         return {name: value.numpy() for name, value in self._outputs.items()}
 
 
 class CudaEngine(OnnxEngine):
-    """The two graphs of a bundle on the first GPU. The thread that warms it up is the one that calls `run`."""
+    """The two graphs of a bundle on the first GPU. The thread that warms it up has to call `run`."""
 
     provider = "CUDAExecutionProvider"
-    concurrency = 1  # a recording is replayed by the thread that made it
+    concurrency = 1  # only the thread that made a recording can replay it
 
     def __init__(self, *, folder: Path, image_size: tuple[int, int], max_batch: int) -> None:
-        """Raises DeviceError when CUDA is not really in use."""
+        """Raises DeviceError when ONNX Runtime cannot use CUDA, or has fallen back to the CPU."""
         if not _has_nvidia_driver():
             raise DeviceError(UNUSABLE)
         if hasattr(ort, "preload_dlls"):
@@ -72,7 +72,7 @@ class CudaEngine(OnnxEngine):
         self._recordings: dict[tuple[Graph, int], Recording] = {}
 
     def warm_up(self) -> None:
-        """Record and measure every batch size: while serving nothing is recorded and no memory is taken.
+        """Record and measure every batch size. While serving, nothing is recorded and no memory is allocated.
 
         Raises DeviceError when a graph cannot be recorded.
         """
@@ -85,7 +85,7 @@ class CudaEngine(OnnxEngine):
         _pin(self._pixels)
 
     def forbid(self, graph: Graph, images: int) -> int:
-        """Gives back the GPU's memory for the sizes that are no longer made."""
+        """Also frees the GPU's memory for the sizes that are no longer used."""
         largest = super().forbid(graph, images)
         self._recordings = {key: r for key, r in self._recordings.items() if key[0] != graph or key[1] <= largest}
         return largest
@@ -99,9 +99,9 @@ class CudaEngine(OnnxEngine):
 
     def _session(self, path: str) -> ort.InferenceSession:
         options = ort.SessionOptions()
-        options.intra_op_num_threads = 1  # only nodes that compute shapes are left to the CPU
+        options.intra_op_num_threads = 1  # only nodes that compute shapes run on the CPU
         options.enable_mem_pattern = False  # it would move buffers between the runs that precede the recording
-        options.log_severity_level = 3  # a provider that cannot load is reported by the check on get_providers
+        options.log_severity_level = 3  # __init__ reports a provider that cannot load
         options.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
         return ort.InferenceSession(path, options, providers=[(self.provider, PROVIDER_OPTIONS)], enable_fallback=0)
 
@@ -119,7 +119,7 @@ def _on_gpu(shape: Sequence[int], dtype: type) -> ort.OrtValue:
 
 
 def _has_nvidia_driver() -> bool:
-    """Asked before ONNX Runtime is, which answers a missing driver with pages of errors."""
+    """Checked first, because ONNX Runtime logs pages of errors when the driver is missing."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -128,7 +128,7 @@ def _has_nvidia_driver() -> bool:
 
 
 def _pin(pixels: Pixels) -> None:
-    """Lock the buffer's pages, so that the GPU fetches from it by itself. Copies work without it, slower."""
+    """Lock the buffer's pages, so that the GPU can read them directly. Without this, copies are slower."""
     address, size = ctypes.c_void_p(pixels.ctypes.data), ctypes.c_size_t(pixels.nbytes)
     if status := ctypes.CDLL("libcuda.so.1").cuMemHostRegister_v2(address, size, 0):
         log.warning("the input buffer could not be page-locked: CUDA error %d", status)

@@ -1,6 +1,7 @@
-"""What can be wrong with an engine: it cannot be had, or an exception of a forward pass says more than that it failed.
+"""What can be wrong with an engine: the device does not work, or a forward pass raised an exception.
 
-ONNX Runtime has one exception for nearly everything: the text has to tell (microsoft/onnxruntime#16307).
+ONNX Runtime raises the same exception for nearly everything, so the text tells the faults apart
+(microsoft/onnxruntime#16307).
 """
 
 import re
@@ -15,8 +16,8 @@ MEMORY = re.compile(
     r"|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED",
     re.IGNORECASE,
 )
-# CUDA errors after which every call of the process fails, or answers nonsense, until it ends ("sticky"), by number and
-# by name: https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html. A lost device is as final.
+# CUDA errors after which every call in the process fails, or returns wrong numbers ("sticky"), by number and name:
+# https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html. A lost device is just as final.
 STICKY = {
     3: "InitializationError",
     4: "CudartUnloading",
@@ -47,11 +48,11 @@ FATAL = re.compile(
 
 
 class DeviceError(CannotStart):
-    """The device that was asked for is not in use."""
+    """The device in the settings cannot be used."""
 
 
 def fault_of(error: BaseException) -> Fault:
-    """Memory: the batch was too large for what is free. Fatal: only a new process helps. Other: an image, perhaps."""
+    """memory: the batch did not fit into the free memory. fatal: only a new process helps. other: perhaps the image."""
     if FATAL.search(str(error)):
         return "fatal"
     if isinstance(error, MemoryError) or MEMORY.search(str(error)):

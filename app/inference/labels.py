@@ -1,4 +1,4 @@
-"""Logits to ranked labels."""
+"""From logits to ranked labels."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ class Prediction(BaseModel):
 
 
 def scores(logits: npt.NDArray[np.floating], kind: Literal["softmax", "sigmoid"]) -> npt.NDArray[np.float64]:
-    """Probabilities (classes,) of logits (classes,): of one label among all, or of each on its own."""
+    """Probabilities (classes,) of logits (classes,). softmax: they sum to 1. sigmoid: each label on its own."""
     z = logits.astype(np.float64)
     if kind == "sigmoid":
         return np.exp(-np.logaddexp(0.0, -z))
@@ -25,9 +25,9 @@ def scores(logits: npt.NDArray[np.floating], kind: Literal["softmax", "sigmoid"]
 def rank(
     logits: npt.NDArray[np.floating], labels: tuple[str, ...], kind: Literal["softmax", "sigmoid"], top_k: int
 ) -> list[Prediction]:
-    """The `top_k` most likely labels, most likely first; all of them when there are fewer."""
+    """The `top_k` most likely labels, or all if there are fewer, the most likely first. `logits` is (classes,)."""
     probabilities = scores(logits, kind)
     kth = np.partition(logits, -top_k)[-top_k] if top_k < len(logits) else -np.inf
-    largest = np.flatnonzero(logits >= kth)  # few of many thousand are worth sorting; ties with the last are among them
+    largest = np.flatnonzero(logits >= kth)  # sort only these, of perhaps thousands; includes ties with the last
     best = largest[np.argsort(-logits[largest], kind="stable")][:top_k]
     return [Prediction(label=labels[i], index=int(i), score=float(probabilities[i])) for i in best]

@@ -1,6 +1,6 @@
-"""One line for each event, as text for people or as JSON for machines, each with the request it belongs to.
+"""One line for each event, as text for people or as JSON for programs, with the id of its request.
 
-Nothing that a client sent can end a line or begin another.
+Nothing that a client sends can end a line or begin another.
 """
 
 import json
@@ -18,7 +18,7 @@ LogFormat = Literal["text", "json"]
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline
 
-# `scope["state"]` of the request in work: what it holds when a line is written is what the line says.
+# `scope["state"]` of the request in work. A line says what it holds when the line is written.
 request_state: ContextVar[dict[str, Any] | None] = ContextVar("request_state", default=None)
 
 
@@ -30,7 +30,7 @@ def configure(format: LogFormat, level: str) -> None:
 
 
 class JsonFormatter(logging.Formatter):
-    """An object on one line: time, level, logger, message, then what is known of request, trace, event and failure."""
+    """One JSON object on a line: time, level, logger, message, then any request, trace, fields and traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -43,11 +43,11 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)  # ASCII only: no character of it can be taken for the end of a line
+        return json.dumps(line, default=str)  # ASCII only, so no character can be read as the end of a line
 
 
 class TextFormatter(logging.Formatter):
-    """A line, and those of a traceback indented below it."""
+    """One line, with the lines of a traceback indented below it."""
 
     def format(self, record: logging.LogRecord) -> str:
         known = {**_context(), **_fields(record)}
@@ -64,7 +64,7 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    """What was logged with `extra={"fields": ...}`."""
+    """The value of `extra={"fields": ...}`."""
     fields: dict[str, Any] = getattr(record, "fields", {})
     return fields
 

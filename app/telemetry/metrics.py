@@ -1,4 +1,4 @@
-"""What Prometheus is told. Every metric there is stands here and in docs/operations.md."""
+"""Every metric for Prometheus. docs/operations.md lists them too."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,23 +11,23 @@ STAGES: tuple[Stage, ...] = ("receive", "decode", "queue", "inference", "store",
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 LOOP_INTERVAL_S = 0.25
-METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}  # any other word of a client counts as OTHER
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}  # any other method counts as OTHER
 
 
 class Metrics:
-    """Of one application, in a registry of its own. Threads may share it."""
+    """The metrics of one application, in their own registry. Any thread may call it."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        self._model = Info("vit_model", "What is served, and on what", registry=registry)
+        self._model = Info("vit_model", "The model that is served, and the device that it runs on", registry=registry)
         self._requests = Counter("vit_requests", "Requests answered", ["method", "route", "status"], registry=registry)
         self._request_seconds = Histogram(
-            "vit_request_seconds", "From the first byte to the last", ["route"], buckets=SECONDS, registry=registry
+            "vit_request_seconds", "Time to the last byte of the answer", ["route"], buckets=SECONDS, registry=registry
         )
         self._in_flight = Gauge("vit_requests_in_flight", "Requests being answered", registry=registry)
-        self._problems = Counter("vit_problems", "Requests answered by a problem", ["kind"], registry=registry)
-        self._images = Counter("vit_images", "Images by what became of them", ["outcome"], registry=registry)
+        self._problems = Counter("vit_problems", "Requests answered with a problem", ["kind"], registry=registry)
+        self._images = Counter("vit_images", "Images by outcome", ["outcome"], registry=registry)
         stage_seconds = Histogram(
             "vit_stage_seconds", "Time of an image in a stage", ["stage"], buckets=SECONDS, registry=registry
         )
@@ -38,22 +38,22 @@ class Metrics:
         self._waiting = Gauge("vit_waiting_images", "Images waiting for a forward pass", registry=registry)
         self._queue = Gauge("vit_queue_images", "Images in work or waiting", registry=registry)
         self._store_failures = Counter(
-            "vit_store_failures", "Records not kept or not fetched", ["operation", "reason"], registry=registry
+            "vit_store_failures", "Records not written or not read", ["operation", "reason"], registry=registry
         )
-        self._breaker = Gauge("vit_store_breaker_open", "1 while the store is left alone", registry=registry)
+        self._breaker = Gauge("vit_store_breaker_open", "1 while the store is not asked", registry=registry)
         self._loop_lag = Histogram(
-            "vit_event_loop_lag_seconds", "How late the event loop comes to a timer", buckets=SECONDS, registry=registry
+            "vit_event_loop_lag_seconds", "How late the event loop runs a timer", buckets=SECONDS, registry=registry
         )
 
     def describe(self, **facts: str) -> None:
-        """What does not change while serving."""
+        """Set the facts that do not change while serving."""
         self._model.info(facts)
 
     def request_started(self) -> None:
         self._in_flight.inc()
 
     def request_ended(self, *, method: str, route: str, status: int, seconds: float, problem: str | None) -> None:
-        """`route` is the path's template: a path itself is a client's choice of words."""
+        """`route` is the path's template: clients can make up any number of paths."""
         self._in_flight.dec()
         self._requests.labels(method if method in METHODS else "OTHER", route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
@@ -77,7 +77,7 @@ class Metrics:
         self._loop_lag.observe(seconds)
 
     def watch_queue(self, *, waiting: Callable[[], int], admitted: Callable[[], int]) -> None:
-        """Asked when Prometheus asks."""
+        """Set the functions that are called whenever Prometheus reads the metrics."""
         self._queue.set_function(admitted)
         self._waiting.set_function(waiting)
 
@@ -85,12 +85,12 @@ class Metrics:
         self._breaker.set_function(is_open)
 
     def exposition(self) -> bytes:
-        """In Prometheus's text format."""
+        """All metrics in Prometheus's text format."""
         return generate_latest(self.registry)
 
 
 async def watch_event_loop(observe: Callable[[float], None]) -> None:
-    """Tell `observe`, four times a second, how many seconds late the event loop was. Runs until cancelled."""
+    """Call `observe` four times a second with the seconds that the event loop was late. Runs until cancelled."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + LOOP_INTERVAL_S

@@ -1,4 +1,4 @@
-"""How long one request spent where."""
+"""How long one request spent in each stage."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,16 +11,17 @@ Stage = Literal["receive", "decode", "queue", "inference", "store", "render"]
 
 
 class Stages:
-    """Of one request; its images may be in different stages at the same time. Times are seconds of `perf_counter`."""
+    """The stages of one request. Its images can be in different stages at the same time. All times are in seconds of
+    time.perf_counter."""
 
     def __init__(self, *, observe: Callable[[Stage, float], None]) -> None:
         self._observe = observe
-        self.began = time.perf_counter()  # as the request's header was there
-        self._seconds: dict[Stage, float] = {}  # of several images the one that took longest
+        self.began = time.perf_counter()  # when the request's header had arrived
+        self._seconds: dict[Stage, float] = {}  # the longest of its images
 
     @contextmanager
     def time(self, stage: Stage, *, start: float | None = None) -> Iterator[None]:
-        """From now, or from `start`. Also when it ends by an exception: what failed took time too."""
+        """Time a block, from now or from `start`. A block that raises is timed too."""
         start = time.perf_counter() if start is None else start
         try:
             yield
@@ -28,7 +29,7 @@ class Stages:
             self.add(stage, start, time.perf_counter())
 
     def add(self, stage: Stage, start: float, end: float) -> None:
-        """Take in one image's stage, and trace it where requests are traced."""
+        """Add one stage of one image. It becomes a span if the request is traced."""
         self._observe(stage, end - start)
         self._seconds[stage] = max(end - start, self._seconds.get(stage, 0.0))
         if trace.get_current_span().is_recording():
@@ -38,5 +39,5 @@ class Stages:
 
     @property
     def server_timing(self) -> str:
-        """As the header's value, in milliseconds (https://www.w3.org/TR/server-timing/); empty before any stage."""
+        """Value of the Server-Timing header, in milliseconds (https://www.w3.org/TR/server-timing/). Empty at first."""
         return ", ".join(f"{stage};dur={1000 * seconds:.2f}" for stage, seconds in self._seconds.items())

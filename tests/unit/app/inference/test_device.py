@@ -1,0 +1,33 @@
+"""app/inference/device.py where CUDA does not work."""
+
+import pytest
+
+from app.bundle import load_bundle
+from app.inference import device
+from app.inference.device import open_engine
+from app.inference.faults import DeviceError
+from app.settings import DEMO_BUNDLE, Settings
+
+
+@pytest.fixture(autouse=True)
+def no_cuda(monkeypatch):
+    def broken(**_):
+        raise DeviceError("no driver")
+
+    monkeypatch.setattr(device, "CudaEngine", broken)
+
+
+def opened(name: str):
+    return open_engine(settings=Settings(device=name, max_batch=2), bundle=load_bundle(DEMO_BUNDLE))
+
+
+@pytest.mark.parametrize("name", ["auto", "cpu"])
+def test_the_cpu_is_used_and_warm(name):
+    engine = opened(name)
+    assert engine.provider == "CPUExecutionProvider"
+    assert engine.expected("explain", 1) > 0
+
+
+def test_cuda_is_not_replaced_by_the_cpu():
+    with pytest.raises(DeviceError, match="no driver"):
+        opened("cuda")
