@@ -1,20 +1,40 @@
 """GET /attention: maps of an image that was classified before."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 from typing import Annotated
 
+import numpy as np
 from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.responses import JSONResponse
 
 from app.api.conditional import answer_once
 from app.api.problems import problems
-from app.api.representation import MEDIA_TYPES, RENDERERS, Format, View, preferred_format, representations
-from app.api.services import ChoiceDep, ServicesDep, StagesDep
+from app.api.representation import MEDIA_TYPES, Format, npy, preferred_format, representations
+from app.api.services import ChoiceDep, ImageAnswer, ServicesDep, StagesDep
 from app.drawing.colormaps import Colormap
-from app.drawing.heatmap import Interpolation, Style
+from app.drawing.heatmap import Interpolation, Style, draw
 from app.drawing.scale import Scale, limits
-from app.maps.choice import Choice, choose
+from app.maps.choice import Choice, Chosen, Receipt, choose
+
+
+class AttentionResponse(Chosen, ImageAnswer):
+    """One map: how it was made, and its raw numbers."""
+
+    grid: tuple[int, int]  # rows, columns
+    values: list[float]  # row by row, unscaled
+    min: float
+    max: float
+    limits: tuple[float, float]  # the numbers of the first and the last colour of the PNG
+    sum: float
+    class_token_mass: float
+    distillation_mass: float
+    register_mass: float
+    image: tuple[int, int]  # width, height of the upright original
+    receipt: Receipt | None  # of evidence
+    crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
+
 
 HOW_TO_ASK = {
     "how": "POST an image to /classify; its answer has an id. Then GET /attention/{id} for the map as a PNG, "
@@ -73,19 +93,39 @@ async def attention(
     record = await services.kept(id, stages)
     shown = choose(record, services.bundle.manifest, choice)
     kind = format or preferred_format(accept)
-    view = View(
-        id=id,
-        model=services.model_name,
-        record=record,
-        map=shown,
-        style=style,
-        limits=limits(shown.values, shown.siblings, scale, signed=shown.signed),
-    )
+    ends = limits(shown.values, shown.siblings, scale, signed=shown.signed)
+
+    def as_json() -> bytes:
+        values, (rows, columns) = shown.values, shown.values.shape
+        answer = AttentionResponse(
+            id=id,
+            model=services.model_name,
+            **shown.chosen.model_dump(),
+            grid=(rows, columns),
+            values=values.ravel().tolist(),
+            min=float(values.min()),
+            max=float(values.max()),
+            limits=ends,
+            sum=float(values.sum(dtype=np.float64)),
+            class_token_mass=shown.class_token_mass,
+            distillation_mass=shown.distillation_mass,
+            register_mass=shown.register_mass,
+            receipt=shown.receipt,
+            image=record.image_size,
+            crop_box=record.box,
+        )
+        return answer.model_dump_json(exclude_none=True).encode()
+
+    renderers: dict[Format, Callable[[], bytes]] = {
+        "png": partial(draw, shown.values, record, style, ends),
+        "json": as_json,
+        "npy": partial(npy, shown.values),
+    }
     return await answer_once(
         recipe=(id, services.bundle.digest, shown.chosen, kind, style, scale),
         if_none_match=if_none_match,
         media_type=MEDIA_TYPES[kind],
         pool=services.cpu_pool,
         stages=stages,
-        render=partial(RENDERERS[kind], view),
+        render=renderers[kind],
     )

@@ -1,5 +1,6 @@
 """GET /attention/{id}/report: which heads mattered, and when the answer formed."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -53,12 +54,8 @@ async def report(
 ) -> ReportResponse:
     """By layer and head: entropy of the attention, how far it reaches, and what it adds to the class's logit."""
     record = await services.kept(id, stages)
-    labels, maps = services.bundle.manifest.labels, record.maps
+    labels, maps, lens = services.bundle.manifest.labels, record.maps, record.maps.lens
     k = 0 if label is None else find_class(maps, labels, label)
-    numbers = head_report(maps, k)
-    lens = None
-    if maps.lens is not None:
-        lens = Lens(classes=[labels[i] for i in maps.classes], scores=maps.lens.tolist())
     return ReportResponse(
         id=id,
         model=services.model_name,
@@ -66,11 +63,6 @@ async def report(
         index=int(maps.classes[k]),
         logit=float(maps.logits[k]),
         predictions=list(record.predictions),
-        heads=HeadNumbers(
-            entropy=numbers.entropy.tolist(),
-            distance=numbers.distance.tolist(),
-            contribution=numbers.contribution.tolist(),
-            share=numbers.share.tolist(),
-        ),
-        lens=lens,
+        heads=HeadNumbers(**{name: numbers.tolist() for name, numbers in asdict(head_report(maps, k)).items()}),
+        lens=None if lens is None else Lens(classes=[labels[i] for i in maps.classes], scores=lens.tolist()),
     )

@@ -21,7 +21,7 @@ from app.door.answer import Answer
 from app.door.body import Bodies, Body
 from app.door.header import Refusal, check_room, deadline, request_id
 from app.door.keys import ApiKeys
-from app.door.paths import UPLOADS, Listeners
+from app.door.paths import UPLOADS, check_port
 from app.errors import ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings
@@ -49,7 +49,7 @@ class Door:
             max_bytes_in_work=settings.max_intake_bytes,
             timeout_s=settings.receive_timeout_s,
         )
-        self._listeners = Listeners(metrics_port=settings.metrics_port)
+        self._metrics_port = settings.metrics_port
         self._keys = keys
         self._request_timeout_s = settings.request_timeout_s
         self._refusal = refusal
@@ -81,7 +81,7 @@ class Door:
 
     def _check(self, request: HTTPConnection) -> None:
         """All that the header decides. Raises the ServiceError that refuses the request."""
-        self._listeners.check(request)
+        check_port(request, metrics_port=self._metrics_port)
         self._keys.check(request)
         request.state.deadline = deadline(request, max_s=self._request_timeout_s)
         check_room(request, refusal=self._refusal)

@@ -16,17 +16,11 @@ def is_public(path: str) -> bool:
     return path in PUBLIC or path.startswith(PUBLIC_FOLDERS)
 
 
-class Listeners:
-    """If metrics have a port of their own, that port answers metrics and probes only."""
+def check_port(request: HTTPConnection, *, metrics_port: int) -> None:
+    """If metrics have a port of their own, that port answers metrics and probes only, and no other port has metrics.
 
-    def __init__(self, *, metrics_port: int) -> None:
-        self._metrics_port = metrics_port
-
-    def check(self, request: HTTPConnection) -> None:
-        """Raises NotFound for a path that this port does not answer."""
-        if not self._metrics_port:
-            return
-        path = request.scope["path"]
-        at_metrics_port = request.scope["server"][1] == self._metrics_port
-        if path not in PROBES and at_metrics_port != (path == METRICS):
-            raise NotFound("There is nothing at this path.")
+    Raises NotFound for a path that the request's port does not answer.
+    """
+    path, port = request.scope["path"], request.scope["server"][1]
+    if metrics_port and path not in PROBES and (port == metrics_port) != (path == METRICS):
+        raise NotFound("There is nothing at this path.")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.door.paths import Listeners, is_public
+from app.door.paths import check_port, is_public
 from app.errors import NotFound
 
 
@@ -32,13 +32,12 @@ def test_everything_else_is_not(path):
     ],
 )
 def test_metrics_at_a_port_of_their_own(request_of, path, port, answered):
-    listeners = Listeners(metrics_port=9000)
     if answered:
-        listeners.check(request_of(path, port=port))
+        check_port(request_of(path, port=port), metrics_port=9000)
     else:
         with pytest.raises(NotFound):
-            listeners.check(request_of(path, port=port))
+            check_port(request_of(path, port=port), metrics_port=9000)
 
 
 def test_one_port_answers_everything(request_of):
-    Listeners(metrics_port=0).check(request_of("/metrics"))
+    check_port(request_of("/metrics"), metrics_port=0)
