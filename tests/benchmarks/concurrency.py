@@ -22,7 +22,7 @@ LONE = 20  # requests, one after the other
 
 
 def measure() -> list[dict[str, str | float]]:
-    rows = []
+    rows: list[dict[str, str | float]] = []
     for precision in PRECISIONS:
         with tempfile.TemporaryDirectory() as temporary:
             bundle = Path(temporary) / "bundle"
@@ -31,7 +31,7 @@ def measure() -> list[dict[str, str | float]]:
             rate = 0.0
             for _ in range(ROUNDS):
                 for way, module in WAYS.items():
-                    with running(bundle, module=module, **PATIENT) as server:
+                    with running(bundle, PATIENT, module=module) as server:
                         found[way].append(one_round(server, rate))
                         rate = rate or LOAD * found[way][0]["images/s"]
         for way, rounds in found.items():

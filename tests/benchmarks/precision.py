@@ -31,9 +31,11 @@ from export.onnx_file import trace
 from export.pictures import reference_pictures
 from export.precision import QuantisedLinear, lower, prepared
 from export.rewrite import FusedAttention, Linear
+from model.blocks import Block
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
 from model.demo.__main__ import WEIGHTS
+from model.mlp import Mlp
 from model.vit import VisionTransformer
 from tests.benchmarks.graph import runner
 from tests.benchmarks.plain_export import export_plainly
@@ -62,7 +64,7 @@ def measure() -> list[dict[str, str | float]]:
                 build(checkpoint, path)
             sessions[name] = session(paths[0])
             found, hard = (
-                measure_agreement(c, image_spec(c.preprocessing), Lean(session(path)), seconds=math.inf)
+                measure_agreement(c, image_spec(c.preprocessing), Lean(session(path)), seconds=math.inf)  # type: ignore[arg-type]  # it only calls `run`
                 for c, path in ((demo, paths[1]), (planted, paths[2]))
             )
             assert found.accuracy is not None
@@ -116,7 +118,9 @@ class Lean:
 def with_outliers(model: VisionTransformer) -> VisionTransformer:
     model, channels = copy.deepcopy(model), list(OUTLIERS)
     for block in model.blocks:
+        assert isinstance(block, Block)
         for norm, reader in ((block.norm1, block.attn.qkv), (block.norm2, block.mlp.fc1)):
+            assert isinstance(norm, nn.LayerNorm)
             norm.weight[channels] *= OUTLIER
             norm.bias[channels] *= OUTLIER
             reader.weight[:, channels] /= OUTLIER
@@ -177,7 +181,7 @@ class NBits(nn.Module):
         out: Tensor = torch.onnx.ops.symbolic(
             "com.microsoft::MatMulNBits",
             (x, self.integers, self.scale, None, None, self.bias),
-            self.attributes,
+            {**self.attributes},
             dtype=x.dtype,
             shape=(*x.shape[:-1], self.attributes["N"]),
             version=1,
@@ -192,7 +196,8 @@ class MergedAttention(FusedAttention):
         nn.Module.__init__(self)
         self.heads, self.norm, self.proj = source.heads, source.norm, source.proj
         parts = (source.q, source.k, source.v)
-        weight, bias = torch.cat([p.weight for p in parts], dim=1), torch.cat([p.bias for p in parts])
+        biases: list[Tensor] = [p.bias for p in parts if p.bias is not None]
+        weight, bias = torch.cat([p.weight for p in parts], dim=1), torch.cat(biases) if biases else None
         self.qkv = Linear(weight, bias)
 
     def mixed(self, tokens: Tensor, queries: int | None = None) -> Tensor:
@@ -211,13 +216,17 @@ class MergedAttention(FusedAttention):
 
 def merged(network: VisionTransformer) -> None:
     for block in network.blocks:
-        block.attn = MergedAttention(block.attn)
+        attention = block.get_submodule("attn")
+        assert isinstance(attention, FusedAttention)
+        block.add_module("attn", MergedAttention(attention))
     lower(network, "int8")
 
 
 def fast_gelu(network: VisionTransformer) -> None:
     for block in network.blocks:
-        block.mlp.activation = lambda x: torch.onnx.ops.symbolic(
+        mlp = block.get_submodule("mlp")
+        assert isinstance(mlp, Mlp)
+        mlp.activation = lambda x: torch.onnx.ops.symbolic(
             "com.microsoft::FastGelu", (x,), dtype=x.dtype, shape=x.shape, version=1
         )
     lower(network, "int8")
@@ -225,10 +234,13 @@ def fast_gelu(network: VisionTransformer) -> None:
 
 def patches_too(network: VisionTransformer) -> None:
     lower(network, "int8")
-    network.patch_embed.proj = SeparateBias(network.patch_embed.proj)  # a table, positions included
+    patch_embed = network.get_submodule("patch_embed")
+    projection = patch_embed.get_submodule("proj")
+    assert isinstance(projection, Linear)
+    patch_embed.add_module("proj", SeparateBias(projection))  # its bias is a table, positions included
 
 
-class Calibration(CalibrationDataReader):
+class Calibration(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime carries no types
     def __init__(self, checkpoint: Checkpoint) -> None:
         spec = image_spec(checkpoint.preprocessing)
         self._batches: Iterator[dict[str, np.ndarray]] = (

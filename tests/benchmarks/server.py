@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -104,10 +104,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(bundle: Path, *, module: str = "app", folder: Path | None = None, **variables: str) -> Iterator[Server]:
-    """This project's server; `variables` are further settings, such as `VIT_STORE_MAX_BYTES="0"`.
+def running(
+    bundle: Path, variables: Mapping[str, str] | None = None, *, module: str = "app", folder: Path | None = None
+) -> Iterator[Server]:
+    """This project's server; `variables` are further settings, such as `{"VIT_STORE_MAX_BYTES": "0"}`.
 
-    It runs in `folder`, and leaves its log there.
+    It runs in `folder` and leaves its log there.
     """
     port = free_port()
     environment = {
@@ -116,7 +118,7 @@ def running(bundle: Path, *, module: str = "app", folder: Path | None = None, **
         "VIT_PORT": str(port),
         "VIT_LOG_LEVEL": "warning",
         "VIT_DRAIN_DELAY_S": "0",
-        **variables,
+        **(variables or {}),
     }
 
     command = [sys.executable, "-m", module]

@@ -44,7 +44,7 @@ def row(bundle: Path, graph: str, *, explain: bool) -> dict[str, str | float]:
     raw_rates: dict[int, list[float]] = {batch: [] for batch in BATCHES}
     request = post("/classify" if explain else "/classify?attention=false", jpeg(), "image/jpeg")
     served = []
-    with running(bundle, **PATIENT) as server:
+    with running(bundle, PATIENT) as server:
         for _ in range(ROUNDS):
             for batch, run in runs.items():
                 raw_rates[batch].append(batch / seconds_of(run))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -68,8 +69,10 @@ def stored(orientation: int) -> Image.Image:
     return quarters() if turn is None else quarters().transpose(turn)
 
 
-def truncations(format: str, data: Callable[[], bytes]) -> list[Case]:
-    return [
-        bad(f"{format}, the first {share} %", lambda share=share: data()[: len(data()) * share // 100])
-        for share in (10, 50, 90, 99)
-    ]
+def truncations(format: str, make: Callable[[], bytes]) -> list[Case]:
+    return [bad(f"{format}, the first {percent} %", partial(_first, percent, make)) for percent in (10, 50, 90, 99)]
+
+
+def _first(percent: int, make: Callable[[], bytes]) -> bytes:
+    data = make()
+    return data[: len(data) * percent // 100]

@@ -109,7 +109,7 @@ def main() -> None:
     if len(sys.argv) > 2:
         result = run(sys.argv[2], rounds)
     else:
-        with running(DEMO_BUNDLE, VIT_STORE_MAX_BYTES=STORE_BYTES) as server:
+        with running(DEMO_BUNDLE, {"VIT_STORE_MAX_BYTES": STORE_BYTES}) as server:
             result = run(server.url, rounds, server)
     sys.exit(not result.as_expected)
 

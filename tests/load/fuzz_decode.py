@@ -13,7 +13,7 @@ import atheris
 
 with atheris.instrument_imports(include=["app", "PIL"]):
     from app.images.decode import Decoder, Refused
-    from app.images.preparer import Preparer
+    from app.images.preparer import Prepared, Preparer
     from app.images.preprocess import Framing
 
 from tests.catalogue.every import CASES
@@ -31,6 +31,7 @@ def decode(data: bytes) -> None:
         done = PREPARER.prepare(data, thumbnail=True, max_pixels=1_000_000)
     except Refused:
         return
+    assert isinstance(done, Prepared)  # the decoder refuses what is larger than max_pixels
     assert done.pixels.shape == (32, 32, 3)
 
 

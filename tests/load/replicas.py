@@ -61,7 +61,7 @@ def replicas(count: int, **variables: str) -> Iterator[list[Replica]]:
         running = []
         for _ in range(count):
             replica = Replica({f"VIT_{name.upper()}": value for name, value in variables.items()})
-            stack.callback(lambda replica=replica: replica.kill())
+            stack.callback(replica.kill)
             running.append(replica)
         for replica in running:
             replica.wait_until_ready()

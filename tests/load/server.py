@@ -11,7 +11,8 @@ from tests.benchmarks.server import Server, running
 def served(folder: Path, **settings: object) -> AbstractContextManager[Server]:
     """`python -m app` with the demo bundle; its log is `folder`/log."""
     chosen = {"device": "cpu", "log_level": "info"} | settings
-    return running(DEMO_BUNDLE, folder=folder, **{f"VIT_{name.upper()}": str(value) for name, value in chosen.items()})
+    variables = {f"VIT_{name.upper()}": str(value) for name, value in chosen.items()}
+    return running(DEMO_BUNDLE, variables, folder=folder)
 
 
 def descriptors(pid: int) -> int:

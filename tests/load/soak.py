@@ -77,7 +77,7 @@ class Soak:
 
 
 def soak(seconds: float, *, module: str) -> Soak:
-    with running(DEMO_BUNDLE, module=module, **STORE) as server:
+    with running(DEMO_BUNDLE, STORE, module=module) as server:
         traffic = Mixture(server.port)
         samples: list[Sample] = []
         start = time.monotonic()

@@ -94,7 +94,7 @@ def measure(redis: RedisServer) -> list[Row]:
         "full": (full, emptied),
     }
     rounds: dict[str, list[Row]] = {name: [] for name in ("in memory", *faults)}
-    with running(DEMO_BUNDLE) as alone, running(DEMO_BUNDLE, VIT_STORE=redis.url) as server:
+    with running(DEMO_BUNDLE) as alone, running(DEMO_BUNDLE, {"VIT_STORE": redis.url}) as server:
         for _ in tqdm(range(ROUNDS)):
             rounds["in memory"].append(observe(alone, int, int))
             for name, (fault, repair) in faults.items():

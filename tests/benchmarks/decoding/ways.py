@@ -46,12 +46,11 @@ def milliseconds(run: Callable[[], object]) -> float:
 
 def pillow(data: bytes, short: int, side: int, *, draft: int = 0) -> np.ndarray:
     """Bicubic over all pixels, as the service does; with `draft`, decoded no smaller than that many times `short`."""
-    with Image.open(BytesIO(data)) as image:
+    with Image.open(BytesIO(data)) as file:
         if draft:
-            image.draft("RGB", shortest(image.size, short * draft))
-        image = image.convert("RGB")
-    image = image.resize(shortest(image.size, short), Image.Resampling.BICUBIC)
-    return middle(np.asarray(image), side)
+            file.draft("RGB", shortest(file.size, short * draft))
+        image = file.convert("RGB")
+    return middle(np.asarray(image.resize(shortest(image.size, short), Image.Resampling.BICUBIC)), side)
 
 
 def opencv(data: bytes, short: int, side: int, *, interpolation: int) -> np.ndarray:

@@ -116,7 +116,7 @@ class Partner:
         print(batch, file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"ended: {self.process.args}")
+            raise RuntimeError(f"ended: {self.process.args!r}")
         return float(line)
 
 
