@@ -40,5 +40,6 @@ def test_metrics_at_a_port_of_their_own(request_of, path, port, answered):
             listeners.check(request_of(path, port=port))
 
 
-def test_one_port_answers_everything(request_of):
-    Listeners(metrics_port=0).check(request_of("/metrics"))
+@pytest.mark.parametrize("path", ["/metrics", "/livez", "/classify", "/"])
+def test_one_port_answers_everything(request_of, path):
+    Listeners(metrics_port=0).check(request_of(path))  # raises NotFound at the wrong one of two ports, see above
