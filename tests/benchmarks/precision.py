@@ -1,8 +1,9 @@
-"""What lower precision gains on a CPU and what it costs: what `--precision int8` does, and what else was tried.
+"""What lower precision gains and costs on a CPU: `--precision int8`, and the alternatives that were tried.
 
 Speed is that of the lean graph of ViT-S/16 against a plain `torch.onnx.export`. Agreement with float32 and accuracy are
-the demo model's on its held-out pictures, and once more with outliers planted: in each block two channels of each norm
-are made 30 times as large and the weights that read them as small, which leaves the network's numbers as they are.
+the demo model's on its held-out images. Agreement is measured once more with planted outliers: in each block two
+channels of each norm are multiplied by 30 and the weights that read them divided by 30, which leaves the network's
+function as it is.
 """
 
 import copy
@@ -44,7 +45,7 @@ from tests.benchmarks.random_model import random_checkpoint
 VARIANT = "S/16"
 BATCHES = (1, 8)
 ROUNDS = 15
-CALIBRATION = 32  # pictures of static quantisation
+CALIBRATION = 32  # images for static quantisation
 OUTLIERS, OUTLIER = (5, 77), 30.0
 Build = Callable[[Checkpoint, Path], None]
 
@@ -71,8 +72,8 @@ def measure() -> list[dict[str, str | float]]:
             rows[name] = {
                 "linear layers of the blocks": name,
                 "agreement": f"{found.top1:.2%}",
-                "probabilities apart, mean": round(found.probability_mean, 4),
-                "at most": round(found.probability_max, 2),
+                "probability difference, mean": round(found.probability_mean, 4),
+                "largest": round(found.probability_max, 2),
                 "accuracy": f"{found.accuracy:.2%}",
                 "agreement with outliers": f"{hard.top1:.2%}",
             }
@@ -85,14 +86,14 @@ def measure() -> list[dict[str, str | float]]:
 
 
 def session(path: Path) -> onnxruntime.InferenceSession:
-    """On one core, whose processor time other processes disturb least."""
+    """On one core: its CPU time is disturbed least by other processes."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def processor_times(runs: dict[str, Callable[[], None]]) -> dict[str, list[float]]:
-    """Seconds of each, taken in turn so that a change of the machine's speed meets all of them."""
+    """CPU seconds of each run, in turn, so that a change of the machine's speed affects them alike."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()
@@ -128,7 +129,7 @@ def with_outliers(model: VisionTransformer) -> VisionTransformer:
 
 
 def lean(checkpoint: Checkpoint, path: Path, *, change: Callable[[VisionTransformer], None], smooth: bool) -> None:
-    """The lean graph with another form of the blocks' layers."""
+    """Write the lean graph with the blocks' layers changed."""
     spec = image_spec(checkpoint.preprocessing)
     model = prepared(checkpoint, spec, "int8") if smooth else checkpoint.model
     graph = ClassifyGraph(model, checkpoint.preprocessing, precision="fp32")
@@ -141,7 +142,7 @@ def changed(change: Callable[[VisionTransformer], None], *, smooth: bool = True)
 
 
 def replaced(form: Callable[[Linear], nn.Module], *, among: str = "") -> Callable[[VisionTransformer], None]:
-    """Another form in place of the linear layers whose name has `among` in it, int8 for the others."""
+    """Put `form(layer)` in place of each linear layer whose name contains `among`, and int8 in place of the others."""
 
     def change(network: VisionTransformer) -> None:
         for name, layer in list(network.blocks.named_modules()):
@@ -154,7 +155,7 @@ def replaced(form: Callable[[Linear], nn.Module], *, among: str = "") -> Callabl
 
 
 class SeparateBias(nn.Module):
-    """The bias outside, where ONNX Runtime fuses it with Gelu."""
+    """The bias outside the product, so that ONNX Runtime fuses it with Gelu."""
 
     def __init__(self, source: Linear) -> None:
         super().__init__()
@@ -244,7 +245,7 @@ class Calibration(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime c
     def __init__(self, checkpoint: Checkpoint) -> None:
         spec = image_spec(checkpoint.preprocessing)
         self._batches: Iterator[dict[str, np.ndarray]] = (
-            {"images": preprocess(picture, spec.framing)[0][None]} for picture in reference_pictures(CALIBRATION)
+            {"images": preprocess(image, spec.framing)[0][None]} for image in reference_pictures(CALIBRATION)
         )
 
     def get_next(self) -> dict[str, np.ndarray] | None:
@@ -252,7 +253,7 @@ class Calibration(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime c
 
 
 def static(checkpoint: Checkpoint, path: Path) -> None:
-    """Scales of activations fixed on reference pictures, in ONNX Runtime's own way."""
+    """Activation scales fixed on reference images, by ONNX Runtime's own quantiser."""
     plain = path.with_suffix(".fp32.onnx")
     lean(checkpoint, plain, change=lambda network: None, smooth=True)
     proto = onnx.load(plain)

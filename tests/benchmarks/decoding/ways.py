@@ -1,8 +1,8 @@
 """`python -m tests.benchmarks.decoding.ways FOLDER`: JPEG to the network's pixels with several libraries.
 
-Runs in an environment of its own. FOLDER has pictures to time, NAME.jpg, and others to compare, compared/NAME.jpg.
-Standard output is JSON: milliseconds by way and picture. FOLDER/WAY.npy gets what each makes of those to compare, for
-the network of the demo model; see comparison.py.
+It runs in its own environment. FOLDER has images to time, NAME.jpg, and images to compare, compared/NAME.jpg. Standard
+output is JSON: milliseconds by decoder and image. FOLDER/DECODER.npy gets the pixels of the images to compare, at the
+input size of the demo model; see comparison.py.
 """
 
 import json
@@ -19,7 +19,7 @@ import numpy as np
 import pyvips
 from PIL import Image
 
-SECONDS = 2.0  # of each way and picture, and three runs at least
+SECONDS = 2.0  # for each decoder and image; at least three runs
 
 # bytes, short side after the resize, side of the crop -> uint8 (crop, crop, 3)
 Way = Callable[[bytes, int, int], np.ndarray]
@@ -60,7 +60,7 @@ def opencv(data: bytes, short: int, side: int, *, interpolation: int) -> np.ndar
 
 
 def vips(data: bytes, short: int, side: int) -> np.ndarray:
-    """`thumbnail`, which decodes JPEG at a smaller size where it can."""
+    """`thumbnail`, which decodes a JPEG at a smaller size where it can."""
     header = pyvips.Image.new_from_buffer(data, "")
     width, height = shortest((header.width, header.height), short)
     return middle(pyvips.Image.thumbnail_buffer(data, width, height=height, size="force").numpy(), side)

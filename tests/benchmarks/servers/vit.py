@@ -1,4 +1,4 @@
-"""What the applications of the peers have in common, as their users would write it by hand. Runs in their environments.
+"""What the peers' applications share, written as their users would write it. It runs in each peer's environment.
 
 Threads and batches are the same for all: VIT_BENCH_THREADS for the model, batches of 8, and 10 ms to fill one where
 the server waits.
