@@ -1,11 +1,11 @@
-# The service: ONNX Runtime and its bundle, no PyTorch, no compiler. From the repository's root:
+# The service: ONNX Runtime and a bundle, no PyTorch, no compiler. From the repository's root:
 #
 #   docker build -t vit-serve .                                          the demo model, on the CPU
-#   docker build -t vit-serve --build-arg BUNDLE=bundles/mine .          a bundle that was exported before
+#   docker build -t vit-serve --build-arg BUNDLE=bundles/mine .          a bundle exported before
 #   docker build -t vit-serve --target checkpoint --build-arg CHECKPOINT=model.safetensors .
 #   docker build -t vit-serve:cuda --build-arg DEVICE=cuda .             with the CUDA libraries, several GB
 #
-# A bundle mounted at /bundle takes the place of the one inside.
+# A bundle mounted at /bundle replaces the one inside.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 ARG DEVICE=cpu
 
@@ -15,8 +15,8 @@ COPY docker/requirements-${DEVICE}.lock /requirements.lock
 RUN python3 -m venv --without-pip /venv \
  && python3 -m pip --python /venv/bin/python install --quiet --require-hashes --only-binary :all: --no-cache-dir \
     --no-compile --requirement /requirements.lock
-# Only what is imported or loaded is kept: 284 MB of CUDA kernels are of no use on a CPU, the Python module carries its own
-# copy of libonnxruntime, and packages bring their tests.
+# Remove what is never imported or loaded: 284 MB of CUDA kernels that a CPU cannot use, a second copy of libonnxruntime (the
+# Python module carries its own), and the packages' tests.
 RUN cd /venv/lib/python3*/site-packages \
  && rm -r onnxruntime/transformers onnxruntime/quantization onnxruntime/tools onnxruntime/capi/libonnxruntime.so.* \
  && if [ "$DEVICE" = cpu ]; then rm onnxruntime/capi/libonnxruntime_providers_cuda.so onnxruntime/capi/libonnxruntime_providers_tensorrt.so; fi \
@@ -61,7 +61,7 @@ ENV PATH=/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin 
     VIT_DEVICE=${DEVICE} \
     VIT_HOST=0.0.0.0 \
     VIT_PORT=8000
-# writes the bytecode of those parts of the standard library that are used; the running service writes nothing
+# Writes the bytecode of the standard library's modules that are used. The running service writes nothing.
 RUN python -c "import app.server"
 ENV PYTHONDONTWRITEBYTECODE=1
 USER 65532:65532

@@ -12,10 +12,10 @@ BUNDLE ?= app/demo
 .PHONY: help serve setup export test lint check format bench bench-servers catalogue mutation fuzz wire schema overload rolling soak \
 	parity image lock demo
 
-help:  ## this list
+help:  ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
-serve: $(VENV)/.serve  ## install what serving needs (no torch) and serve BUNDLE on PORT
+serve: $(VENV)/.serve  ## [BUNDLE=folder] [PORT=8000]: install what serving needs (no torch) and serve
 	VIT_BUNDLE=$(BUNDLE) VIT_PORT=$(PORT) $(BIN)/python -m app
 
 setup: $(VENV)/.dev  ## install everything a developer needs into .venv
@@ -23,64 +23,64 @@ setup: $(VENV)/.dev  ## install everything a developer needs into .venv
 test: $(VENV)/.dev  ## run all tests
 	$(BIN)/python -m pytest -n auto
 
-export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [PRECISION=int8|fp16] [IMAGE_SIZE=N]: checkpoint to bundle
+export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [PRECISION=int8|fp16] [IMAGE_SIZE=N]: turn a checkpoint into a bundle
 	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) \
 		$(if $(PRECISION),--precision $(PRECISION)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE))
 
-lint: $(VENV)/.dev  ## report what ruff finds
+lint: $(VENV)/.dev  ## run ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-check: lint  ## lint, and types with mypy
+check: lint  ## run ruff and mypy
 	$(BIN)/mypy
 
-format: $(VENV)/.dev  ## let ruff repair and format
+format: $(VENV)/.dev  ## repair and format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed  ## measure, and write the benchmark tables
+bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed  ## measure, and rewrite the benchmark tables in docs/
 	$(BIN)/python -m tests.benchmarks
 
-bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver pytriton ray transformers)  ## install other servers, and measure them side by side with this one
+bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver pytriton ray transformers)  ## install other servers and measure them beside this one
 	$(BIN)/python -m tests.benchmarks servers
 
-catalogue: $(VENV)/.dev  ## send every bad or odd picture to a server, ROUNDS (100) times
+catalogue: $(VENV)/.dev  ## [ROUNDS=100]: send every bad or odd image to a server, so many times
 	$(BIN)/python -m tests.load.catalogue $(ROUNDS)
 
-mutation: $(VENV)/.dev  ## send pictures with changed bytes to a server for SECONDS (600)
+mutation: $(VENV)/.dev  ## [SECONDS=600]: send images with changed bytes to a server
 	$(BIN)/python -m tests.load.mutation $(SECONDS)
 
-fuzz: $(VENV)/.fuzz  ## let atheris look for ways through the decoder for ten minutes
+fuzz: $(VENV)/.fuzz  ## fuzz the decoder with atheris for ten minutes
 	$(BIN)/python -m tests.load.fuzz_decode -max_total_time=600
 
-wire: $(VENV)/.dev  ## send broken HTTP to a server for SECONDS (600), and bodies that are too much of anything
+wire: $(VENV)/.dev  ## [SECONDS=600]: send broken HTTP to a server, and bodies that exceed every limit
 	$(BIN)/python -m tests.load.wire $(or $(SECONDS),600)
 	$(BIN)/python -m tests.load.bodies
 
-schema: $(VENV)/.dev  ## let schemathesis use the API against its own description for SECONDS (600)
+schema: $(VENV)/.dev  ## [SECONDS=600]: test the API against its OpenAPI description with schemathesis
 	$(BIN)/python -m tests.load.schema $(or $(SECONDS),600)
 
-overload: $(VENV)/.dev  ## [SECONDS=20]: more requests than can be served, written to docs/overload.md
+overload: $(VENV)/.dev  ## [SECONDS=20]: load test at up to 10 times the capacity; rewrites the table in docs/overload.md
 	$(BIN)/python -m tests.load.overload $(SECONDS)
 
-soak: $(VENV)/.dev  ## [SECONDS=600]: mixed use for so long, written to docs/soak.md; fails when memory grows
+soak: $(VENV)/.dev  ## [SECONDS=600]: mixed use; fails when memory grows; rewrites the tables in docs/soak.md
 	$(BIN)/python -m tests.load.soak $(SECONDS)
 
-rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy, and write the table
+rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy; rewrites the table in docs/deployment.md
 	$(BIN)/python -m tests.load.rolling
 
-parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare with other libraries, network by network, and write docs/parity.md
+parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its own library; rewrites docs/parity.md
 	$(PARITY)/bin/python -m tests.parity $(PEERS)
 
-image:  ## [DEVICE=cuda] [BUNDLE=folder]: the container image
+image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image
 	docker build --tag vit-serve$(if $(DEVICE),:$(DEVICE)) --build-arg BUNDLE=$(BUNDLE) \
 		--build-arg REVISION=$$(git rev-parse HEAD) $(if $(DEVICE),--build-arg DEVICE=$(DEVICE)) .
 
-lock: $(VENV)/.dev  ## what images install, with hashes, from constraints.txt
+lock: $(VENV)/.dev  ## write docker/requirements-*.lock, with hashes, from constraints.txt
 	$(LOCK) --group serve --output-file docker/requirements-cpu.lock
 	$(LOCK) --group cuda --output-file docker/requirements-cuda.lock
 
-demo: $(VENV)/.dev  ## train the demo model again (about 40 minutes on two cores) and export its bundle
+demo: $(VENV)/.dev  ## train the demo model again (about 40 minutes on two cores) and export it
 	$(BIN)/python -m model.demo train
 	$(BIN)/python -m export --checkpoint model/demo/shapes.safetensors --out app/demo --replace
 

@@ -19,18 +19,12 @@ from app.classifier import Classifier
 from app.door.door import Door
 from app.door.keys import ApiKeys, read_keys
 from app.door.observation import MACHINES, Observation
-from app.images.decode import Decoder
-from app.images.intake import Intake
-from app.images.pool import Decoders
-from app.images.preparer import Preparer
-from app.images.quarantine import Quarantine
+from app.images.intake import open_intake
 from app.inference.admission import Admission
 from app.inference.batcher import Batcher
-from app.inference.cpu import OnnxEngine
-from app.inference.cuda import CudaEngine
-from app.inference.faults import DeviceError
+from app.inference.device import open_engine
 from app.lifecycle import Lifecycle
-from app.machine import IMAGES_NICENESS, allowed_cores, allowed_memory, yield_by
+from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.distance import RunningDistance
 from app.maps.verifier import Verifier
 from app.settings import Settings
@@ -51,11 +45,6 @@ TELEMETRY: TelemetryConfig = {
     "exclude": lambda scope: scope["path"] in MACHINES,
 }
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-BYTES_PER_PIXEL = 12  # of a picture while it is decoded: as decoded, turned or converted, and what is made of it
-DECODER_BYTES_PER_PIXEL = 24  # the most that any format takes: an animated WebP, of which libwebp keeps three canvases
-DECODER_BYTES = 256 * 2**20  # beside the pixels
-QUARANTINE_S = 600.0
-QUARANTINE_ITEMS = 1000
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -82,7 +71,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await asyncio.gather(*tasks, return_exceptions=True)
         services.batcher.stop()
         services.cpu_pool.shutdown()
-        services.decoders.stop()
+        services.intake.stop()
         await services.store.close()
 
     app: FastAPI = FastAPIOffline(
@@ -112,16 +101,16 @@ def _build(settings: Settings) -> Services:
     cores = allowed_cores()
     lifecycle, metrics = Lifecycle(), Metrics()
     batcher = Batcher(lifecycle=lifecycle, on_batch=metrics.batch)
-    decoders = _decoders(settings, bundle, settings.decode_workers or max(cores, 2))
+    intake = open_intake(settings=settings, framing=bundle.manifest.image.framing)
     with ThreadPoolExecutor(2) as starter:
         checked = starter.submit(bundle.check_files)  # hashing and loading take about as long, and release the GIL
-        started = starter.submit(decoders.start)  # waits for another process
+        started = starter.submit(intake.start)  # waits for another process
         try:
-            engine = batcher.start(lambda: _open_engine(settings, bundle, settings.model_threads or cores))
+            engine = batcher.start(lambda: open_engine(settings=settings, bundle=bundle))
             checked.result()
         except BaseException:
             started.result()
-            decoders.stop()
+            intake.stop()
             checked.result()  # comes first: a damaged file explains whatever else went wrong
             raise
         started.result()
@@ -143,12 +132,6 @@ def _build(settings: Settings) -> Services:
     distance = RunningDistance(layers=bundle.manifest.layers, heads=bundle.manifest.heads)
     workers = settings.worker_threads or max(cores, 2)
     cpu_pool = ThreadPoolExecutor(workers, thread_name_prefix="cpu", initializer=yield_by, initargs=(IMAGES_NICENESS,))
-    intake = Intake(
-        decoders=decoders,
-        quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),
-        input_size=bundle.manifest.image.size,
-        max_pixels=settings.max_image_pixels,
-    )
     classifier = Classifier(
         bundle=bundle,
         intake=intake,
@@ -171,33 +154,8 @@ def _build(settings: Settings) -> Services:
         metrics=metrics,
         distance=distance,
         cpu_pool=cpu_pool,
-        decoders=decoders,
+        intake=intake,
     )
-
-
-def _decoders(settings: Settings, bundle: Bundle, workers: int) -> Decoders:
-    decoder = Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
-    room = settings.max_decode_pixels or allowed_memory() // 4 // BYTES_PER_PIXEL
-    return Decoders(
-        work=Preparer(decoder=decoder, framing=bundle.manifest.image.framing, thumbnail_px=settings.thumbnail_px),
-        workers=workers,
-        room=room,
-        memory=DECODER_BYTES + DECODER_BYTES_PER_PIXEL * settings.max_image_pixels,
-        timeout_s=settings.decode_timeout_s,
-    )
-
-
-def _open_engine(settings: Settings, bundle: Bundle, threads: int) -> OnnxEngine:
-    """A warm engine on the device that the settings ask for; it belongs to the thread that this is called in."""
-    image_size = bundle.manifest.image.size
-    if settings.device != "cpu":
-        try:
-            return _warm(CudaEngine(folder=bundle.folder, image_size=image_size, max_batch=settings.max_batch))
-        except DeviceError as error:
-            if settings.device == "cuda":
-                raise
-            log.info("%s", error)
-    return _warm(OnnxEngine(folder=bundle.folder, image_size=image_size, threads=threads, max_batch=settings.max_batch))
 
 
 def _open_store(settings: Settings, bundle: Bundle, metrics: Metrics) -> Store:
@@ -207,12 +165,6 @@ def _open_store(settings: Settings, bundle: Bundle, metrics: Metrics) -> Store:
     from app.stores.redis import RedisStore  # a tenth of a second that only this needs
 
     return RedisStore(url=settings.store, ttl_s=settings.store_ttl_s, model=bundle.digest, metrics=metrics)
-
-
-def _warm(engine: OnnxEngine) -> OnnxEngine:
-    engine.warm_up()
-    log.info("model runs on %s", engine.provider)
-    return engine
 
 
 async def _watch(batcher: Batcher) -> None:

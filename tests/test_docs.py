@@ -15,41 +15,74 @@ from app.settings import DEMO_BUNDLE, Settings
 from tests.benchmarks.__main__ import BENCHMARKS, FOLDER, PAGES, table
 
 README = Path("README.md").read_text()
+README_CHARACTERS = 15_000
 CHANGELOG = Path("CHANGELOG.md").read_text()
 LOADS = ("catalogue", "bodies", "overload", "rolling", "soak", "soak_windows", "store_faults")
 RECORDED = [*(FOLDER / f"{name}.json" for name in BENCHMARKS), *(Path(f"tests/load/{name}.json") for name in LOADS)]
 CODE = {".py", ".png", ".html", ".yaml", ".conf", ".js", ".css"}
 
 
-def block(name: str) -> str:
-    """What stands between the comments that name a part of the README."""
-    found = re.search(f"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", README, re.DOTALL)
-    assert found, f"README.md has no part {name}"
+def block(name: str, page: str) -> str:
+    """What stands between the comments that name a part of a page."""
+    found = re.search(f"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", Path(page).read_text(), re.DOTALL)
+    assert found, f"{page} has no part {name}"
     return found[1]
 
 
+def rows(table: str) -> list[list[str]]:
+    """Cells of a Markdown table, its two head lines left out."""
+    return [[cell.strip() for cell in line.strip(" |").split(" | ")] for line in table.splitlines()[2:]]
+
+
+def tracked(*folders: str) -> list[Path]:
+    files = subprocess.run(["git", "ls-files", *folders], capture_output=True, text=True, check=True).stdout
+    return [Path(line) for line in files.splitlines()]
+
+
+def test_the_front_page_is_short():
+    assert len(README) <= README_CHARACTERS
+
+
 def settings_table() -> str:
-    rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
+    lines = ["| variable | default | meaning |", "| --- | --- | --- |"]
     for name, field in Settings.model_fields.items():
         assert field.default is not PydanticUndefined
         default = field.default.relative_to(Path.cwd()) if name == "bundle" else field.default
-        rows.append(f"| `VIT_{name.upper()}` | `{default}` | {field.description} |")
-    return "\n".join(rows)
+        lines.append(f"| `VIT_{name.upper()}` | `{default}` | {field.description} |")
+    return "\n".join(lines)
 
 
 def errors_table() -> str:
-    rows = ["| status | type | when |", "| --- | --- | --- |"]
+    lines = ["| status | type | when |", "| --- | --- | --- |"]
     for kind in sorted(ServiceError.__subclasses__(), key=lambda kind: (kind.status, kind.kind)):
-        rows.append(f"| {kind.status.value} | `urn:vit-serve:problem:{kind.kind}` | {kind.title} |")
-    return "\n".join(rows)
+        lines.append(f"| {kind.status.value} | `urn:vit-serve:problem:{kind.kind}` | {kind.title} |")
+    return "\n".join(lines)
 
 
 def test_the_settings_table():
-    assert block("settings") == settings_table()
+    assert block("settings", "docs/settings.md") == settings_table()
+
+
+def test_the_settings_of_the_front_page_have_their_defaults():
+    defaults = {name: default for name, default, _ in rows(settings_table())}
+    section = re.search(r"^## Settings\n(.*?)^## ", README, re.MULTILINE | re.DOTALL)
+    assert section
+    for names, given, _ in rows(section[1][section[1].index("|") :].partition("\n\n")[0]):
+        expected = " ".join(defaults[name] for name in names.split())
+        assert given == ("none" if expected == "`None`" else expected), names
 
 
 def test_the_errors_table():
-    assert block("errors") == errors_table()
+    assert block("errors", "docs/api.md") == errors_table()
+
+
+def test_the_api_page_names_every_path_parameter_and_field(client):
+    described, page = client.get("/openapi.json").json(), Path("docs/api.md").read_text()
+    calls = [call for methods in described["paths"].values() for call in methods.values()]
+    names = {parameter["name"] for call in calls for parameter in call.get("parameters", [])}
+    names |= {name for schema in described["components"]["schemas"].values() for name in schema.get("properties", {})}
+    assert [path for path in described["paths"] if f"{path}`" not in page and f"{path}?" not in page] == []
+    assert {name for name in names if not re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", page)} == set()
 
 
 def test_every_setting_is_in_the_changelog():
@@ -57,12 +90,18 @@ def test_every_setting_is_in_the_changelog():
 
 
 def test_the_file_tree_names_every_file_of_the_product():
-    tracked = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True).stdout.split()
-    product = [Path(p) for p in tracked if p.startswith(("app/", "model/", "export/")) and Path(p).suffix in CODE]
-    tree = block("tree")
+    product = [path for path in tracked("app", "model", "export") if path.suffix in CODE]
+    tree = block("tree", "docs/code.md")
     assert [
         str(p) for p in product if p.name != "__init__.py" and not re.search(rf"\b{re.escape(p.name)}\b", tree)
     ] == []
+
+
+def test_the_front_page_names_what_is_in_app():
+    listed = block("app", "README.md")
+    assert len(listed.splitlines()) == 17
+    inside = {path.parts[1] + ("/" if len(path.parts) > 2 else "") for path in tracked("app")} - {"__init__.py"}
+    assert {name for name in inside if not re.search(rf"(?<![\w/]){re.escape(name)}", listed)} == set()
 
 
 def test_the_example_answer_is_what_the_service_answers(client):
@@ -79,26 +118,55 @@ def test_the_example_answer_is_what_the_service_answers(client):
     assert expected == found
 
 
+def test_the_example_receipt_is_that_of_the_service(client):
+    answer = client.post("/classify", content=Path("docs/star.jpg").read_bytes()).json()
+    link = answer["results"][0]["attention"]
+    heads = block("receipt", "docs/explanations.md").splitlines()[0].strip(" |").split(" | ")[1:]
+    for name, *cells in rows(block("receipt", "docs/explanations.md")):
+        label, _, against = name.partition(" against ")
+        query = {"method": "evidence", "format": "json", "label": label} | ({"against": against} if against else {})
+        receipt = client.get(link, params=query).json()["receipt"]
+        assert dict(zip(heads, map(float, cells), strict=True)) == pytest.approx(receipt, abs=0.01), name
+
+
 def test_the_figures_of_the_demo_model():
     figures = json.loads((DEMO_BUNDLE / "manifest.json").read_text())["figures"]
     for name in ("top1_accuracy", "rollout_on_object", "last_layer_on_object", "chance_on_object"):
-        assert f"{100 * figures[name]:.1f} %" in README, name
+        assert f"{100 * figures[name]:.1f} %" in Path("docs/explanations.md").read_text(), name
+    assert f"{100 * figures['top1_accuracy']:.1f} %" in README
 
 
 def test_every_make_target_is_documented():
     targets = re.findall(r"^([a-z-]+):.*## ", Path("Makefile").read_text(), re.MULTILINE)
-    assert [t for t in targets if f"make {t}" not in README and t != "help"] == []
+    documented = Path("CONTRIBUTING.md").read_text()
+    assert [t for t in targets if not re.search(rf"make {t}\b(?!-)", documented) and t != "help"] == []
 
 
 def test_the_version_is_that_of_the_project():
     assert tomllib.loads(Path("pyproject.toml").read_text())["project"]["version"] == VERSION
 
 
-def test_links_lead_somewhere():
-    targets = re.findall(r"\]\(([^)#]+)\)|<img src=\"([^\"]+)\"", README)
-    files = [a or b for a, b in targets if not (a or b).startswith("http")]
-    assert files
-    assert [f for f in files if not Path(f).exists()] == []
+def test_every_page_is_in_the_index():
+    index = Path("docs/README.md").read_text()
+    assert [page.name for page in PAGES if page.name != "README.md" and f"]({page.name})" not in index] == []
+
+
+@pytest.mark.parametrize("page", [*map(Path, ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")), *PAGES], ids=str)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", page.read_text())
+    for target in (a or b for a, b in targets):
+        if target.startswith("http"):
+            continue
+        name, _, section = target.partition("#")
+        file = page.parent / name if name else page
+        assert file.exists(), target
+        assert not section or section in anchors(file), target
+
+
+def anchors(page: Path) -> set[str]:
+    """Of its headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
@@ -109,10 +177,19 @@ def test_a_table_is_its_recorded_result(recorded):
 
 
 def test_the_figures_of_int8_are_those_of_its_benchmark():
-    rows = {row["linear layers of the blocks"]: row for row in json.loads((FOLDER / "precision.json").read_text())}
-    fp32, int8 = rows["fp32"], rows["int8, as exported"]
-    lines = [line.split(" | ") for line in block("int8").splitlines()[2:]]
-    figures = [[cell.strip(" |") for cell in line[1:]] for line in lines]
+    found = {row["linear layers of the blocks"]: row for row in json.loads((FOLDER / "precision.json").read_text())}
+    fp32, int8 = found["fp32"], found["int8, as exported"]
+    figures = [cells[1:] for cells in rows(block("int8", "docs/precision.md"))]
     assert figures[:2] == [[f"{r[f'time at batch {b}']:.2f}" for r in (fp32, int8)] for b in (1, 8)]
     assert figures[2] == [f"{float(r['accuracy'].rstrip('%')):.2f} %" for r in (fp32, int8)]
     assert figures[3] == [f"{float(r['agreement'].rstrip('%')):g} %" for r in (fp32, int8)]
+
+
+def test_the_figures_of_the_front_page_are_those_of_their_benchmark():
+    measured = json.loads((FOLDER / "servers.json").read_text())
+    ours = [row for row in measured if row["server"].startswith("vit-serve")]
+    peers = sorted((row for row in measured if row not in ours), key=lambda row: -float(row["images/s"]))
+    columns = ("images/s", "p50 / p99 at 10.0 a second, ms", "CPU ms an image")
+    expected = [[row["server"], *(str(row[column]) for column in columns)] for row in ours]
+    expected += [[f"{row['server']}, {row['runtime']}", *(str(row[column]) for column in columns)] for row in peers[:2]]
+    assert rows(block("figures", "README.md")) == expected

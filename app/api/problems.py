@@ -1,5 +1,6 @@
 """The one shape of an error over HTTP: RFC 9457, `application/problem+json`, for the framework's own errors too."""
 
+from collections.abc import Mapping, MutableMapping
 from http import HTTPStatus
 from typing import Any
 
@@ -24,7 +25,7 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
-    instance: str | None = None  # urn:request: and the X-Request-ID of the answer; of the answer's own problem alone
+    instance: str | None = None  # urn:request: and the X-Request-ID of the response; None inside a list of results
 
 
 def problem_of(error: ServiceError) -> Problem:
@@ -39,39 +40,46 @@ def framework_problem(status: int, detail: str) -> Problem:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What OpenAPI says of a path that can answer with these."""
+    """The entries of OpenAPI for a path that can answer with these."""
     return {status: {"model": Problem, "content": {PROBLEM_TYPE: {}}} for status in statuses}
 
 
-def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:
+def respond(problem: Problem, state: MutableMapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+    """The response for `problem`. `state` is the scope's: its `request_id` becomes `instance` in the body, and the
+    problem's kind is left there as `problem`, for metrics and the log.
+    """
+    state["problem"] = problem.type.removeprefix(NAMESPACE)
+    named = problem.model_copy(update={"instance": f"urn:request:{state['request_id']}"})
     return Response(
-        problem.model_dump_json(exclude_none=True),
-        status_code=problem.status,
-        media_type=PROBLEM_TYPE,
-        headers=headers or {},
+        named.model_dump_json(exclude_none=True), status_code=problem.status, media_type=PROBLEM_TYPE, headers=headers
     )
 
 
-def failure() -> Response:
-    """For a fault of ours: it tells nothing."""
-    return respond(framework_problem(500, "This is a fault of the service, not of the request."))
+def respond_to(error: ServiceError, state: MutableMapping[str, Any]) -> Response:
+    return respond(problem_of(error), state, error.headers)
+
+
+def respond_to_fault(state: MutableMapping[str, Any]) -> Response:
+    """For a fault of the service itself: it reveals nothing."""
+    return respond(framework_problem(500, "This is a fault of the service, not of the request."), state)
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Give every failure that the framework finds the one shape; of those it does not expect the door takes care."""
+    """Give every failure that the framework finds the one shape. The door handles those that the framework does not."""
 
     @app.exception_handler(ServiceError)
     async def service_error(request: Request, error: ServiceError) -> Response:
-        return respond(problem_of(error), error.headers)
+        return respond_to(error, request.scope["state"])
 
     @app.exception_handler(HTTPException)
     async def http_exception(request: Request, error: HTTPException) -> Response:
         details = {404: "There is nothing at this path.", 405: "This path does not take this method."}
         detail = details.get(error.status_code, "The request was refused.")
-        return respond(framework_problem(error.status_code, detail), dict(error.headers or {}))
+        return respond(framework_problem(error.status_code, detail), request.scope["state"], error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def validation_error(request: Request, error: RequestValidationError) -> Response:
         errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
         detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors) + "."
-        return respond(problem_of(InvalidParameter(detail)).model_copy(update={"errors": errors}))
+        problem = problem_of(InvalidParameter(detail)).model_copy(update={"errors": errors})
+        return respond(problem, request.scope["state"])

@@ -1,17 +1,19 @@
-"""The body of a request, bounded in bytes and in time. No more than its beginning is kept here."""
+"""The body of a request, bounded in bytes and in time. At most its first 64 KiB are kept here."""
 
 import asyncio
+import time
 
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive
 
-from app.errors import BodyTooLarge, Overloaded, SlowRequest, UnsupportedEncoding
+from app.errors import BodyTooLarge, Overloaded, ServiceError, SlowRequest, UnsupportedEncoding
+from app.telemetry.stages import Stages
 
-AHEAD_BYTES = 64 * 1024  # as many as uvicorn takes in before it stops reading
+AHEAD_BYTES = 64 * 1024  # uvicorn stops reading after as many
 
 
 class Bodies:
-    """The limits, and how many bytes the bodies of all requests in work have together."""
+    """The limits, and the number of bytes in the bodies of all requests in work."""
 
     def __init__(self, *, max_bytes: int, max_bytes_in_work: int, timeout_s: float) -> None:
         self.max_bytes = max_bytes
@@ -20,8 +22,8 @@ class Bodies:
         self.bytes_in_work = 0
 
     def check(self, request: HTTPConnection) -> None:
-        """What can be told from the header alone. Raises UnsupportedEncoding, BodyTooLarge."""
-        # A compressed body would have to be counted twice; pictures are compressed already.
+        """Refuse what the header alone shows to be wrong. Raises UnsupportedEncoding, BodyTooLarge."""
+        # A compressed body would have to be counted twice, and images are compressed already.
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise UnsupportedEncoding("Send the body without a content encoding.")
         declared = request.headers.get("Content-Length", "")
@@ -29,11 +31,12 @@ class Bodies:
             raise self.too_large()
 
     def too_large(self) -> BodyTooLarge:
-        return BodyTooLarge(f"A request may have {self.max_bytes} bytes.")
+        limit = f"{self.max_bytes} bytes (VIT_MAX_UPLOAD_BYTES)"
+        return BodyTooLarge(f"The request body is larger than the limit of {limit}.")
 
 
 class Body:
-    """One request's body: `receive` raises when a limit is passed, so that whoever reads it stops."""
+    """One request's body. `receive` raises when a limit is exceeded."""
 
     def __init__(self, bodies: Bodies, request: HTTPConnection, receive: Receive) -> None:
         self._bodies = bodies
@@ -41,13 +44,14 @@ class Body:
         self._received = 0
         headers = request.headers
         self.finished = headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in headers
+        self._stages: Stages = request.state.stages
         self._until = asyncio.get_running_loop().time() + bodies.timeout_s
         self._ahead: Message | None = None  # received, and not yet asked for
 
     async def arrive(self) -> None:
-        """Wait for the end of the body, at most for AHEAD_BYTES of it. Raises what `receive` raises.
+        """Wait for the end of the body, or for AHEAD_BYTES of it. Raises what `receive` raises.
 
-        While a client takes its time a request that is only here costs half of what it does inside the framework.
+        A request that waits here for a slow client takes half the memory of one that waits inside the framework.
         """
         if self.finished:
             return
@@ -60,28 +64,44 @@ class Body:
         self._ahead = {"type": "http.request", "body": bytes(body), "more_body": not ended}
 
     async def receive(self) -> Message:
-        """Raises BodyTooLarge, SlowRequest, and Overloaded when all bodies together are too much for this process."""
+        """Raises BodyTooLarge, SlowRequest, and Overloaded when all bodies together exceed their limit."""
         if self._ahead is None:
             return await self._next()
         message, self._ahead = self._ahead, None
         return message
 
     async def _next(self) -> Message:
-        # After the end what comes is the client's leaving, and that may take its time.
+        expected = not self.finished
+        try:
+            message = await self._in_time()
+            self._count(len(message.get("body", b"")))
+            self.finished = not message.get("more_body", False)
+        except ServiceError:
+            self._received_until_now()
+            raise
+        if expected and self.finished:
+            self._received_until_now()
+        return message
+
+    async def _in_time(self) -> Message:
+        # After its end only the client's leaving can come, which may take its time.
         try:
             async with asyncio.timeout_at(None if self.finished else self._until):
-                message = await self._receive()
+                return await self._receive()
         except TimeoutError:
-            raise SlowRequest(f"The whole request has to arrive within {self._bodies.timeout_s:g} seconds.") from None
-        size = len(message.get("body", b""))
+            limit = f"{self._bodies.timeout_s:g} seconds"
+            raise SlowRequest(f"The request did not arrive within {limit} (VIT_RECEIVE_TIMEOUT_S).") from None
+
+    def _count(self, size: int) -> None:
         self._received += size
         self._bodies.bytes_in_work += size
         if self._received > self._bodies.max_bytes:
             raise self._bodies.too_large()
         if self._bodies.bytes_in_work > self._bodies.max_bytes_in_work:
-            raise Overloaded("Too many bytes are being received. Send this request again in a moment.")
-        self.finished = not message.get("more_body", False)
-        return message
+            raise Overloaded("The service is receiving too many bytes. Send this request again in a moment.")
+
+    def _received_until_now(self) -> None:
+        self._stages.add("receive", self._stages.began, time.perf_counter())
 
     def release(self) -> None:
         """The request is answered."""

@@ -1,21 +1,22 @@
-"""What every request passes before the framework sees it, and every answer on its way out.
+"""What every request passes before the framework sees it, and every response on its way out.
 
-In this order: a name, the port, the key, the client's deadline, room, the header's word on the body. None of it reads a
-byte of the body. Then a picture has to arrive, or its beginning; every body is bounded while it is read. The protocol
-below (`protocol.py`) bounds the header.
+The header is checked first, without reading a byte of the body: request id, port, API key, deadline, room, and what the
+header says of the body. Then an image has to arrive, or its first 64 KiB. Every body is bounded while it is read. The
+protocol below (`protocol.py`) bounds the header.
 
-FastAPI reads a whole body before its dependencies run, and Starlette's limit answers in plain text: neither will do.
+FastAPI cannot do this, because it reads a whole body before its dependencies run. Starlette's own limit cannot either,
+because it answers in plain text.
 """
 
 import asyncio
 import logging
-import time
+from typing import Any
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.problems import failure, problem_of, respond
+from app.api.problems import respond_to, respond_to_fault
 from app.door.answer import Answer
 from app.door.body import Bodies, Body
 from app.door.header import Refusal, check_room, deadline, request_id
@@ -24,7 +25,6 @@ from app.door.paths import UPLOADS, Listeners
 from app.errors import ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings
-from app.telemetry.stages import Stages
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 class Door:
     """ASGI middleware. Sets `request_id` and `deadline` in the scope's state, and needs `stages` there.
 
-    `refusal` is asked for every POST, with its deadline: why no picture is let in now, if there is a reason.
+    For every POST it calls `refusal` with the request's deadline, to learn whether an image can be let in now.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Door:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        state = scope.setdefault("state", {})
+        state: dict[str, Any] = scope.setdefault("state", {})
         request = HTTPConnection(scope)
         state["request_id"] = request_id(request)
         body = Body(self._bodies, request, receive)
@@ -70,17 +70,17 @@ class Door:
         try:
             self._check(request)
             if scope["path"] in UPLOADS and scope["method"] == "POST":
-                await _arrive(body, state["stages"])
+                await body.arrive()
             await self._app(scope, body.receive, answer.send)
         except (Exception, asyncio.CancelledError) as error:
             if answer.started:
                 raise
-            await _response(error)(scope, receive, answer.send)
+            await _response(error, state)(scope, receive, answer.send)
         finally:
             body.release()
 
     def _check(self, request: HTTPConnection) -> None:
-        """What the header alone decides. Raises the ServiceError that refuses the request."""
+        """All that the header decides. Raises the ServiceError that refuses the request."""
         self._listeners.check(request)
         self._keys.check(request)
         request.state.deadline = deadline(request, max_s=self._request_timeout_s)
@@ -88,18 +88,10 @@ class Door:
         self._bodies.check(request)
 
 
-async def _arrive(body: Body, stages: Stages) -> None:
-    try:
-        await body.arrive()
-    except ServiceError:
-        stages.add("receive", stages.began, time.perf_counter())  # otherwise the route does
-        raise
-
-
-def _response(error: BaseException) -> Response:
-    if isinstance(error, asyncio.CancelledError):  # by uvicorn, when there is no more time to drain
+def _response(error: BaseException, state: dict[str, Any]) -> Response:
+    if isinstance(error, asyncio.CancelledError):  # uvicorn cancels when the time to drain is over
         error = Unavailable(STOPPING)
     if isinstance(error, ServiceError):
-        return respond(problem_of(error), error.headers)
+        return respond_to(error, state)
     log.error("unhandled failure", exc_info=error)
-    return failure()
+    return respond_to_fault(state)

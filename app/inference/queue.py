@@ -1,43 +1,126 @@
-"""An image that waits for the model, and how it is told what became of it."""
+"""Images that wait for the model or are being run, and how their callers get the answer.
+
+The batcher puts tickets in, and the runners take batches out. The queue holds a ticket until its batch is done: when the
+engine breaks, everyone can be answered from here.
+"""
 
 import asyncio
 import logging
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.errors import ServiceError
-from app.inference.contract import Graph, Outputs, Pixels
+from app.errors import DeadlineExceeded, ServiceError, Unavailable
+from app.inference.contract import Engine, Graph, Outputs, Pixels
+from app.lifecycle import STOPPING
 
 log = logging.getLogger(__name__)
+
+SELF_TEST_S = 30.0  # without work; then the runner gets an empty batch and tests the engine
 
 
 @dataclass(kw_only=True, eq=False)
 class Ticket:
+    """One image and its caller. The last three times are seconds of time.perf_counter."""
+
     graph: Graph
     pixels: Pixels  # (height, width, 3)
     deadline: float  # seconds of time.monotonic
-    loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Outputs]
-    queued: float  # seconds of perf_counter, like those of the batch that it was in
-    started: float = 0.0
+    queued: float
+    started: float = 0.0  # of the batch that answered it
     ended: float = 0.0
 
 
+class Queue:
+    """Tickets, oldest first: those that wait, and those in the hands of a runner. Any thread may call it."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Ticket] = []
+        self._taken: set[Ticket] = set()
+        self._closed: str | None = None  # why no more tickets are accepted, as a public sentence
+        self._changed = threading.Condition()
+
+    @property
+    def waiting(self) -> int:
+        """Tickets that no runner has taken yet."""
+        return len(self._waiting)
+
+    def put(self, ticket: Ticket) -> None:
+        """Raises Unavailable once the queue is closed."""
+        with self._changed:
+            if self._closed:
+                raise Unavailable(self._closed)
+            self._waiting.append(ticket)
+            self._changed.notify()
+
+    def take(self, engine: Engine) -> list[Ticket] | None:
+        """Wait for the next batch: the oldest ticket, and those after it for the same graph.
+
+        Returns an empty batch after SELF_TEST_S without work, and None when the queue is closed and nothing waits.
+        """
+        with self._changed:
+            while not (batch := self._next_batch(engine)):
+                if self._closed:
+                    return None
+                if not self._changed.wait(SELF_TEST_S):
+                    return []
+            return batch
+
+    def done(self, batch: Sequence[Ticket]) -> None:
+        """Forget a batch that was taken. Every ticket in it has been answered or cancelled."""
+        with self._changed:
+            self._taken.difference_update(batch)
+
+    def close(self) -> None:
+        """Accept no more tickets. Runners still take those that wait."""
+        with self._changed:
+            self._closed = self._closed or STOPPING
+            self._changed.notify_all()
+
+    def fail(self, reason: str) -> None:
+        """Accept no more tickets, and answer all of them with Unavailable. `reason` is a public sentence."""
+        with self._changed:
+            self._closed = reason
+            unanswered = [*self._taken, *self._waiting]
+            self._waiting.clear()
+            self._changed.notify_all()
+        answer(unanswered, [Unavailable(reason) for _ in unanswered])
+
+    def _next_batch(self, engine: Engine) -> list[Ticket]:
+        waiting = self._in_time(engine)
+        batch = [ticket for ticket in waiting if ticket.graph == waiting[0].graph]
+        if batch:
+            batch = batch[: engine.best_batch(batch[0].graph)]
+            self._taken.update(batch)
+        self._waiting = [ticket for ticket in waiting if ticket not in self._taken]
+        return batch
+
+    def _in_time(self, engine: Engine) -> list[Ticket]:
+        """The waiting tickets that are still worth running. Those that cannot meet their deadline are answered."""
+        waiting = [ticket for ticket in self._waiting if not ticket.future.cancelled()]
+        now = time.monotonic()
+        late = {ticket for ticket in waiting if ticket.deadline < now + engine.expected(ticket.graph, 1)}
+        answer(list(late), [DeadlineExceeded() for _ in late])
+        return [ticket for ticket in waiting if ticket not in late]
+
+
 def answer(tickets: Sequence[Ticket], answers: Sequence[Outputs | ServiceError]) -> None:
-    """Resolve the futures of `tickets`, in their event loop. Any thread may call this."""
+    """Resolve the futures of `tickets` in their event loop, but for those that are done. Any thread may call this."""
 
     def resolve() -> None:
-        for ticket, found in zip(tickets, answers, strict=True):
+        for ticket, result in zip(tickets, answers, strict=True):
             if ticket.future.done():
                 continue
-            if isinstance(found, ServiceError):
-                ticket.future.set_exception(found)
+            if isinstance(result, ServiceError):
+                ticket.future.set_exception(result)
             else:
-                ticket.future.set_result(found)
+                ticket.future.set_result(result)
 
     if not tickets:
         return
     try:
-        tickets[0].loop.call_soon_threadsafe(resolve)
-    except RuntimeError:  # the loop is closed: nobody is left to answer
-        log.warning("dropped %d answers after shutdown", len(tickets))
+        tickets[0].future.get_loop().call_soon_threadsafe(resolve)
+    except RuntimeError:  # the loop is closed: no caller is left
+        log.warning("dropped %d answers after the event loop was closed", len(tickets))

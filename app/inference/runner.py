@@ -1,8 +1,8 @@
-"""One of the threads that run the model: takes a batch, runs it, answers it.
+"""One of the threads that run the model: takes a batch from the queue, runs it and answers it.
 
-A batch that fails is made again: in smaller ones where memory was short, else image by image, so that only a guilty
-image fails. After an image has failed alone, and when nothing has been asked for a while, a blank image has to pass: an
-engine that fails on that fails on all.
+A batch that fails is run again: in smaller batches if memory was short, else image by image, so that only the image at
+fault fails. After an image has failed alone, and after a while without work, the runner tests the engine with a blank
+image. An engine that fails on a blank image is broken.
 """
 
 import logging
@@ -16,12 +16,13 @@ import numpy as np
 from app.errors import InferenceFailed, Overloaded
 from app.inference.contract import Engine, Graph, Outputs
 from app.inference.faults import fault_of
-from app.inference.queue import Ticket, answer
+from app.inference.queue import Queue, Ticket, answer
 
 log = logging.getLogger(__name__)
 
-STUCK_S = 60.0  # a run that takes longer, and STUCK times longer than expected, will not come back
-STUCK = 10.0
+# A run hangs when it takes longer than both.
+HUNG_RUN_S = 60.0
+HUNG_RUN_RATIO = 10.0  # of the expected time
 
 
 class BrokenEngineError(Exception):
@@ -29,27 +30,26 @@ class BrokenEngineError(Exception):
 
 
 class Runner:
-    def __init__(
-        self,
-        *,
-        engine: Engine,
-        take: Callable[["Runner"], list[Ticket] | None],
-        on_batch: Callable[[Graph, int], None],
-    ) -> None:
-        """`take` waits for a batch and puts it into `taken`: an empty one when nothing comes, None at the end."""
+    def __init__(self, *, engine: Engine, queue: Queue, on_batch: Callable[[Graph, int], None]) -> None:
+        """`on_batch` is called with the size of each batch, before it runs."""
         self._engine = engine
-        self._take = take
+        self._queue = queue
         self._on_batch = on_batch
-        self.taken: list[Ticket] = []
-        self.overdue = math.inf  # when the run under way is given up, in seconds of time.monotonic
+        self._hung_from = math.inf  # seconds of time.monotonic, for the run under way
+
+    @property
+    def hung(self) -> bool:
+        """Whether the run under way takes so long that it will not end. Any thread may read this."""
+        return time.monotonic() > self._hung_from
 
     def serve(self) -> None:
-        """Until the end. Raises when the engine is broken."""
-        while (batch := self._take(self)) is not None:
+        """Run batches until the queue ends. Raises when the engine is broken; the batch then stays in the queue."""
+        while (batch := self._queue.take(self._engine)) is not None:
             if batch:
                 self._process(batch)
             else:
                 self._probe("explain")
+            self._queue.done(batch)
 
     def _process(self, batch: list[Ticket]) -> None:
         """Answer all of `batch`. Raises when the engine is broken."""
@@ -69,10 +69,10 @@ class Runner:
         for ticket in batch:
             ticket.started, ticket.ended = started, ended
         rows = [{name: of_all[i] for name, of_all in outputs.items()} for i in range(len(batch))]
-        sound = [_finite(of_one) for of_one in rows]
-        answer(batch, [of_one if ok else InferenceFailed() for of_one, ok in zip(rows, sound, strict=True)])
-        if not all(sound):
-            log.error("numbers that are not finite for %d of %d images", sound.count(False), len(batch))
+        finite = [_finite(of_one) for of_one in rows]
+        answer(batch, [of_one if ok else InferenceFailed() for of_one, ok in zip(rows, finite, strict=True)])
+        if not all(finite):
+            log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
             self._probe(graph)
 
     def _process_again(self, batch: list[Ticket], error: Exception) -> None:
@@ -81,8 +81,8 @@ class Runner:
         if fault == "fatal":
             raise BrokenEngineError from error
         if len(batch) == 1:
-            lone = Overloaded("There is not enough memory now. Send this request again in a moment.")
-            answer(batch, [lone if fault == "memory" else InferenceFailed()])
+            no_memory = Overloaded("There is not enough memory now. Send this request again in a moment.")
+            answer(batch, [no_memory if fault == "memory" else InferenceFailed()])
             self._probe(graph)
             return
         size = self._engine.forbid(graph, len(batch)) if fault == "memory" else 1
@@ -90,19 +90,20 @@ class Runner:
             self._process(batch[start : start + size])
 
     def _probe(self, graph: Graph) -> None:
-        """Raises when a blank image fails."""
+        """Test the engine with a blank image. Raises when that fails."""
         with self._watched(graph, 1):
             outputs = self._engine.probe(graph)
         if not _finite(outputs):
-            raise BrokenEngineError("numbers that are not finite for a blank image")
+            raise BrokenEngineError("the model produced NaN or infinity for a blank image")
 
     @contextmanager
     def _watched(self, graph: Graph, images: int) -> Iterator[None]:
-        self.overdue = time.monotonic() + max(STUCK_S, STUCK * self._engine.expected(graph, images))
+        longest_s = max(HUNG_RUN_S, HUNG_RUN_RATIO * self._engine.expected(graph, images))
+        self._hung_from = time.monotonic() + longest_s
         try:
             yield
         finally:
-            self.overdue = math.inf
+            self._hung_from = math.inf
 
 
 def _finite(outputs: Outputs) -> bool:

@@ -1,4 +1,4 @@
-"""What the service needs of a place that keeps records for a while."""
+"""What the service needs of a store: a place that keeps records for a limited time."""
 
 import re
 import secrets
@@ -6,7 +6,7 @@ from typing import Protocol
 
 from app.maps.record import Record
 
-ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}")  # 128 random bits, so that no id can be guessed
+ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}")  # 128 random bits, so an id cannot be guessed
 
 
 def new_id() -> str:

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [graphs] [serving] [servers] [memory] ...`: measure, write JSON and README tables.
+"""`python -m tests.benchmarks [graphs] [serving] [servers] [memory] ...`: measure, write JSON and the tables in docs/.
 
 Timings on a shared machine are noisy: variants run interleaved, and medians and ratios are what to read.
 """
@@ -29,7 +29,7 @@ BENCHMARKS = {
     "precision": precision.measure,
 }
 FOLDER = Path(__file__).parent
-PAGES = [FOLDER.parents[1] / "README.md", *sorted((FOLDER.parents[1] / "docs").glob("*.md"))]
+PAGES = sorted((FOLDER.parents[1] / "docs").glob("*.md"))
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from app.images.preprocess import preprocess
 from app.inference.cpu import OnnxEngine
 from app.inference.labels import scores
 from app.machine import allowed_cores
-from app.maps.choice import choose
+from app.maps.choice import Choice, choose
 from app.maps.faithfulness import Trial, cover, filled
 from app.maps.record import Maps, Record
 from app.settings import DEMO_BUNDLE
@@ -31,22 +31,22 @@ Values = npt.NDArray[np.float32]  # (rows, columns)
 
 
 def _last_layer(record: Record, manifest: Manifest, picture: Picture) -> Values:
-    return choose(record, manifest, method="class_token", layer=None, head="mean").values
+    return choose(record, manifest, Choice(method="class_token")).values
 
 
 def _rollout(record: Record, manifest: Manifest, picture: Picture) -> Values:
-    return choose(record, manifest, method="rollout", layer=None, head="mean").values
+    return choose(record, manifest, Choice(method="rollout")).values
 
 
 def _evidence_of_predicted(record: Record, manifest: Manifest, picture: Picture) -> Values:
-    return choose(record, manifest, method="evidence", layer=None, head="mean").values
+    return choose(record, manifest, Choice(method="evidence")).values
 
 
 def _evidence_of_true(record: Record, manifest: Manifest, picture: Picture) -> Values | None:
     """None where the true label is not among the top labels, whose evidence is stored."""
     if picture.label not in record.maps.classes:
         return None
-    return choose(record, manifest, method="evidence", layer=None, head="mean", label=str(picture.label)).values
+    return choose(record, manifest, Choice(method="evidence", label=str(picture.label))).values
 
 
 def _random(record: Record, manifest: Manifest, picture: Picture) -> Values:

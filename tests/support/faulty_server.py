@@ -1,4 +1,4 @@
-"""`python -m tests.support.faulty_server`: the server with a slow engine that breaks for good at a black picture.
+"""`python -m tests.support.faulty_server`: the server with a slow engine that breaks for good on a black image.
 
 A stand-in for a GPU whose context is lost, on a machine that has none.
 """
@@ -24,7 +24,7 @@ class FaultyEngine(OnnxEngine):
 
 
 if __name__ == "__main__":
-    import app.main
+    import app.inference.device
 
-    app.main.OnnxEngine = FaultyEngine
+    app.inference.device.OnnxEngine = FaultyEngine
     main()

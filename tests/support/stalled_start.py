@@ -1,4 +1,4 @@
-"""`python -m tests.support.stalled_start`: the server, held for ever while it loads its model."""
+"""`python -m tests.support.stalled_start`: the server, blocked for ever while it loads its model."""
 
 import threading
 
@@ -6,11 +6,11 @@ import app.main
 from app.__main__ import main
 
 
-def stall(*_):
+def stall(**_):
     print("loading", flush=True)  # noqa: T201
     threading.Event().wait()
 
 
 if __name__ == "__main__":
-    app.main._open_engine = stall
+    app.main.open_engine = stall
     main()

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from starlette.requests import HTTPConnection
 
+from app.telemetry.stages import Stages
+
 
 @pytest.fixture(scope="session")
 def request_of() -> Callable[..., HTTPConnection]:
@@ -14,6 +16,6 @@ def request_of() -> Callable[..., HTTPConnection]:
     def made(path: str = "/", method: str = "GET", *, port: int = 8000, state: Any = None, **headers: str):
         raw = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
         scope = {"type": "http", "method": method, "path": path, "headers": raw, "server": ("127.0.0.1", port)}
-        return HTTPConnection(scope | {"state": state or {}})
+        return HTTPConnection(scope | {"state": {"stages": Stages(observe=lambda *_: None)} | (state or {})})
 
     return made

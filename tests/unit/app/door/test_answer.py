@@ -1,11 +1,7 @@
 """app/door/answer.py: what is added to an answer on its way out."""
 
 import asyncio
-import json
 
-import pytest
-
-from app.api.problems import PROBLEM_TYPE
 from app.door.answer import DOCS_POLICY, HEADERS, POLICY, Answer
 
 
@@ -52,15 +48,6 @@ def test_only_the_description_of_the_api_may_run_scripts_in_the_page():
 
 def test_a_connection_that_cannot_go_on_is_said_to_close():
     assert sent({}, b"", closing=True)[0]["Connection"] == "close"
-
-
-@pytest.mark.parametrize(
-    "bodies", [(b'{"status":400,"detail":"x\xc3\xa9"}',), (b'{"status":400,', b'"detail":"x\xc3\xa9"}', b"")]
-)
-def test_a_problem_says_which_request_it_belongs_to(bodies):
-    fields, body = sent({"Content-Type": PROBLEM_TYPE, "Content-Length": str(sum(map(len, bodies)))}, *bodies)
-    assert json.loads(body) == {"status": 400, "detail": "xé", "instance": "urn:request:r-1"}
-    assert fields["Content-Length"] == str(len(body))
 
 
 def test_other_answers_are_passed_on_as_they_come():

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app.api.problems import problem_of, respond
+from app.api.problems import respond_to
 from app.door.observation import Observation
 from app.errors import Overloaded
 from app.telemetry.metrics import Metrics
@@ -26,7 +26,8 @@ async def thing(request: Request) -> Response:
 
 
 async def refused(request: Request) -> Response:
-    return respond(problem_of(Overloaded("Later.")))
+    request.state.request_id = "r-1"
+    return respond_to(Overloaded("Later."), request.scope["state"])
 
 
 async def broken(request: Request) -> Response:

@@ -317,7 +317,7 @@ def test_a_broken_engine_fails_the_service_and_leaves_nobody_waiting(engine, lif
 
 
 def test_a_run_that_does_not_come_back_fails_the_service(engine, lifecycle, monkeypatch):
-    monkeypatch.setattr("app.inference.runner.STUCK_S", 0.0)
+    monkeypatch.setattr("app.inference.runner.HUNG_RUN_S", 0.0)
 
     async def scenario(batcher):
         batcher.check()
@@ -335,7 +335,7 @@ def test_a_run_that_does_not_come_back_fails_the_service(engine, lifecycle, monk
 
 
 def test_an_idle_engine_tests_itself(engine, lifecycle, monkeypatch):
-    monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
+    monkeypatch.setattr("app.inference.queue.SELF_TEST_S", 0.01)
     failed = threading.Event()
     lifecycle.on_failure = failed.set
 

@@ -1,0 +1,35 @@
+"""The engine for the device that the settings ask for."""
+
+import logging
+
+from app.bundle import Bundle
+from app.inference.cpu import OnnxEngine
+from app.inference.cuda import CudaEngine
+from app.inference.faults import DeviceError
+from app.machine import allowed_cores
+from app.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+def open_engine(*, settings: Settings, bundle: Bundle) -> OnnxEngine:
+    """A warm engine, for the thread that this is called in. `auto` uses the CPU where CUDA does not work.
+
+    Raises DeviceError when the settings ask for CUDA and it does not work.
+    """
+    folder, image_size, max_batch = bundle.folder, bundle.manifest.image.size, settings.max_batch
+    if settings.device != "cpu":
+        try:
+            return _warm(CudaEngine(folder=folder, image_size=image_size, max_batch=max_batch))
+        except DeviceError as error:
+            if settings.device == "cuda":
+                raise
+            log.info("%s", error)
+    threads = settings.model_threads or allowed_cores()
+    return _warm(OnnxEngine(folder=folder, image_size=image_size, threads=threads, max_batch=max_batch))
+
+
+def _warm(engine: OnnxEngine) -> OnnxEngine:
+    engine.warm_up()
+    log.info("the model runs on %s", engine.provider)
+    return engine

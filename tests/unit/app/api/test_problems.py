@@ -1,0 +1,51 @@
+"""app/api/problems.py: one shape, written once, for every kind of failure."""
+
+import json
+
+import pytest
+
+from app.api.problems import PROBLEM_TYPE, Problem, framework_problem, problem_of, respond, respond_to, respond_to_fault
+from app.errors import Overloaded, Unauthorized, UnusableImage
+
+
+@pytest.mark.parametrize("detail", ["x", "é 星", 'a "quoted" one'])
+def test_a_problem_names_the_request_it_belongs_to(detail):
+    state = {"request_id": "r-1"}
+    response = respond_to(UnusableImage(detail), state)
+    assert json.loads(response.body) == {
+        "type": "urn:vit-serve:problem:unusable-image",
+        "title": "The image cannot be used",
+        "status": 422,
+        "detail": detail,
+        "instance": "urn:request:r-1",
+    }
+    assert response.status_code == 422
+    assert response.headers["content-type"] == PROBLEM_TYPE
+    assert response.headers["content-length"] == str(len(response.body))
+
+
+@pytest.mark.parametrize(
+    ("respond_to_it", "kind"),
+    [
+        (lambda state: respond_to(Overloaded("Full."), state), "overloaded"),
+        (lambda state: respond(framework_problem(405, "No."), state), "method-not-allowed"),
+        (respond_to_fault, "internal-server-error"),
+    ],
+)
+def test_its_kind_is_left_for_metrics_and_the_log(respond_to_it, kind):
+    state = {"request_id": "r-1"}
+    respond_to_it(state)
+    assert state["problem"] == kind
+
+
+def test_headers_of_an_error_are_sent():
+    assert respond_to(Unauthorized("No key."), {"request_id": "r"}).headers["www-authenticate"] == "Bearer"
+    assert 1 <= int(respond_to(Overloaded("Full."), {"request_id": "r"}).headers["retry-after"]) <= 3
+
+
+def test_further_members_are_kept_and_the_given_problem_is_not_changed():
+    problem = problem_of(UnusableImage("x")).model_copy(update={"errors": [{"pointer": "/images/0"}]})
+    body = json.loads(respond(problem, {"request_id": "r"}).body)
+    assert body["errors"] == [{"pointer": "/images/0"}]
+    assert isinstance(problem, Problem)
+    assert problem.instance is None
