@@ -1,4 +1,4 @@
-"""Start to ready, resident memory of the serving process, and bytes on disk."""
+"""Time from start to ready, resident memory of the serving processes, and bytes on disk."""
 
 import tempfile
 from pathlib import Path

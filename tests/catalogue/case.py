@@ -1,4 +1,4 @@
-"""One input of the catalogue: how it is made, what the service answers, and what a valid picture shows."""
+"""One input of the catalogue: how it is made, what the service answers, and what a valid image shows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Case:
     name: str
     make: Callable[[], bytes]
     statuses: frozenset[int]
-    shows: Colors | None = None  # by the decoded picture, where it is valid and has quarters
+    shows: Colors | None = None  # by the decoded image, where it is valid and has quarters
     tolerance: int = 0
 
 
@@ -52,7 +52,7 @@ def exif(orientation: object) -> Image.Exif:
     return block
 
 
-STORED = {  # how a picture is turned before it is stored under an orientation
+STORED = {  # how an image is turned before it is stored under an orientation
     1: None,
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,

@@ -1,4 +1,4 @@
-"""What is no picture of an accepted type, and must never reach a parser: 415."""
+"""Data that is not an image of an accepted type and must never reach a parser: 415."""
 
 import gzip
 import io

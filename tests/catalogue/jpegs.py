@@ -1,4 +1,4 @@
-"""JPEG: subsampling, colour transforms, Exif, profiles, several pictures in one, scans, and broken markers."""
+"""JPEG: subsampling, colour transforms, Exif, profiles, several images in one, scans, and broken markers."""
 
 import io
 import struct
@@ -19,7 +19,7 @@ def jpeg(image: Image.Image | None = None, /, **options: Any) -> bytes:
 
 
 def grain() -> Image.Image:
-    """So much detail that half a file is no picture."""
+    """So much detail that half a file cannot be decoded."""
     return Image.fromarray(np.random.default_rng(3).integers(0, 256, (32, 48, 3), dtype=np.uint8))
 
 
@@ -28,7 +28,7 @@ def segment(marker: int, payload: bytes) -> bytes:
 
 
 def spliced(*segments: bytes, picture: bytes | None = None) -> bytes:
-    """Segments put behind the start of a picture."""
+    """Segments put behind the start of an image."""
     return SOI + b"".join(segments) + (picture or jpeg())[2:]
 
 
@@ -58,7 +58,7 @@ def sized(width: int, height: int) -> bytes:
 
 
 def without(marker: int) -> bytes:
-    """A picture without its segments of one kind."""
+    """An image without its segments of one kind."""
     data, kept, at = jpeg(), [SOI], 2
     while data[at + 1] != 0xDA:
         end = at + 2 + struct.unpack_from(">H", data, at + 2)[0]
@@ -68,7 +68,7 @@ def without(marker: int) -> bytes:
 
 
 def ycck() -> bytes:
-    """As Photoshop writes it. Pillow cannot, but it writes four planes as they are: those of the inverted picture."""
+    """As Photoshop writes it. Pillow cannot, but it writes four planes unchanged: those of the inverted image."""
     luma, blue, red = (
         255 - np.asarray(band) for band in Image.eval(quarters(), lambda v: 255 - v).convert("YCbCr").split()
     )
@@ -78,7 +78,7 @@ def ycck() -> bytes:
 
 
 def scans(count: int) -> bytes:
-    """A progressive picture whose first scan is there `count` times more."""
+    """A progressive image whose first scan is there `count` times more."""
     data = jpeg(progressive=True)
     start = data.index(b"\xff\xda")
     end = start + 2

@@ -54,7 +54,7 @@ def chunked(body: bytes) -> bytes:
 
 def slow(server: Server) -> list[Answer]:
     """Each sender sends one byte of its body and then nothing."""
-    senders = [Connection(server.port, patience=60) for _ in range(SENDERS)]
+    senders = [Connection(server.port, timeout_s=60) for _ in range(SENDERS)]
     try:
         for sender in senders:
             sender.send(message("POST /classify", "Content-Length: 1000000", body=b"x"))

@@ -20,7 +20,7 @@ with atheris.instrument_imports(include=["app", "PIL"]):
 
 from tests.catalogue.every import CASES
 
-MOST_BYTES = 20_000  # of an input to start from
+MOST_BYTES = 20_000  # of an input that it starts from
 PREPARER = Preparer(
     limits=Limits(max_pixels=1_000_000, max_aspect_ratio=64),
     framing=Framing((32, 32), "shortest", (36, 36), "half_even", "bicubic"),
@@ -38,7 +38,7 @@ def decode(data: bytes) -> None:
 
 
 def main() -> None:
-    warnings.simplefilter("ignore")  # as where pictures are decoded
+    warnings.simplefilter("ignore")  # as in the processes that decode images
     with tempfile.TemporaryDirectory() as folder:
         for number, case in enumerate(CASES.values()):
             data = case.make()

@@ -1,4 +1,4 @@
-"""`python -m tests.load.leaking`: the server with a planted leak, which the soak has to find."""
+"""`python -m tests.load.leaking`: the server with a planted leak, which the soak test must find."""
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -8,7 +8,7 @@ from app.__main__ import main
 from app.main import create_app
 from app.settings import Settings
 
-LEAK_BYTES = 16384  # for each request
+LEAK_BYTES = 16384  # per request
 
 
 class Leaking:

@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from app.machine import allowed_cores
 from tests.benchmarks.load import RefusedError, ask
-from tests.benchmarks.server import START_TIMEOUT, Server, family, free_port, started
+from tests.benchmarks.server import START_TIMEOUT_S, Server, family, free_port, started
 from tests.benchmarks.servers.contenders import ROOT, Contender, contenders
 from tests.benchmarks.servers.weights import write_weights
 
@@ -122,7 +122,7 @@ def up(contender: Contender, weights: Path) -> Iterator[Server]:
 
     def ready() -> bool:
         with suppress(RefusedError, OSError, asyncio.IncompleteReadError, TimeoutError):
-            answers.append(asyncio.run(asyncio.wait_for(ask(port, contender.request), START_TIMEOUT)))
+            answers.append(asyncio.run(asyncio.wait_for(ask(port, contender.request), START_TIMEOUT_S)))
         return bool(answers)
 
     try:

@@ -37,12 +37,12 @@ def port() -> int:
 
 def decode(jpeg: bytes) -> Pixels:
     """Shorter side to 256, bicubic; the middle 224 x 224; mean and standard deviation 0.5."""
-    picture = Image.open(BytesIO(jpeg)).convert("RGB")
-    scale = 256 / min(picture.size)
-    width, height = (round(side * scale) for side in picture.size)
+    image = Image.open(BytesIO(jpeg)).convert("RGB")
+    scale = 256 / min(image.size)
+    width, height = (round(side * scale) for side in image.size)
     left, top = (width - 224) // 2, (height - 224) // 2
-    picture = picture.resize((width, height), Image.Resampling.BICUBIC).crop((left, top, left + 224, top + 224))
-    values = np.asarray(picture, np.float32).transpose(2, 0, 1) / np.float32(255)
+    image = image.resize((width, height), Image.Resampling.BICUBIC).crop((left, top, left + 224, top + 224))
+    values = np.asarray(image, np.float32).transpose(2, 0, 1) / np.float32(255)
     return (values - np.float32(0.5)) / np.float32(0.5)
 
 
