@@ -78,7 +78,8 @@ def microseconds(app: ASGIApp) -> float:
     async def ask() -> float:
         start = time.process_time()
         for _ in range(REQUESTS):
-            await app({"type": "http", "method": "GET", "headers": HEADERS, "state": {}}, receive, send)
+            scope = {"type": "http", "method": "GET", "path": "/", "headers": HEADERS, "state": {}}
+            await app(scope, receive, send)
         return 1e6 * (time.process_time() - start) / REQUESTS
 
     return asyncio.run(ask())

@@ -474,4 +474,4 @@ def test_keys_and_a_port_for_metrics(tmp_path, star):
 def test_keys_that_no_header_can_carry_keep_it_from_starting(tmp_path, keys):
     with pytest.raises(RuntimeError, match="did not start"), served(tmp_path, api_keys=keys):
         pass
-    assert "cannot start: An API key may have" in Path(tmp_path / "log").read_text()
+    assert "cannot start: An API key consists of" in Path(tmp_path / "log").read_text()
