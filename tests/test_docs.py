@@ -189,7 +189,7 @@ def test_the_figures_of_the_front_page_are_those_of_their_benchmark():
     measured = json.loads((FOLDER / "servers.json").read_text())
     ours = [row for row in measured if row["server"].startswith("vit-serve")]
     peers = sorted((row for row in measured if row not in ours), key=lambda row: -float(row["images/s"]))
-    columns = ("images/s", "p50 / p99 at 10.0 a second, ms", "CPU ms an image")
+    columns = ("images/s", "p50 / p99 at 10.0 requests/s, ms", "CPU ms per image")
     expected = [[row["server"], *(str(row[column]) for column in columns)] for row in ours]
     expected += [[f"{row['server']}, {row['runtime']}", *(str(row[column]) for column in columns)] for row in peers[:2]]
     assert rows(block("figures", "README.md")) == expected

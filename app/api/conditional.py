@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Callable
 from concurrent.futures import Executor
 
@@ -10,6 +11,7 @@ from fastapi import Response
 from app.telemetry.stages import Stages
 
 MAX_AGE_S = 3600
+_OPAQUE_TAG = re.compile(r'"[^"]*"')
 
 
 async def answer_once(
@@ -28,8 +30,13 @@ async def answer_once(
     """
     etag = f'"{hashlib.sha256(repr(recipe).encode()).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": f"private, max-age={max_age_s}", "Vary": "Accept"}
-    if etag in if_none_match:
+    if _matches(if_none_match, etag):
         return Response(status_code=304, headers=headers)
     with stages.time("render"):
         body = await asyncio.get_running_loop().run_in_executor(pool, render)
     return Response(body, media_type=media_type, headers=headers)
+
+
+def _matches(if_none_match: str, etag: str) -> bool:
+    """By weak comparison, for which `W/` makes no difference (RFC 9110, 8.8.3.2)."""
+    return if_none_match.strip() == "*" or etag in _OPAQUE_TAG.findall(if_none_match)

@@ -1,6 +1,6 @@
-"""`python -m tests.benchmarks [graphs] [serving] [servers] [memory] ...`: measure, write JSON and the tables in docs/.
+"""`python -m tests.benchmarks [graphs] [serving] [servers] [memory] ...`: measure, and write the JSON and the tables.
 
-Timings on a shared machine are noisy: variants run interleaved, and medians and ratios are what to read.
+Timings on a shared machine are noisy, so variants run interleaved, and tables have medians and ratios.
 """
 
 import json
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def publish(name: str, rows: list[dict[str, str | float]], folder: Path) -> None:
-    """Write NAME.json into `folder` and the table into the page that has a place for it, and print it."""
+    """Write NAME.json into `folder`, print the table, and write it into the page that has a place for it."""
     (folder / f"{name}.json").write_text(json.dumps(rows, indent=2) + "\n")
     print(table(rows))
     write_table(name, rows)
@@ -52,7 +52,7 @@ def table(rows: list[dict[str, str | float]]) -> str:
 
 
 def write_table(name: str, rows: list[dict[str, str | float]]) -> None:
-    """Replace the table between the comments that name it, in whichever page has them."""
+    """Replace the table between the comments that name it, in every page that has them."""
     pattern = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
     pages = [page for page in PAGES if pattern.search(page.read_text())]
     if not pages:

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.batches GRAPH`: milliseconds of each batch size and the most memory so far, as JSON."""
+"""`python -m tests.benchmarks.batches GRAPH`: milliseconds of each batch size and peak memory so far, as JSON."""
 
 import json
 import statistics
@@ -10,7 +10,7 @@ from tests.benchmarks.graph import runner, session
 from tests.benchmarks.peak import peak_mib
 
 BATCHES = (1, 2, 4, 8, 16)
-SECONDS = 1.0  # of each, and three runs at least
+SECONDS = 1.0  # for each; at least three runs
 
 
 def measured(graph: Path) -> list[dict[str, float]]:

@@ -1,7 +1,7 @@
-"""Throughput and memory against the size of the picture and of the model, after the paper's Fig. 12.
+"""Throughput and memory against the size of the image and of the model, after the paper's Fig. 12.
 
-Random weights. Each graph has a process of its own, which runs batch after batch, the smallest first, and says how long
-each takes and the most memory that it has had so far.
+Weights are random. Each graph runs in its own process, which measures one batch size after the other, smallest first,
+and reports the time of each and its peak memory so far.
 """
 
 import json
@@ -36,7 +36,7 @@ def measure() -> list[dict[str, str | float]]:
         rows.append(
             {
                 "model": f"ViT-{variant}",
-                "pixels": size,
+                "side, pixels": size,
                 "weights, MiB": round(weights),
                 "labels, ms at batch 1": round(lean[0]["ms"], 1),
                 **columns("labels", lean),

@@ -1,4 +1,4 @@
-"""Processor time of one core for each kind of picture, of a 14 x 14 grid on a grainy picture of 512 x 512."""
+"""CPU time of each kind of drawing: a 14 x 14 grid on a grainy image of 512 x 512."""
 
 import statistics
 import time
@@ -27,13 +27,13 @@ def measure() -> list[dict[str, str | float]]:
     rng = np.random.default_rng(0)
     heads = rng.dirichlet(np.ones(GRID[0] * GRID[1]), (LAYERS, HEADS)).astype(np.float32).reshape(LAYERS, HEADS, *GRID)
     scene = draw_shape(rng, size=(SIDE, SIDE)).pixels + rng.normal(0, 12, (SIDE, SIDE, 3))
-    picture = Image.fromarray(np.clip(scene, 0, 255).astype(np.uint8))
+    image = Image.fromarray(np.clip(scene, 0, 255).astype(np.uint8))
     thumbnail = BytesIO()
-    picture.save(thumbnail, "JPEG", quality=85)
+    image.save(thumbnail, "JPEG", quality=85)
     record = make_record(
-        image_size=picture.size,
+        image_size=image.size,
         box=Box(32, 32, SIDE - 32, SIDE - 32),
-        pixels=np.asarray(picture.resize((SEEN, SEEN))),
+        pixels=np.asarray(image.resize((SEEN, SEEN))),
         thumbnail=thumbnail.getvalue(),
     )
 
@@ -45,18 +45,18 @@ def measure() -> list[dict[str, str | float]]:
     def of_all(**changes: Any) -> Callable[[], bytes]:
         return lambda: draw_wall(heads, record, replace(PLAIN, **changes), ends)
 
-    pictures = {
-        "map on the picture": of_one(),
-        "map on the picture, nearest": of_one(interpolation="nearest"),
-        "map on the picture, colour bar and contour": of_one(colorbar=True, threshold=0.5),
+    drawings = {
+        "map on the image": of_one(),
+        "map on the image, nearest": of_one(interpolation="nearest"),
+        "map on the image, colour bar and contour": of_one(colorbar=True, threshold=0.5),
         "map alone": of_one(overlay=False),
         "wall of 12 × 12, nearest": of_all(overlay=False, interpolation="nearest"),
         "wall of 12 × 12": of_all(overlay=False),
-        "wall of 12 × 12 on the picture": of_all(),
+        "wall of 12 × 12 on the image": of_all(),
     }
     return [
-        {"picture": name, "ms of a core": milliseconds(render), "KiB": len(render()) // 1024}
-        for name, render in pictures.items()
+        {"drawing": name, "CPU ms": milliseconds(render), "KiB": len(render()) // 1024}
+        for name, render in drawings.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""A graph opened and run. Needs no torch, whose memory a measured process would have besides its own."""
+"""Open a graph and run it. Imports no torch, so that its memory is not measured."""
 
 from collections.abc import Callable
 from pathlib import Path

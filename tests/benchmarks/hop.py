@@ -1,6 +1,6 @@
-"""What it costs to decode in another process: the same picture, by the same function, through four kinds of pool.
+"""What decoding in another process costs: the same image, by the same function, through four kinds of pool.
 
-The event loop is the service's. Processor time is of this process and all its descendants.
+The event loop is the one that the service uses. CPU time is that of this process and all its descendants.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from tests.benchmarks.server import family
 
 WORKERS = 2
 WARM_UP = 20
-PICTURES = 50  # a round
+IMAGES = 50  # per round
 ROUNDS = 16
 TIMEOUT_S = 20.0
 SHAPE = (224, 224)
@@ -89,9 +89,9 @@ def pebbles() -> Iterator[Ask]:
 
 
 POOLS = {
-    "threads, none of which can be ended": threads,
+    "threads, which cannot be killed": threads,
     "this project's processes": ours,
-    "concurrent.futures, none of which can be ended": futures,
+    "concurrent.futures, which kills no worker": futures,
     "pebble": pebbles,
 }
 
@@ -107,15 +107,15 @@ def measure() -> list[dict[str, str | float]]:
             milliseconds[name] += alone
             processor[name].append(busy)
             together[name].append(rate)
-    least = min(processor["threads, none of which can be ended"])
+    least = min(processor["threads, which cannot be killed"])
     return [
         {
             "pool": name,
             "one at a time, p50 ms": round(statistics.median(milliseconds[name]), 2),
             "p99 ms": round(statistics.quantiles(milliseconds[name], n=100)[98], 2),
-            "processor, ms a picture (least of the rounds)": round(min(processor[name]), 2),
-            "more than threads, ms": round(min(processor[name]) - least, 2),
-            "16 at a time, pictures/s": round(statistics.median(together[name])),
+            "CPU ms per image, lowest of the rounds": round(min(processor[name]), 2),
+            "more than threads, CPU ms": round(min(processor[name]) - least, 2),
+            "16 at a time, images/s": round(statistics.median(together[name])),
         }
         for name in POOLS
     ]
@@ -125,14 +125,14 @@ async def one_round(ask: Ask) -> tuple[list[float], float, float]:
     for _ in range(WARM_UP):
         await ask()
     alone, before = [], cpu_seconds()
-    for _ in range(PICTURES):
+    for _ in range(IMAGES):
         start = time.perf_counter()
         await ask()
         alone.append(1000 * (time.perf_counter() - start))
-    busy = 1000 * (cpu_seconds() - before) / PICTURES
+    busy = 1000 * (cpu_seconds() - before) / IMAGES
     start = time.perf_counter()
     await asyncio.gather(*(several(ask) for _ in range(16)))
-    return alone, busy, 16 * (PICTURES // 16) / (time.perf_counter() - start)
+    return alone, busy, 16 * (IMAGES // 16) / (time.perf_counter() - start)
 
 
 def cpu_seconds() -> float:
@@ -141,5 +141,5 @@ def cpu_seconds() -> float:
 
 
 async def several(ask: Ask) -> None:
-    for _ in range(PICTURES // 16):
+    for _ in range(IMAGES // 16):
         await ask()

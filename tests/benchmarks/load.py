@@ -1,12 +1,12 @@
-"""`python -m tests.benchmarks.load PORT SECONDS (--connections N | --rate R)`: load on loopback, answered as JSON.
+"""`python -m tests.benchmarks.load PORT SECONDS (--connections N | --rate R)`: load on loopback; prints JSON.
 
-Standard input is the HTTP/1.1 request, head and body, that is sent again and again on plain sockets: on a machine that
-also runs the server, a client library's own processor time would be measured with it.
+Standard input is the HTTP/1.1 request, head and body, that is sent again and again. It is sent on plain sockets: on a
+machine that also runs the server, a client library's own CPU time would distort the measurement.
 
-Closed loop: each of N connections sends its next request when the last is answered. Open loop: requests are due at
-random times (Poisson), R a second, whether earlier ones are answered or not. Each is timed from when it was due, so
-what it waited behind others counts in full (no "coordinated omission"). Refusals (503) are timed as well, and whatever
-else may become of a request is counted by name.
+Closed loop: each of N connections sends its next request when the last is answered. Open loop: R requests a second are
+due at random times (Poisson), whether earlier ones are answered or not. Each is timed from the moment it was due, so
+its wait behind others counts in full (no "coordinated omission"). Refusals (503) are timed too; other outcomes are
+counted by name.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, NamedTuple
 
 HOST = "127.0.0.1"
-PATIENCE = 30.0  # seconds that the last answers of an open loop may take
+PATIENCE_S = 30.0  # for the last answers of an open loop
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -34,12 +34,12 @@ class Answer(NamedTuple):
 
     @property
     def closes(self) -> bool:
-        """The connection takes no other request."""
+        """The server takes no other request on this connection."""
         return b"connection: close" in self.head.lower()
 
 
 class RefusedError(Exception):
-    """An answer that is no 200."""
+    """An answer other than 200."""
 
 
 def post(path: str, body: bytes, content_type: str, *headers: str) -> bytes:
@@ -86,13 +86,13 @@ async def unchunk(reader: asyncio.StreamReader) -> bytes:
 
 
 async def ask(port: int, request: bytes) -> bytes:
-    """One exchange. Raises RefusedError, and OSError where nothing listens."""
+    """One exchange. Raises RefusedError, and OSError when nothing listens."""
     async with connected(port) as connection:
         return await exchange(connection, request)
 
 
 async def closed_loop(port: int, request: bytes, seconds: float, connections: int) -> dict[str, float]:
-    """Raises RefusedError at the first answer that is no 200."""
+    """Raises RefusedError at the first answer other than 200."""
     start = time.perf_counter()
     latencies: list[float] = []
 
@@ -107,7 +107,7 @@ async def closed_loop(port: int, request: bytes, seconds: float, connections: in
 
 
 async def open_loop(port: int, request: bytes, seconds: float, rate: float) -> dict[str, float]:
-    """What is not answered PATIENCE seconds after the last request was due counts as a timeout."""
+    """A request without an answer PATIENCE_S after the last one was due counts as a timeout."""
     latencies: dict[str, list[float]] = {"200": [], "503": []}
     counted: Counter[str] = Counter()
     async with AsyncExitStack() as connections:
@@ -130,7 +130,7 @@ async def open_loop(port: int, request: bytes, seconds: float, rate: float) -> d
         for offset in arrivals(seconds, rate):
             await asyncio.sleep(start + offset - time.perf_counter())
             tasks.append(asyncio.create_task(one(start + offset)))
-        await asyncio.wait(tasks, timeout=PATIENCE)
+        await asyncio.wait(tasks, timeout=PATIENCE_S)
         elapsed = time.perf_counter() - start
         for task in tasks:
             task.cancel()
@@ -151,7 +151,7 @@ async def open_loop(port: int, request: bytes, seconds: float, rate: float) -> d
 
 
 def arrivals(seconds: float, rate: float) -> Iterator[float]:
-    """When requests are due, in seconds from the start: the same times, scaled by the rate, in every run."""
+    """When requests are due, in seconds from the start: in every run the same times, scaled by the rate."""
     generator = random.Random(0)
     due = generator.expovariate(rate)
     while due < seconds:
@@ -172,7 +172,7 @@ def summary(latencies: list[float], *, failed: int, elapsed: float) -> dict[str,
 
 
 def percentile(latencies: list[float], share: float) -> float:
-    """In milliseconds; not a number where there are none."""
+    """In milliseconds; NaN where there are none."""
     return 1000 * sorted(latencies)[int(share * len(latencies))] if latencies else math.nan
 
 

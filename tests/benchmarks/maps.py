@@ -1,6 +1,6 @@
-"""Which map to believe: every method on pictures whose object is known, and covered patch by patch in its order.
+"""Which map to believe: every method on images whose object is known, and then covered patch by patch in its order.
 
-The demo model on held-out pictures, through the service's own preprocessing, graphs, choice of maps and trials.
+The demo model on held-out images, through the service's own preprocessing, graphs, choice of maps and trials.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ from model.demo.evaluate import patches_on_object
 from model.demo.shapes import Sample, held_out
 from tests.support.records import make_record
 
-PICTURES = 1000
+IMAGES = 1000
 BATCH = 50
 STEPS = 16
 Values = npt.NDArray[np.float32]  # (rows, columns)
@@ -43,7 +43,7 @@ def _evidence_of_predicted(record: Record, manifest: Manifest, picture: Sample) 
 
 
 def _evidence_of_true(record: Record, manifest: Manifest, picture: Sample) -> Values | None:
-    """None where the true label is not among the likely ones whose evidence is kept."""
+    """None where the true label is not among the top labels, whose evidence is stored."""
     if picture.label not in record.maps.classes:
         return None
     return choose(record, manifest, Choice(method="evidence", label=str(picture.label))).values
@@ -67,7 +67,7 @@ def measure() -> list[dict[str, str | float]]:
     manifest = bundle.manifest
     engine = OnnxEngine(folder=bundle.folder, image_size=manifest.image.size, threads=allowed_cores())
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in METHODS}
-    for picture, record in tqdm(_explained(engine, manifest), total=PICTURES, desc="judging maps", unit="picture"):
+    for picture, record in tqdm(_explained(engine, manifest), total=IMAGES, desc="judging maps", unit="image"):
         mask = torch.from_numpy(picture.mask.copy())[None]
         on_object = patches_on_object(mask, manifest.tokens.patch).numpy().reshape(manifest.tokens.grid)
         for name, method in METHODS.items():
@@ -80,7 +80,7 @@ def measure() -> list[dict[str, str | float]]:
         rows.append(
             {
                 "map": name,
-                "pictures": len(figures),
+                "images": len(figures),
                 "hottest patch on the shape, %": round(100 * hottest, 1),
                 "mass on the shape, %": round(100 * mass, 1),
                 "deletion area": round(deletion, 3),
@@ -91,8 +91,8 @@ def measure() -> list[dict[str, str | float]]:
 
 
 def _explained(engine: OnnxEngine, manifest: Manifest) -> Iterator[tuple[Sample, Record]]:
-    pictures = list(held_out(PICTURES))
-    for start in range(0, PICTURES, BATCH):
+    pictures = list(held_out(IMAGES))
+    for start in range(0, IMAGES, BATCH):
         chunk = pictures[start : start + BATCH]
         pixels = [preprocess(Image.fromarray(p.pixels), manifest.image.framing)[0] for p in chunk]
         outputs = engine.run("explain", np.stack(pixels))
@@ -102,7 +102,7 @@ def _explained(engine: OnnxEngine, manifest: Manifest) -> Iterator[tuple[Sample,
 
 
 def _on_object(values: Values, on_object: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Whether the hottest patch lies on the object, and the share of what is positive that does."""
+    """Whether the hottest patch lies on the object, and the share of the positive values that do."""
     positive = np.maximum(values, 0)
     return float(on_object.flat[values.argmax()]), float(positive[on_object].sum() / positive.sum())
 

@@ -1,4 +1,4 @@
-"""Start to ready, resident memory of the serving process, and bytes on disk."""
+"""Time from start to ready, resident memory of the serving processes, and bytes on disk."""
 
 import tempfile
 from pathlib import Path
@@ -36,7 +36,7 @@ def row(name: str, bundle: Path) -> dict[str, str | float]:
             "weights, MiB": round((bundle / WEIGHTS).stat().st_size / 2**20, 1),
             "bundle on disk, MiB": round(sum(file.stat().st_size for file in bundle.rglob("*")) / 2**20, 1),
             "start to ready, s": round(server.seconds_to_ready, 2),
-            "s of a core": round(busy, 2),
+            "start to ready, CPU s": round(busy, 2),
             "resident when ready, MiB": round(fresh),
             f"after {REQUESTS} requests, MiB": round(server.resident_mib()),
         }

@@ -1,4 +1,4 @@
-"""What it costs a request to be counted, timed and logged: a trivial ASGI app, with `Observation` and without."""
+"""What counting, timing and logging cost a request: a trivial ASGI app, with `Observation` and without."""
 
 import asyncio
 import io
@@ -14,13 +14,13 @@ from app.door.observation import Observation
 from app.telemetry.logs import JsonFormatter, TextFormatter
 from app.telemetry.metrics import STAGES, Metrics
 
-REQUESTS = 1000  # a round
+REQUESTS = 1000  # per round
 ROUNDS = 20
 HEADERS = [(b"host", b"x"), (b"traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")]
 
 
 class _Untimed:
-    """Takes the stages of an application that nobody observes."""
+    """Takes the stages where there is no `Observation`."""
 
     def add(self, *_: object) -> None:
         pass
@@ -61,11 +61,13 @@ def measure() -> list[dict[str, str | float]]:
         for name, timed in variants.items():
             found[name].append(timed())
     nothing = statistics.median(found.pop("nothing"))
-    return [{"a request is": name, "µs": round(statistics.median(times) - nothing, 1)} for name, times in found.items()]
+    return [
+        {"each request is": name, "µs": round(statistics.median(times) - nothing, 1)} for name, times in found.items()
+    ]
 
 
 def microseconds(app: ASGIApp) -> float:
-    """Of a core, a request."""
+    """CPU time per request."""
 
     async def receive() -> Message:
         return {"type": "http.request"}
@@ -76,7 +78,8 @@ def microseconds(app: ASGIApp) -> float:
     async def ask() -> float:
         start = time.process_time()
         for _ in range(REQUESTS):
-            await app({"type": "http", "method": "GET", "headers": HEADERS, "state": {}}, receive, send)
+            scope = {"type": "http", "method": "GET", "path": "/", "headers": HEADERS, "state": {}}
+            await app(scope, receive, send)
         return 1e6 * (time.process_time() - start) / REQUESTS
 
     return asyncio.run(ask())

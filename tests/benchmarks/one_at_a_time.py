@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.one_at_a_time`: the service with one run of the model at a time."""
+"""`python -m tests.benchmarks.one_at_a_time`: the service with one model run at a time."""
 
 from app.__main__ import main
 from app.inference.cpu import OnnxEngine

@@ -1,7 +1,7 @@
-"""What the service adds to a lone request: its time less those of decoding and of the model at batch 1.
+"""What the service adds to a lone request: its time minus that of decoding and of the model at batch 1.
 
-Requests over one kept connection, one after the other. Decoding, preprocessing and the model are timed in turn with
-them, in this process, with the service's own engine.
+Requests are sent one after the other over one connection. Decoding, preprocessing and the model are timed in between,
+in this process, with the service's own engine.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from tests.benchmarks.server import Server, running
 
 VARIANT = "Ti/16"
 WARM_UP = 20
-REQUESTS = 50  # a round
+REQUESTS = 50  # per round
 ROUNDS = 8
 
 

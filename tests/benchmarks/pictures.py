@@ -1,4 +1,4 @@
-"""A JPEG of the size of an ImageNet picture."""
+"""A JPEG of the size of an ImageNet image."""
 
 from functools import cache
 from io import BytesIO

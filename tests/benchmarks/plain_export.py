@@ -1,4 +1,4 @@
-"""What this project's graphs are compared with."""
+"""The baseline of this project's graphs: a plain `torch.onnx.export`."""
 
 import warnings
 from pathlib import Path
@@ -9,7 +9,7 @@ from model.vit import VisionTransformer
 
 
 def export_plainly(model: VisionTransformer, path: Path) -> None:
-    """What `torch.onnx.export` gives without any thought: normalised float NCHW in, logits out."""
+    """`torch.onnx.export` with its defaults: normalised float NCHW in, logits out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(

@@ -1,8 +1,9 @@
-"""What lower precision gains on a CPU and what it costs: what `--precision int8` does, and what else was tried.
+"""What lower precision gains and costs on a CPU: `--precision int8`, and the alternatives that were tried.
 
 Speed is that of the lean graph of ViT-S/16 against a plain `torch.onnx.export`. Agreement with float32 and accuracy are
-the demo model's on its held-out pictures, and once more with outliers planted: in each block two channels of each norm
-are made 30 times as large and the weights that read them as small, which leaves the network's numbers as they are.
+the demo model's on its held-out images. Agreement is measured once more with planted outliers: in each block two
+channels of each norm are multiplied by 30 and the weights that read them divided by 30, which leaves the network's
+function as it is.
 """
 
 import copy
@@ -31,9 +32,11 @@ from export.images import reference_images
 from export.onnx_file import trace
 from export.precision import QuantisedLinear, lower, model_for
 from export.rewrite import FusedAttention, Linear
+from model.blocks import Block
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
 from model.demo.__main__ import WEIGHTS
+from model.mlp import Mlp
 from model.vit import VisionTransformer
 from tests.benchmarks.graph import runner
 from tests.benchmarks.plain_export import export_plainly
@@ -42,7 +45,7 @@ from tests.benchmarks.random_model import random_checkpoint
 VARIANT = "S/16"
 BATCHES = (1, 8)
 ROUNDS = 15
-CALIBRATION = 32  # pictures of static quantisation
+CALIBRATION = 32  # images for static quantisation
 OUTLIERS, OUTLIER = (5, 77), 30.0
 Build = Callable[[Checkpoint, Path], None]
 
@@ -62,15 +65,15 @@ def measure() -> list[dict[str, str | float]]:
                 build(checkpoint, path)
             sessions[name] = session(paths[0])
             found, hard = (
-                measure_agreement(c, image_spec(c.preprocessing), Lean(session(path)), time_limit_s=math.inf)
+                measure_agreement(c, image_spec(c.preprocessing), Lean(session(path)), time_limit_s=math.inf)  # type: ignore[arg-type]  # it only calls `run`
                 for c, path in ((demo, paths[1]), (planted, paths[2]))
             )
             assert found.accuracy is not None
             rows[name] = {
                 "linear layers of the blocks": name,
                 "agreement": f"{found.top1:.2%}",
-                "probabilities apart, mean": round(found.probability_mean, 4),
-                "at most": round(found.probability_max, 2),
+                "probability difference, mean": round(found.probability_mean, 4),
+                "largest": round(found.probability_max, 2),
                 "accuracy": f"{found.accuracy:.2%}",
                 "agreement with outliers": f"{hard.top1:.2%}",
             }
@@ -83,14 +86,14 @@ def measure() -> list[dict[str, str | float]]:
 
 
 def session(path: Path) -> onnxruntime.InferenceSession:
-    """On one core, whose processor time other processes disturb least."""
+    """On one core: its CPU time is disturbed least by other processes."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def processor_times(runs: dict[str, Callable[[], None]]) -> dict[str, list[float]]:
-    """Seconds of each, taken in turn so that a change of the machine's speed meets all of them."""
+    """CPU seconds of each run, in turn, so that a change of the machine's speed affects them alike."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()
@@ -116,7 +119,9 @@ class Lean:
 def with_outliers(model: VisionTransformer) -> VisionTransformer:
     model, channels = copy.deepcopy(model), list(OUTLIERS)
     for block in model.blocks:
+        assert isinstance(block, Block)
         for norm, reader in ((block.norm1, block.attn.qkv), (block.norm2, block.mlp.fc1)):
+            assert isinstance(norm, nn.LayerNorm)
             norm.weight[channels] *= OUTLIER
             norm.bias[channels] *= OUTLIER
             reader.weight[:, channels] /= OUTLIER
@@ -124,7 +129,7 @@ def with_outliers(model: VisionTransformer) -> VisionTransformer:
 
 
 def lean(checkpoint: Checkpoint, path: Path, *, change: Callable[[VisionTransformer], None], smooth: bool) -> None:
-    """The lean graph with another form of the blocks' layers."""
+    """Write the lean graph with the blocks' layers changed."""
     spec = image_spec(checkpoint.preprocessing)
     model = model_for(checkpoint, spec, "int8") if smooth else checkpoint.model
     graph = ClassifyGraph(model, checkpoint.preprocessing, precision="fp32")
@@ -137,7 +142,7 @@ def changed(change: Callable[[VisionTransformer], None], *, smooth: bool = True)
 
 
 def replaced(form: Callable[[Linear], nn.Module], *, among: str = "") -> Callable[[VisionTransformer], None]:
-    """Another form in place of the linear layers whose name has `among` in it, int8 for the others."""
+    """Put `form(layer)` in place of each linear layer whose name contains `among`, and int8 in place of the others."""
 
     def change(network: VisionTransformer) -> None:
         for name, layer in list(network.blocks.named_modules()):
@@ -150,7 +155,7 @@ def replaced(form: Callable[[Linear], nn.Module], *, among: str = "") -> Callabl
 
 
 class SeparateBias(nn.Module):
-    """The bias outside, where ONNX Runtime fuses it with Gelu."""
+    """The bias outside the product, so that ONNX Runtime fuses it with Gelu."""
 
     def __init__(self, source: Linear) -> None:
         super().__init__()
@@ -177,7 +182,7 @@ class NBits(nn.Module):
         out: Tensor = torch.onnx.ops.symbolic(
             "com.microsoft::MatMulNBits",
             (x, self.integers, self.scale, None, None, self.bias),
-            self.attributes,
+            {**self.attributes},
             dtype=x.dtype,
             shape=(*x.shape[:-1], self.attributes["N"]),
             version=1,
@@ -192,7 +197,8 @@ class MergedAttention(FusedAttention):
         nn.Module.__init__(self)
         self.heads, self.norm, self.proj = source.heads, source.norm, source.proj
         parts = (source.q, source.k, source.v)
-        weight, bias = torch.cat([p.weight for p in parts], dim=1), torch.cat([p.bias for p in parts])
+        biases: list[Tensor] = [p.bias for p in parts if p.bias is not None]
+        weight, bias = torch.cat([p.weight for p in parts], dim=1), torch.cat(biases) if biases else None
         self.qkv = Linear(weight, bias)
 
     def mixed(self, tokens: Tensor, queries: int | None = None) -> Tensor:
@@ -211,13 +217,17 @@ class MergedAttention(FusedAttention):
 
 def merged(network: VisionTransformer) -> None:
     for block in network.blocks:
-        block.attn = MergedAttention(block.attn)
+        attention = block.get_submodule("attn")
+        assert isinstance(attention, FusedAttention)
+        block.add_module("attn", MergedAttention(attention))
     lower(network, "int8")
 
 
 def fast_gelu(network: VisionTransformer) -> None:
     for block in network.blocks:
-        block.mlp.activation = lambda x: torch.onnx.ops.symbolic(
+        mlp = block.get_submodule("mlp")
+        assert isinstance(mlp, Mlp)
+        mlp.activation = lambda x: torch.onnx.ops.symbolic(
             "com.microsoft::FastGelu", (x,), dtype=x.dtype, shape=x.shape, version=1
         )
     lower(network, "int8")
@@ -225,10 +235,13 @@ def fast_gelu(network: VisionTransformer) -> None:
 
 def patches_too(network: VisionTransformer) -> None:
     lower(network, "int8")
-    network.patch_embed.proj = SeparateBias(network.patch_embed.proj)  # a table, positions included
+    patch_embed = network.get_submodule("patch_embed")
+    projection = patch_embed.get_submodule("proj")
+    assert isinstance(projection, Linear)
+    patch_embed.add_module("proj", SeparateBias(projection))  # its bias is a table, positions included
 
 
-class Calibration(CalibrationDataReader):
+class Calibration(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime carries no types
     def __init__(self, checkpoint: Checkpoint) -> None:
         spec = image_spec(checkpoint.preprocessing)
         self._batches: Iterator[dict[str, np.ndarray]] = (
@@ -240,7 +253,7 @@ class Calibration(CalibrationDataReader):
 
 
 def static(checkpoint: Checkpoint, path: Path) -> None:
-    """Scales of activations fixed on reference pictures, in ONNX Runtime's own way."""
+    """Activation scales fixed on reference images, by ONNX Runtime's own quantiser."""
     plain = path.with_suffix(".fp32.onnx")
     lean(checkpoint, plain, change=lambda network: None, smooth=True)
     proto = onnx.load(plain)

@@ -1,4 +1,4 @@
-"""A server in a process of its own, for as long as a measurement takes."""
+"""A server in its own process, for the time of a measurement."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,9 +15,9 @@ from pathlib import Path
 
 import httpx
 
-START_TIMEOUT = 120.0  # seconds
-PATIENT = {"VIT_MAX_QUEUE_WAIT_S": "60"}  # where throughput is measured, nobody is refused
-LOAD_PATIENCE = 120.0  # seconds that a load may take beyond its own
+START_TIMEOUT_S = 120.0
+PATIENT = {"VIT_MAX_QUEUE_WAIT_S": "60"}  # where throughput is measured, no request is refused
+LOAD_PATIENCE_S = 120.0  # that a load may take beyond its own seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +35,8 @@ class Server:
         return self._memory_mib("Pss:")
 
     def anonymous_mib(self) -> float:
-        """The part of it that has been allocated: what a leak makes grow. Pages of files count for more when other
-        programs that use the same libraries end.
+        """The allocated part of it, which a leak makes grow. The share of file pages also grows when other programs
+        that use the same libraries end.
         """
         return self._memory_mib("Pss_Anon:")
 
@@ -49,7 +49,7 @@ class Server:
         return kilobytes / 1024
 
     def cpu_seconds(self) -> float:
-        """User and system time so far of all its threads and processes, those that have ended with them."""
+        """User and system time so far of all its threads and processes, including those that have ended."""
         ticks = 0
         for pid in family(self.pid):
             with suppress(FileNotFoundError, ProcessLookupError):
@@ -57,13 +57,15 @@ class Server:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def load(self, request: bytes, seconds: float, *, connections: int = 0, rate: float = 0) -> dict[str, float]:
-        """What tests.benchmarks.load answers; `cpu_s`, the server's processor seconds meanwhile; and `others`, how many
-        cores were taken by processes that have nothing to do with it.
+        """The figures of tests.benchmarks.load; `cpu_s`, the server's CPU seconds meanwhile; and `others`, the number
+        of cores that unrelated processes used.
         """
         loop = ["--connections", str(connections)] if connections else ["--rate", str(rate)]
         command = [sys.executable, "-m", "tests.benchmarks.load", str(self.port), str(seconds), *loop]
         start, server, machine = time.perf_counter(), self.cpu_seconds(), busy_seconds()
-        done = subprocess.run(command, input=request, capture_output=True, timeout=seconds + LOAD_PATIENCE, check=False)
+        done = subprocess.run(
+            command, input=request, capture_output=True, timeout=seconds + LOAD_PATIENCE_S, check=False
+        )
         if done.returncode:
             raise RuntimeError(done.stderr.decode())
         found: dict[str, float] = json.loads(done.stdout)
@@ -73,7 +75,7 @@ class Server:
 
 
 def busy_seconds() -> float:
-    """Of all processors of the machine, so far."""
+    """CPU seconds of the whole machine so far."""
     user, nice, system, _, _, irq, softirq, *_ = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     return sum(map(int, (user, nice, system, irq, softirq))) / os.sysconf("SC_CLK_TCK")
 
@@ -104,10 +106,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(bundle: Path, *, module: str = "app", folder: Path | None = None, **variables: str) -> Iterator[Server]:
-    """This project's server; `variables` are further settings, such as `VIT_STORE_MAX_BYTES="0"`.
+def running(
+    bundle: Path, variables: Mapping[str, str] | None = None, *, module: str = "app", folder: Path | None = None
+) -> Iterator[Server]:
+    """This project's server; `variables` are further settings, such as `{"VIT_STORE_MAX_BYTES": "0"}`.
 
-    It runs in `folder`, and leaves its log there.
+    It runs in `folder` and leaves its log there.
     """
     port = free_port()
     environment = {
@@ -116,7 +120,7 @@ def running(bundle: Path, *, module: str = "app", folder: Path | None = None, **
         "VIT_PORT": str(port),
         "VIT_LOG_LEVEL": "warning",
         "VIT_DRAIN_DELAY_S": "0",
-        **variables,
+        **(variables or {}),
     }
 
     command = [sys.executable, "-m", module]
@@ -136,13 +140,13 @@ def is_ready(port: int) -> bool:
 def started(
     command: list[str], *, port: int, environment: dict[str, str], ready: Callable[[], bool], folder: Path | None = None
 ) -> Iterator[Server]:
-    """Any server; at the end it and all its descendants are ended. What it writes, and its log, is left in `folder`."""
+    """Any server; it and all its descendants are ended at the end. Its log and other files stay in `folder`."""
     output = (folder / "log").open("ab") if folder else None
     start = time.perf_counter()
     process = subprocess.Popen(command, env={**os.environ, **environment}, cwd=folder, stdout=output, stderr=output)
     try:
         while not ready():
-            if process.poll() is not None or time.perf_counter() > start + START_TIMEOUT:
+            if process.poll() is not None or time.perf_counter() > start + START_TIMEOUT_S:
                 raise RuntimeError(f"the server did not start: {command}")
             time.sleep(0.05)
         yield Server(port=port, pid=process.pid, seconds_to_ready=time.perf_counter() - start)
@@ -154,7 +158,7 @@ def started(
         process.kill()
         process.wait()
         for pid, moment in descendants.items():
-            if _started_at(pid) == moment:  # and no other process under the same number
+            if _started_at(pid) == moment:  # and not another process with the same id
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         if output:

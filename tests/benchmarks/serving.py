@@ -1,7 +1,7 @@
 """Images served per second against raw `session.run` at its best batch: JPEG in, JSON out, 16 connections.
 
-The load generator and the server share the cores, and decoding needs some of them too. So besides the measured rate the
-table has the one that the server's own processor time would allow on all of them: cores / (processor seconds an image).
+The load generator and the server share the cores, and decoding uses them too. So the table also gives the rate that the
+server would reach with all cores to itself: cores / (CPU seconds per image).
 """
 
 import statistics
@@ -34,7 +34,7 @@ def measure() -> list[dict[str, str | float]]:
             write_bundle(random_checkpoint(variant), bundle, replace=False, precision=precision)
             for what, graph in (("labels", CLASSIFY_GRAPH), ("labels and maps", EXPLAIN_GRAPH)):
                 name = f"ViT-{variant}, {precision}, {what}"
-                rows.append({"what": name, **row(bundle, graph, explain=graph == EXPLAIN_GRAPH)})
+                rows.append({"model and answer": name, **row(bundle, graph, explain=graph == EXPLAIN_GRAPH)})
     return rows
 
 
@@ -44,7 +44,7 @@ def row(bundle: Path, graph: str, *, explain: bool) -> dict[str, str | float]:
     raw_rates: dict[int, list[float]] = {batch: [] for batch in BATCHES}
     request = post("/classify" if explain else "/classify?attention=false", jpeg(), "image/jpeg")
     served = []
-    with running(bundle, **PATIENT) as server:
+    with running(bundle, PATIENT) as server:
         for _ in range(ROUNDS):
             for batch, run in runs.items():
                 raw_rates[batch].append(batch / seconds_of(run))
@@ -57,7 +57,7 @@ def row(bundle: Path, graph: str, *, explain: bool) -> dict[str, str | float]:
         "served, images/s": round(rate, 1),
         "p50 / p99, ms": f"{p50:.0f} / {p99:.0f}",
         "ratio": round(rate / raw, 2),
-        "CPU ms an image, server": round(1000 * busy, 1),
+        "CPU ms per image, server": round(1000 * busy, 1),
         "ratio by its CPU": round(allowed_cores() / busy / raw, 2),
     }
 

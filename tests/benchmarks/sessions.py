@@ -1,7 +1,7 @@
-"""`python -m tests.benchmarks.sessions BUNDLE`: what each way to hold two sessions costs, for docs/engine.md.
+"""`python -m tests.benchmarks.sessions BUNDLE`: what each way of holding two sessions costs, for docs/engine.md.
 
-Every variant has a process of its own and one thread. Memory is what the kernel counts since before the sessions:
-anonymous, and mapped from files (where both sessions map the same page it counts twice).
+Every variant runs in its own process with one thread. Memory is the kernel's count since before the sessions:
+anonymous, and mapped from files (a page that both sessions map counts twice).
 """
 
 import json
@@ -21,7 +21,7 @@ from tests.benchmarks.__main__ import table
 
 BATCHES, RUNS = (1, 4), 7
 VARIANTS = {
-    "as ONNX Runtime does by itself": (),
+    "ONNX Runtime's default": (),
     "no memory pattern (ours)": ("no pattern",),
     "and one arena for both": ("no pattern", "one arena"),
     "and the arena shrinks after each run": ("no pattern", "shrink"),

@@ -1,7 +1,8 @@
-"""One input of the catalogue: how it is made, what the service answers, and what a valid picture shows."""
+"""One input of the catalogue: how it is made, what the service answers, and what a valid image shows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -20,7 +21,7 @@ class Case:
     name: str
     make: Callable[[], bytes]
     statuses: frozenset[int]
-    shows: Colors | None = None  # by the decoded picture, where it is valid and has quarters
+    shows: Colors | None = None  # by the decoded image, where it is valid and has quarters
     tolerance: int = 0
 
 
@@ -51,7 +52,7 @@ def exif(orientation: object) -> Image.Exif:
     return block
 
 
-STORED = {  # how a picture is turned before it is stored under an orientation
+STORED = {  # how an image is turned before it is stored under an orientation
     1: None,
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -68,8 +69,10 @@ def stored(orientation: int) -> Image.Image:
     return quarters() if turn is None else quarters().transpose(turn)
 
 
-def truncations(format: str, data: Callable[[], bytes]) -> list[Case]:
-    return [
-        bad(f"{format}, the first {share} %", lambda share=share: data()[: len(data()) * share // 100])
-        for share in (10, 50, 90, 99)
-    ]
+def truncations(format: str, make: Callable[[], bytes]) -> list[Case]:
+    return [bad(f"{format}, the first {percent} %", partial(_first, percent, make)) for percent in (10, 50, 90, 99)]
+
+
+def _first(percent: int, make: Callable[[], bytes]) -> bytes:
+    data = make()
+    return data[: len(data) * percent // 100]

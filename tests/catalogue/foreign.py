@@ -1,8 +1,9 @@
-"""What is no picture of an accepted type, and must never reach a parser: 415."""
+"""Data that is not an image of an accepted type and must never reach a parser: 415."""
 
 import gzip
 import io
 import zipfile
+from functools import partial
 
 from PIL import Image
 
@@ -44,8 +45,8 @@ def cases() -> list[Case]:
     square = Image.new("RGB", (16, 16), "teal")
     return [
         bad("nothing", lambda: b"", 422),
-        *(bad(name, lambda data=data: data, 415) for name, data in OTHERS.items()),
-        *(bad(name, lambda name=name: encode(square.convert("F") if name == "SPIDER" else square, name), 415) for name in WRITABLE),
+        *(bad(name, partial(bytes, data), 415) for name, data in OTHERS.items()),
+        *(bad(name, partial(encode, square.convert("F") if name == "SPIDER" else square, name), 415) for name in WRITABLE),
         bad("MSP", lambda: encode(square.convert("1"), "MSP"), 415),
         bad("XBM", lambda: encode(square.convert("1"), "XBM"), 415),
         bad("EPS", lambda: EPS, 415),

@@ -2,6 +2,7 @@
 
 import struct
 
+import numpy as np
 from PIL import Image
 
 from tests.catalogue.case import COLORS, SIZE, Case, bad, encode, good, quarters, truncations
@@ -19,13 +20,13 @@ def frame(size: tuple[int, int] = SIZE, at: tuple[int, int] = (0, 0), *, interla
     picture = Image.new("P", (2, 2))
     picture.putdata((0, 1, 2, 3))
     picture = picture.resize(size, Image.Resampling.NEAREST)
-    lines = range(size[1])
+    lines = list(range(size[1]))
     if interlaced:
         lines = [y for start, step in ((0, 8), (4, 8), (2, 4), (1, 2)) for y in range(start, size[1], step)]
     codes = [4]
-    for number, value in enumerate(picture.getpixel((x, y)) for y in lines for x in range(size[0])):
+    for number, value in enumerate(np.asarray(picture)[lines].flat):
         codes += [4] if number and number % 2 == 0 else []
-        codes.append(value)
+        codes.append(int(value))
     bits = "".join(f"{code:03b}"[::-1] for code in [*codes, 5])
     data = bytes(int(bits[at : at + 8].ljust(8, "0")[::-1], 2) for at in range(0, len(bits), 8))
     blocks = b"".join(bytes((len(data[i : i + 255]),)) + data[i : i + 255] for i in range(0, len(data), 255))

@@ -1,8 +1,10 @@
-"""JPEG: subsampling, colour transforms, Exif, profiles, several pictures in one, scans, and broken markers."""
+"""JPEG: subsampling, colour transforms, Exif, profiles, several images in one, scans, and broken markers."""
 
 import io
 import struct
 import zipfile
+from functools import partial
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -12,12 +14,12 @@ from tests.catalogue.case import GRAYS, Case, bad, encode, exif, good, quarters,
 SOI, EOI = b"\xff\xd8", b"\xff\xd9"
 
 
-def jpeg(image: Image.Image | None = None, **options) -> bytes:
+def jpeg(image: Image.Image | None = None, /, **options: Any) -> bytes:
     return encode(image or quarters(), "JPEG", **{"quality": 95, "subsampling": 0, **options})
 
 
 def grain() -> Image.Image:
-    """So much detail that half a file is no picture."""
+    """So much detail that half a file cannot be decoded."""
     return Image.fromarray(np.random.default_rng(3).integers(0, 256, (32, 48, 3), dtype=np.uint8))
 
 
@@ -26,7 +28,7 @@ def segment(marker: int, payload: bytes) -> bytes:
 
 
 def spliced(*segments: bytes, picture: bytes | None = None) -> bytes:
-    """Segments put behind the start of a picture."""
+    """Segments put behind the start of an image."""
     return SOI + b"".join(segments) + (picture or jpeg())[2:]
 
 
@@ -56,7 +58,7 @@ def sized(width: int, height: int) -> bytes:
 
 
 def without(marker: int) -> bytes:
-    """A picture without its segments of one kind."""
+    """An image without its segments of one kind."""
     data, kept, at = jpeg(), [SOI], 2
     while data[at + 1] != 0xDA:
         end = at + 2 + struct.unpack_from(">H", data, at + 2)[0]
@@ -66,7 +68,7 @@ def without(marker: int) -> bytes:
 
 
 def ycck() -> bytes:
-    """As Photoshop writes it. Pillow cannot, but it writes four planes as they are: those of the inverted picture."""
+    """As Photoshop writes it. Pillow cannot, but it writes four planes unchanged: those of the inverted image."""
     luma, blue, red = (
         255 - np.asarray(band) for band in Image.eval(quarters(), lambda v: 255 - v).convert("YCbCr").split()
     )
@@ -76,7 +78,7 @@ def ycck() -> bytes:
 
 
 def scans(count: int) -> bytes:
-    """A progressive picture whose first scan is there `count` times more."""
+    """A progressive image whose first scan is there `count` times more."""
     data = jpeg(progressive=True)
     start = data.index(b"\xff\xda")
     end = start + 2
@@ -85,7 +87,7 @@ def scans(count: int) -> bytes:
     return data[:start] + data[start:end] * count + data[start:]
 
 
-def several(**options) -> bytes:
+def several(**options: Any) -> bytes:
     return encode(quarters(), "MPO", save_all=True, append_images=[Image.new("RGB", (48, 32))], quality=95, **options)
 
 
@@ -96,6 +98,11 @@ def zipped() -> bytes:
     return out.getvalue()
 
 
+ENCODINGS: dict[str, dict[str, Any]] = {
+    "4:4:4": {}, "4:2:2": {"subsampling": 1}, "4:2:0": {"subsampling": 2}, "progressive": {"progressive": True},
+    "optimised": {"optimize": True}, "restart markers": {"restart_marker_blocks": 1},
+    "a comment": {"comment": b"x" * 1000}, "Adobe RGB": {"keep_rgb": True},
+}  # fmt: skip
 ICC = b"ICC_PROFILE\0"
 XMP = b"http://ns.adobe.com/xap/1.0/\0"
 LOOP = directory(entry(0x8769, 4, 1, 8), entry(0x8825, 4, 1, 8), following=8)
@@ -105,18 +112,14 @@ MANY = b"II*\0\x08\0\0\0\xff\xff" + b"".join(entry(0x9000 + i % 4096, 7, 60_000,
 def cases() -> list[Case]:
     close = 6  # what quality 95 costs
     return [
-        *(good(f"JPEG, {name}", lambda o=options: jpeg(**o), tolerance=close) for name, options in {
-            "4:4:4": {}, "4:2:2": {"subsampling": 1}, "4:2:0": {"subsampling": 2}, "progressive": {"progressive": True},
-            "optimised": {"optimize": True}, "restart markers": {"restart_marker_blocks": 1},
-            "a comment": {"comment": b"x" * 1000}, "Adobe RGB": {"keep_rgb": True},
-        }.items()),
+        *(good(f"JPEG, {name}", partial(jpeg, **options), tolerance=close) for name, options in ENCODINGS.items()),
         good("JPEG, gray", lambda: jpeg(quarters(GRAYS).convert("L")), GRAYS, tolerance=close),
         good("JPEG, gray and progressive", lambda: jpeg(quarters(GRAYS).convert("L"), progressive=True), GRAYS, tolerance=close),
         good("JPEG, CMYK as Adobe inverts it", lambda: jpeg(quarters().convert("CMYK")), tolerance=close),
         good("JPEG, YCCK", ycck, tolerance=close),
-        *(good(f"JPEG, orientation {n}", lambda n=n: jpeg(stored(n), exif=exif(n)), tolerance=close) for n in range(1, 9)),
-        *(good(f"JPEG, orientation {n!r}", lambda n=n: jpeg(exif=exif(n)), tolerance=close) for n in (0, 9, 65535)),
-        *(good(f"JPEG, Exif with {name}", lambda s=segments: spliced(*s), tolerance=close) for name, segments in {
+        *(good(f"JPEG, orientation {n}", partial(jpeg, stored(n), exif=exif(n)), tolerance=close) for n in range(1, 9)),
+        *(good(f"JPEG, orientation {n!r}", partial(jpeg, exif=exif(n)), tolerance=close) for n in (0, 9, 65535)),
+        *(good(f"JPEG, Exif with {name}", partial(spliced, *segments), tolerance=close) for name, segments in {
             "a bad header": [exif_block(b"XX*\0\x08\0\0\0")], "a directory that is its own successor": [exif_block(LOOP)],
             "64 kB of junk": [exif_block(bytes(range(256)) * 255)], "nothing": [exif_block(b"")],
             "a directory far away": [exif_block(b"II*\0\xff\xff\xff\xff")],
@@ -127,7 +130,7 @@ def cases() -> list[Case]:
             "5,000 tags of 60 kB": [exif_block(MANY)],
         }.items()),
         good("JPEG, an orientation in XMP alone", lambda: spliced(segment(0xE1, XMP + b'<x tiff:Orientation="6"/>')), tolerance=close),
-        *(good(f"JPEG, {name}", lambda s=segments: spliced(*s), tolerance=close) for name, segments in {
+        *(good(f"JPEG, {name}", partial(spliced, *segments), tolerance=close) for name, segments in {
             "a profile cut short": [segment(0xE2, ICC + b"\1\1" + b"x" * 9)],
             "a profile of 3 MB": [segment(0xE2, ICC + bytes((i, 47)) + bytes(65000)) for i in range(1, 48)],
             "a profile out of order": [segment(0xE2, ICC + bytes((i, 3)) + bytes(100)) for i in (3, 1, 2)],
@@ -159,7 +162,7 @@ def cases() -> list[Case]:
         bad("JPEG, claims 1 x 60000", lambda: sized(1, 60000)),
         good("JPEG, a second start", lambda: SOI + jpeg(), tolerance=close),
         bad("JPEG, a second frame header", lambda: spliced(jpeg()[frame_at(jpeg()) - 4 : frame_at(jpeg()) + 15])),
-        *(bad(f"JPEG, no segment {kind:#x}", lambda kind=kind: without(kind)) for kind in (0xC0, 0xDB)),
+        *(bad(f"JPEG, no segment {kind:#x}", partial(without, kind)) for kind in (0xC0, 0xDB)),
         good("JPEG, no Huffman tables (as in MJPEG)", lambda: without(0xC4), tolerance=close),
         bad("JPEG, 255 components", lambda: patched(jpeg(), frame_at(jpeg()) + 5, b"\xff")),
         bad("JPEG, 2 components", lambda: patched(jpeg(), frame_at(jpeg()) + 5, b"\x02")),

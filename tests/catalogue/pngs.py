@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from functools import partial
 
 import numpy as np
 from PIL import Image, PngImagePlugin
@@ -12,6 +13,7 @@ from tests.catalogue.case import (
     SIZE,
     WHITES,
     Case,
+    Colors,
     bad,
     encode,
     exif,
@@ -87,19 +89,24 @@ def split(parts: int) -> bytes:
     return png(header(), *(chunk(b"IDAT", data[at : at + size]) for at in range(0, parts * size, size)))
 
 
-def claimed(size: tuple[int, int], **options) -> bytes:
-    return png(header(size, **options), chunk(b"IDAT", zlib.compress(b"\0" * 100)))
+def claimed(size: tuple[int, int] = SIZE, *, bits: int = 8, color: int = RGB, rest: bytes = b"\0\0\0") -> bytes:
+    return png(header(size, bits=bits, color=color, rest=rest), chunk(b"IDAT", zlib.compress(b"\0" * 100)))
 
 
 def solid(size: tuple[int, int], mode: str = "RGB") -> bytes:
     return encode(Image.new(mode, size, 1 if mode == "1" else "teal"), "PNG")
 
 
-def with_text(add: str, *arguments, count: int = 1, **options) -> bytes:
+def with_text(add: str, *arguments: str, count: int = 1, **options: bool) -> bytes:
     info = PngImagePlugin.PngInfo()
     for _ in range(count):
         getattr(info, add)(*arguments, **options)
     return encode(quarters(), "PNG", pnginfo=info)
+
+
+def half(value: int) -> int:
+    """An eight-bit value behind which white shines through, at an alpha of 128."""
+    return (value * 128 + 255 * 127 + 127) // 255
 
 
 def animated(*, frames: int = 3) -> bytes:
@@ -107,11 +114,11 @@ def animated(*, frames: int = 3) -> bytes:
     return encode(quarters(), "PNG", save_all=True, append_images=others)
 
 
-HALF = tuple(tuple((value * 128 + 255 * 127 + 127) // 255 for value in color) for color in COLORS)
-BLACKS = ((0, 0, 0),) * 4
+HALF: Colors = tuple((half(r), half(g), half(b)) for r, g, b in COLORS)
+BLACKS: Colors = ((0, 0, 0),) * 4
 
 
-def first_white(colors) -> tuple:
+def first_white(colors: Colors) -> Colors:
     return ((255, 255, 255), *colors[1:])
 
 
@@ -123,8 +130,8 @@ def alpha(value: int) -> Image.Image:
 
 def cases() -> list[Case]:
     black_white = ((0, 0, 0), (255, 255, 255)) * 2
-    shades = tuple((v * 85,) * 3 for v in range(4))
-    steps = tuple((v * 17,) * 3 for v in (0, 5, 10, 15))
+    shades: Colors = tuple((v * 85,) * 3 for v in range(4))
+    steps: Colors = tuple((v * 17,) * 3 for v in (0, 5, 10, 15))
     return [
         good("PNG, RGB", plain),
         good("PNG, RGBA", lambda: encode(alpha(255), "PNG")),
@@ -158,7 +165,7 @@ def cases() -> list[Case]:
         bad("PNG, palette of 1000 bytes", lambda: shallow(2, (0, 1, 2, 3), chunk(b"PLTE", bytes(1000)), color=PALETTE), 200, 422),
         good("PNG, interlaced", interlaced),
         good("PNG, 10,000 IDAT", lambda: split(10_000)),
-        *(good(f"PNG, orientation {n}", lambda n=n: encode(stored(n), "PNG", exif=exif(n))) for n in range(1, 9)),
+        *(good(f"PNG, orientation {n}", partial(encode, stored(n), "PNG", exif=exif(n))) for n in range(1, 9)),
         good("PNG, orientation behind the pixels", lambda: plain(after=(chunk(b"eXIf", exif(3).tobytes()[6:]),)), COLORS[::-1]),
         good("PNG, broken Exif", lambda: plain(chunk(b"eXIf", b"II*\0\xff\xff\xff\xff"))),
         good("PNG, an orientation in XMP alone", lambda: with_text("add_itxt", "XML:com.adobe.xmp", '<x tiff:Orientation="6"/>')),
@@ -184,7 +191,7 @@ def cases() -> list[Case]:
         bad("PNG, a wrong checksum of the pixels", lambda: plain()[:-16] + bytes(4) + plain()[-12:], 200, 422),
         bad("PNG, no end", lambda: plain()[:-12], 200, 422),
         bad("PNG, pixels that are not compressed", lambda: png(header(), chunk(b"IDAT", bytes(5000)))),
-        bad("PNG, fewer pixels than claimed", lambda: claimed((48, 32))),
+        bad("PNG, fewer pixels than claimed", claimed),
         bad("PNG, more pixels than claimed", lambda: png(header((8, 8)), chunk(b"IDAT", zlib.compress(bytes(5_000_000)))), 200, 422),
         bad("PNG, claims 60000 x 60000", lambda: claimed((60_000, 60_000))),
         bad("PNG, claims 2^31 - 1 a side", lambda: claimed((2**31 - 1, 2**31 - 1))),
@@ -192,12 +199,12 @@ def cases() -> list[Case]:
         bad("PNG, width 0", lambda: claimed((0, 32))),
         bad("PNG, height 0", lambda: claimed((48, 0))),
         bad("PNG, 13377 x 13377 in 1 bit", lambda: solid((13_377, 13_377), "1")),
-        *(bad(f"PNG, {w} x {h}", lambda size=(w, h): solid(size)) for w, h in ((1, 60_000), (60_000, 1), (2, 65_535), (1, 65), (16_385, 300))),
-        *(good(f"PNG, {w} x {h}", lambda size=(w, h): solid(size), None) for w, h in ((1, 1), (2, 2), (3, 3), (1, 64), (64, 1))),
+        *(bad(f"PNG, {w} x {h}", partial(solid, (w, h))) for w, h in ((1, 60_000), (60_000, 1), (2, 65_535), (1, 65), (16_385, 300))),
+        *(good(f"PNG, {w} x {h}", partial(solid, (w, h)), None) for w, h in ((1, 1), (2, 2), (3, 3), (1, 64), (64, 1))),
         good("PNG, all black", lambda: encode(quarters(BLACKS), "PNG"), BLACKS),
         good("PNG, all white", lambda: encode(quarters(WHITES), "PNG"), WHITES),
-        *(bad(f"PNG, {bits} bits of colour type {color}", lambda b=bits, c=color: claimed((48, 32), bits=b, color=c)) for bits, color in ((3, 0), (8, 5), (16, 3), (0, 0), (255, 255))),
-        *(bad(f"PNG, method {name}", lambda rest=rest: claimed((48, 32), rest=rest)) for name, rest in {"of compression 1": b"\1\0\0", "of filtering 9": b"\0\x09\0", "of interlacing 9": b"\0\0\x09"}.items()),
+        *(bad(f"PNG, {bits} bits of colour type {color}", partial(claimed, bits=bits, color=color)) for bits, color in ((3, 0), (8, 5), (16, 3), (0, 0), (255, 255))),
+        *(bad(f"PNG, method {name}", partial(claimed, rest=rest)) for name, rest in {"of compression 1": b"\1\0\0", "of filtering 9": b"\0\x09\0", "of interlacing 9": b"\0\0\x09"}.items()),
         bad("PNG, a row filter of 9", lambda: png(header(), chunk(b"IDAT", zlib.compress((b"\x09" + bytes(144)) * 32)))),
         bad("PNG, a chunk of 2 GB", lambda: MAGIC + header() + b"\x7f\xff\xff\xffIDAT" + bytes(100)),
         bad("PNG, transparency of one byte", lambda: plain(chunk(b"tRNS", b"\0"))),

@@ -1,6 +1,8 @@
 """TIFF: every kind of sample, by value; compressions; and directories that loop, point nowhere or never end."""
 
 import struct
+from functools import partial
+from typing import Any
 
 import numpy as np
 from PIL import Image, TiffImagePlugin
@@ -10,7 +12,7 @@ from tests.catalogue.case import GRAYS, SIZE, WHITES, Case, bad, encode, exif, g
 SHORT, LONG, UNDEFINED = 3, 4, 7
 
 
-def tiff(image: Image.Image | None = None, **options) -> bytes:
+def tiff(image: Image.Image | None = None, /, **options: Any) -> bytes:
     return encode(image or quarters(), "TIFF", **options)
 
 
@@ -96,7 +98,7 @@ def loop() -> bytes:
 def cases() -> list[Case]:
     ramp = grays().astype(np.uint16) << 8 | 0x80
     return [
-        *(good(f"TIFF, {name}", lambda o=options: tiff(**o)) for name, options in {
+        *(good(f"TIFF, {name}", partial(tiff, **options)) for name, options in {
             "uncompressed": {}, "LZW": {"compression": "tiff_lzw"}, "deflate": {"compression": "tiff_adobe_deflate"},
             "PackBits": {"compression": "packbits"}, "big-endian deflate": {"compression": "tiff_deflate"},
         }.items()),
@@ -123,7 +125,7 @@ def cases() -> list[Case]:
         good("TIFF, floats up to 255", lambda: floats(grays()), GRAYS, tolerance=1),
         good("TIFF, floats that are no numbers", odd_floats, GRAYS, tolerance=1),
         good("TIFF, floats that are all no numbers", lambda: floats(np.full((32, 48), np.nan)), ((0, 0, 0),) * 4),
-        *(good(f"TIFF, orientation {n}", lambda n=n: tiff(stored(n), exif=exif(n))) for n in range(1, 9)),
+        *(good(f"TIFF, orientation {n}", partial(tiff, stored(n), exif=exif(n))) for n in range(1, 9)),
         good("TIFF, two pictures", lambda: tiff(save_all=True, append_images=[Image.new("RGB", SIZE)])),
         good("TIFF, private tags of 1 MB", lambda: tagged({65_000: bytes(1_000_000)})),
         good("TIFF, 4,000 tags of the same 2 MB", many_tags, None),

@@ -1,6 +1,8 @@
 """WebP: lossy, lossless, with alpha, animated, and containers that lie."""
 
 import struct
+from functools import partial
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -8,7 +10,7 @@ from PIL import Image
 from tests.catalogue.case import SIZE, WHITES, Case, bad, encode, exif, good, quarters, stored, truncations
 
 
-def webp(image: Image.Image | None = None, **options) -> bytes:
+def webp(image: Image.Image | None = None, /, **options: Any) -> bytes:
     return encode(image or quarters(), "WEBP", **{"lossless": True, "exact": True, **options})
 
 
@@ -58,7 +60,7 @@ def cases() -> list[Case]:
         good("WebP, transparent and lossy", lambda: webp(clear(), lossless=False), WHITES),
         good("WebP, animated", lambda: animated(3)),
         good("WebP, animated, 300 frames", lambda: animated(300)),
-        *(good(f"WebP, orientation {n}", lambda n=n: webp(stored(n), exif=exif(n))) for n in (1, 3, 6, 8)),
+        *(good(f"WebP, orientation {n}", partial(webp, stored(n), exif=exif(n))) for n in (1, 3, 6, 8)),
         good("WebP, broken Exif", lambda: webp(exif=b"II*\0\xff\xff\xff\xff")),
         good("WebP, a broken profile", lambda: webp(icc_profile=b"x" * 1000)),
         good("WebP, an orientation in XMP alone", lambda: webp(xmp=b'<x tiff:Orientation="6"/>')),

@@ -37,5 +37,5 @@ def redis_url(need: Callable[[str], str], tmp_path_factory: pytest.TempPathFacto
 def containers() -> Path:
     """A script that builds and runs images without a daemon: `build -t NAME`, `run NAME -e K=V`, `size NAME`."""
     if not CONTAINERS.is_file():
-        pytest.skip("nothing here builds images: CONTAINERS=path/of/container.sh says what does")
+        pytest.skip("CONTAINERS=path/of/container.sh must name a script that builds images")
     return CONTAINERS.resolve()

@@ -1,4 +1,4 @@
-"""Balancers and the service agree on every limit: their numbers stand in several files, and must not drift apart."""
+"""Balancers and the service agree on every limit, although the numbers are in several files."""
 
 import json
 import re
@@ -26,13 +26,13 @@ def seconds(value: str) -> float:
     return float(value[:-1]) * SECONDS[value[-1]]
 
 
-def test_bodies_are_as_large():
+def test_balancers_and_service_have_the_same_body_limit():
     limit = Settings().max_upload_bytes
     assert int(directive("client_max_body_size")) == limit
     assert re.findall(r"content-length\) gt (\d+)", HAPROXY) == [str(limit)]
 
 
-def test_a_body_has_as_long_to_arrive():
+def test_balancers_and_service_give_a_body_the_same_time_to_arrive():
     limit = Settings().receive_timeout_s
     assert seconds(directive("client_body_timeout")) == limit
     assert seconds(directive("timeout client", HAPROXY)) == limit

@@ -1,4 +1,4 @@
-"""compose.yaml says of the service only what is true, and leaves no container more than it needs."""
+"""compose.yaml agrees with the service, and gives no container more than it needs."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ REPLICAS = ["replica", "replica-gpu"]
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_container_may_do_nothing_that_it_need_not(name):
+def test_a_container_has_no_permission_that_it_does_not_need(name):
     service = SERVICES[name]
     assert service["read_only"]
     assert service["cap_drop"] == ["ALL"]

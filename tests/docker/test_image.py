@@ -1,4 +1,4 @@
-"""The image, built from the Dockerfile and run, without a daemon, as with `docker run --read-only`: with no /tmp."""
+"""The image, built from the Dockerfile and run without a daemon, as with `docker run --read-only`, without /tmp."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The manifests are valid Kubernetes, and say of the service only what is true."""
+"""The manifests are valid Kubernetes and agree with the service."""
 
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ def test_a_pod_has_time_to_drain():
 
 
 @pytest.mark.parametrize("name", ["vit-serve", "redis"])
-def test_a_pod_may_do_nothing_that_it_need_not(name):
+def test_a_pod_has_no_permission_that_it_does_not_need(name):
     pod = BASE["Deployment", name]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"]

@@ -1,4 +1,4 @@
-"""What images install is what was tested: after a change of constraints.txt or pyproject.toml comes `make lock`."""
+"""Images install the versions that were tested: run `make lock` after a change of constraints.txt or pyproject.toml."""
 
 import re
 import tomllib
@@ -23,7 +23,7 @@ def locked(device: str) -> dict[str, str]:
 
 
 def closure(requirements: list[Requirement], extra: str = "") -> set[str]:
-    """Names of all that the requirements bring on Linux with the oldest Python, by what is installed here."""
+    """Names of all packages that the requirements install on Linux with the oldest Python, as far as installed here."""
     found: set[str] = set()
     waiting = [(requirement, extra) for requirement in requirements]
     while waiting:
@@ -43,7 +43,7 @@ def closure(requirements: list[Requirement], extra: str = "") -> set[str]:
 def requirements_of(name: str) -> list[str]:
     try:
         return requires(name) or []
-    except PackageNotFoundError:  # something that only an older Python than this one needs
+    except PackageNotFoundError:  # needed only by an older Python than this one
         return []
 
 

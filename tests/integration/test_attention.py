@@ -17,13 +17,13 @@ def link(client, star) -> str:
     return client.post("/classify", content=star).json()["results"][0]["attention"]
 
 
-def test_the_default_is_a_image_of_the_uploads_shape(client, link):
+def test_the_default_is_a_png_of_the_uploads_shape(client, link):
     response = client.get(link)
     assert response.headers["content-type"] == "image/png"
     assert Image.open(BytesIO(response.content)).size == (320, 240)
 
 
-def test_a_large_picture_is_drawn_small(client, encode):
+def test_a_large_image_is_drawn_small(client, encode):
     data = encode(Image.new("RGB", (2000, 1000), "teal"), "JPEG")
     answer = client.post("/classify", content=data).json()["results"][0]
     assert answer["image"]["width"] == 2000

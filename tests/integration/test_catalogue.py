@@ -1,4 +1,4 @@
-"""Every input of the catalogue, once, through the whole app; and pictures that break what decodes them."""
+"""Every input of the catalogue, once, through the whole app; and images that crash their decoder."""
 
 import os
 from contextlib import suppress
@@ -56,7 +56,7 @@ def test_no_other_parser_is_ever_reached(case: Case, monkeypatch):
     assert asked == []
 
 
-def test_an_accepted_picture_reaches_its_own_parser_alone(monkeypatch):
+def test_an_accepted_image_reaches_its_own_parser_alone(monkeypatch):
     Image.init()
     asked = []
     monkeypatch.setattr(Image, "OPEN", {f: (lambda *_, f=f: asked.append(f), None) for f in Image.OPEN})
@@ -79,7 +79,7 @@ def sabotaged(serve, monkeypatch):
 
 
 @pytest.mark.parametrize("end", [CRASH, SPIN])
-def test_a_picture_that_breaks_its_decoder_costs_itself_alone(sabotaged, star, end):
+def test_an_image_that_crashes_its_decoder_costs_itself_alone(sabotaged, star, end):
     files = [(name, (name, data)) for name, data in {"a": star, "b": star + end, "c": star}.items()]
     response = sabotaged.post("/classify", files=files)
     assert response.status_code == 200

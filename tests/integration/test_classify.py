@@ -29,7 +29,9 @@ def test_a_raw_body_is_named_and_linked(client, star):
 @pytest.mark.parametrize("content_type", [None, "image/png", "application/octet-stream", "text/html"])
 def test_the_content_type_of_a_raw_body_does_not_matter(client, star, content_type):
     headers = {"content-type": content_type} if content_type else {}
-    assert client.post("/classify", content=star, headers=headers).status_code == 200
+    (result,) = client.post("/classify", content=star, headers=headers).json()["results"]
+    assert result["predictions"][0]["label"] == "star"
+    assert result["image"] == {"width": 320, "height": 240, "format": "JPEG"}
 
 
 def test_many_images_are_answered_in_order(client, encode):
@@ -44,7 +46,7 @@ def test_many_images_are_answered_in_order(client, encode):
         assert ours == pytest.approx(theirs, abs=1e-4)
 
 
-def test_most_held_out_pictures_get_their_label(client, encode):
+def test_most_held_out_images_get_their_label(client, encode):
     pictures = list(held_out(100, seed=78))
     hits = 0
     for picture in pictures:
@@ -87,9 +89,15 @@ def test_only_bad_images_are_an_error_that_lists_them(client):
     assert [e["pointer"] for e in response.json()["errors"]] == ["/images/0", "/images/1"]
 
 
-def test_a_tiny_and_a_long_picture_are_fine(client, encode):
-    for size in ((1, 1), (1, 60), (3000, 50)):
-        assert client.post("/classify", content=encode(Image.new("RGB", size, "teal"))).status_code == 200
+@pytest.mark.parametrize(("size", "drawn"), [((1, 1), (1, 1)), ((1, 60), (1, 60)), ((3000, 50), (512, 9))])
+def test_a_tiny_and_a_long_image_are_classified_and_explained(client, encode, size, drawn):
+    image = encode(Image.new("RGB", size, "teal"))
+    (result,) = client.post("/classify?top_k=12", content=image).json()["results"]
+    assert result["image"] == {"width": size[0], "height": size[1], "format": "PNG"}
+    assert {p["label"] for p in result["predictions"]} == set(LABELS)
+    assert sum(p["score"] for p in result["predictions"]) == pytest.approx(1)
+    with Image.open(BytesIO(client.get(result["attention"]).content)) as heatmap:
+        assert heatmap.size == drawn
 
 
 def test_exif_orientation_does_not_change_the_answer(client, encode):
@@ -114,7 +122,7 @@ def test_simple_drawings_from_elsewhere_are_named(client, encode):
         assert best["label"] == name
 
 
-def test_the_picture_drawn_on_is_the_one_that_was_sent(client, encode):
+def test_the_image_drawn_on_is_the_one_that_was_sent(client, encode):
     halves = np.zeros((64, 64, 3), np.uint8)
     halves[:, 32:] = 255
     answer = client.post("/classify", content=encode(Image.fromarray(halves))).json()["results"][0]

@@ -1,4 +1,4 @@
-"""GET /model/inspect: the model's own pictures, and the one that goes on."""
+"""GET /model/inspect: the model's own pictures, and the one that grows with use."""
 
 import json
 import shutil
@@ -101,7 +101,7 @@ def test_before_anything_is_served_the_distances_are_the_exports(toy_client):
     assert (answer["served"], answer["unit"], answer["patch_size"]) == (None, "patches", 8)
 
 
-def test_the_distances_go_on_with_every_explained_picture(explained, encode):
+def test_the_distances_include_every_explained_image(explained, encode):
     client, given = explained
     before = client.get("/model/inspect/distance?format=json")
     noise = np.random.default_rng(0).integers(0, 256, (3, 40, 60, 3), dtype=np.uint8)

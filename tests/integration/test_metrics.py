@@ -32,7 +32,7 @@ def test_what_is_served_is_told(client):
     assert info["version"] == client.get("/openapi.json").json()["info"]["version"]
 
 
-def test_a_picture_goes_through_every_stage(client, star):
+def test_an_image_goes_through_every_stage(client, star):
     link = client.post("/classify", content=star).json()["results"][0]["attention"]
     client.get(link)
     for stage in ("receive", "decode", "queue", "inference", "render"):

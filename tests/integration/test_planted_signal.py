@@ -1,7 +1,7 @@
 """A head that is built to look at one patch lights exactly the place of that patch in the upright original.
 
 The weights are written by hand: position i is the i-th unit vector, every query of a head is the same large constant,
-and its keys read one dimension. So head h of layer l attends to the patch of PLANTED, whatever the picture shows, and
+and its keys read one dimension. So head h of layer l attends to the patch of PLANTED, whatever the image shows, and
 the last head of the last layer to the brightest patch. Nothing of app/images/preprocess.py says where that is.
 """
 
@@ -21,7 +21,7 @@ from model.preprocessing import Preprocessing
 from tests.support.toy import toy_checkpoint
 
 PATCH, GRID = 8, (3, 5)
-RESIZE = (28, 44)  # height, width that the picture just covers before 24 x 40 of it are cut out
+RESIZE = (28, 44)  # height, width that the image just covers before 24 x 40 of it are cut out
 PLANTED = {
     (0, 0): (0, 0),
     (0, 1): (0, 4),
@@ -35,7 +35,7 @@ BRIGHTEST = (1, 3)  # layer, head
 BRIGHTNESS = 15  # the dimension that tells it; those before it are positions
 LIT, UNLIT = (253, 231, 36), (68, 1, 84)  # viridis
 
-STORED_AS = {  # orientation of EXIF: how an upright picture is stored under it
+STORED_AS = {  # orientation of EXIF: how an upright image is stored under it
     1: lambda image: image,
     2: lambda image: image.transpose(Image.Transpose.FLIP_LEFT_RIGHT),
     3: lambda image: image.transpose(Image.Transpose.ROTATE_180),
@@ -86,7 +86,7 @@ def client(serve: Callable[..., TestClient], tmp_path_factory: pytest.TempPathFa
 
 
 def place(size: tuple[int, int], patch: tuple[int, int]) -> np.ndarray:
-    """Left, top, right, bottom of a patch in an upright picture of `size` (width, height), between pixels."""
+    """Left, top, right, bottom of a patch in an upright image of `size` (width, height), between pixels."""
     shrink = min(size[0] / RESIZE[1], size[1] / RESIZE[0])
     resized = np.array([round(size[0] / shrink), round(size[1] / shrink)])
     crop = np.array([round((resized[0] - GRID[1] * PATCH) / 2), round((resized[1] - GRID[0] * PATCH) / 2)])
@@ -95,7 +95,7 @@ def place(size: tuple[int, int], patch: tuple[int, int]) -> np.ndarray:
 
 
 def scene(size: tuple[int, int]) -> Image.Image:
-    """No two corners alike: a picture that is turned or mirrored wrongly is not itself."""
+    """No two corners alike: an image that is turned or mirrored wrongly is not itself."""
     across, down = np.meshgrid(np.linspace(0, 1, size[0]), np.linspace(0, 1, size[1]))
     return Image.fromarray(np.rint(255 * np.stack([across, down, 1 - across * down], axis=-1)).astype(np.uint8))
 
@@ -143,7 +143,7 @@ def test_odd_sizes_are_lit_to_within_a_pixel(client, size):
 
 
 @pytest.mark.parametrize("orientation", STORED_AS)
-def test_what_is_bright_in_the_picture_is_lit_on_the_map(client, orientation):
+def test_what_is_bright_in_the_image_is_lit_on_the_map(client, orientation):
     size = (176, 112)
     for patch in PLANTED.values():
         box = place(size, patch).astype(int)
@@ -155,7 +155,7 @@ def test_what_is_bright_in_the_picture_is_lit_on_the_map(client, orientation):
 
 @pytest.mark.parametrize("orientation", STORED_AS)
 @pytest.mark.parametrize("patch", [(0, 0), (2, 1)])
-def test_the_overlay_blends_it_with_the_upright_picture(client, orientation, patch):
+def test_the_overlay_blends_it_with_the_upright_image(client, orientation, patch):
     size = (176, 112)
     link = post(client, scene(size), orientation)
     head = next(head for head, planted in PLANTED.items() if planted == patch)
@@ -167,4 +167,4 @@ def test_the_overlay_blends_it_with_the_upright_picture(client, orientation, pat
         part = np.s_[first[1] : last[3], first[0] : last[2]]
         expected[part] = 0.5 * picture[part] + 0.5 * np.array(color)
     assert found.shape == expected.shape
-    assert np.abs(found - expected).max() < 10  # the picture is kept as a JPEG
+    assert np.abs(found - expected).max() < 10  # the image is kept as a JPEG

@@ -38,8 +38,8 @@ REQUESTS = {
     "text that calls itself a PNG": ("POST", "/classify", body_of("image/png"), 415),
     "json": ("POST", "/classify", {"json": {"image": "abc"}}, 415),
     "another kind of multipart": ("POST", "/classify", body_of("multipart/mixed"), 415),
-    "a picture of 400 million pixels": ("POST", "/classify", {"content": png_header(20_000, 20_000)}, 422),
-    "a picture of 60 million pixels": ("POST", "/classify", {"content": png_header(8_000, 7_500)}, 422),
+    "an image of 400 million pixels": ("POST", "/classify", {"content": png_header(20_000, 20_000)}, 422),
+    "an image of 60 million pixels": ("POST", "/classify", {"content": png_header(8_000, 7_500)}, 422),
     "a sliver": ("POST", "/classify", {"content": png_header(1, 60_000)}, 422),
     "a body over the limit": ("POST", "/classify", {"content": b"\xff\xd8\xff" + bytes(33 * 2**20)}, 413),
     "top_k of zero": ("POST", "/classify?top_k=0", {"content": b""}, 422),
@@ -124,7 +124,7 @@ def test_errors_are_a_tree_with_a_status_each():
     assert all(400 <= kind.status <= 503 for kind in kinds)
 
 
-def test_the_largest_allowed_picture_passes(serve, encode):
+def test_the_largest_allowed_image_passes(serve, encode):
     with serve(max_image_pixels=10_000) as client:
         assert client.post("/classify", content=encode(Image.new("RGB", (100, 100)))).status_code == 200
         assert client.post("/classify", content=encode(Image.new("RGB", (101, 100)))).status_code == 422

@@ -40,7 +40,7 @@ def test_the_other_replica_verifies(replicas, star):
     assert ours["deletion"]["scores"] == pytest.approx(theirs["deletion"]["scores"], abs=1e-5)
 
 
-def test_maps_of_a_picture_in_a_form_with_others(replicas, star):
+def test_maps_of_an_image_in_a_form_with_others(replicas, star):
     one, other = replicas
     results = one.post("/classify", files=[("image", star), ("image", b"junk"), ("image", star)]).json()["results"]
     assert [other.get(r["attention"]).status_code for r in results if "id" in r] == [200, 200]
@@ -61,7 +61,7 @@ def test_unknown_and_malformed_ids_get_one_identical_404(replicas):
 
 
 @pytest.mark.parametrize("fault", ["stop", "freeze"])
-def test_without_redis_pictures_are_classified_and_maps_are_503(replicas, redis_server, star, fault):
+def test_without_redis_images_are_classified_and_maps_are_503(replicas, redis_server, star, fault):
     one, other = replicas
     before = classify(one, star)
     getattr(redis_server, fault)()
@@ -84,7 +84,7 @@ def test_without_redis_pictures_are_classified_and_maps_are_503(replicas, redis_
     assert answer.status_code == 200
 
 
-def test_a_full_redis_is_no_fault_of_a_picture(replicas, redis_server, star):
+def test_a_full_redis_does_not_fail_an_image(replicas, redis_server, star):
     one, other = replicas
     before = classify(one, star)
     with redis_server.client() as client:

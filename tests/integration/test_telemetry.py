@@ -21,7 +21,7 @@ TRACEPARENT = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
 def serving(folder: Path, **environment: str) -> AbstractContextManager[Server]:
     """What it writes is in folder/log once it has stopped."""
     variables = {"VIT_DEVICE": "cpu", "VIT_LOG_LEVEL": "info", "NO_PROXY": "127.0.0.1", **environment}
-    return running(DEMO_BUNDLE, folder=folder, **variables)
+    return running(DEMO_BUNDLE, variables, folder=folder)
 
 
 @pytest.fixture

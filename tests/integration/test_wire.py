@@ -362,7 +362,7 @@ def test_an_upgrade_is_ignored(server, protocol):
 
 @pytest.mark.parametrize("framing", ["declared", "chunked"])
 @pytest.mark.parametrize("at", [-100, -1, 0, 1, 500])
-def test_a_picture_may_come_with_an_upgrade(server, star, framing, at):
+def test_an_image_may_come_with_an_upgrade(server, star, framing, at):
     """As Java's HttpClient sends it, and curl --http2, in two parts: cut `at` bytes behind the head, or in it."""
     h2c = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
     chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(star), star)
@@ -431,7 +431,7 @@ def test_parts_of_a_map_are_not_served(server, star):
     assert ask(server, message(f"GET {link}", f"If-None-Match: {whole.headers['etag']}")).status == 304
 
 
-def test_a_picture_is_never_kept_by_anybody_on_the_way(server, star):
+def test_no_cache_on_the_way_may_keep_a_classification(server, star):
     assert ask(server, post(star)).headers["cache-control"] == "no-store"
 
 
@@ -474,4 +474,4 @@ def test_keys_and_a_port_for_metrics(tmp_path, star):
 def test_keys_that_no_header_can_carry_keep_it_from_starting(tmp_path, keys):
     with pytest.raises(RuntimeError, match="did not start"), served(tmp_path, api_keys=keys):
         pass
-    assert "cannot start: An API key may have" in Path(tmp_path / "log").read_text()
+    assert "cannot start: An API key consists of" in Path(tmp_path / "log").read_text()

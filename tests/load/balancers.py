@@ -1,4 +1,4 @@
-"""nginx and HAProxy with the configuration that is shipped: only addresses and places for files are others."""
+"""nginx and HAProxy with the shipped configuration: only addresses and file locations differ."""
 
 import re
 import shutil
@@ -29,7 +29,7 @@ Start = Callable[[list[int], Path], AbstractContextManager[Balancer]]
 
 @contextmanager
 def nginx(replicas: list[int], folder: Path) -> Iterator[Balancer]:
-    """nginx in front of the ports `replicas`; its files lie in `folder`."""
+    """nginx in front of the ports `replicas`; its files are in `folder`."""
     port = free_port()
     with _running(
         ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(nginx_file(replicas, folder, port))], port, folder
@@ -39,7 +39,7 @@ def nginx(replicas: list[int], folder: Path) -> Iterator[Balancer]:
 
 @contextmanager
 def haproxy(replicas: list[int], folder: Path) -> Iterator[Balancer]:
-    """HAProxy in front of the ports `replicas`, when it has found out that they are ready."""
+    """HAProxy in front of the ports `replicas`, once it has found them ready."""
     port = free_port()
     with _running(["haproxy", "-db", "-f", str(haproxy_file(replicas, folder, port))], port, folder) as b:
         yield b
@@ -78,7 +78,7 @@ def haproxy_file(replicas: list[int], folder: Path, port: int) -> Path:
 
 def _replaced(pattern: str, replacement: Callable[[re.Match[str]], str], text: str) -> str:
     text, count = re.subn(pattern, replacement, text)
-    assert count == 1, f"the configuration has {count} times {pattern}"
+    assert count == 1, f"the configuration contains {pattern} {count} times"
     return text
 
 
@@ -89,7 +89,7 @@ def _written(path: Path, text: str) -> Path:
 
 @contextmanager
 def _running(command: list[str], port: int, folder: Path) -> Iterator[Balancer]:
-    """Raises RuntimeError, with what it said, when it does not listen."""
+    """Raises RuntimeError with its log when it ends instead of listening."""
     log = folder / "log"
     program = shutil.which(command[0], path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin")
     with log.open("wb") as out:

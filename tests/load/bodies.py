@@ -1,7 +1,7 @@
-"""`python -m tests.load.bodies`: bodies made to cost a server memory or time; docs/security.md has the table.
+"""`python -m tests.load.bodies`: bodies that try to cost a server memory or time; writes the table in docs/security.md.
 
-Each attack is made ten times. Growth is of what is allocated, from before to afterwards; peak is the most that was
-resident meanwhile, against before.
+Each attack is made ten times. Growth is that of allocated memory from before to after; peak is the largest resident
+memory in between, minus that before.
 """
 
 import gzip
@@ -53,8 +53,8 @@ def chunked(body: bytes) -> bytes:
 
 
 def slow(server: Server) -> list[Answer]:
-    """Each sends a byte and then nothing."""
-    senders = [Connection(server.port, patience=60) for _ in range(SENDERS)]
+    """Each sender sends one byte of its body and then nothing."""
+    senders = [Connection(server.port, timeout_s=60) for _ in range(SENDERS)]
     try:
         for sender in senders:
             sender.send(message("POST /classify", "Content-Length: 1000000", body=b"x"))
@@ -75,7 +75,7 @@ def attacks() -> dict[str, Attack]:
         "gzip bomb, 100 MB in 100 KB": once(post(gzip.compress(bytes(10**8)), "Content-Encoding: gzip")),
         "10,000 parts": once(form(*[part] * 10_000)),
         f"slow sender x {SENDERS}": slow,
-        "the same again": slow,
+        f"slow sender x {SENDERS}, once more": slow,
     }
 
 

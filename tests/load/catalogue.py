@@ -1,7 +1,7 @@
-"""`python -m tests.load.catalogue [ROUNDS] [BASE_URL]`: the catalogue, round after round, at a real server.
+"""`python -m tests.load.catalogue [ROUNDS] [BASE_URL]`: send the whole catalogue to a real server, ROUNDS times.
 
-Without an address it starts one on a free port of this machine, watches its memory, and writes the table into
-docs/security.md. Ends with 1 unless every answer was one of those expected.
+Without an address it starts a server on a free port, watches its memory, and writes the table into docs/security.md. It
+exits with 1 unless every answer was an expected one.
 """
 
 import sys
@@ -19,7 +19,7 @@ from tests.catalogue.case import Case
 from tests.catalogue.every import CASES
 
 ROUNDS = 100
-STORE_BYTES = "1000000"  # full after a moment: what is kept on purpose is no growth
+STORE_BYTES = "1000000"  # soon full, so that stored maps do not count as growth
 WARM_UP = 3  # rounds in which memory may grow: allocators and caches fill
 
 
@@ -56,19 +56,19 @@ class Run:
             "by status": ", ".join(f"{status}: {count}" for status, count in sorted(self.by_status.items())),
             "5xx": sum(count for status, count in self.by_status.items() if status >= "5"),
             "resets": self.resets,
-            "not as expected": sum(self.wrong.values()),
+            "unexpected": sum(self.wrong.values()),
             "slowest": f"{slowest}, {1000 * self.slowest[slowest]:.0f} ms",
         }
 
     def watched(self, processes: list[set[int]]) -> dict[str, str | float]:
-        """What is known of a server of our own, by its processes before and after."""
+        """More columns for a server that this script started; `processes` are its ids before and after each round."""
         assert self.server
         before, after = processes[0], processes[-1]
         return {
             "same process": "yes" if self.server.pid in after else "no",
             "decoders replaced": len(after - before),
-            "allocated, MiB": f"{self.memory[0]:.1f}, at last {self.memory[-1]:.1f}",
-            "growth, MiB a round": round(slope(self.memory[WARM_UP:]), 3),
+            "allocated, MiB": f"{self.memory[0]:.1f} to {self.memory[-1]:.1f}",
+            "growth, MiB per round": round(slope(self.memory[WARM_UP:]), 3),
         }
 
     @property
@@ -109,7 +109,7 @@ def main() -> None:
     if len(sys.argv) > 2:
         result = run(sys.argv[2], rounds)
     else:
-        with running(DEMO_BUNDLE, VIT_STORE_MAX_BYTES=STORE_BYTES) as server:
+        with running(DEMO_BUNDLE, {"VIT_STORE_MAX_BYTES": STORE_BYTES}) as server:
             result = run(server.url, rounds, server)
     sys.exit(not result.as_expected)
 

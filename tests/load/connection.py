@@ -1,4 +1,4 @@
-"""A client that says what it likes, byte by byte."""
+"""A client that sends any bytes, valid HTTP or not."""
 
 import json
 import socket
@@ -10,7 +10,7 @@ from typing import Any
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     status: int
-    headers: dict[str, str]  # by their names in lower case
+    headers: dict[str, str]  # by name in lower case
     body: bytes
 
     def json(self) -> Any:
@@ -18,10 +18,10 @@ class Answer:
 
 
 class Connection:
-    """Reading raises ConnectionResetError when the server resets, TimeoutError when it says nothing for `patience`."""
+    """Reading raises ConnectionResetError when the server resets, TimeoutError after `timeout_s` without a byte."""
 
-    def __init__(self, port: int, *, patience: float = 20) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=patience)
+    def __init__(self, port: int, *, timeout_s: float = 20) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
         self._file = self._socket.makefile("rb")
 
     def __enter__(self) -> "Connection":
@@ -32,12 +32,12 @@ class Connection:
         self._socket.close()
 
     def send(self, data: bytes) -> None:
-        """As far as the server takes it: one that has closed its side is told by its answer."""
+        """Send as much as the server accepts. When it has closed its side, its answer says why."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(data)
 
     def finish(self) -> None:
-        """Say that nothing more comes."""
+        """Close the sending side."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def answer(self, *, to: str = "GET") -> Answer | None:
@@ -57,7 +57,7 @@ class Connection:
         return Answer(status=status, headers=headers, body=body)
 
     def answers(self) -> list[Answer]:
-        """All until the server closes."""
+        """All answers until the server closes."""
         found = []
         while (answer := self.answer()) is not None:
             found.append(answer)
@@ -65,7 +65,7 @@ class Connection:
 
 
 def message(line: str, *fields: str, body: bytes = b"") -> bytes:
-    """A request with a Host, without any other field of its own."""
+    """A request whose only field besides `fields` is Host."""
     return "\r\n".join([f"{line} HTTP/1.1", "Host: x", *fields, "", ""]).encode("latin-1") + body
 
 

@@ -1,4 +1,4 @@
-"""Inputs that a fuzzer found a fault with, kept to be tried again."""
+"""Inputs with which a fuzzer found a fault, kept to be tried again."""
 
 import hashlib
 from pathlib import Path

@@ -15,12 +15,12 @@ import atheris
 with atheris.instrument_imports(include=["app", "PIL"]):
     from app.errors import UnsupportedType, UnusableImage
     from app.images.decode import Limits
-    from app.images.preparer import Preparer
+    from app.images.preparer import Prepared, Preparer
     from app.images.preprocess import Framing
 
 from tests.catalogue.every import CASES
 
-MOST_BYTES = 20_000  # of an input to start from
+MOST_BYTES = 20_000  # of an input that it starts from
 PREPARER = Preparer(
     limits=Limits(max_pixels=1_000_000, max_aspect_ratio=64),
     framing=Framing((32, 32), "shortest", (36, 36), "half_even", "bicubic"),
@@ -33,11 +33,12 @@ def decode(data: bytes) -> None:
         done = PREPARER.prepare(data, thumbnail=True, max_pixels=1_000_000)
     except (UnsupportedType, UnusableImage):
         return
+    assert isinstance(done, Prepared)  # the decoder refuses what is larger than max_pixels
     assert done.pixels.shape == (32, 32, 3)
 
 
 def main() -> None:
-    warnings.simplefilter("ignore")  # as where pictures are decoded
+    warnings.simplefilter("ignore")  # as in the processes that decode images
     with tempfile.TemporaryDirectory() as folder:
         for number, case in enumerate(CASES.values()):
             data = case.make()

@@ -1,12 +1,14 @@
-"""`python -m tests.load.leaking`: the server with a planted leak, which the soak has to find."""
+"""`python -m tests.load.leaking`: the server with a planted leak, which the soak test must find."""
 
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import app.main
 from app.__main__ import main
 from app.main import create_app
+from app.settings import Settings
 
-LEAK_BYTES = 16384  # for each request
+LEAK_BYTES = 16384  # per request
 
 
 class Leaking:
@@ -19,7 +21,7 @@ class Leaking:
         await self._inner(scope, receive, send)
 
 
-def leaking_app(settings):
+def leaking_app(settings: Settings | None = None) -> FastAPI:
     leaky = create_app(settings)
     leaky.add_middleware(Leaking)
     return leaky

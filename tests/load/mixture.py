@@ -1,4 +1,4 @@
-"""What clients of every kind send: good pictures of several sizes, maps of them, bad input, and leaving too early."""
+"""Mixed traffic: good images of several sizes, requests for their maps, bad input, and clients that leave early."""
 
 import asyncio
 import random
@@ -13,25 +13,25 @@ from tests.benchmarks.load import HOST, post
 from tests.benchmarks.pictures import jpeg
 
 CLIENTS = 4
-PAUSE_S = 0.05  # of a client, on average: the service is busy and not overloaded
+PAUSE_S = 0.05  # between a client's requests, on average: the service is busy but not overloaded
 SIZES = ((1, 1), (64, 64), (640, 480), (1920, 1080), (4000, 3000))
 DRAWINGS = ("", "?method=rollout", "?method=evidence&overlay=false", "/wall", "/report", "?format=json")
 
 
 class Mixture:
-    """Clients that take turns in everything at random. What was answered as it should be is counted by its status."""
+    """Clients that do all of it at random. Expected answers are counted in `counted` by status, others in `wrong`."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._random = random.Random(0)
-        self._good = [jpeg(), *(picture(size) for size in SIZES)]
+        self._good = [jpeg(), *(image(size) for size in SIZES)]
         self._bad = bad_input(jpeg())
         self.counted: Counter[str] = Counter()
         self.wrong: Counter[str] = Counter()
-        self.latencies: list[tuple[float, float]] = []  # when, and seconds, of pictures of one size
+        self.latencies: list[tuple[float, float]] = []  # (moment, seconds) of requests with the same image
 
     async def run(self, until: float) -> None:
-        """Up to a moment of time.monotonic."""
+        """Until a moment of time.monotonic."""
         async with httpx.AsyncClient(base_url=f"http://{HOST}:{self._port}", timeout=30) as client:
 
             async def one_client() -> None:
@@ -74,14 +74,14 @@ class Mixture:
         return right
 
 
-def picture(size: tuple[int, int]) -> bytes:
+def image(size: tuple[int, int]) -> bytes:
     out = BytesIO()
     Image.open(BytesIO(jpeg())).resize(size).save(out, "JPEG" if size[0] % 3 else "PNG")
     return out.getvalue()
 
 
 def bad_input(good: bytes) -> list[tuple[bytes, int]]:
-    """Bodies, and the status that each has to get."""
+    """Bodies, and the status that each must get."""
     sliver = BytesIO()
     Image.new("L", (1, 6000)).save(sliver, "PNG")
     return [

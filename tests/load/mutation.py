@@ -1,6 +1,6 @@
-"""`python -m tests.load.mutation [SECONDS] [SEED]`: valid pictures with bytes changed, at a real server.
+"""`python -m tests.load.mutation [SECONDS] [SEED]`: valid images with changed bytes, sent to a real server.
 
-A picture that is answered by anything but 200, 415 or 422, or that ends a decoder, is kept in `tests/load/found/`.
+An image that gets anything but 200, 415 or 422, or that ends a decoder, is kept in `tests/load/found/`.
 """
 
 import random
@@ -18,7 +18,7 @@ from tests.load.found import keep
 
 SECONDS = 600.0
 EXPECTED = {200, 415, 422}
-MOST_BYTES = 100_000  # of a picture that is worth changing
+MOST_BYTES = 100_000  # of an image that is changed
 INTERESTING = (0, 1, 0x7F, 0x80, 0xFF)
 
 
@@ -76,8 +76,8 @@ def main() -> None:
                 keep(data)
                 processes = now
         after = server.anonymous_mib()
-        print(f"{sum(answers.values())} pictures in {seconds:g} s: {dict(answers)}; decoders lost: {lost}")
-        print(f"allocated {before:.1f} MiB, then {after:.1f}; still there: {server.pid in family(server.pid)}")
+        print(f"{sum(answers.values())} images in {seconds:g} s: {dict(answers)}; decoders lost: {lost}")
+        print(f"allocated {before:.1f} MiB, then {after:.1f}; same process: {server.pid in family(server.pid)}")
     sys.exit(bool(answers.keys() - EXPECTED))
 
 

@@ -1,9 +1,9 @@
-"""`python -m tests.load.overload [SECONDS]`: what becomes of requests when more come than can be served.
+"""`python -m tests.load.overload [SECONDS]`: how requests are answered when more arrive than can be served.
 
-The real server with ViT-Ti/16 (random weights) and default settings; labels and maps, a JPEG of 500 x 334. First its
-capacity, by 8 connections in closed loop; then an open loop (Poisson arrivals) at multiples of it, the generator on
-the same cores. Meanwhile /readyz is asked ten times a second. JSON goes beside this file, the table to
-docs/overload.md.
+The real server runs ViT-Ti/16 (random weights) with default settings; requests ask for labels and maps of a JPEG of
+500 x 334. Its capacity is measured with 8 connections (closed loop). Then requests arrive at random times (open loop,
+Poisson) at multiples of the capacity. The generator shares the cores. Meanwhile /readyz is requested ten times a
+second. The JSON goes beside this file, the table to docs/overload.md.
 """
 
 import math
@@ -55,9 +55,9 @@ def loaded(server: Server, request: bytes, seconds: float, rate: float) -> dict[
 def row(run: dict[str, float], factor: float, capacity: float, peak: float) -> dict[str, str | float]:
     return {
         "offered / capacity": factor,
-        "offered a second": round(factor * capacity, 1),
-        "answered a second": round(run["images_per_s"], 1),
-        "of the peak": round(run["images_per_s"] / peak, 2),
+        "offered, requests/s": round(factor * capacity, 1),
+        "answered, requests/s": round(run["images_per_s"], 1),
+        "answered / peak": round(run["images_per_s"] / peak, 2),
         "answered, p50 / p99, ms": times(run["p50_ms"], run["p99_ms"]),
         "refused, %": round(100 * run["refused"] / run["offered"], 1),
         "refused, p50 / p99, ms": times(run["refused_p50_ms"], run["refused_p99_ms"]),
@@ -67,8 +67,8 @@ def row(run: dict[str, float], factor: float, capacity: float, peak: float) -> d
         "/readyz, p99, ms": round(run["probe_p99_ms"], 1),
         "/readyz failed": run["probes_failed"],
         "CPU of the server, cores": round(run["cpu_s"] / run["seconds"], 2),
-        "of the generator": round(run["generator_cpu_s"] / run["seconds"], 2),
-        "of others": round(run["others"], 2),
+        "of the load generator": round(run["generator_cpu_s"] / run["seconds"], 2),
+        "of other processes": round(run["others"], 2),
     }
 
 
@@ -78,7 +78,7 @@ def times(p50: float, p99: float) -> str:
 
 @contextmanager
 def probed(server: Server) -> Iterator[list[float]]:
-    """Seconds that each probe took, as a balancer sends them; PROBE_TIMEOUT_S where it was not answered with 200."""
+    """Seconds of each probe, sent as a balancer does; PROBE_TIMEOUT_S where the answer was not 200."""
     probes: list[float] = []
     done = threading.Event()
 

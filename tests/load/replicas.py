@@ -1,4 +1,4 @@
-"""Several real servers on loopback, to be stopped, killed and started again."""
+"""Several real servers on loopback that are stopped, killed and started again."""
 
 import os
 import signal
@@ -11,12 +11,15 @@ from contextlib import ExitStack, contextmanager
 from tests.benchmarks.server import free_port, is_ready
 from tests.load.traffic import Traffic
 
-START_TIMEOUT = 120.0
-NEVER_FULL = {"max_queue_wait_s": "60", "request_timeout_s": "60"}  # a busy machine is slow then, and refuses nothing
+START_TIMEOUT_S = 120.0
+NEVER_FULL = {
+    "max_queue_wait_s": "60",
+    "request_timeout_s": "60",
+}  # requests wait and none is refused
 
 
 class Replica:
-    """`python -m app` on a port that it keeps when it is started again."""
+    """`python -m app` on a port that it keeps over restarts."""
 
     def __init__(self, variables: dict[str, str]) -> None:
         self.port = free_port()
@@ -32,7 +35,7 @@ class Replica:
         return code
 
     def kill(self) -> None:
-        """Without a word to anybody: kill -9."""
+        """End it at once: kill -9."""
         self.process.kill()
         self.process.wait()
 
@@ -42,7 +45,7 @@ class Replica:
 
     def wait_until_ready(self) -> None:
         """Raises RuntimeError when it does not start."""
-        until = time.monotonic() + START_TIMEOUT
+        until = time.monotonic() + START_TIMEOUT_S
         while self.process.poll() is None and time.monotonic() < until:
             if is_ready(self.port):
                 return
@@ -56,12 +59,12 @@ class Replica:
 
 @contextmanager
 def replicas(count: int, **variables: str) -> Iterator[list[Replica]]:
-    """`count` replicas that are ready; `store="redis://..."` is VIT_STORE. Nothing of them is left at the end."""
+    """`count` replicas that are ready; `store="redis://..."` sets VIT_STORE. All are killed at the end."""
     with ExitStack() as stack:
         running = []
         for _ in range(count):
             replica = Replica({f"VIT_{name.upper()}": value for name, value in variables.items()})
-            stack.callback(lambda replica=replica: replica.kill())
+            stack.callback(replica.kill)
             running.append(replica)
         for replica in running:
             replica.wait_until_ready()
@@ -69,14 +72,14 @@ def replicas(count: int, **variables: str) -> Iterator[list[Replica]]:
 
 
 def restart_all(running: list[Replica]) -> None:
-    """One after the other, each as soon as the last one is ready. Raises RuntimeError when one does not exit with 0."""
+    """Restart each once the one before is ready. Raises RuntimeError when one does not exit with 0."""
     for replica in running:
         if code := replica.restart():
             raise RuntimeError(f"a replica exited with {code}")
 
 
 def kill_at_work(replica: Replica, traffic: Traffic) -> None:
-    """Kill it when a request is sure to wait in it: it is frozen first."""
+    """Kill it while a request waits in it: it is stopped (SIGSTOP) first."""
     replica.process.send_signal(signal.SIGSTOP)
     while traffic.longest_wait < 0.5:
         time.sleep(0.02)

@@ -1,7 +1,7 @@
 """`python -m tests.load.rolling [ROUNDS]`: three replicas restarted in turn, and killed, behind nginx and HAProxy.
 
-A steady open-loop load runs all the while. Replicas wait instead of shedding load, so that whatever fails was lost by a
-restart. The table goes into docs/deployment.md.
+Requests arrive at a steady rate throughout (open loop). Replicas let requests wait instead of refusing them, so every
+failure is one that a restart caused. The table goes to docs/deployment.md.
 """
 
 import sys

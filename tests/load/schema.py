@@ -1,6 +1,6 @@
-"""`python -m tests.load.schema SECONDS`: schemathesis over the OpenAPI description of a server of its own.
+"""`python -m tests.load.schema SECONDS`: run schemathesis on the OpenAPI description of a new server.
 
-Fails when an answer is 5xx, or is not what the description says.
+Fails when an answer is 5xx or contradicts the description.
 """
 
 import subprocess

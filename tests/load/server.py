@@ -1,4 +1,4 @@
-"""The real server, with settings, for as long as it is attacked."""
+"""The real server with given settings, for the time of a test."""
 
 import time
 from contextlib import AbstractContextManager
@@ -11,7 +11,8 @@ from tests.benchmarks.server import Server, running
 def served(folder: Path, **settings: object) -> AbstractContextManager[Server]:
     """`python -m app` with the demo bundle; its log is `folder`/log."""
     chosen = {"device": "cpu", "log_level": "info"} | settings
-    return running(DEMO_BUNDLE, folder=folder, **{f"VIT_{name.upper()}": str(value) for name, value in chosen.items()})
+    variables = {f"VIT_{name.upper()}": str(value) for name, value in chosen.items()}
+    return running(DEMO_BUNDLE, variables, folder=folder)
 
 
 def descriptors(pid: int) -> int:
@@ -23,7 +24,7 @@ def alive(pid: int) -> bool:
 
 
 def settled(server: Server, seconds: float = 20) -> None:
-    """Wait until the server has noticed who has left: until its descriptors are no more for a second."""
+    """Wait until the server has noticed that clients left: until its number of descriptors is constant for a second."""
     until = time.monotonic() + seconds
     counts = [descriptors(server.pid)]
     while time.monotonic() < until and (len(counts) < 11 or len(set(counts[-11:])) > 1):
@@ -32,4 +33,4 @@ def settled(server: Server, seconds: float = 20) -> None:
 
 
 def reset_peak(pid: int) -> None:
-    Path(f"/proc/{pid}/clear_refs").write_text("5")  # proc(5): the peak becomes what is resident now
+    Path(f"/proc/{pid}/clear_refs").write_text("5")  # proc(5): the peak becomes the current resident memory

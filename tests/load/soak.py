@@ -1,9 +1,9 @@
-"""`python -m tests.load.soak [SECONDS]`: does anything grow, or get slower, while the server is in use?
+"""`python -m tests.load.soak [SECONDS]`: does the server grow, or get slower, while it is in use?
 
-The real server with the demo model under mixed traffic (`mixture.py`). Twice a second its memory is read (what all its
-processes have allocated), its open files and its threads. Pictures in work come and go, so a window of time counts
-with its least memory, and a line through the windows after the first quarter says how memory grows. The same is done to
-the server with a planted leak (`leaking.py`), which has to be found. Tables go to docs/soak.md.
+The real server with the demo model is under mixed traffic (`mixture.py`). Twice a second the script reads the memory
+that its processes have allocated, its open files and its threads. Images in work come and go, so each window of time
+counts with its lowest memory, and a line fitted to the windows after the first quarter gives the growth. The same is
+done with a server that has a planted leak (`leaking.py`), which must be found. Tables go to docs/soak.md.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ CONTROL_SECONDS = 120.0
 WINDOWS = 12
 WARM_UP = WINDOWS // 4
 SAMPLE_EVERY_S = 0.5
-GROWTH_MIB = 4.0  # that a run may end higher than it began: 2 MiB an hour, if it lasts two hours
-ERRORS = 3  # standard errors, less than which is no growth
+GROWTH_MIB = 4.0  # the most by which a run may grow: 2 MiB an hour, if it lasts two hours
+ERRORS = 3  # standard errors; a smaller slope does not count as growth
 STORE = {"VIT_STORE_MAX_BYTES": str(8 * 2**20)}  # full before the measurement begins
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    when: float  # of time.monotonic, as is everything here
+    when: float  # of time.monotonic, as are all moments here
     mib: float
     files: int
     threads: int
@@ -77,7 +77,7 @@ class Soak:
 
 
 def soak(seconds: float, *, module: str) -> Soak:
-    with running(DEMO_BUNDLE, module=module, **STORE) as server:
+    with running(DEMO_BUNDLE, STORE, module=module) as server:
         traffic = Mixture(server.port)
         samples: list[Sample] = []
         start = time.monotonic()
@@ -98,7 +98,7 @@ def _watch(server: Server, samples: list[Sample], wait: Callable[[float], bool])
 
 
 def sample(server: Server) -> Sample:
-    """Of the server and all its processes."""
+    """Of all processes of the server."""
     files = threads = 0
     for member in family(server.pid):
         with suppress(FileNotFoundError, ProcessLookupError):
@@ -135,12 +135,12 @@ def summary(name: str, run: Soak) -> dict[str, str | float]:
         "clients that left": counted["left"],
         "wrong answers": run.traffic.wrong.total(),
         "memory, MiB": f"{begin.mib:.1f} to {end.mib:.1f}",
-        "fitted, MiB an hour": "{:.1f} ± {:.1f}".format(*run.growth),
-        "fitted growth, MiB": round(run.growth_mib, 1),
+        "fitted growth, MiB/h": "{:.1f} ± {:.1f}".format(*run.growth),
+        "fitted growth in all, MiB": round(run.growth_mib, 1),
         "open files": f"{begin.files} to {end.files}",
         "threads": f"{begin.threads} to {end.threads}",
         "p99, ms": f"{begin.p99_ms:.0f} to {end.p99_ms:.0f}",
-        "a leak": "found" if run.leaks else "none",
+        "leak": "found" if run.leaks else "none",
     }
 
 

@@ -1,7 +1,7 @@
-"""`python -m tests.load.store_faults`: what the faults of Redis cost a request; writes the table in docs/operations.md.
+"""`python -m tests.load.store_faults`: what faults of Redis cost a request; writes the table in docs/operations.md.
 
-A real server and a real Redis, the demo model, an open loop. While pictures are classified, a map that was kept before
-is asked for again and again. Faults take turns with a healthy Redis, several times over.
+A real server with the demo model and a real Redis, under an open loop. While images are classified, a map stored before
+is requested again and again. Faults alternate with a healthy Redis over several rounds.
 """
 
 import statistics
@@ -24,15 +24,15 @@ from tests.support.redis_server import RedisServer
 
 ROUNDS = 3
 SECONDS = 20.0
-RATE = 20.0  # pictures a second
+RATE = 20.0  # images per second
 ASKED_EVERY_S = 0.1
-RECOVERY_S = 30.0  # that is waited for at most
+RECOVERY_S = 30.0  # at most
 
 Row = dict[str, str | float]
 
 
-class Asking(threading.Thread):
-    """GET a map until told to stop; counts the statuses."""
+class Polling(threading.Thread):
+    """GET a map until `stop`, and count the statuses."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -53,11 +53,11 @@ class Asking(threading.Thread):
 def observe(server: Server, fault: Callable[[], object], repair: Callable[[], object]) -> Row:
     request = post("/classify", jpeg(), "image/jpeg")
     kept = httpx.post(f"{server.url}/classify", content=jpeg()).json()["results"][0]["attention"]
-    asking = Asking(f"{server.url}{kept}?format=json")
+    polling = Polling(f"{server.url}{kept}?format=json")
     fault()
-    asking.start()
+    polling.start()
     found = server.load(request, SECONDS, rate=RATE)
-    asking.stop()
+    polling.stop()
     repair()
     repaired = time.perf_counter()
     while "id" not in httpx.post(f"{server.url}/classify", content=jpeg()).json()["results"][0]:
@@ -70,7 +70,7 @@ def observe(server: Server, fault: Callable[[], object], repair: Callable[[], ob
         "p50": found["p50_ms"],
         "p99": found["p99_ms"],
         "recovery": time.perf_counter() - repaired,
-        **{str(status): count for status, count in asking.statuses.items()},
+        **{str(status): count for status, count in polling.statuses.items()},
     }
 
 
@@ -94,7 +94,7 @@ def measure(redis: RedisServer) -> list[Row]:
         "full": (full, emptied),
     }
     rounds: dict[str, list[Row]] = {name: [] for name in ("in memory", *faults)}
-    with running(DEMO_BUNDLE) as alone, running(DEMO_BUNDLE, VIT_STORE=redis.url) as server:
+    with running(DEMO_BUNDLE) as alone, running(DEMO_BUNDLE, {"VIT_STORE": redis.url}) as server:
         for _ in tqdm(range(ROUNDS)):
             rounds["in memory"].append(observe(alone, int, int))
             for name, (fault, repair) in faults.items():
@@ -115,8 +115,8 @@ def row(name: str, found: list[Row]) -> Row:
         "failed": sum(int(one["failed"]) for one in found),
         "p50, ms": round(median("p50"), 1),
         "p99, ms": round(median("p99"), 1),
-        "GET /attention answered": ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items())),
-        "maps are kept again after, s": round(max(float(one["recovery"]) for one in found), 2),
+        "responses of GET /attention": ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items())),
+        "maps stored again after, s": round(max(float(one["recovery"]) for one in found), 2),
     }
 
 

@@ -1,4 +1,4 @@
-"""A light, steady load in the background of whatever else a test does."""
+"""A light, steady load in the background of a test."""
 
 import asyncio
 import random
@@ -15,9 +15,9 @@ PATIENCE = 60.0
 
 @dataclass
 class Traffic:
-    """What became of the requests so far."""
+    """The outcome of the requests so far."""
 
-    seconds: list[float] = field(default_factory=list)  # from when a request was due to its answer
+    seconds: list[float] = field(default_factory=list)  # from the moment a request was due to its answer
     failures: list[str] = field(default_factory=list)
     waiting: set[float] = field(default_factory=set)  # when the requests without an answer were due
 
@@ -29,7 +29,7 @@ class Traffic:
 @contextmanager
 def steady(port: int, body: bytes, rate: float) -> Iterator[Traffic]:
     """POST `body` to /classify, `rate` times a second at random moments (Poisson, open loop), until the block is left
-    and every request is answered or has failed. Whatever is no 200 with a prediction has failed.
+    and every request is answered or has failed. Anything but a 200 with a prediction counts as failed.
     """
     traffic = Traffic()
     stop = threading.Event()

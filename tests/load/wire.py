@@ -1,7 +1,7 @@
-"""`python -m tests.load.wire SECONDS [SEED]`: good requests with bytes changed, to a server of its own; prints JSON.
+"""`python -m tests.load.wire SECONDS [SEED]`: good requests with changed bytes, sent to a new server; prints JSON.
 
-Fails when the server answers 5xx (but for 503 where a deadline was asked for that cannot be met),
-resets a connection, dies, or keeps descriptors.
+Fails when the server answers 5xx (except 503 to a deadline that cannot be met), resets a connection, dies, or keeps
+descriptors.
 """
 
 import json
@@ -19,11 +19,11 @@ from tests.load.found import keep
 from tests.load.server import alive, descriptors, served, settled
 
 CLIENTS = 8
-PATIENCE_S = 0.25  # a server that waits for more of a request says nothing
+PATIENCE_S = 0.25  # a server that waits for more of a request sends nothing
 RECEIVE_S = 1.0
-STORE_BYTES = 2**20  # soon full, so that what grows is none of the maps that are meant to be kept
+STORE_BYTES = 2**20  # soon full, so that stored maps do not count as growth
 DEADLINE = b"X-Request-Timeout: 0.001"
-TOO_LATE = "too late for a deadline of its own"
+TOO_LATE = "too late for its deadline"
 HEAD_BYTES = 400  # where most changes are made
 TOKENS = [
     b"\r\n",
@@ -63,25 +63,25 @@ TOKENS = [
 ]
 
 
-def good_requests(picture: bytes) -> list[bytes]:
-    half = len(picture) // 2
-    chunks = b"%x\r\n%b\r\n%x\r\n%b\r\n0\r\n\r\n" % (half, picture[:half], len(picture) - half, picture[half:])
+def good_requests(image: bytes) -> list[bytes]:
+    half = len(image) // 2
+    chunks = b"%x\r\n%b\r\n%x\r\n%b\r\n0\r\n\r\n" % (half, image[:half], len(image) - half, image[half:])
     return [
         message("GET /livez"),
         message("GET /model", "Accept: application/json"),
         message("GET /attention/AAAAAAAAAAAAAAAAAAAAAA?layer=1&head=mean&format=json", "If-None-Match: x"),
         message("POST /attention/AAAAAAAAAAAAAAAAAAAAAA/verify?steps=4", "Content-Length: 0"),
         message("GET /page/main.js", "Range: bytes=0-10"),
-        post(picture, "Content-Type: image/jpeg", "X-Request-ID: fuzz", path="/classify?top_k=3&attention=false"),
+        post(image, "Content-Type: image/jpeg", "X-Request-ID: fuzz", path="/classify?top_k=3&attention=false"),
         message("POST /classify", "Transfer-Encoding: chunked", "X-Request-Timeout: 5", body=chunks),
-        form(file_part(picture), file_part(b"x", disposition='name="field"')),
-        post(picture, "Expect: 100-continue", "Connection: close"),
-        post(picture, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c"),
+        form(file_part(image), file_part(b"x", disposition='name="field"')),
+        post(image, "Expect: 100-continue", "Connection: close"),
+        post(image, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c"),
     ]
 
 
 def mutated(chance: random.Random, requests: list[bytes]) -> bytes:
-    """One of the requests, or two in one breath, with one to eight changes."""
+    """One of the requests, or two at once, with one to eight changes."""
     data = bytearray(b"".join(chance.choices(requests, k=chance.choice((1, 1, 1, 2)))))
     for _ in range(chance.randint(1, 8)):
         end = len(data) if chance.random() < 0.2 else min(len(data), HEAD_BYTES)
@@ -102,30 +102,30 @@ def mutated(chance: random.Random, requests: list[bytes]) -> bytes:
 
 
 def attack(server: Server, data: bytes) -> list[str]:
-    """What the server said: statuses, then how it ended. Data at which it fails is kept in `tests/load/found/`."""
-    said = []
-    with Connection(server.port, patience=PATIENCE_S) as connection:
+    """The statuses, then how the connection ended. Data that makes the server fail is kept in `tests/load/found/`."""
+    outcomes = []
+    with Connection(server.port, timeout_s=PATIENCE_S) as connection:
         connection.send(data)
         try:
             while (answer := connection.answer()) is not None:
-                said.append(TOO_LATE if answer.status == 503 and DEADLINE in data else str(answer.status))
-            said.append("closed")
+                outcomes.append(TOO_LATE if answer.status == 503 and DEADLINE in data else str(answer.status))
+            outcomes.append("closed")
         except TimeoutError:
-            said.append("waits")
+            outcomes.append("waits")
         except ConnectionResetError:
-            said.append("reset")
-    if any(map(is_bad, said)):
+            outcomes.append("reset")
+    if any(map(is_bad, outcomes)):
         keep(data)
-    return said
+    return outcomes
 
 
-def is_bad(word: str) -> bool:
-    return word == "reset" or word.startswith("5")
+def is_bad(outcome: str) -> bool:
+    return outcome == "reset" or outcome.startswith("5")
 
 
 def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
-    picture = Path("docs/star.jpg").read_bytes()
-    requests = good_requests(picture)
+    image = Path("docs/star.jpg").read_bytes()
+    requests = good_requests(image)
     for data in requests * 20:
         attack(server, data)
     settled(server)
@@ -134,23 +134,23 @@ def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
 
     def client(number: int) -> Counter[str]:
         chance = random.Random(f"{seed} {number}")
-        said: Counter[str] = Counter()
+        outcomes: Counter[str] = Counter()
         while time.monotonic() < until and alive(server.pid):
-            said.update(["requests", *attack(server, mutated(chance, requests))])
-        return said
+            outcomes.update(["requests", *attack(server, mutated(chance, requests))])
+        return outcomes
 
     with ThreadPoolExecutor(CLIENTS) as pool:
-        said = sum(pool.map(client, range(CLIENTS)), Counter())
+        outcomes = sum(pool.map(client, range(CLIENTS)), Counter())
     same, well = alive(server.pid), attack(server, requests[5])[0] == "200"
     settled(server)
     return {
         "seconds": seconds,
         "seed": seed,
-        "requests": said.pop("requests", 0),
-        "resets": said.pop("reset", 0),
-        "closed": said.pop("closed", 0),
-        "waits": said.pop("waits", 0),
-        "statuses": dict(sorted(said.items())),
+        "requests": outcomes.pop("requests", 0),
+        "resets": outcomes.pop("reset", 0),
+        "closed": outcomes.pop("closed", 0),
+        "waits": outcomes.pop("waits", 0),
+        "statuses": dict(sorted(outcomes.items())),
         "good_afterwards": well,
         "same_process": same,
         "allocated_mib": round(allocated, 1),

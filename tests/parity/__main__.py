@@ -1,7 +1,7 @@
-"""`python -m tests.parity [peer ...]`: compare with other libraries, and write what was found to docs/parity.md.
+"""`python -m tests.parity [peer ...]`: compare with other libraries, and write docs/parity.md.
 
-`make parity` installs the libraries first. Named peers alone are compared, and the other sections stay. Exits with 1
-when something is further away than rounding explains.
+`make parity` installs the libraries first. With names, only those peers are compared and the other sections stay. Exits
+with 1 when a difference is larger than rounding explains.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from tests.golden.torchvision_operators import declare
 from tests.parity import huggingface, preprocessing, pytorch_image_models, torchvision
 from tests.parity.report import networks, pipelines, updated
 
-PEERS = {  # and the layout of their sections
+PEERS = {  # each with the layout of its section
     "timm": (pytorch_image_models, networks),
     "transformers": (huggingface, networks),
     "torchvision": (torchvision, networks),
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("peers", nargs="*", metavar="peer", help=f"{', '.join(PEERS)}; all when none is named")
     named = parser.parse_args().peers or list(PEERS)
     if unknown := set(named) - set(PEERS):
-        parser.error(f"{', '.join(sorted(unknown))} is none of {', '.join(PEERS)}")
+        parser.error(f"{', '.join(sorted(unknown))} is not one of {', '.join(PEERS)}")
 
     torch.set_num_threads(1)
     operators = declare()
@@ -42,7 +42,7 @@ def main() -> None:
     del operators
     REPORT.write_text(updated(REPORT.read_text() if REPORT.exists() else "", sections, PEERS))
     if far:
-        sys.exit(f"further away than rounding explains: {', '.join(far)}")
+        sys.exit(f"differences larger than rounding explains: {', '.join(far)}")
 
 
 if __name__ == "__main__":

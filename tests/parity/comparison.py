@@ -1,4 +1,4 @@
-"""What the peers hand to the sweep: a row for each network of a library, or for each of its image pipelines."""
+"""The rows that each peer yields: one for each network of a library, or one for each of its image pipelines."""
 
 import re
 from collections.abc import Callable
@@ -15,11 +15,11 @@ class Row:
     """A network of a library with random weights: how far its logits are from the service's network."""
 
     name: str
-    sizes: tuple[tuple[int, int], ...] = ()  # (height, width) of the pictures
+    sizes: tuple[tuple[int, int], ...] = ()  # (height, width) of the images
     errors: tuple[float, ...] = ()  # largest absolute difference of a logit, by size
     largest: float = 0.0  # largest absolute logit
-    rounding: float = 3e-6  # relative: an error beyond this is not of rounding alone
-    refused: str = ""  # why it is not loaded; then there is nothing else
+    rounding: float = 3e-6  # relative; a larger error is not of rounding alone
+    refused: str = ""  # why it is not loaded; the fields above are then empty
 
     @property
     def error(self) -> float:
@@ -33,10 +33,10 @@ class Pipeline:
 
     name: str
     size: tuple[int, int]  # (height, width) of the network's input
-    pictures: int
-    equal: int  # pictures with every 8-bit value the same
+    images: int
+    equal: int  # images with every 8-bit value the same
     error: float  # largest absolute difference of a value, in 8-bit steps
-    rounding: float = 1e-3  # steps: an error beyond this is not of rounding alone
+    rounding: float = 1e-3  # steps; a larger error is not of rounding alone
     reason: str = ""  # of a difference that is known
 
 
@@ -48,7 +48,7 @@ def released(package: str) -> str:
 def randomise(model: nn.Module, *, std: float = 0.25) -> nn.Module:
     """Weights large enough that attention is far from uniform and every bias, norm and position matters.
 
-    The default is for a width of 48: sums over more weights want smaller ones.
+    The default suits a width of 48: sums over more weights need smaller ones.
     """
     torch.manual_seed(0)
     for name, parameter in model.named_parameters():
@@ -60,7 +60,7 @@ def randomise(model: nn.Module, *, std: float = 0.25) -> nn.Module:
 
 @torch.inference_mode()
 def logits(model: Callable[[Tensor], Tensor], size: tuple[int, int]) -> Tensor:
-    """Of one picture of noise, which is the same for everyone who asks."""
+    """Of one image of noise, the same in every call."""
     return model(torch.randn(1, 3, *size, generator=torch.Generator().manual_seed(1)))
 
 

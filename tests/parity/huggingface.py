@@ -33,11 +33,11 @@ CLASS_TOKEN: Json = {"use_mean_pooling": False, "layer_scale_init_value": 0.0, "
 
 class Network(NamedTuple):
     kind: str  # what its configuration's name begins with
-    grids: tuple[tuple[int, int], ...]  # sides of picture and patch in pixels
+    grids: tuple[tuple[int, int], ...]  # sides of image and patch in pixels
     stated: Json  # of its configuration
     note: str = ""
     suffix: str = ""  # of the class
-    crop: int | None = None  # where the image processor's picture is smaller than the positions' in the file
+    crop: int | None = None  # where the image processor's image is smaller than the positions' in the file
     always: bool = False  # interpolates without being asked to
 
 
@@ -114,4 +114,4 @@ def processor(side: int, *, squash: bool) -> Any:
 
 
 def answers(model: Any, **options: bool) -> Callable[[Tensor], Tensor]:
-    return lambda pictures: model(pictures, **options).logits
+    return lambda images: model(images, **options).logits

@@ -1,4 +1,4 @@
-"""The service's 8-bit pixels against the libraries' own Pillow pipelines, on pictures of many sizes."""
+"""The service's 8-bit pixels against the libraries' own Pillow pipelines, on images of many sizes."""
 
 import math
 import tempfile
@@ -20,14 +20,14 @@ from model.checkpoints.load import describe_checkpoint
 from model.demo.shapes import draw
 from tests.parity.comparison import Pipeline
 
-PICTURES = 50
+IMAGES = 50
 SHORTEST, LONGEST = 20, 700  # sides in pixels
 
-# Where torchvision is installed, transformers picks these by itself.
+# transformers chooses these processors where torchvision is installed.
 WITH_TORCHVISION = {
     "rounding": math.inf,
     "reason": "resizes with torchvision: the same filter, rounded in another way, and always horizontally first."
-    " Pillow 13 resizes some tall pictures vertically first (Pillow #9549), and clips in between, which shows in noise."
+    " Pillow 13 resizes some tall images vertically first (Pillow #9549), and clips in between, which shows in noise."
     " We follow the processor with Pillow, which transformers takes where there is no torchvision",
 }
 
@@ -54,20 +54,20 @@ def rows() -> Iterator[Pipeline]:
 def compare(case: Case) -> Pipeline:
     spec = image_spec(describe_checkpoint(case.checkpoint, overrides=case.overrides).preprocessing)
     equal, largest = 0, 0.0
-    for picture in pictures():
-        ours = preprocess(picture, spec.framing)[0].astype(np.float64)
-        theirs = (np.asarray(case.pixels(picture), np.float64).transpose(1, 2, 0) * spec.std + spec.mean) * 255
+    for image in images():
+        ours = preprocess(image, spec.framing)[0].astype(np.float64)
+        theirs = (np.asarray(case.pixels(image), np.float64).transpose(1, 2, 0) * spec.std + spec.mean) * 255
         equal += np.array_equal(ours, theirs.round())
         largest = max(largest, float(np.abs(ours - theirs).max()))
-    return Pipeline(name=case.name, size=spec.size, pictures=PICTURES, equal=equal, error=largest, **case.exception)
+    return Pipeline(name=case.name, size=spec.size, images=IMAGES, equal=equal, error=largest, **case.exception)
 
 
 @cache
-def pictures() -> tuple[Image.Image, ...]:
+def images() -> tuple[Image.Image, ...]:
     """Portrait and landscape, noise and drawn shapes in turn; report.py says so."""
     rng = np.random.default_rng(0)
     made = []
-    for i in range(PICTURES):
+    for i in range(IMAGES):
         width, height = (int(side) for side in rng.integers(SHORTEST, LONGEST, 2, endpoint=True))
         noise = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
         made.append(Image.fromarray(noise if i % 2 else draw(rng, size=(width, height)).pixels))
@@ -153,6 +153,6 @@ def transformers(folder: Path) -> Iterator[Case]:
         yield Case(name, partial(processed, processor), folder / str(i), {}, exception)
 
 
-def processed(processor: Any, picture: Image.Image) -> Tensor:
-    pixels: Tensor = processor(picture, return_tensors="pt")["pixel_values"][0]
+def processed(processor: Any, image: Image.Image) -> Tensor:
+    pixels: Tensor = processor(image, return_tensors="pt")["pixel_values"][0]
     return pixels

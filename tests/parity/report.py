@@ -7,11 +7,11 @@ from tests.parity.comparison import Pipeline, Row
 
 HEADER = """# Parity
 
-Written by `make parity`. Each network is built by its own library with random weights that make every parameter matter,
-saved as that library saves it, loaded by `load_checkpoint`, and run on noise by both in float32 on the CPU. An error
-is the largest absolute difference of a logit, at the network's own size and at another one, to which both sides
-interpolate the positions; 0 is equality of every bit. Networks are narrow and shallow where the library has arguments
-for that; the structure is the whole one.
+`make parity` writes this page. Each network is built by its own library, with random weights that make every parameter
+matter, and saved as that library saves it. `load_checkpoint` loads the file, and both run on noise in float32 on the
+CPU. An error is the largest absolute difference of a logit, at the network's own size and at another size, to which
+both interpolate the positions; 0 means that every bit is equal. Networks are narrow and shallow where the library has
+arguments for that; their structure is complete.
 """
 
 
@@ -38,21 +38,21 @@ def networks(title: str, rows: Sequence[Row]) -> str:
 
 def pipelines(title: str, rows: Sequence[Pipeline]) -> str:
     """Summary, table and known differences of the libraries' preprocessing, as Markdown."""
-    alike = sum(row.equal == row.pictures for row in rows)
+    alike = sum(row.equal == row.images for row in rows)
     lines = [
         f"## {title}",
         "",
-        f"{alike} of {len(rows)} pipelines give the service's pixels for every picture. What a library's own pipeline"
-        " makes of a picture is taken back to 8 bits with the mean and deviation that `load_checkpoint` reads, and"
-        " compared with what the service gives its network. A difference is the largest of one value, in 8-bit steps;"
-        " those near 1e-05 are the rounding to float32 before the way back. The pictures are noise and drawn shapes in"
-        " turn, upright and lying, with sides of 20 to 700 pixels.",
+        f"{alike} of {len(rows)} pipelines give the service's pixels for every image. The output of each library's own"
+        " pipeline is converted back to 8 bits with the mean and deviation that `load_checkpoint` reads, and compared"
+        " with the pixels that the service gives its network. A difference is that of one value, the largest, in 8-bit"
+        " steps; values near 1e-05 come from rounding to float32 before the conversion. The images are noise and drawn"
+        " shapes in turn, portrait and landscape, with sides of 20 to 700 pixels.",
         "",
-        "| pipeline | input | equal pictures | difference |",
+        "| pipeline | input | equal images | difference |",
         "| --- | --- | --- | --- |",
     ]
     for row in rows:
-        lines.append(f"| {row.name} | {sides(row.size)} | {row.equal} of {row.pictures} | {shown(row.error)} |")
+        lines.append(f"| {row.name} | {sides(row.size)} | {row.equal} of {row.images} | {shown(row.error)} |")
     known = [row for row in rows if row.reason]
     if known:
         lines += ["", "Not equal, with the reason:", "", *(f"- {row.name}: {row.reason}" for row in known)]

@@ -1,4 +1,4 @@
-"""What every error over HTTP has in common."""
+"""What all errors over HTTP have in common."""
 
 from typing import Any
 

@@ -41,7 +41,7 @@ def served(*, module: str = "app", **variables: str) -> Iterator[tuple[subproces
 def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "not in time"
+        assert time.monotonic() < end, f"not within {seconds} s"
         time.sleep(0.02)
 
 

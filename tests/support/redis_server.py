@@ -17,7 +17,7 @@ class RedisServer:
         self.url = f"unix://{self._socket}"
 
     def start(self, *options: str) -> None:
-        """Up and answering when this returns; `options` as on its command line."""
+        """Start it and wait until it answers; `options` as on its command line."""
         command = ["redis-server", "--port", "0", "--unixsocket", str(self._socket), "--save", "", *options]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
@@ -32,7 +32,7 @@ class RedisServer:
         self._socket.unlink(missing_ok=True)
 
     def freeze(self) -> None:
-        """It takes connections and requests, and answers nothing: what a black hole looks like."""
+        """It accepts connections and requests and never answers."""
         assert self._process
         self._process.send_signal(signal.SIGSTOP)
 

@@ -1,6 +1,6 @@
-"""JPEG to the network's pixels: what other libraries and Pillow's draft mode would gain, and what they would change.
+"""JPEG to the network's pixels: the speed of other libraries and of Pillow's draft mode, and how their results differ.
 
-Changes are those of the demo model's answers on large drawn pictures, against the pixels as they are served.
+Differences are those of the pixels and of the demo model's answers on large drawn images, against Pillow as served.
 """
 
 import json
@@ -31,33 +31,33 @@ def measure() -> list[dict[str, str | float]]:
         raise SystemExit("`make bench` installs the other libraries first")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        write_pictures(folder)
+        write_images(folder)
         command = [str(PYTHON), "-m", "tests.benchmarks.decoding.ways", str(folder)]
         times: dict[str, dict[str, float]] = json.loads(subprocess.check_output(command, cwd=ROOT))
         pixels = {name: np.load(folder / f"{name}.npy") for name in times}
     answers = {name: probabilities(found) for name, found in pixels.items()}
     return [
         {
-            "way": name,
-            **{f"{picture}, ms": round(ms, 1) for picture, ms in sorted(of_way.items(), key=lambda item: len(item[0]))},
-            "pixels apart, mean": round(np.abs(pixels[name].astype(int) - pixels[BASE]).mean(), 2),
-            "at most": int(np.abs(pixels[name].astype(int) - pixels[BASE]).max()),
+            "decoder": name,
+            **{f"{image}, ms": round(ms, 1) for image, ms in sorted(of_way.items(), key=lambda item: len(item[0]))},
+            "pixel difference, mean": round(np.abs(pixels[name].astype(int) - pixels[BASE]).mean(), 2),
+            "largest": int(np.abs(pixels[name].astype(int) - pixels[BASE]).max()),
             "same label": f"{(answers[name].argmax(1) == answers[BASE].argmax(1)).mean():.1%}",
-            "probabilities apart, at most": round(np.abs(answers[name] - answers[BASE]).max(), 3),
+            "probability difference, largest": round(np.abs(answers[name] - answers[BASE]).max(), 3),
         }
         for name, of_way in times.items()
     ]
 
 
-def write_pictures(folder: Path) -> None:
+def write_images(folder: Path) -> None:
     (folder / "500 x 334.jpg").write_bytes(jpeg())
     with Image.open(folder / "500 x 334.jpg") as small:
         for name, size in CAMERAS.items():
             small.resize(size, Image.Resampling.BICUBIC).save(folder / f"{name}.jpg", quality=85)
     (folder / "compared").mkdir()
     for number in range(COMPARED):
-        picture = Image.fromarray(draw(np.random.default_rng(number), size=COMPARED_SIZE).pixels)
-        picture.save(folder / "compared" / f"{number:03}.jpg", quality=88)
+        image = Image.fromarray(draw(np.random.default_rng(number), size=COMPARED_SIZE).pixels)
+        image.save(folder / "compared" / f"{number:03}.jpg", quality=88)
 
 
 def probabilities(pixels: np.ndarray) -> np.ndarray:

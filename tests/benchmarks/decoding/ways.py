@@ -1,8 +1,8 @@
 """`python -m tests.benchmarks.decoding.ways FOLDER`: JPEG to the network's pixels with several libraries.
 
-Runs in an environment of its own. FOLDER has pictures to time, NAME.jpg, and others to compare, compared/NAME.jpg.
-Standard output is JSON: milliseconds by way and picture. FOLDER/WAY.npy gets what each makes of those to compare, for
-the network of the demo model; see comparison.py.
+It runs in its own environment. FOLDER has images to time, NAME.jpg, and images to compare, compared/NAME.jpg. Standard
+output is JSON: milliseconds by decoder and image. FOLDER/DECODER.npy gets the pixels of the images to compare, at the
+input size of the demo model; see comparison.py.
 """
 
 import json
@@ -19,7 +19,7 @@ import numpy as np
 import pyvips
 from PIL import Image
 
-SECONDS = 2.0  # of each way and picture, and three runs at least
+SECONDS = 2.0  # for each decoder and image; at least three runs
 
 # bytes, short side after the resize, side of the crop -> uint8 (crop, crop, 3)
 Way = Callable[[bytes, int, int], np.ndarray]
@@ -46,12 +46,11 @@ def milliseconds(run: Callable[[], object]) -> float:
 
 def pillow(data: bytes, short: int, side: int, *, draft: int = 0) -> np.ndarray:
     """Bicubic over all pixels, as the service does; with `draft`, decoded no smaller than that many times `short`."""
-    with Image.open(BytesIO(data)) as image:
+    with Image.open(BytesIO(data)) as file:
         if draft:
-            image.draft("RGB", shortest(image.size, short * draft))
-        image = image.convert("RGB")
-    image = image.resize(shortest(image.size, short), Image.Resampling.BICUBIC)
-    return middle(np.asarray(image), side)
+            file.draft("RGB", shortest(file.size, short * draft))
+        image = file.convert("RGB")
+    return middle(np.asarray(image.resize(shortest(image.size, short), Image.Resampling.BICUBIC)), side)
 
 
 def opencv(data: bytes, short: int, side: int, *, interpolation: int) -> np.ndarray:
@@ -61,7 +60,7 @@ def opencv(data: bytes, short: int, side: int, *, interpolation: int) -> np.ndar
 
 
 def vips(data: bytes, short: int, side: int) -> np.ndarray:
-    """`thumbnail`, which decodes JPEG at a smaller size where it can."""
+    """`thumbnail`, which decodes a JPEG at a smaller size where it can."""
     header = pyvips.Image.new_from_buffer(data, "")
     width, height = shortest((header.width, header.height), short)
     return middle(pyvips.Image.thumbnail_buffer(data, width, height=height, size="force").numpy(), side)

@@ -1,6 +1,6 @@
 """The model alone: this project's graphs, a plain export, OpenVINO and PyTorch, on the same random weights and cores.
 
-Each has a process of its own. One runs at a time, in turn, so that a change of the machine's speed meets all of them.
+Each has its own process. They run one at a time, in turn, so that a change of the machine's speed affects them alike.
 """
 
 import statistics
@@ -46,7 +46,7 @@ def measure() -> list[dict[str, str | float]]:
 
 
 def prepared(folder: Path, variant: str) -> dict[str, list[str]]:
-    """Makes every form of the model, and answers the command that starts each."""
+    """Make every form of the model. The command that starts each, by name."""
     checkpoint = random_checkpoint(variant)
     expected, plain = str(folder / "expected.npy"), str(folder / "plain.onnx")
     with torch.inference_mode():
@@ -82,7 +82,7 @@ def open_vino() -> list[str]:
 
 
 def measured(commands: dict[str, list[str]], variant: str) -> dict[int, dict[str, tuple[float, float]]]:
-    """By batch and name: the median of milliseconds, and that of ratios to BASE in the same round."""
+    """By batch and name: median milliseconds, and the median ratio to BASE in the same round."""
     found = {}
     with ExitStack() as stack:
         running = {name: stack.enter_context(conversing(command)) for name, command in commands.items()}
@@ -106,7 +106,7 @@ def measured(commands: dict[str, list[str]], variant: str) -> dict[int, dict[str
 
 @dataclass(frozen=True, kw_only=True)
 class Partner:
-    """A process that answers as conversation.py says."""
+    """A process that speaks the protocol of conversation.py."""
 
     process: subprocess.Popen[str]
 
@@ -116,7 +116,7 @@ class Partner:
         print(batch, file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"ended: {self.process.args}")
+            raise RuntimeError(f"the process ended: {self.process.args!r}")
         return float(line)
 
 

@@ -1,6 +1,6 @@
-"""How a measured process is talked to: a line with a batch size comes in, and goes out as milliseconds of one run.
+"""The protocol of a measured process: it reads a line with a batch size and prints the milliseconds of one run.
 
-Imports what every environment has, for the runtimes do not share one.
+Imports only what every environment has, because the runtimes do not share one.
 """
 
 import sys
@@ -11,25 +11,25 @@ from pathlib import Path
 import numpy as np
 
 SIZE = 224
-LEAST_COSINE = 0.99  # between logits and those of PyTorch in float32: is it the same network?
+LEAST_COSINE = 0.99  # between the logits and those of PyTorch in float32: it is the same network
 
 Run = Callable[[], np.ndarray]
 
 
 def pixels(batch: int) -> np.ndarray:
-    """The same pictures everywhere, uint8 (batch, SIZE, SIZE, 3)."""
+    """The same images in every process, uint8 (batch, SIZE, SIZE, 3)."""
     return np.random.default_rng(0).integers(0, 256, (batch, SIZE, SIZE, 3), dtype=np.uint8)
 
 
 def normalised(batch: int) -> np.ndarray:
-    """What a network takes of them, float32 (batch, 3, SIZE, SIZE)."""
+    """Those images as a network takes them, float32 (batch, 3, SIZE, SIZE)."""
     return ((pixels(batch).astype(np.float32) / 255 - 0.5) / 0.5).transpose(0, 3, 1, 2).copy()
 
 
 def answer(prepare: Callable[[int], Run], expected: Path) -> None:
-    """`prepare` makes, for a batch size, what is timed: it gives the logits (batch, classes).
+    """`prepare` makes, for a batch size, the function that is timed; it returns logits (batch, classes).
 
-    Raises RuntimeError when they are not those in the file `expected`.
+    Raises RuntimeError when they differ from those in the file `expected`.
     """
     runs: dict[int, Run] = {}
     for line in sys.stdin:

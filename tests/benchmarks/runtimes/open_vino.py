@@ -11,7 +11,7 @@ import openvino
 
 from tests.benchmarks.runtimes.conversation import SIZE, Run, answer, normalised
 
-CALIBRATION = 32  # pictures
+CALIBRATION = 32  # images
 
 
 def main(model: str, precision: str, threads: str, expected: str) -> None:
@@ -42,10 +42,10 @@ def quantise(graph: str, model: str) -> None:
     """By NNCF, with its settings for transformers."""
     import nncf  # takes seconds
 
-    pictures = [picture[None] for picture in normalised(CALIBRATION)]
+    images = [image[None] for image in normalised(CALIBRATION)]
     network = nncf.quantize(
         openvino.Core().read_model(graph),
-        nncf.Dataset(pictures),
+        nncf.Dataset(images),
         subset_size=CALIBRATION,
         model_type=nncf.ModelType.TRANSFORMER,
         preset=nncf.QuantizationPreset.MIXED,

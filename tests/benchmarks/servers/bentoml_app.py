@@ -7,7 +7,7 @@ from pathlib import Path
 
 import bentoml
 
-from tests.benchmarks.servers.vit import MAX_BATCH, Classifier, decode
+from tests.benchmarks.servers.vit import MAX_BATCH, Classifier, Prediction, decode
 
 
 @bentoml.service(workers=1)
@@ -16,5 +16,5 @@ class ViT:
         self.classify = Classifier()
 
     @bentoml.api(route="/predict", batchable=True, max_batch_size=MAX_BATCH)
-    def predict(self, images: list[Path]) -> list[list[dict]]:
+    def predict(self, images: list[Path]) -> list[list[Prediction]]:
         return self.classify([decode(image.read_bytes()) for image in images])

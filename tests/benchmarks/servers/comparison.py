@@ -1,9 +1,9 @@
 """Servers side by side: the same ViT-S/16, a JPEG in, the five likeliest labels as JSON out, on the same cores.
 
-All are started, and take turns of seconds, so that a change of the machine's speed meets them all; those whose turn it
-is not are stopped (SIGSTOP), for some have much to do when nobody asks them anything. In its turn a server is loaded
-by 16 connections (closed loop) for its capacity; then by requests at random times (open loop), at 80 % of that; and at
-a rate that is the same for all, 80 % of what the slowest can do. The table has medians over rounds.
+All servers run at once and take turns of a few seconds, so that a change of the machine's speed affects them alike. The
+others are stopped meanwhile (SIGSTOP), because some use much CPU while idle. Each server is measured under three loads:
+16 connections (closed loop), which give its capacity; requests at random times (open loop) at 80 % of its own capacity;
+and the same at 80 % of the slowest server's capacity. The table has medians over rounds.
 """
 
 import asyncio
@@ -23,15 +23,15 @@ from tqdm import tqdm
 
 from app.machine import allowed_cores
 from tests.benchmarks.load import RefusedError, ask
-from tests.benchmarks.server import START_TIMEOUT, Server, family, free_port, started
+from tests.benchmarks.server import START_TIMEOUT_S, Server, family, free_port, started
 from tests.benchmarks.servers.contenders import ROOT, Contender, contenders
 from tests.benchmarks.servers.weights import write_weights
 
 CONNECTIONS = 16
 LOAD = 0.8
 CLOSED_ROUNDS, CLOSED_SECONDS = 6, 4.0
-OPEN_ROUNDS, OPEN_SECONDS = 2, 15.0  # a hundred requests and more: the slowest in a hundred is not one unlucky one
-WAKE_SECONDS = 1.0  # for timers that are overdue
+OPEN_ROUNDS, OPEN_SECONDS = 2, 15.0  # more than a hundred requests, so that p99 is not a single one
+WAKE_SECONDS = 1.0  # in which overdue timers run
 WARM_UP_SECONDS = 2.0
 THREADS = allowed_cores()
 
@@ -67,7 +67,7 @@ def is_installed(contender: Contender) -> bool:
 def in_turns(
     present: list[Contender], servers: list[Server], rounds: int, seconds: float, loads: list[dict[str, Any]]
 ) -> list[Load]:
-    """Of each server the medians over rounds; `loads` says how each is loaded."""
+    """For each server the medians over rounds; `loads` has the arguments of `Server.load` for each."""
     found: list[list[Load]] = [[] for _ in present]
     for _ in tqdm(range(rounds), desc="rounds"):
         for contender, server, load, runs in zip(present, servers, loads, found, strict=True):
@@ -78,7 +78,7 @@ def in_turns(
 
 @contextmanager
 def stopped(server: Server) -> Iterator[None]:
-    """All its processes take no time until they are woken, or the block is left."""
+    """Its processes use no CPU until they are woken or the block is left."""
     signal_all(server, signal.SIGSTOP)
     try:
         yield
@@ -104,7 +104,7 @@ def signal_all(server: Server, number: signal.Signals) -> None:
 
 @contextmanager
 def up(contender: Contender, weights: Path) -> Iterator[Server]:
-    """The server, warm, and known to give the answer that the weights give."""
+    """The server, warm and checked: it gives the same top label as the weights."""
     port = free_port()
     folder = weights / f"run-{port}"
     folder.mkdir()
@@ -122,7 +122,7 @@ def up(contender: Contender, weights: Path) -> Iterator[Server]:
 
     def ready() -> bool:
         with suppress(RefusedError, OSError, asyncio.IncompleteReadError, TimeoutError):
-            answers.append(asyncio.run(asyncio.wait_for(ask(port, contender.request), START_TIMEOUT)))
+            answers.append(asyncio.run(asyncio.wait_for(ask(port, contender.request), START_TIMEOUT_S)))
         return bool(answers)
 
     try:
@@ -131,7 +131,7 @@ def up(contender: Contender, weights: Path) -> Iterator[Server]:
             label = re.search(rb"class \d+", answers[0])
             expected = (weights / "label.txt").read_bytes()
             if not label or label[0] != expected:
-                raise RuntimeError(f"{contender.name} answers {answers[0]!r}, and the likeliest label is {expected!r}")
+                raise RuntimeError(f"{contender.name} answered {answers[0]!r}, but the top label is {expected!r}")
             server.load(contender.request, WARM_UP_SECONDS, connections=CONNECTIONS)
             yield server
     except RuntimeError as error:
@@ -149,9 +149,9 @@ def row(
         "ratio": round(closed["images_per_s"] / ratio_to, 2),
         f"p50 / p99, {CONNECTIONS} connections, ms": times(closed),
         f"p50 / p99 at {LOAD:.0%} of its own capacity, ms": times(own),
-        f"p50 / p99 at {common:.1f} a second, ms": times(same),
+        f"p50 / p99 at {common:.1f} requests/s, ms": times(same),
         "failed": round(own["failed"] + same["failed"]),
-        "CPU ms an image": round(1000 * closed["cpu_s"] / closed["images"]),
+        "CPU ms per image": round(1000 * closed["cpu_s"] / closed["images"]),
         "cores taken by others": round(closed["others"], 1),
     }
 

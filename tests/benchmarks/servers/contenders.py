@@ -1,4 +1,4 @@
-"""The servers of the comparison: how each is started and asked."""
+"""The servers of the comparison: how each is started, and the request it is sent."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ class Contender:
 
 
 def contenders(weights: Path) -> list[Contender]:
-    """Of the model in `weights`, see weights.py. The first is what ratios refer to."""
+    """For the model in `weights`, see weights.py. Ratios refer to the first."""
     return [
         ours(weights / "fp32", "fp32, labels", "?attention=false"),
         ours(weights / "fp32", "fp32, labels and maps", ""),
@@ -57,7 +57,7 @@ def ours(bundle: Path, what: str, query: str) -> Contender:
 
 
 def application(name: str, runtime: str, environment: str, request: bytes) -> Contender:
-    """One that its own file here starts."""
+    """A server started by its own file here."""
     return Contender(
         name=name,
         runtime=runtime,
@@ -81,7 +81,7 @@ def bentoml() -> Contender:
 
 
 def mlserver() -> Contender:
-    picture = {
+    image = {
         "name": "image",
         "shape": [1, 1],
         "datatype": "BYTES",
@@ -95,7 +95,7 @@ def mlserver() -> Contender:
         arguments=("-c", "from mlserver.cli import main; main()", "start", str(FOLDER / "mlserver")),
         port_variable="MLSERVER_HTTP_PORT",
         variables={"MLSERVER_HOST": "127.0.0.1"},
-        request=post("/v2/models/vit/infer", json.dumps({"inputs": [picture]}).encode(), "application/json"),
+        request=post("/v2/models/vit/infer", json.dumps({"inputs": [image]}).encode(), "application/json"),
     )
 
 
@@ -104,16 +104,16 @@ def python_of(environment: str) -> Path:
 
 
 def form(path: str, name: str) -> bytes:
-    """A picture as a browser's form sends it."""
-    head = f'Content-Disposition: form-data; name="{name}"; filename="picture.jpg"\r\nContent-Type: image/jpeg'
+    """An image as a browser's form sends it."""
+    head = f'Content-Disposition: form-data; name="{name}"; filename="image.jpg"\r\nContent-Type: image/jpeg'
     body = f"--boundary\r\n{head}\r\n\r\n".encode() + jpeg() + b"\r\n--boundary--\r\n"
     return post(path, body, "multipart/form-data; boundary=boundary")
 
 
 def triton_request() -> bytes:
     """In Triton's binary extension, as its own client sends it."""
-    picture = len(jpeg()).to_bytes(4, "little") + jpeg()
-    about = {"name": "images", "shape": [1, 1], "datatype": "BYTES", "parameters": {"binary_data_size": len(picture)}}
+    image = len(jpeg()).to_bytes(4, "little") + jpeg()
+    about = {"name": "images", "shape": [1, 1], "datatype": "BYTES", "parameters": {"binary_data_size": len(image)}}
     head = json.dumps({"inputs": [about]}).encode()
     length = f"Inference-Header-Content-Length: {len(head)}"
-    return post("/v2/models/vit/infer", head + picture, "application/octet-stream", length)
+    return post("/v2/models/vit/infer", head + image, "application/octet-stream", length)

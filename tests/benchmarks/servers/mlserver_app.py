@@ -1,6 +1,7 @@
 """MLServer: a custom runtime with adaptive batching (docs.seldon.ai/mlserver, user-guide/custom and adaptive-batching).
 
-Pictures travel as its content type "base64", predictions as JSON strings: batches are split by their first dimension.
+Images travel as its content type "base64" and predictions as JSON strings, because it splits batches by their first
+dimension.
 """
 
 import json

@@ -3,6 +3,7 @@
 import json
 import os
 import sysconfig
+from collections.abc import Callable
 
 import numpy as np
 from pytriton.decorators import batch
@@ -11,16 +12,19 @@ from pytriton.triton import Triton, TritonConfig
 
 from tests.benchmarks.servers.vit import MAX_BATCH, Classifier, decode, port
 
+Infer = Callable[[np.ndarray], dict[str, np.ndarray]]
 
-def make_infer():
+
+def make_infer() -> Infer:
     classify = Classifier()
 
     @batch
-    def infer(images):
+    def infer(images: np.ndarray) -> dict[str, np.ndarray]:
         predictions = classify([decode(image) for image in images[:, 0]])
         return {"predictions": np.array([[json.dumps(p).encode()] for p in predictions], dtype=object)}
 
-    return infer
+    made: Infer = infer
+    return made
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import ray
 from ray import serve
 from starlette.requests import Request
 
-from tests.benchmarks.servers.vit import MAX_BATCH, MAX_WAIT_S, Classifier, decode, port
+from tests.benchmarks.servers.vit import MAX_BATCH, MAX_WAIT_S, Classifier, Pixels, Prediction, decode, port
 
 
 @serve.deployment(ray_actor_options={"num_cpus": 2}, max_ongoing_requests=64)
@@ -18,16 +18,16 @@ class ViT:
         self.classifier = Classifier()
 
     @serve.batch(max_batch_size=MAX_BATCH, batch_wait_timeout_s=MAX_WAIT_S)
-    async def classify(self, pixels: list) -> list:
+    async def classify(self, pixels: list[Pixels]) -> list[list[Prediction]]:
         return self.classifier(pixels)
 
-    async def __call__(self, request: Request) -> dict:
+    async def __call__(self, request: Request) -> dict[str, list[Prediction]]:
         return {"predictions": await self.classify(decode(await request.body()))}
 
 
 if __name__ == "__main__":
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     serve.start(http_options={"host": "127.0.0.1", "port": port()})
-    serve.run(ViT.bind())
+    serve.run(ViT.bind())  # type: ignore[attr-defined]  # `serve.deployment` has made a Deployment of the class
     while True:
         time.sleep(60)

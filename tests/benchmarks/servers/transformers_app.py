@@ -1,11 +1,12 @@
-"""FastAPI and a transformers pipeline, in the two ways that are about.
+"""FastAPI and a transformers pipeline, in the two usual ways.
 
-/plain: a route that calls the pipeline, which FastAPI runs in its thread pool. /batched: one loop that collects what
-waits and runs it as a batch (huggingface.co/docs/transformers/pipeline_webserver).
+/plain: a route that calls the pipeline, which FastAPI runs in its thread pool. /batched: one loop that collects waiting
+images and runs them as a batch (huggingface.co/docs/transformers/pipeline_webserver).
 """
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import BytesIO
 
@@ -13,15 +14,18 @@ import torch
 import uvicorn
 from fastapi import FastAPI, UploadFile
 from PIL import Image
-from transformers import pipeline
+from transformers import Pipeline, pipeline
 
-from tests.benchmarks.servers.vit import MAX_BATCH, MAX_WAIT_S, folder, port
+from tests.benchmarks.servers.vit import MAX_BATCH, MAX_WAIT_S, Prediction, folder, port
 
-queue = asyncio.Queue()
+Answer = asyncio.Future[list[Prediction]]
+
+queue: asyncio.Queue[tuple[Image.Image, Answer]] = asyncio.Queue()
+pipe: Pipeline
 
 
 @asynccontextmanager
-async def lifespan(app):
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     global pipe
     torch.set_num_threads(int(os.environ["VIT_BENCH_THREADS"]))
     pipe = pipeline("image-classification", str(folder() / "transformers"), device="cpu", top_k=5)
@@ -33,19 +37,19 @@ async def lifespan(app):
 app = FastAPI(lifespan=lifespan)
 
 
-@app.post("/plain")
-def plain(file: UploadFile):
+@app.post("/plain", response_model=None)
+def plain(file: UploadFile) -> dict[str, list[Prediction]]:
     return {"predictions": pipe(Image.open(file.file))}
 
 
-@app.post("/batched")
-async def batched(file: UploadFile):
-    future = asyncio.get_running_loop().create_future()
+@app.post("/batched", response_model=None)
+async def batched(file: UploadFile) -> dict[str, list[Prediction]]:
+    future: Answer = asyncio.get_running_loop().create_future()
     await queue.put((Image.open(BytesIO(await file.read())), future))
     return {"predictions": await future}
 
 
-async def collect():
+async def collect() -> None:
     while True:
         waiting = [await queue.get()]
         while len(waiting) < MAX_BATCH:
@@ -53,7 +57,7 @@ async def collect():
                 waiting.append(await asyncio.wait_for(queue.get(), timeout=MAX_WAIT_S))
             except TimeoutError:
                 break
-        answers = pipe([picture for picture, _ in waiting], batch_size=len(waiting))
+        answers = pipe([image for image, _ in waiting], batch_size=len(waiting))
         for (_, future), answer in zip(waiting, answers, strict=True):
             future.set_result(answer)
 

@@ -19,12 +19,12 @@ from tests.benchmarks.servers.vit import decode
 
 
 def write_weights(folder: Path) -> None:
-    """Bundles in fp32 and int8; plain.onnx and weights.pt of the model in PyTorch; a folder as transformers has it.
+    """Write bundles in fp32 and int8, plain.onnx, weights.pt for PyTorch, and a folder in the format of transformers.
 
-    And label.txt, the label that is right for the picture of the benchmarks.
+    label.txt gets the top label of the image that the benchmarks send.
     """
     checkpoint = random_checkpoint("S/16")
-    # transformers rounds the place of the crop down, so all do.
+    # transformers rounds the position of the crop down, so all servers do
     checkpoint = replace(checkpoint, preprocessing=replace(checkpoint.preprocessing, crop_rounding="floor"))
     write_bundle(checkpoint, folder / "fp32", replace=False)
     write_bundle(checkpoint, folder / "int8", replace=False, precision="int8")

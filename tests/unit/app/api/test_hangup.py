@@ -1,7 +1,8 @@
-"""app/api/hangup.py: who leaves takes the work along, and leaves nothing behind."""
+"""app/api/hangup.py: the work of a client that hangs up is cancelled, and asyncio has nothing to complain of."""
 
 import asyncio
 import gc
+from collections.abc import Awaitable, Callable
 
 import pytest
 from starlette.requests import Request
@@ -9,108 +10,89 @@ from starlette.requests import Request
 from app.api.hangup import unless_gone
 from app.errors import BodyTooLarge
 
+MORE = {"type": "http.request", "body": b"x", "more_body": True}
+LEFT = {"type": "http.disconnect"}
 
-class Client:
-    """Sends nothing more, and hangs up at `leaving`."""
-
-    def __init__(self, leaving: asyncio.Event) -> None:
-        self._leaving = leaving
-
-    async def receive(self):
-        await self._leaving.wait()
-        return {"type": "http.disconnect"}
+Work = Callable[[asyncio.Event], Awaitable[object]]
 
 
-def run(scenario):
-    """Run `scenario(leaving)`; what asyncio would have logged is a failure."""
-    complaints = []
+def attended(work: Work, *messages: dict[str, object] | Exception) -> object:
+    """What `unless_gone` gives when `work(begun)` is done twice at a time.
 
-    async def main():
+    The messages, or the exception that reading them raises, come once `begun` is set; after them the client only waits.
+    Fails when the work has not ended by then, or when asyncio has logged anything.
+    """
+    complaints: list[object] = []
+    waiting = list(messages)
+    running = 0
+
+    async def main() -> object:
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
-        found = await asyncio.wait_for(scenario(asyncio.Event()), 10)
-        gc.collect()
-        return found
+        begun = asyncio.Event()
 
-    found = asyncio.run(main())
-    assert complaints == []
-    return found
+        async def receive() -> dict[str, object]:
+            await (begun.wait() if waiting else asyncio.Event().wait())
+            message = waiting.pop(0)
+            if isinstance(message, Exception):
+                raise message
+            return message
 
+        async def part() -> object:
+            nonlocal running
+            running += 1
+            try:
+                return await work(begun)
+            finally:
+                await asyncio.sleep(0)  # work may take a moment to end
+                running -= 1
 
-def test_work_that_is_done_first_is_answered():
-    async def scenario(leaving):
-        return await unless_gone(Client(leaving), asyncio.gather(asyncio.sleep(0, "a"), asyncio.sleep(0, "b")))
-
-    assert run(scenario) == ["a", "b"]
-
-
-def test_who_leaves_ends_the_work():
-    ended = []
-
-    async def work(leaving):
-        try:
-            leaving.set()
-            await asyncio.Event().wait()
-        finally:
-            await asyncio.sleep(0)
-            ended.append(True)
-
-    async def scenario(leaving):
-        found = await unless_gone(Client(leaving), asyncio.gather(work(leaving), work(leaving)))
-        return found, len(ended)
-
-    assert run(scenario) == (None, 2)
-
-
-def test_what_goes_wrong_in_the_work_is_told():
-    async def work():
-        raise ValueError("broken")
-
-    async def scenario(leaving):
-        with pytest.raises(ValueError, match="broken"):
-            await unless_gone(Client(leaving), asyncio.gather(work()))
-
-    run(scenario)
-
-
-def attended(*messages: dict | Exception, answer_after: float | None):
-    """What `unless_gone` gives for a client that sends these, and what asyncio had to complain of."""
-    complaints = []
-
-    async def receive():
-        message = waiting.pop(0) if waiting else await asyncio.Event().wait()
-        if isinstance(message, Exception):
-            raise message
-        return message
-
-    async def part():
-        await (asyncio.Event().wait() if answer_after is None else asyncio.sleep(answer_after))
-        return "done"
-
-    async def request():
-        asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context["message"]))
         try:
             return await unless_gone(Request({"type": "http"}, receive), asyncio.gather(part(), part()))
         finally:
+            assert running == 0
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             gc.collect()
 
-    waiting = list(messages)
-    return asyncio.run(request()), complaints
+    async def in_time() -> object:
+        return await asyncio.wait_for(main(), 10)
+
+    try:
+        return asyncio.run(in_time())
+    finally:
+        assert complaints == []
 
 
-MORE = {"type": "http.request", "body": b"x", "more_body": True}
-LEFT = {"type": "http.disconnect"}
+async def done(begun: asyncio.Event) -> str:
+    begun.set()
+    await asyncio.sleep(0)
+    return "done"
 
 
-def test_work_that_is_done_is_the_answer():
-    assert attended(MORE, answer_after=0) == (["done", "done"], [])
+async def endless(begun: asyncio.Event) -> None:
+    begun.set()
+    await asyncio.Event().wait()
 
 
-def test_work_of_a_client_that_left_is_dropped_without_a_word():
-    assert attended(MORE, LEFT, answer_after=None) == (None, [])
+async def broken(begun: asyncio.Event) -> None:
+    raise ValueError("broken")
 
 
-def test_what_is_wrong_with_the_body_is_told():
+@pytest.mark.parametrize("messages", [(), (MORE,)], ids=["all was sent", "more of the body came"])
+def test_work_that_is_done_first_is_the_answer(messages):
+    assert attended(done, *messages) == ["done", "done"]
+
+
+@pytest.mark.parametrize("messages", [(LEFT,), (MORE, LEFT)], ids=["all was sent", "more of the body came"])
+def test_a_client_that_hangs_up_ends_the_work(messages):
+    assert attended(endless, *messages) is None
+
+
+def test_an_exception_of_the_work_is_raised():
+    with pytest.raises(ValueError, match="broken"):
+        attended(broken)
+
+
+def test_what_is_wrong_with_the_rest_of_the_body_is_raised():
     with pytest.raises(BodyTooLarge):
-        attended(MORE, BodyTooLarge("Too much."), answer_after=None)
+        attended(endless, MORE, BodyTooLarge("Too much."))

@@ -1,7 +1,7 @@
 """app/api/representation.py: content negotiation."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from app.api.representation import MEDIA_TYPES, preferred_format
@@ -25,6 +25,19 @@ def test_the_format_that_is_liked_best(accept, format):
     assert preferred_format(accept) == format
 
 
+@given(
+    weights=st.lists(st.integers(1, 1000), min_size=3, max_size=3, unique=True),
+    others=st.lists(st.text(st.characters(exclude_characters=","), max_size=30), max_size=4),
+    chance=st.randoms(use_true_random=False),
+)
+def test_the_highest_weight_wins_whatever_else_the_header_says(weights, others, chance):
+    entries = [f"{media_type};q={w / 1000}" for media_type, w in zip(MEDIA_TYPES.values(), weights, strict=True)]
+    header = [*entries, *others]
+    chance.shuffle(header)
+    assert preferred_format(", ".join(header)) == list(MEDIA_TYPES)[weights.index(max(weights))]
+
+
 @given(st.text(max_size=100))
-def test_any_header_gives_some_format(accept):
-    assert preferred_format(accept) in MEDIA_TYPES
+def test_a_header_that_names_no_format_of_ours_gets_png(accept):
+    assume(not any(subtype in accept.lower() for subtype in ("json", "x-npy", "application/*")))
+    assert preferred_format(accept) == "png"

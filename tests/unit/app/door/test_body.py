@@ -34,13 +34,13 @@ def read(limits: Bodies, request, messages: list[dict]) -> Body:
 
 @pytest.mark.parametrize("length", ["0", "100"])
 def test_a_declared_length_up_to_the_limit(request_of, length):
-    bodies().check(request_of(content_length=length))
+    bodies().check(request_of(content_length=length))  # raises BodyTooLarge over it, see the next test
 
 
 @pytest.mark.parametrize("length", ["101", "99999999999999999999"])
 def test_a_declared_length_over_it(request_of, length):
     with pytest.raises(BodyTooLarge, match="100 bytes"):
-        bodies().check(request_of(content_length=length))
+        bodies().check(request_of(content_length=length))  # raises BodyTooLarge over it, see the next test
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate, gzip", "identity, gzip", ""])

@@ -81,7 +81,7 @@ def test_a_good_request_reaches_the_application_with_a_name_and_a_deadline():
     assert "connection" not in fields
 
 
-def test_a_picture_that_does_not_come_never_costs_what_the_application_does():
+def test_an_image_that_never_arrives_costs_nothing_of_the_application():
     guarded = Guarded(settings=Settings(receive_timeout_s=0.05), stalls=True)
     assert guarded.ask(content_length="1")[0] == 408
     assert not guarded.reached
@@ -93,12 +93,12 @@ def test_a_picture_that_does_not_come_never_costs_what_the_application_does():
 @pytest.mark.parametrize(
     ("method", "path"), [("POST", "/clasify"), ("PUT", "/classify"), ("POST", "/attention/1/verify")]
 )
-def test_who_sends_no_picture_is_answered_before_the_body_has_come(method, path):
+def test_a_request_without_an_image_is_answered_before_its_body_has_come(method, path):
     guarded = Guarded(settings=Settings(receive_timeout_s=60), stalls=True, reads=False)
     assert guarded.ask(path, method, content_length="1")[0] == 200
 
 
-# Each request has its own fault and those of all that follow: the first one is told.
+# Each request has its own fault and the faults of all rows below it: the answer is about its own.
 ENCODED = {"content_encoding": "gzip"}
 LATE = {"x_request_timeout": "never"}
 ORDER = [
@@ -161,7 +161,7 @@ def test_an_answer_that_has_begun_is_left_to_the_server_to_abort(fails):
         Guarded(fails=fails, starts=True).ask()
 
 
-def test_who_is_still_waiting_when_the_service_ends_is_told():
+def test_a_client_still_waiting_when_the_service_ends_gets_503():
     status, fields, body = Guarded(fails=asyncio.CancelledError()).ask()
     assert (status, fields["retry-after"] in {"1", "2", "3"}) == (503, True)
     assert json.loads(body)["type"] == "urn:vit-serve:problem:unavailable"

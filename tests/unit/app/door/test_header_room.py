@@ -46,4 +46,5 @@ def test_refused_clients_do_not_come_back_together():
     ],
 )
 def test_admitted(request_of, refusal, path, method, state):
+    """`check_room` raises Overloaded otherwise, see `test_refused_with_a_time_to_come_back`."""
     check_room(request_of(path, method, state=state | {"deadline": 9}), refusal=refusal)

@@ -20,7 +20,7 @@ KEYS = ApiKeys(["old-key", "new.key~2=="], metrics_port=0)
     ],
 )
 def test_any_of_the_keys_opens(request_of, headers):
-    KEYS.check(request_of("/classify", "POST", **headers))
+    KEYS.check(request_of("/classify", "POST", **headers))  # raises Unauthorized for any other, see the next test
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_nothing_guessed_opens(request_of, key):
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/", "/page/main.js", "/docs"])
 def test_what_is_public_needs_no_key(request_of, path):
-    KEYS.check(request_of(path))
+    KEYS.check(request_of(path))  # raises Unauthorized for others, see above and test_paths.py
 
 
 def test_metrics_need_a_key_only_where_everybody_is(request_of):
@@ -62,9 +62,11 @@ def test_metrics_need_a_key_only_where_everybody_is(request_of):
 
 
 def test_without_keys_everybody_comes_in(request_of):
-    open_house = ApiKeys([], metrics_port=0)
-    open_house.check(request_of("/classify", "POST"))
-    assert not open_house
+    no_keys = ApiKeys([], metrics_port=0)
+    no_keys.check(request_of("/classify", "POST"))
+    assert not no_keys
+    with pytest.raises(Unauthorized):
+        ApiKeys(["a"], metrics_port=0).check(request_of("/classify", "POST"))
 
 
 def test_keys_come_from_a_list_and_a_file(tmp_path):

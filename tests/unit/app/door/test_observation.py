@@ -69,7 +69,7 @@ def test_a_request_is_counted_under_its_routes_template(client, metrics):
     assert requests(metrics, route="unmatched", status="404") == 2
 
 
-def test_a_picture_refused_before_its_route_is_known_is_counted_under_it(client, metrics):
+def test_an_image_refused_before_its_route_is_known_is_counted_under_that_route(client, metrics):
     client.get("/classify")
     assert requests(metrics, route="/classify", status="404") == 1
 

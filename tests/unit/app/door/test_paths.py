@@ -39,5 +39,6 @@ def test_metrics_at_a_port_of_their_own(request_of, path, port, answered):
             check_port(request_of(path, port=port), metrics_port=9000)
 
 
-def test_one_port_answers_everything(request_of):
-    check_port(request_of("/metrics"), metrics_port=0)
+@pytest.mark.parametrize("path", ["/metrics", "/livez", "/classify", "/"])
+def test_one_port_answers_everything(request_of, path):
+    check_port(request_of(path), metrics_port=0)  # raises NotFound at the wrong one of two ports, see above

@@ -36,7 +36,7 @@ async def leave(writer):
 
 
 def told(request: bytes, status: bytes, *, until: bytes = b"\r\n"):
-    """Who asks, reads, and leaves."""
+    """A client that sends `request`, reads until `until`, and leaves."""
 
     async def client(reader, writer):
         writer.write(request)

@@ -76,8 +76,8 @@ def test_smoothing_keeps_the_place_and_the_ends(encode, interpolation):
     assert len(np.unique(brightness)) > 10
 
 
-def test_a_signed_map_lies_on_a_grey_picture(encode):
-    """White is 0 of rdbu: what is left of the picture has no hue."""
+def test_a_signed_map_lies_on_a_grey_image(encode):
+    """White is 0 of rdbu: what is left of the image has no hue."""
     found = pixels([[0.0, 0.0], [0.0, 0.0]], record(encode, color="orange"), signed=True, overlay=True)
     assert np.ptp(found.astype(int), axis=2).max() <= 1
     unsigned = pixels([[0.0, 0.0], [0.0, 0.0]], record(encode, color="orange"), overlay=True, alpha=0.0)
@@ -126,7 +126,7 @@ def test_a_contour_runs_around_the_patches_that_hold_the_share(encode):
 
 @given(st.integers(2, 9), st.integers(2, 9), st.integers(0, 99), st.integers(0, 99))
 def test_bilinear_is_that_of_torch_with_patches_as_areas(rows, columns, more_rows, more_columns):
-    """The number of a patch belongs to its centre (align_corners=False), not to a corner of the picture."""
+    """The number of a patch belongs to its centre (align_corners=False), not to a corner of the image."""
     values = np.random.default_rng(0).random((rows, columns), np.float32)
     size = rows + more_rows, columns + more_columns
     expected = torch.nn.functional.interpolate(

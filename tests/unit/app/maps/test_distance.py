@@ -21,7 +21,7 @@ def test_before_anything_was_added_there_is_no_mean():
     assert RunningDistance(layers=2, heads=3).mean() is None
 
 
-def test_many_pictures_lose_no_digits():
+def test_many_images_lose_no_digits():
     """A sum in float32 would stand still at 2 ** 24 times the distance."""
     running = RunningDistance(layers=1, heads=1)
     running.add(np.full((1, 1), 2**25, np.float32))

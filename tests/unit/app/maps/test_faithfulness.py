@@ -64,7 +64,7 @@ def test_equal_values_go_row_by_row():
     steps=st.integers(4, 64),
     random_orders=st.integers(1, 8),
 )
-def test_every_picture_is_there_once_and_every_curve_goes_from_all_to_nothing(shape, steps, random_orders):
+def test_every_image_is_there_once_and_every_curve_goes_from_all_to_nothing(shape, steps, random_orders):
     values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     tried = trial(values, steps=steps, random_orders=random_orders)
     assert len(np.unique(tried.covered, axis=0)) == len(tried.covered)

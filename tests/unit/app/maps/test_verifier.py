@@ -1,4 +1,4 @@
-"""app/maps/verifier.py on an engine that can be held and watched: ordinary pictures come first."""
+"""app/maps/verifier.py on an engine that can be held and watched: ordinary images come first."""
 
 import asyncio
 import threading
@@ -19,16 +19,16 @@ PIXELS = np.full((64, 64, 3), 200, np.uint8)
 ORDINARY = np.zeros((64, 64, 3), np.uint8)
 VALUES = np.arange(64, dtype=np.float32).reshape(8, 8)
 PLAN = {"steps": 8, "random_orders": 2, "seed": "id"}
-PASSES = 2 + 4 * 7  # the untouched and the fully covered picture, and what lies between on four ways
+PASSES = 2 + 4 * 7  # the untouched and the fully covered image, and what lies between on four ways
 
 
 class SteppingEngine:
-    """Each run waits for a step. Answers logits that favour class 1 the more of the picture is bright."""
+    """Each run waits for a step. Answers logits that favour class 1 the more of the image is bright."""
 
     concurrency = 1
 
     def __init__(self) -> None:
-        self.batches: list[list[int]] = []  # brightness of the pictures of each batch
+        self.batches: list[list[int]] = []  # brightness of the images of each batch
         self.entered = threading.Semaphore(0)
         self.steps = threading.Semaphore(0)
 
@@ -96,7 +96,7 @@ def test_curves_are_of_the_class_asked_for(engine):
     assert sum(map(len, engine.batches)) == PASSES
 
 
-def test_an_ordinary_picture_waits_for_one_batch_however_many_maps_are_verified(engine):
+def test_an_ordinary_image_waits_for_one_batch_however_many_maps_are_verified(engine):
     async def scenario(verifier, batcher):
         verifications = [verification(verifier) for _ in range(MAX_IN_WORK)]
         await entered(engine)
@@ -140,7 +140,7 @@ def test_one_too_many_is_refused_until_another_is_done(engine):
     run(engine, scenario)
 
 
-def test_whoever_leaves_takes_his_pictures_along(engine):
+def test_a_client_that_leaves_takes_its_images_along(engine):
     async def scenario(verifier, batcher):
         first = asyncio.ensure_future(batcher.run("classify", ORDINARY))
         await entered(engine)

@@ -1,0 +1,120 @@
+"""app/api/conditional.py: an answer is drawn once for a client that keeps its copy."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fastapi import Response
+
+from app.api.conditional import MAX_AGE_S, answer_once
+from app.telemetry.stages import Stages
+
+RECIPE = ("map", 3, None, 0.5)
+
+
+class Drawing:
+    """Answers of one recipe; counts what is drawn, and where."""
+
+    def __init__(self, *, fails: Exception | None = None) -> None:
+        self._fails = fails
+        self.threads: list[str] = []
+        self.timed: list[str] = []
+
+    def answer(self, if_none_match: str = "", *, recipe: tuple[object, ...] = RECIPE, max_age_s: int = MAX_AGE_S):
+        async def answered() -> Response:
+            return await answer_once(
+                recipe=recipe,
+                if_none_match=if_none_match,
+                media_type="image/png",
+                pool=pool,
+                stages=Stages(observe=lambda stage, seconds: self.timed.append(stage)),
+                max_age_s=max_age_s,
+                render=self._render,
+            )
+
+        with ThreadPoolExecutor(1, thread_name_prefix="pool") as pool:
+            return asyncio.run(answered())
+
+    def _render(self) -> bytes:
+        self.threads.append(threading.current_thread().name)
+        if self._fails:
+            raise self._fails
+        return b"drawn"
+
+
+ETAG = Drawing().answer().headers["etag"]
+OTHER = f'"{"0" * 32}"'
+
+
+def test_a_first_answer_is_drawn_in_the_pool_and_timed():
+    drawing = Drawing()
+    response = drawing.answer(max_age_s=60)
+    assert (response.status_code, response.body, response.media_type) == (200, b"drawn", "image/png")
+    assert response.headers["etag"] == ETAG
+    assert response.headers["cache-control"] == "private, max-age=60"
+    assert response.headers["vary"] == "Accept"
+    assert drawing.timed == ["render"]
+    assert [name.startswith("pool") for name in drawing.threads] == [True]
+
+
+@pytest.mark.parametrize(
+    "if_none_match",
+    [
+        ETAG,
+        f"W/{ETAG}",
+        f"{OTHER}, {ETAG}",
+        f"{ETAG},{OTHER}",
+        f"W/{OTHER} , W/{ETAG}",
+        f'"a, b", {ETAG}',
+        "*",
+        " * ",
+    ],
+)
+def test_a_client_that_has_the_answer_gets_304_and_nothing_is_drawn(if_none_match):
+    drawing = Drawing()
+    response = drawing.answer(if_none_match)
+    assert (response.status_code, response.body) == (304, b"")
+    assert response.headers["etag"] == ETAG
+    assert response.headers["cache-control"] == f"private, max-age={MAX_AGE_S}"
+    assert response.headers["vary"] == "Accept"
+    assert "content-type" not in response.headers
+    assert (drawing.threads, drawing.timed) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "if_none_match",
+    [
+        "",
+        OTHER,
+        f"W/{OTHER}",
+        ETAG.strip('"'),
+        ETAG[:-2] + '"',
+        f'"*", {OTHER}',
+        f'"{ETAG}"',
+        f'"x{ETAG}x"',
+    ],
+)
+def test_any_other_tag_gets_the_answer(if_none_match):
+    drawing = Drawing()
+    assert drawing.answer(if_none_match).status_code == 200
+    assert len(drawing.threads) == 1
+
+
+@pytest.mark.parametrize(
+    "recipe", [("map", 3, None, 0.25), ("map", "3", None, 0.5), ("map", 3, None), ("map", 3, None, 0.5, False)]
+)
+def test_another_recipe_has_another_tag(recipe):
+    assert Drawing().answer(recipe=recipe).headers["etag"] != ETAG
+
+
+def test_the_tag_is_the_same_in_every_process():
+    """Replicas answer for each other, so it depends on nothing but the recipe."""
+    assert ETAG == '"d38a476f8bdd50c5462bad398bef768b"'
+
+
+def test_what_fails_is_raised_and_timed():
+    drawing = Drawing(fails=ValueError("broken"))
+    with pytest.raises(ValueError, match="broken"):
+        drawing.answer()
+    assert drawing.timed == ["render"]
