@@ -28,7 +28,7 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class BundleError(CannotStart):
-    """The folder is no bundle that this service can serve; the message says why."""
+    """The folder is not a bundle that this service can serve; the message says why."""
 
 
 def picture_file(name: str, kind: PictureFormat) -> str:
@@ -36,19 +36,19 @@ def picture_file(name: str, kind: PictureFormat) -> str:
     return f"inspect/{name}.{kind}"
 
 
-class Part(BaseModel):
+class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Resize(Part):
-    """`shortest` scales until `size` is just covered, `squash` both sides regardless of aspect."""
+class Resize(Frozen):
+    """`shortest` scales until the image just covers `size`; `squash` scales each side to `size`."""
 
     mode: Literal["shortest", "squash"]
     size: tuple[Side, Side]  # height, width
 
 
-class ImageSpec(Part):
-    """How an upright RGB picture becomes the graph's input. Mean and std are folded into the graph."""
+class ImageSpec(Frozen):
+    """How an upright RGB image becomes the graph's input. Mean and std are folded into the graph."""
 
     size: tuple[Side, Side]  # height, width of the input in pixels
     resize: Resize
@@ -61,9 +61,9 @@ class ImageSpec(Part):
     @model_validator(mode="after")
     def _crop_fits(self) -> "ImageSpec":
         if any(side > resized for side, resized in zip(self.size, self.resize.size, strict=True)):
-            raise ValueError("the crop is larger than what the resize leaves")
+            raise ValueError("the crop is larger than the resized image")
         if self.crop == "none" and (self.resize.mode != "squash" or self.size != self.resize.size):
-            raise ValueError("without a crop the resize has to give the input's size")
+            raise ValueError("without a crop the resize must give the size of the input")
         return self
 
     @property
@@ -71,7 +71,7 @@ class ImageSpec(Part):
         return Framing(self.size, self.resize.mode, self.resize.size, self.crop_rounding, self.interpolation)
 
 
-class Tokens(Part):
+class Tokens(Frozen):
     """Order of the tokens: the prefix, then the patches row by row."""
 
     patch: Side  # pixels
@@ -83,7 +83,7 @@ class Tokens(Part):
         return len(self.prefix) + self.grid[0] * self.grid[1]
 
 
-class Parity(Part):
+class Parity(Frozen):
     """Largest differences between PyTorch and ONNX Runtime, measured at export."""
 
     pictures: int
@@ -93,36 +93,36 @@ class Parity(Part):
     evidence: float  # relative to the largest part of a logit
     distance: float  # patches
     lens: float  # absolute
-    receipt: float  # what the parts of a logit leave of it, relative to the largest part
+    receipt: float  # a logit minus the sum of its parts, relative to the largest part
 
 
-class Agreement(Part):
+class Agreement(Frozen):
     """The lean graph of a lower precision against the float32 network, measured at export."""
 
     pictures: int
-    top1: float  # share of the pictures that get the same label
-    probability_mean: float  # over pictures, of the largest difference of a label's probability
+    top1: float  # share of the images that get the same label
+    probability_mean: float  # mean over images of the largest difference of a label's probability
     probability_max: float
-    accuracy: float | None  # share of the labels that are right, where they are known: the demo model's
+    accuracy: float | None  # share of correct labels, where they are known, as for the demo model
 
 
-class Manifest(Part):
+class Manifest(Frozen):
     format: Literal[1]
     name: Annotated[str, Field(min_length=1, max_length=200)]
-    family: str  # whose numerics: of the library that the weights come from
+    family: str  # the library that the weights come from, whose numerics the graphs reproduce
     precision: Precision
     image: ImageSpec
     tokens: Tokens
     layers: Annotated[int, Field(ge=1)]
     heads: Annotated[int, Field(ge=1)]
-    pool: Literal["cls", "cls_mean", "mean", "mean_all", "map"]  # what the head reads; see ROWS for whose row is kept
+    pool: Literal["cls", "cls_mean", "mean", "mean_all", "map"]  # what the head reads; app/maps/choice.py: ROWS
     explains: tuple[str, ...]  # outputs of the explaining graph
     labels: Annotated[tuple[str, ...], Field(min_length=1)]
     score: Literal["softmax", "sigmoid"]
     parity: Parity
-    agreement: Agreement | None = None  # None for fp32, which parity alone describes
-    overrides: dict[str, str] = {}  # facts that a person has set in place of what the checkpoint says
-    figures: dict[str, float] = {}  # the checkpoint's own, of held-out pictures and in float32
+    agreement: Agreement | None = None  # None for fp32, where parity says all
+    overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says
+    figures: dict[str, float] = {}  # the checkpoint's own, measured on held-out images in float32
     inspect: dict[str, str] = {}  # titles of the model's own pictures by name, in the order to show them
     made_with: dict[str, str]
     files: dict[str, Sha256]
@@ -137,7 +137,7 @@ class Manifest(Part):
 
 
 class Bundle:
-    """A folder whose manifest has been read and checked."""
+    """A folder with a valid manifest."""
 
     def __init__(self, *, folder: Path, manifest: Manifest, digest: str) -> None:
         self.folder = folder
@@ -158,7 +158,7 @@ def load_bundle(folder: Path) -> Bundle:
     """Read and check a manifest. Raises BundleError when it is missing or unknown."""
     path = folder / MANIFEST
     if not path.is_file():
-        raise BundleError(f"{folder} has no {MANIFEST}: it is not a bundle (make one with `python -m export`)")
+        raise BundleError(f"{folder} is not a bundle: it has no {MANIFEST} (make a bundle with `python -m export`)")
     text = path.read_bytes()
     try:
         manifest = Manifest.model_validate_json(text)

@@ -1,4 +1,4 @@
-"""The path of one picture: bytes -> decoded -> preprocessed -> batched -> ranked, and its maps kept."""
+"""The path of one image: decoded, preprocessed, batched, ranked, and its maps kept."""
 
 import math
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from app.telemetry.stages import Stages
 @dataclass(frozen=True, kw_only=True)
 class Classified:
     predictions: list[Prediction]
-    width: int  # of the upright picture
+    width: int  # of the upright image
     height: int
     format: str
     id: str | None  # of the kept maps
 
 
 class Classifier:
-    """Owns no thread and no session: it hands work to those that do."""
+    """Hands the work to others: it owns no thread and no session."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Classifier:
     async def classify(
         self, data: bytes, *, top_k: int, attention: bool, stages: Stages, deadline: float = math.inf
     ) -> Classified:
-        """Raises UnsupportedType or UnusableImage for a picture that never reaches a batch, and as `Batcher.run` does.
+        """Raises UnsupportedType or UnusableImage before an image reaches a batch, and the errors of `Batcher.run`.
 
         `deadline` is in seconds of time.monotonic.
         """

@@ -1,35 +1,35 @@
-"""Everything that can go wrong for a caller, as one tree, and the HTTP status of each kind.
+"""Everything that can go wrong for a client, as one tree, and the HTTP status of each kind.
 
     ServiceError
-    ├── MalformedRequest      400   the HTTP message or its body cannot be taken apart
+    ├── MalformedRequest      400   the HTTP message or its body cannot be parsed
     ├── Unauthorized          401   no API key, or a wrong one
     ├── NotFound              404   no such path at this port
-    ├── UnknownAttention      404   no maps under that id: unknown, expired or malformed, all the same
-    ├── UnknownPicture        404   the model has no picture of itself under that name
+    ├── UnknownAttention      404   no maps under this id: unknown, expired or malformed, all the same
+    ├── UnknownPicture        404   the model has no picture of itself under this name
     ├── SlowRequest           408   the request did not arrive in time
     ├── BodyTooLarge          413   too many bytes
     ├── UnsupportedType       415   not one of the accepted image types
     ├── UnsupportedEncoding   415   a compressed body
     ├── UnusableImage         422   an accepted type that cannot be decoded or is over a limit
-    ├── InvalidParameter      422   a query parameter out of range
+    ├── InvalidParameter      422   a parameter out of range
     ├── HeaderTooLarge        431   too many header fields, or too many bytes of them
-    ├── InferenceFailed       500   the model gives no usable numbers for this image
+    ├── InferenceFailed       500   the model produced NaN or infinity for this image
     ├── Overloaded            503   the service is full; carries Retry-After, as do those below
     ├── DeadlineExceeded      503   the answer was not ready in time
     ├── Unavailable           503   the service is stopping, or has failed and is about to be restarted
     └── StoreUnavailable      503   the maps may exist, but their store does not answer
 
-`app/api/problems.py` turns each into an HTTP response. A detail repeats no exception text, no path and no bytes of the
-user.
+    CannotStart                     no usable bundle, device or API keys: the process exits with code 3
 
-    CannotStart                 the process exits with code 3: no usable bundle, device or API keys
+`app/api/problems.py` turns each into an HTTP response. A detail repeats no exception text, no path and no bytes of the
+user. This module imports the standard library only, because the processes that decode images import it too.
 """
 
 import random
 from collections.abc import Iterable
 from http import HTTPStatus
 
-RETRY_AFTER_S = (1, 3)  # drawn at random, so that refused clients do not come back together
+RETRY_AFTER_S = (1, 3)  # drawn at random, so that refused clients do not all come back at once
 
 
 class CannotStart(Exception):
@@ -59,7 +59,7 @@ class MalformedRequest(ServiceError):
 
 
 class Unauthorized(ServiceError):
-    status, kind, title = HTTPStatus.UNAUTHORIZED, "unauthorized", "An API key is needed"
+    status, kind, title = HTTPStatus.UNAUTHORIZED, "unauthorized", "The request needs an API key"
 
     @property
     def headers(self) -> dict[str, str]:
@@ -71,17 +71,17 @@ class NotFound(ServiceError):
 
 
 class UnknownAttention(ServiceError):
-    status, kind, title = HTTPStatus.NOT_FOUND, "unknown-attention", "No attention maps under this id"
+    status, kind, title = HTTPStatus.NOT_FOUND, "unknown-attention", "There are no attention maps under this id"
 
     def __init__(self) -> None:
-        super().__init__("The id is unknown or its maps have expired. POST the picture to /classify to get a new one.")
+        super().__init__("The id is unknown or its maps have expired. POST the image to /classify to get a new id.")
 
 
 class UnknownPicture(ServiceError):
     status, kind, title = HTTPStatus.NOT_FOUND, "unknown-picture", "The model has no such picture of itself"
 
     def __init__(self, known: Iterable[str]) -> None:
-        super().__init__(f"This model's pictures are: {', '.join(known) or 'none'}.")
+        super().__init__(f"This model has these pictures of itself: {', '.join(known) or 'none'}.")
 
 
 class SlowRequest(ServiceError):
@@ -93,11 +93,15 @@ class BodyTooLarge(ServiceError):
 
 
 class UnsupportedType(ServiceError):
-    status, kind, title = HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-type", "Not an accepted image type"
+    status, kind, title = HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-type", "The image type is not accepted"
 
 
 class UnsupportedEncoding(ServiceError):
-    status, kind, title = HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-encoding", "Not an accepted content encoding"
+    status, kind, title = (
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        "unsupported-encoding",
+        "A content encoding is not accepted",
+    )
 
     @property
     def headers(self) -> dict[str, str]:
@@ -120,7 +124,7 @@ class InferenceFailed(ServiceError):
     status, kind, title = HTTPStatus.INTERNAL_SERVER_ERROR, "inference-failed", "The model failed on this image"
 
     def __init__(self) -> None:
-        super().__init__("The model gives no usable numbers for this image; other images are not affected.")
+        super().__init__("The model produced NaN or infinity for this image. Other images are not affected.")
 
 
 class Overloaded(ServiceError):
@@ -131,7 +135,9 @@ class DeadlineExceeded(ServiceError):
     status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "deadline-exceeded", "The answer was not ready in time"
 
     def __init__(self) -> None:
-        super().__init__("The time for this request ran out before it was answered. Send it again in a moment.")
+        super().__init__(
+            "The deadline of this request passed before the answer was ready. Send this request again in a moment."
+        )
 
 
 class Unavailable(ServiceError):
@@ -142,4 +148,4 @@ class StoreUnavailable(ServiceError):
     status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "store-unavailable", "The store of attention maps is down"
 
     def __init__(self) -> None:
-        super().__init__("Attention maps cannot be fetched now. Send this request again in a moment.")
+        super().__init__("The store of attention maps does not answer. Send this request again in a moment.")

@@ -1,4 +1,4 @@
-"""The composition root: settings in, application out. Nothing else in this package builds its own parts."""
+"""The composition root: settings in, application out. Every part is built here and nowhere else."""
 
 import asyncio
 import logging
@@ -17,71 +17,85 @@ from app.api.services import Services
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
 from app.door.door import Door
-from app.door.keys import ApiKeys, read_keys
+from app.door.keys import open_keys
 from app.door.observation import MACHINES, Observation
-from app.images.decode import Decoder
-from app.images.intake import Intake
-from app.images.pool import Decoders
-from app.images.preparer import Preparer
-from app.images.quarantine import Quarantine
+from app.images.intake import Intake, open_intake
 from app.inference.admission import Admission
 from app.inference.batcher import Batcher
+from app.inference.contract import Engine
 from app.inference.device import open_engine
 from app.lifecycle import Lifecycle
-from app.machine import IMAGES_NICENESS, allowed_cores, allowed_memory, yield_by
+from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.distance import RunningDistance
 from app.maps.verifier import Verifier
 from app.settings import Settings
-from app.stores.memory import MemoryStore
-from app.stores.store import Store
+from app.stores.store import open_store
 from app.telemetry.metrics import Metrics, watch_event_loop
 
 log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"  # pyproject.toml says the same
-WATCH_S = 1.0  # between looks at the engine
 TELEMETRY: TelemetryConfig = {
-    "auto_configure": True,  # where OTEL_EXPORTER_OTLP_ENDPOINT says where to, and the SDK is installed
+    "auto_configure": True,  # if OTEL_EXPORTER_OTLP_ENDPOINT is set and the SDK is installed
     "tracing": True,
     "metrics": False,  # Prometheus has them
-    "logs": False,  # they would carry texts of exceptions
+    "logs": False,  # they would contain the texts of exceptions
     "operation_spans": False,  # the stages are spans
     "exclude": lambda scope: scope["path"] in MACHINES,
 }
-LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-BYTES_PER_PIXEL = 12  # of a picture while it is decoded: as decoded, turned or converted, and what is made of it
-DECODER_BYTES_PER_PIXEL = 24  # the most that any format takes: an animated WebP, of which libwebp keeps three canvases
-DECODER_BYTES = 256 * 2**20  # beside the pixels
-QUARANTINE_S = 600.0
-QUARANTINE_ITEMS = 1000
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The service, with its model loaded and warm.
+    """The service, with its model loaded and warm. The parts are built in the order in which a request meets them.
 
-    Raises BundleError for a bundle that is not right, DeviceError when the device asked for is not in use, ApiKeyError.
+    Raises CannotStart when the bundle, the device or the API keys cannot be used.
     """
     settings = settings or Settings()
-    listed = settings.api_keys.get_secret_value() if settings.api_keys else ""
-    keys = ApiKeys(read_keys(listed, settings.api_keys_file), metrics_port=settings.metrics_port)
-    if not keys and settings.host not in LOOPBACK:
-        log.warning("everybody who reaches %s may use the service: VIT_API_KEYS is not set", settings.host)
-    services = _build(settings)
+    lifecycle, metrics = Lifecycle(), Metrics()
+    keys = open_keys(settings)
+    bundle = load_bundle(settings.bundle)
+    manifest = bundle.manifest
+
+    intake = open_intake(settings=settings, framing=manifest.image.framing)
+    batcher = Batcher(lifecycle=lifecycle, on_batch=metrics.batch)
+    engine = _start(settings, bundle, intake, batcher)
+    admission = Admission(
+        max_images=settings.max_queue_images,
+        max_wait_s=settings.max_queue_wait_s,
+        image_s=engine.expected("explain", 1),
+        lifecycle=lifecycle,
+    )
+    store = open_store(settings=settings, model=bundle.digest, metrics=metrics)
+    distance = RunningDistance(layers=manifest.layers, heads=manifest.heads)
+    classifier = Classifier(bundle=bundle, intake=intake, batcher=batcher, store=store, distance=distance)
+    cpu_pool = ThreadPoolExecutor(
+        settings.worker_threads or max(allowed_cores(), 2),
+        thread_name_prefix="cpu",
+        initializer=yield_by,
+        initargs=(IMAGES_NICENESS,),
+    )
+    verifier = Verifier(bundle=bundle, batcher=batcher, engine=engine, cpu_pool=cpu_pool, lifecycle=lifecycle)
+
+    metrics.watch_queue(waiting=lambda: batcher.waiting, admitted=lambda: admission.images)
+    metrics.describe(
+        name=manifest.name,
+        digest=bundle.digest,
+        precision=manifest.precision,
+        provider=engine.provider,
+        version=VERSION,
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        tasks = [
-            asyncio.create_task(_watch(services.batcher)),
-            asyncio.create_task(watch_event_loop(services.metrics.loop_lag)),
-        ]
+        watching = [asyncio.create_task(watch) for watch in (batcher.watch(), watch_event_loop(metrics.loop_lag))]
         yield
-        for task in tasks:
+        for task in watching:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        services.batcher.stop()
-        services.cpu_pool.shutdown()
-        services.decoders.stop()
-        await services.store.close()
+        await asyncio.gather(*watching, return_exceptions=True)
+        batcher.stop()
+        cpu_pool.shutdown()
+        intake.stop()
+        await store.close()
 
     app: FastAPI = FastAPIOffline(
         title="vit-serve",
@@ -90,111 +104,44 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         version=VERSION,
         redirect_slashes=False,
-        dependencies=[Security(HTTPBearer(auto_error=False))] if keys else [],  # /docs asks for it; the door checks it
+        dependencies=[Security(HTTPBearer(auto_error=False))] if keys else [],  # for /docs; the door checks the key
         lifespan=lifespan,
         telemetry=TELEMETRY,
     )
-    app.state.services = services
-    install_handlers(app)
-    app.add_middleware(
-        Door, settings=settings, keys=keys, refusal=lambda deadline: services.admission.refusal(deadline=deadline)
-    )
-    app.add_middleware(Observation, metrics=services.metrics)  # the outermost: it counts refusals too
-    for routes in (classify, attention, wall, report, verify, model, probes, page):
-        app.include_router(routes.router)
-    return app
-
-
-def _build(settings: Settings) -> Services:
-    bundle = load_bundle(settings.bundle)
-    cores = allowed_cores()
-    lifecycle, metrics = Lifecycle(), Metrics()
-    batcher = Batcher(lifecycle=lifecycle, on_batch=metrics.batch)
-    decoders = _decoders(settings, bundle, settings.decode_workers or max(cores, 2))
-    with ThreadPoolExecutor(2) as starter:
-        checked = starter.submit(bundle.check_files)  # hashing and loading take about as long, and release the GIL
-        started = starter.submit(decoders.start)  # waits for another process
-        try:
-            engine = batcher.start(lambda: open_engine(settings=settings, bundle=bundle))
-            checked.result()
-        except BaseException:
-            started.result()
-            decoders.stop()
-            checked.result()  # comes first: a damaged file explains whatever else went wrong
-            raise
-        started.result()
-    admission = Admission(
-        max_images=settings.max_queue_images,
-        max_wait_s=settings.max_queue_wait_s,
-        image_s=engine.expected("explain", 1),
-        lifecycle=lifecycle,
-    )
-    metrics.watch_queue(waiting=lambda: batcher.waiting, admitted=lambda: admission.images)
-    metrics.describe(
-        name=bundle.manifest.name,
-        digest=bundle.digest,
-        precision=bundle.manifest.precision,
-        provider=engine.provider,
-        version=VERSION,
-    )
-    store = _open_store(settings, bundle, metrics)
-    distance = RunningDistance(layers=bundle.manifest.layers, heads=bundle.manifest.heads)
-    workers = settings.worker_threads or max(cores, 2)
-    cpu_pool = ThreadPoolExecutor(workers, thread_name_prefix="cpu", initializer=yield_by, initargs=(IMAGES_NICENESS,))
-    intake = Intake(
-        decoders=decoders,
-        quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),
-        input_size=bundle.manifest.image.size,
-        max_pixels=settings.max_image_pixels,
-    )
-    classifier = Classifier(
-        bundle=bundle,
-        intake=intake,
-        batcher=batcher,
-        store=store,
-        distance=distance,
-    )
-    verifier = Verifier(bundle=bundle, batcher=batcher, engine=engine, cpu_pool=cpu_pool, lifecycle=lifecycle)
-    log.info("serving %s (%s)", bundle.manifest.name, bundle.digest[:12])
-    return Services(
+    app.state.services = Services(
         settings=settings,
         lifecycle=lifecycle,
         admission=admission,
         bundle=bundle,
         engine=engine,
-        batcher=batcher,
         classifier=classifier,
         verifier=verifier,
         store=store,
         metrics=metrics,
         distance=distance,
         cpu_pool=cpu_pool,
-        decoders=decoders,
     )
+    for routes in (classify, attention, wall, report, verify, model, probes, page):
+        app.include_router(routes.router)
+    install_handlers(app)
+    app.add_middleware(Door, settings=settings, keys=keys, refusal=lambda until: admission.refusal(deadline=until))
+    app.add_middleware(Observation, metrics=metrics)  # the outermost, so that it counts refusals too
+    log.info("serving %s (%s)", manifest.name, bundle.digest[:12])
+    return app
 
 
-def _decoders(settings: Settings, bundle: Bundle, workers: int) -> Decoders:
-    decoder = Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
-    room = settings.max_decode_pixels or allowed_memory() // 4 // BYTES_PER_PIXEL
-    return Decoders(
-        work=Preparer(decoder=decoder, framing=bundle.manifest.image.framing, thumbnail_px=settings.thumbnail_px),
-        workers=workers,
-        room=room,
-        memory=DECODER_BYTES + DECODER_BYTES_PER_PIXEL * settings.max_image_pixels,
-        timeout_s=settings.decode_timeout_s,
-    )
-
-
-def _open_store(settings: Settings, bundle: Bundle, metrics: Metrics) -> Store:
-    """Redis need not be there yet: pictures are classified without it."""
-    if settings.store == "memory":
-        return MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
-    from app.stores.redis import RedisStore  # a tenth of a second that only this needs
-
-    return RedisStore(url=settings.store, ttl_s=settings.store_ttl_s, model=bundle.digest, metrics=metrics)
-
-
-async def _watch(batcher: Batcher) -> None:
-    while True:
-        await asyncio.sleep(WATCH_S)
-        batcher.check()
+def _start(settings: Settings, bundle: Bundle, intake: Intake, batcher: Batcher) -> Engine:
+    """Start the processes that decode, load the model and hash the bundle's files, all at the same time."""
+    with ThreadPoolExecutor(2) as starter:
+        checked = starter.submit(bundle.check_files)
+        started = starter.submit(intake.start)
+        try:
+            engine = batcher.start(lambda: open_engine(settings=settings, bundle=bundle))
+            checked.result()
+        except BaseException:
+            started.result()
+            intake.stop()
+            checked.result()  # comes first: a damaged file explains every other failure
+            raise
+        started.result()
+        return engine

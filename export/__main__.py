@@ -1,4 +1,4 @@
-"""`python -m export`: a checkpoint in, a checked bundle out. `python -m export inspect`: what a checkpoint says."""
+"""`python -m export` turns a checkpoint into a checked bundle; `python -m export inspect` shows what it is."""
 
 import argparse
 import logging
@@ -8,47 +8,53 @@ from pathlib import Path
 from typing import get_args
 
 from app.bundle import Precision
-from export.inspection import report
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.describe import report
 from model.checkpoints.load import describe_checkpoint
 
-CHECKPOINT = "file with the weights, folder as a model hub has it, or hf://org/name[@revision]"
+CHECKPOINT = "a file with weights, a folder as a model hub stores it, or hf://org/name[@revision]"
 
 
 def main(arguments: list[str]) -> None:
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it when it is imported, not later
-    from export.parity import ParityError
+    if arguments[:1] == ["inspect"]:
+        inspect(_inspect_parser().parse_args(arguments[1:]))
+    else:
+        export(_parser().parse_args(arguments))
 
+
+def inspect(options: argparse.Namespace) -> None:
     try:
-        if arguments[:1] == ["inspect"]:
-            options = _inspect_parser().parse_args(arguments[1:])
-            print(report(describe_checkpoint(options.checkpoint, overrides=dict(options.set))))  # noqa: T201
-        else:
-            export(_parser().parse_args(arguments))
-    except (CheckpointError, FileExistsError, ParityError, ValueError) as error:
-        sys.exit(f"{'not inspected' if arguments[:1] == ['inspect'] else 'not exported'}: {error}")
+        print(report(describe_checkpoint(options.checkpoint, overrides=dict(options.set))))  # noqa: T201
+    except (CheckpointError, ValueError) as error:
+        sys.exit(f"not inspected: {error}")
 
 
 def export(options: argparse.Namespace) -> None:
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it when it is imported, not later
     from export.bundle import write_bundle
+    from export.parity import ParityError
 
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     overrides = dict(options.set)
     if options.image_size:
         overrides["image_size"] = options.image_size
-    checkpoint = load_checkpoint(options.checkpoint, overrides=overrides)
-    manifest = write_bundle(checkpoint, options.out, replace=options.replace, precision=options.precision)
+    try:
+        checkpoint = load_checkpoint(options.checkpoint, overrides=overrides)
+        manifest = write_bundle(checkpoint, options.out, replace=options.replace, precision=options.precision)
+    except (CheckpointError, FileExistsError, ParityError, ValueError) as error:
+        sys.exit(f"not exported: {error}")
     parity = manifest.parity
     print(  # noqa: T201
         f"{options.out}: {manifest.name}, {manifest.layers} layers, {len(manifest.labels)} labels. "
-        f"Largest difference to PyTorch on {parity.pictures} pictures: logits {parity.logits:.0e} (relative), "
+        f"Largest difference to PyTorch on {parity.pictures} images: logits {parity.logits:.0e} (relative), "
         f"attention {parity.attention:.0e}, rollout {parity.rollout:.0e}."
     )
     if agreement := manifest.agreement:
         print(  # noqa: T201
-            f"{manifest.precision} gives the label of fp32 on {agreement.top1:.1%} of {agreement.pictures} pictures. "
-            f"Probabilities differ by {agreement.probability_mean:.1g}, at most {agreement.probability_max:.1g}."
+            f"{manifest.precision} gives the same label as fp32 on {agreement.top1:.1%} of {agreement.pictures} images."
+            f" Probabilities differ by {agreement.probability_mean:.1g} on average, at most "
+            f"{agreement.probability_max:.1g}."
         )
 
 
@@ -69,7 +75,7 @@ def _override(text: str) -> tuple[str, str]:
 
 def _inspect_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m export inspect", description="Say what a checkpoint is, and where each fact was found."
+        prog="python -m export inspect", description="Show what a checkpoint is and where each fact was found."
     )
     parser.add_argument("checkpoint", help=CHECKPOINT)
     _add_overrides(parser)
@@ -81,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m export",
         description="Turn a Vision Transformer checkpoint into a bundle that the service can serve. The ONNX graphs "
         "are checked against PyTorch; if they differ, nothing is written.",
-        epilog="`python -m export inspect CHECKPOINT` says what a checkpoint is.",
+        epilog="`python -m export inspect CHECKPOINT` shows what a checkpoint is.",
     )
     parser.add_argument("--checkpoint", required=True, help=CHECKPOINT)
     _add_overrides(parser)
@@ -90,15 +96,15 @@ def _parser() -> argparse.ArgumentParser:
         "--precision",
         choices=get_args(Precision),
         default="fp32",
-        help="int8 is for CPUs, fp16 for CUDA (default: fp32); how far answers stay the same is measured",
+        help="int8 is for CPUs, fp16 for CUDA (default: fp32). The export measures how often answers stay the same.",
     )
-    parser.add_argument("--replace", action="store_true", help="replace the folder if it is there")
+    parser.add_argument("--replace", action="store_true", help="replace the folder if it exists")
     parser.add_argument(
         "--image-size",
         type=_image_size,
         metavar="N or HEIGHTxWIDTH",
-        help="serve another size; positions are interpolated as the checkpoint's library does it, and the share that "
-        "the crop cuts off is kept",
+        help="serve another image size. Positions are interpolated as the checkpoint's library does it, and the crop "
+        "cuts off the same share.",
     )
     return parser
 
@@ -110,7 +116,7 @@ def _add_overrides(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FACT=VALUE",
-        help="overrule a fact of the checkpoint, or give one that the file cannot carry, such as heads=12",
+        help="override a fact of the checkpoint, or give one that the file does not contain, such as heads=12",
     )
 
 

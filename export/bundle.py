@@ -1,4 +1,4 @@
-"""Checkpoint to bundle: trace, check, describe, and only then put the folder in its place."""
+"""Checkpoint to bundle: trace, check and describe in a temporary folder, then move that folder into place."""
 
 import tempfile
 from importlib.metadata import version
@@ -23,18 +23,13 @@ from app.bundle import (
 from app.inference.cpu import OnnxEngine
 from app.machine import allowed_cores
 from export.agreement import measure_agreement
-from export.distances import reference_distance
-from export.filters import filters
 from export.graphs import ClassifyGraph, ExplainGraph
 from export.image_spec import image_spec
 from export.onnx_file import SharedWeights, trace
 from export.parity import check_parity
-from export.portrait import Portrait
-from export.precision import prepared
-from export.relative_bias import relative_bias
-from export.similarity import positions
+from export.portraits.gallery import portraits
+from export.precision import model_for
 from model.checkpoints.checkpoint import Checkpoint
-from model.vit import VisionTransformer
 
 PACKAGES = ("torch", "onnx", "onnxscript", "numpy", "pillow")
 
@@ -42,12 +37,12 @@ PACKAGES = ("torch", "onnx", "onnxscript", "numpy", "pillow")
 def write_bundle(checkpoint: Checkpoint, out: Path, *, replace: bool, precision: Precision = "fp32") -> Manifest:
     """Write the bundle at `out`.
 
-    Raises FileExistsError when `out` is there and `replace` is not set, ParityError when the graphs do not give the
-    model's numbers, ValueError when its weights cannot be had in `precision`. Whatever is raised, nothing is left
-    behind and what was at `out` stays.
+    Raises FileExistsError when `out` exists and `replace` is not set, ParityError when the graphs do not compute what
+    the model computes, ValueError when its numbers do not fit `precision`. After an error nothing new is left on disk,
+    and what was at `out` is still there.
     """
     if out.exists() and not replace:
-        raise FileExistsError(f"{out} is there already")
+        raise FileExistsError(f"{out} exists; --replace replaces it")
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:
         folder = Path(temporary) / "new"
@@ -62,7 +57,7 @@ def write_bundle(checkpoint: Checkpoint, out: Path, *, replace: bool, precision:
 def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifest:
     weights = SharedWeights(folder / WEIGHTS)
     spec, preprocessing = image_spec(checkpoint.preprocessing), checkpoint.preprocessing
-    model = prepared(checkpoint, spec, precision)
+    model = model_for(checkpoint, spec, precision)
     explain = ExplainGraph(model, preprocessing, precision=precision, score=checkpoint.score)
     graphs = {CLASSIFY_GRAPH: ClassifyGraph(model, preprocessing, precision=precision), EXPLAIN_GRAPH: explain}
     for file, graph in tqdm(graphs.items(), desc="tracing", unit="graph"):
@@ -70,13 +65,13 @@ def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifes
         weights.externalise(proto)
         onnx.save(proto, folder / file)
     engine = OnnxEngine(folder=folder, image_size=spec.size, threads=allowed_cores())
-    config = checkpoint.model.config
     parity = check_parity(checkpoint, spec, engine, precision)
     agreement = None if precision == "fp32" else measure_agreement(checkpoint, spec, engine)
-    portraits = _portraits(checkpoint.model, reference_distance(engine, spec, patch_size=config.patch_size))
-    for portrait in portraits:
+    gallery = portraits(checkpoint.model, engine, spec)
+    for portrait in gallery:
         portrait.write(folder)
-    pictures = [picture_file(portrait.name, kind) for portrait in portraits for kind in PICTURE_FORMATS]
+    pictures = [picture_file(portrait.name, kind) for portrait in gallery for kind in PICTURE_FORMATS]
+    config = checkpoint.model.config
     manifest = Manifest(
         format=1,
         name=checkpoint.name,
@@ -94,14 +89,9 @@ def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifes
         agreement=agreement,
         overrides=checkpoint.overrides,
         figures=checkpoint.figures,
-        inspect={portrait.name: portrait.title for portrait in portraits},
+        inspect={portrait.name: portrait.title for portrait in gallery},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
         files={name: sha256(folder / name) for name in (*graphs, WEIGHTS, *pictures)},
     )
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
     return manifest
-
-
-def _portraits(model: VisionTransformer, distance: Portrait) -> list[Portrait]:
-    """The pictures that this model has of itself, in the order to show them."""
-    return [portrait for portrait in (filters(model), positions(model), relative_bias(model), distance) if portrait]

@@ -1,10 +1,10 @@
-"""How the logits came about: the direct contribution of every token, in every layer, to the logits of some classes.
+"""Evidence: the direct contribution of every token, in every layer, to the logits of some classes.
 
-The residual stream is a sum: the embedding, then what each block's attention and MLP add. With every norm after it
-taken at its actual scale (export/readout.py), a logit is linear in that sum, and so is attention in the values that it
-mixes. A logit is thus a sum over layers, heads and tokens, plus the MLPs' part, plus what is constant. It is the
-direct effect: what a later layer makes of an earlier one counts as the later's. For a class token read by a linear head
-this is the decomposition of CLIP-PRS (arXiv 2310.05916, section 3.2), known as direct logit attribution.
+The residual stream is a sum: the embedding, and the outputs of each block's attention and MLP. If the scale of every
+norm after it is held at its actual value (export/readout.py), a logit is linear in that sum, and attention is linear in
+its values. A logit is thus a sum over layers, heads and tokens, plus the part of the MLPs, plus constants. This is the
+direct effect: what a later layer computes from an earlier one counts for the later layer. For a class token with a
+linear head it is the decomposition of CLIP-PRS (arXiv 2310.05916, section 3.2), known as direct logit attribution.
 
 In shapes: B batch, K classes, L layers, T tokens, H heads, D width, d width of a head; R readers of n tokens each.
 """
@@ -25,12 +25,12 @@ from model.vit import VisionTransformer
 
 
 class LayerFacts(NamedTuple):
-    """What one block did. Q is T, or the number of tokens that a last block computes."""
+    """What one block computed. Q is T, or the number of tokens that the last block computes."""
 
     block: EncoderBlock | HeadTokensBlock
-    read: Tensor  # (B, T, D): what attention got, in the block's precision
+    read: Tensor  # (B, T, D): input of attention, in the block's precision
     matrix: Tensor  # (B, H, Q, T): attention after softmax
-    transformed: Tensor  # (B, Q, D): what the MLP added
+    transformed: Tensor  # (B, Q, D): output of the MLP
 
 
 class Evidence(NamedTuple):
@@ -38,7 +38,7 @@ class Evidence(NamedTuple):
 
     tokens: Tensor  # (B, K, L, T)
     heads: Tensor  # (B, K, L, H): the same, summed over tokens instead of heads
-    rest: Tensor  # (B, K, 2): of the MLPs; of everything constant, the embedding of the reading tokens included
+    rest: Tensor  # (B, K, 2): of the MLPs; of all constants, which include the embedding of the tokens that are read
 
 
 class Reading(NamedTuple):
@@ -68,7 +68,7 @@ def evidence(network: VisionTransformer, classes: Tensor, streams: list[Tensor],
 
 
 def _readings(network: VisionTransformer, classes: Tensor, streams: list[Tensor]) -> tuple[list[Reading], Tensor]:
-    """What of the residual streams the logits read; and the part (B, K) that an attention pool's own MLP adds."""
+    """Which tokens of which streams the logits read, and how; and the part (B, K) of an attention pool's own MLP."""
     config, depth = network.config, len(streams) - 1
     normed = network.normed(streams)  # (B, T, D), or the last head_layers side by side
     vector = network.pooled(normed)  # (B, features)
@@ -110,7 +110,7 @@ def _readings(network: VisionTransformer, classes: Tensor, streams: list[Tensor]
 
 
 def _classifier(head: nn.Module, classes: Tensor) -> Readout:
-    """The rows of `classes` (B, K) in a linear head, as one reader of one vector."""
+    """The logits of `classes` (B, K) from a linear head, as one reader of one vector."""
     assert isinstance(head, Linear)
     # Indexing with brackets would become GatherND, which ONNX Runtime before 1.32 replays wrongly in CUDA graphs.
     columns = head.weight.index_select(1, classes.flatten())  # (features, B * K)
@@ -122,13 +122,13 @@ def _classifier(head: nn.Module, classes: Tensor) -> Readout:
 
 
 def _mean(readout: Readout, tokens: Tensor) -> Readout:
-    """Before the mean of tokens (B, n, D)."""
+    """The readout before the mean over tokens (B, n, D)."""
     count = tokens.shape[1]
     return replace(readout, weights=readout.weights.expand(-1, -1, count) / count)
 
 
 def _attention_pool(pool: AttentionPool, readout: Readout, tokens: Tensor) -> tuple[Readout, Tensor]:
-    """Before the pool, with a reader for each of its heads; and what its MLP adds, (B, K)."""
+    """The readout before the pool, with a reader for each of its heads; and the part of its MLP, (B, K)."""
     pooled = pool.proj(pool.mixed(tokens))  # (B, D)
     mlps = readout.of(pool.mlp(pool.norm(pooled)).unsqueeze(1))
     readout = readout.before(pool.proj, pooled.unsqueeze(1))
@@ -147,7 +147,7 @@ def _attention_pool(pool: AttentionPool, readout: Readout, tokens: Tensor) -> tu
 
 
 def _attended(layer: LayerFacts, reading: Reading) -> tuple[Tensor, Tensor, Tensor]:
-    """What a block's attention gives a reading: by token (B, K, T), by head (B, K, H), and through biases (B, K)."""
+    """Parts that a block's attention adds to a reading: by token (B, K, T), by head (B, K, H), by biases (B, K)."""
     block, (readout, tokens, _) = layer.block, reading
     attention = block.attn
     assert isinstance(attention, FusedAttention)

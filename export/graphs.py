@@ -51,18 +51,19 @@ class ClassifyGraph(nn.Module):
 
 
 class ExplainGraph(ClassifyGraph):
-    """images -> logits, and every map from the same forward pass.
+    """images -> logits, and every map, in one forward pass.
 
-    attention (B, L, H, T): the row of the class token after softmax; without one, the mean of the rows of the tokens
-    that are pooled, weighted as the pool weighs them.
+    attention (B, L, H, T): the row of the class token after softmax; without a class token, the mean of the rows of the
+    pooled tokens, with the weights of the pool.
     rollout (B, T): the same row of the product over all layers of (mean over heads + identity) / 2
     (Abnar & Zuidema 2020, arXiv 2005.00928), computed as a row from the last layer to the first.
     classes (B, K) int64: the K most likely classes, most likely first.
     evidence (B, K, L, T), evidence_rest (B, K, 2), evidence_heads (B, K, L, H): see export/evidence.py.
-    distance (B, L, H): the mean over patches of the distance to what each attends to, weighted by attention, in
-    patches (paper, Fig. 7 right; Keras' `probing-vits`: attention on the tokens before the patches counts as 0).
-    lens (B, L, K): the scores of these classes if the head read each layer's tokens. It exists where the head reads one
-    layer, and not through an attention pool, which would have to run once for each layer.
+    distance (B, L, H): the mean over patches of the distance to the patches that each attends to, weighted by
+    attention, in patches (paper, Fig. 7 right). Attention to the tokens before the patches counts as distance 0, as in
+    Keras' `probing-vits`.
+    lens (B, L, K): the scores of these classes when the head reads each layer's tokens. It exists if the head reads one
+    layer, but not with an attention pool, which would have to run once for each layer.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class ExplainGraph(ClassifyGraph):
         return (*out, self.lens(streams, classes)) if "lens" in self.outputs else out
 
     def _run(self, images: Tensor) -> tuple[list[Tensor], list[LayerFacts]]:
-        """The residual stream before the first block and after each in float32, and what each block did."""
+        """The residual stream before the first block and after each in float32, and the facts of each block."""
         streams, layers = [self.network.embed(images).to(self.dtype)], []
         for block in self.network.blocks:
             assert isinstance(block, EncoderBlock | HeadTokensBlock)
@@ -108,14 +109,14 @@ class ExplainGraph(ClassifyGraph):
         return [stream.float() for stream in streams], layers
 
     def lens(self, streams: list[Tensor], classes: Tensor) -> Tensor:
-        """Scores of `classes` (B, K) with the head on each layer's tokens, (B, L, K)."""
+        """Scores (B, L, K) of `classes` (B, K) when the head reads each layer's tokens."""
         read = torch.stack([self._condensed(tokens) for tokens in streams[1:]], dim=1)  # (B, L, few tokens, D)
         logits = self.network.classify(read.flatten(0, 1)).unflatten(0, read.shape[:2])  # (B, L, C)
         scores: Tensor = logits.softmax(-1) if self.score == "softmax" else logits.sigmoid()
         return scores.gather(-1, classes.unsqueeze(1).expand(-1, read.shape[1], -1))
 
     def _condensed(self, stream: Tensor) -> Tensor:
-        """The final tokens of one layer, as few as the head takes for the same answer."""
+        """The normed tokens of one layer, reduced to those that the head needs for the same logits."""
         config, prefix = self.config, len(self.config.prefix)
         match config.pool:
             case "cls":
@@ -127,7 +128,7 @@ class ExplainGraph(ClassifyGraph):
                 return torch.cat([tokens[:, :prefix], tokens[:, prefix:].mean(1, keepdim=True)], dim=1)
 
     def pool(self, tokens: Tensor) -> Tensor | None:
-        """Weight of each token in the pooled vector, (B or 1, T), of normed tokens; None for the class token alone."""
+        """Weight of each normed token in the pooled vector, (B or 1, T); None if only the class token is read."""
         prefix, patches = len(self.config.prefix), self.config.grid[0] * self.config.grid[1]
         match self.config.pool:
             case "cls" | "cls_mean":
@@ -143,12 +144,12 @@ class ExplainGraph(ClassifyGraph):
 
     @staticmethod
     def pooled(pool: Tensor | None, matrix: Tensor) -> Tensor:
-        """The pooled tokens' row of (B, H, T, T), (B, H, T)."""
+        """The rows of (B, H, T, T) that belong to the pooled tokens, weighted by the pool: (B, H, T)."""
         if pool is None:
             return matrix[:, :, 0]
         return (pool[:, None, None] @ matrix).squeeze(2)
 
     @staticmethod
     def start(pool: Tensor | None, tokens: int) -> Tensor:
-        """Where the pool reads before any layer, (B or 1, T)."""
+        """The row of rollout before any layer, (B or 1, T): the weights of the pool."""
         return F.pad(torch.ones(1, 1), (0, tokens - 1)) if pool is None else pool

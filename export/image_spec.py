@@ -1,11 +1,11 @@
-"""The preprocessing of a checkpoint as the bundle states it: the service's pixels without ONNX."""
+"""The preprocessing of a checkpoint as a bundle states it. Separate from bundle.py, which needs ONNX."""
 
 from app.bundle import ImageSpec, Resize
 from model.preprocessing import Preprocessing
 
 
 def image_spec(preprocessing: Preprocessing) -> ImageSpec:
-    """The model's facts in the words of the bundle."""
+    """The same facts in the fields of the manifest."""
     return ImageSpec(
         size=preprocessing.size,
         resize=Resize(mode=preprocessing.resize_mode, size=preprocessing.resize_size),

@@ -13,17 +13,17 @@ from export.graphs import ClassifyGraph
 
 OPSET = 20  # the first with Gelu as one operator
 MAX_BATCH = 4096  # bound of the symbolic dimension
-EXAMPLE_BATCH = 2  # with 1 the exporter would freeze the dimension
+EXAMPLE_BATCH = 2  # with 1 the exporter would fix the dimension
 INLINE_BYTES = 1024  # smaller tensors stay in the graph, where ONNX Runtime folds them
 ALIGNMENT = 4096  # bytes; a page, so that the file can be mapped
 
 
 def trace(graph: ClassifyGraph) -> onnx.ModelProto:
-    """Export to ONNX with one symbolic dimension, the batch. Raises ValueError when it did not stay symbolic."""
+    """Export to ONNX with one symbolic dimension, the batch. Raises ValueError if the exporter fixed it."""
     height, width = graph.config.image_size
     example = torch.zeros(EXAMPLE_BATCH, height, width, 3, dtype=torch.uint8)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter warns of its own internals
+        warnings.simplefilter("ignore")  # the exporter warns about its own internals
         program = torch.onnx.export(
             graph.eval(),
             (example,),
@@ -40,13 +40,13 @@ def trace(graph: ClassifyGraph) -> onnx.ModelProto:
     proto = program.model_proto
     batch = proto.graph.input[0].type.tensor_type.shape.dim[0]
     if not batch.dim_param:
-        raise ValueError("the exporter froze the batch dimension")
+        raise ValueError("the exporter fixed the batch dimension")
     strip_provenance(proto)
     return proto
 
 
 def strip_provenance(proto: onnx.ModelProto) -> None:
-    """Drop what the exporter noted of source files and stack traces: it names paths and changes from run to run."""
+    """Drop the exporter's notes of source files and stack traces: they contain paths and differ between runs."""
     del proto.metadata_props[:]
     proto.doc_string = ""
     del proto.graph.metadata_props[:]
@@ -59,7 +59,7 @@ def strip_provenance(proto: onnx.ModelProto) -> None:
 
 
 class SharedWeights:
-    """One file of external data; a tensor that several graphs hold is written once."""
+    """One file of external data; a tensor that is in several graphs is written once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

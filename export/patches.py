@@ -1,4 +1,4 @@
-"""Patch embeddings that take 8-bit pictures (B, height, width, 3), normalisation included."""
+"""Patch embeddings that take 8-bit images (B, height, width, 3), normalisation included."""
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +17,7 @@ def factors(preprocessing: Preprocessing) -> tuple[Tensor, Tensor]:
 
 
 class FoldedPatchEmbed(nn.Module):
-    """A reshape and a linear layer. Where a norm comes before it, the pixels are normalised first, else nothing is."""
+    """A reshape and a linear layer. The normalisation of pixels is folded into it unless a norm comes before it."""
 
     def __init__(
         self, source: PatchEmbed | DualNormPatchEmbed, config: ViTConfig, preprocessing: Preprocessing
@@ -58,7 +58,7 @@ class FoldedPatchEmbed(nn.Module):
 
 
 class StemPatchEmbed(nn.Module):
-    """A hybrid's: its convolutions pad with zeros, which are no colour, so the pixels are normalised first."""
+    """The patch embedding of a hybrid. Its convolutions pad with zeros, so the pixels have to be normalised first."""
 
     def __init__(self, source: PatchEmbed, preprocessing: Preprocessing) -> None:
         super().__init__()

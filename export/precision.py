@@ -1,8 +1,8 @@
 """The blocks of a rewritten network in 8-bit integers for the CPU, or in half precision for CUDA.
 
-What comes before and after the blocks stays float32: the patch projection, whose weights are small once 1/255 is folded
-into them, and everything from the last norm to the logits. In between norms, softmax and evidence are computed in
-float32 whatever the precision. Figures, and what else was tried: docs/precision.md.
+Everything outside the blocks stays float32: the patch projection, whose weights are small once 1/255 is folded into
+them, and the layers from the last norm to the logits. Norms, softmax and evidence are computed in float32 in every
+precision. Figures, and alternatives that were tried: docs/precision.md.
 """
 
 import torch
@@ -16,15 +16,15 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.vit import VisionTransformer
 
 LARGEST_INT8 = 127  # symmetric, so that weights need no zero point
-SMALLEST_SCALE = 1e-30  # of an output whose weights are all zero
+SMALLEST_SCALE = 1e-30  # for an output whose weights are all zero
 LARGEST_FP16 = torch.finfo(torch.float16).max
 
 
-def prepared(checkpoint: Checkpoint, spec: ImageSpec, precision: Precision) -> VisionTransformer:
-    """The model to rewrite, with the float32 numbers of the checkpoint's.
+def model_for(checkpoint: Checkpoint, spec: ImageSpec, precision: Precision) -> VisionTransformer:
+    """The model to rewrite for `precision`; in float32 it computes what the checkpoint's model computes.
 
-    Raises ValueError when it cannot be had in `precision`. Overflow is looked for here: the CPU's kernels, which parity
-    is checked with, compute graphs of fp16 in float32.
+    Raises ValueError when the numbers of the model overflow in `precision`. The check of parity would not notice it:
+    the kernels of the CPU compute fp16 graphs in float32.
     """
     match precision:
         case "int8":
@@ -47,19 +47,20 @@ def _check_range(checkpoint: Checkpoint, spec: ImageSpec) -> None:
     blocks = checkpoint.model.blocks
     for name, parameter in blocks.named_parameters(prefix="blocks"):
         if not parameter.abs().max() <= LARGEST_FP16:
-            raise ValueError(f"{name} has values beyond {LARGEST_FP16:.0f}, the largest of fp16")
+            raise ValueError(f"{name} has values beyond {LARGEST_FP16:.0f}, the largest number of fp16")
     modules = dict(blocks.named_modules(prefix="blocks"))
-    del modules["blocks"]  # the list, which gives nothing
+    del modules["blocks"]  # the list itself, which is not called
     for name, reach in zip(modules, ranges(checkpoint, spec, list(modules.values())), strict=True):
         if not reach.max() <= LARGEST_FP16:
-            raise ValueError(f"{name} gives values beyond {LARGEST_FP16:.0f}, the largest of fp16")
+            raise ValueError(f"{name} gives values beyond {LARGEST_FP16:.0f}, the largest number of fp16")
 
 
 class QuantisedLinear(nn.Module):
     """x @ weight + bias with both factors rounded to 8 bits: x on the range of the whole tensor, weights by output.
 
-    Written as two operators that have kernels of their own, so that no fusion has to succeed: DynamicQuantizeLinear,
-    one for all layers that read the same tokens, and com.microsoft::MatMulIntegerToFloat, which adds the bias.
+    It consists of two operators that have their own kernels, so that it does not depend on a fusion:
+    DynamicQuantizeLinear, one for all layers that read the same tokens, and com.microsoft::MatMulIntegerToFloat, which
+    adds the bias.
     """
 
     def __init__(self, source: Linear) -> None:
@@ -71,7 +72,7 @@ class QuantisedLinear(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """What the integers stand for, float32 (in, out)."""
+        """The integers times their scale, float32 (in, out)."""
         return self.integers * self.scale
 
     def forward(self, x: Tensor) -> Tensor:

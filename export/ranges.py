@@ -1,4 +1,4 @@
-"""How large the numbers inside a network become, over some of the reference pictures."""
+"""How large the numbers inside a network become, over some of the reference images."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,21 +7,19 @@ import torch
 from torch import Tensor, nn
 
 from app.bundle import ImageSpec
-from app.images.preprocess import preprocess
-from export.pictures import reference_pictures
+from export.images import reference_pixels
 from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint
 
-PICTURES, BATCH = 24, 8
+IMAGES, BATCH = 24, 8
 
 
 @torch.no_grad()
 def ranges(checkpoint: Checkpoint, spec: ImageSpec, modules: Sequence[nn.Module]) -> list[Tensor]:
-    """The largest magnitude of each channel, (D,), of what each of the network's `modules` gives."""
+    """The largest magnitude of each channel, (D,), in the outputs of each of the network's `modules`."""
     found: list[list[Tensor]] = [[] for _ in modules]
     hooks = [module.register_forward_hook(_keep(maxima)) for module, maxima in zip(modules, found, strict=True)]
-    pixels = np.stack([preprocess(picture, spec.framing)[0] for picture in reference_pictures(PICTURES)])
-    for batch in np.split(pixels, PICTURES // BATCH):
+    for batch in np.split(reference_pixels(spec, IMAGES), IMAGES // BATCH):
         checkpoint.model(normalised(batch, checkpoint))
     for hook in hooks:
         hook.remove()

@@ -1,7 +1,7 @@
-"""A linear reading of tokens, followed backwards through the layers that made them.
+"""A linear reading of tokens, followed backwards through the layers that computed them.
 
-Linear layers go through as they are. A norm is linear once its scale is taken at its actual value; so is tanh, as the
-factor tanh(z) / z. What a bias adds is kept as a constant.
+Linear layers need no approximation. A norm is linear once its scale is held at its actual value; so is tanh, as the
+factor tanh(z) / z. The part of a bias is kept as a constant.
 In shapes: B batch, R readers, K classes, n tokens, D width.
 """
 
@@ -28,12 +28,15 @@ class Readout:
     constant: Tensor  # (B, K)
 
     def of(self, tokens: Tensor) -> Tensor:
-        """What tokens (B, n, D) give, (B, K), the constant left out."""
+        """The numbers (B, K) for tokens (B, n, D), without the constant."""
         pooled = self.weights @ tokens  # (B, R, D)
         return (self.direction @ pooled.unsqueeze(-1)).squeeze(-1).sum(1)
 
     def before(self, layer: nn.Module, entered: Tensor) -> Self:
-        """The same numbers as a function of what entered `layer`, (B, n, D)."""
+        """The same numbers as a function of the input of `layer`, `entered` (B, n, D).
+
+        Raises TypeError for a layer that is not linear.
+        """
         match layer:
             case nn.Identity():
                 return self
@@ -54,7 +57,7 @@ class Readout:
         raise TypeError(f"{type(layer).__name__} is not linear")
 
     def before_tanh(self, entered: Tensor) -> Self:
-        """The same through tanh of one vector, (B, D)."""
+        """The same numbers as a function of the input of tanh, one vector (B, D)."""
         factor = torch.where(entered.abs() < SMALL, 1.0, entered.tanh() / entered)
         return replace(self, direction=self.direction * factor[:, None, None])
 

@@ -1,7 +1,7 @@
-"""The plain model's own numbers, in so many words: what the graphs are held against.
+"""The outputs of the plain model, computed explicitly: the graphs are compared with them.
 
-Shares nothing with the graphs but the network's weights. Pixels are normalised first, every matrix is held whole, and
-evidence comes from torch's autograd instead of closed forms.
+Nothing is shared with the graphs but the weights of the network. Pixels are normalised first, every matrix is kept
+whole, and evidence comes from torch's autograd instead of closed forms.
 In shapes: B batch, K classes, L layers, T tokens, N patches, H heads, D width.
 """
 
@@ -19,7 +19,7 @@ from model.vit import VisionTransformer
 def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: npt.NDArray[np.int64]) -> Outputs:
     """The outputs of the explaining graph for uint8 pixels (B, height, width, 3) and `classes` (B, K).
 
-    In the model's own precision.
+    They have the precision of the model.
     """
     model = checkpoint.model
     images = normalised(pixels, checkpoint)
@@ -52,14 +52,14 @@ def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: np
 
 
 def normalised(pixels: npt.NDArray[np.uint8], checkpoint: Checkpoint) -> Tensor:
-    """What the model takes, (B, 3, height, width) in its own precision, of pixels (B, height, width, 3)."""
+    """Pixels (B, height, width, 3) to the input of the model, (B, 3, height, width) in its precision."""
     dtype = checkpoint.model.head.weight.dtype
     mean, std = (torch.tensor(v, dtype=dtype) for v in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std))
     return ((torch.from_numpy(pixels).to(dtype) / 255 - mean) / std).permute(0, 3, 1, 2)
 
 
 def _pool(model: VisionTransformer, images: Tensor) -> Tensor:
-    """How much the pooled vector takes from each token, (B, T): all of the class token where the head reads that."""
+    """Weight of each token in the pooled vector, (B, T): 1 for the class token if the head reads that."""
     config, tokens = model.config, model.encode(images)
     weights = torch.zeros(tokens.shape[:2], dtype=tokens.dtype)
     first = len(config.prefix)
@@ -94,8 +94,8 @@ def _evidence(
 ) -> tuple[Tensor, Tensor]:
     """Parts of the logits of `classes` (B, K): (B, K, L, H, T), and of the MLPs and of what is constant (B, K, 2).
 
-    The head is differentiated with its norms' scales held still, which makes it linear: the gradient with respect to
-    what a layer adds to the residual stream, times that, is what the layer contributes.
+    With the scales of its norms held constant the head is linear. The contribution of a layer is its output times the
+    gradient of the head with respect to that output.
     """
     streams = [stream.detach().requires_grad_() for stream in streams]
     logits, of_pool_mlp = _linear_head(model, streams)
@@ -124,7 +124,7 @@ def _evidence(
 
 
 def _gradients(chosen: Tensor, streams: list[Tensor]) -> dict[int, Tensor]:
-    """Of each of (B, K) numbers with respect to those of the streams that they depend on, (B, K, T, D) by stream."""
+    """Gradients of (B, K) numbers with respect to the streams that they depend on: (B, K, T, D) by index of stream."""
     of_classes = [
         torch.autograd.grad(of_class.sum(), streams, retain_graph=True, allow_unused=True)
         for of_class in chosen.unbind(1)
@@ -137,7 +137,7 @@ def _gradients(chosen: Tensor, streams: list[Tensor]) -> dict[int, Tensor]:
 
 
 def _pulled_back(out: Tensor, gradient: Tensor, of: Tensor) -> Tensor:
-    """The gradient with respect to `of` of a sum that `out` enters with weights `gradient`."""
+    """The gradient with respect to `of` of the sum of `out` with weights `gradient`."""
     (pulled,) = torch.autograd.grad(out, of, gradient, retain_graph=True)
     return pulled
 
@@ -148,7 +148,7 @@ def _dot(gradients: Tensor, stream: Tensor) -> Tensor:
 
 
 def _still(norm: nn.Module, x: Tensor, at: Tensor | None = None) -> Tensor:
-    """What `norm` gives, with its scale a constant: that of `at`, or of x itself."""
+    """The output of `norm` with a constant scale: that of `at`, or of x itself."""
     if isinstance(norm, nn.Identity):
         return x
     assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
@@ -161,14 +161,14 @@ def _still(norm: nn.Module, x: Tensor, at: Tensor | None = None) -> Tensor:
 
 
 def _linear_attention(block: EncoderBlock, mixed: Tensor) -> Tensor:
-    """What a block's attention adds to the stream, from the heads' mixed values (B, T, H * d)."""
+    """The output of a block's attention, from the values (B, T, H * d) weighted by attention."""
     projected = block.attn.proj(_still(block.attn.norm, mixed))
     out: Tensor = _still(block.norm1, projected) if isinstance(block, ResPostBlock) else block.ls1(projected)
     return out
 
 
 def _linear_head(model: VisionTransformer, streams: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Logits (B, C), linear in the streams; and the part of them that an attention pool's MLP adds, a constant here."""
+    """Logits (B, C), linear in the streams; and the part of an attention pool's MLP in them, a constant here."""
     tokens = torch.cat([_still(model.norm, s) for s in streams[-model.config.head_layers :]], dim=-1)
     aside = torch.zeros((), dtype=tokens.dtype)
     if model.attn_pool is None:

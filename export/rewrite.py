@@ -1,11 +1,11 @@
-"""The network rewritten for serving: the same numbers from fewer operations.
+"""The network rewritten for serving: the same outputs from fewer operations.
 
-What changes, each step exact up to rounding:
+The changes, each exact up to rounding:
 - input is 8-bit NHWC; mean, std and 1/255 are folded into the patch projection, which has no padding;
 - the patch projection is a reshape and a MatMul; positions and biases are one table;
 - Q, K and V are three MatMuls, and attention is ONNX Runtime's fused MultiHeadAttention;
-- weights are stored (in, out), so that no Transpose stands before a MatMul; LayerScale is folded into them;
-- where the head reads only the first tokens, the last block computes nothing but those.
+- weights are stored (in, out), so that no MatMul needs a Transpose; LayerScale is folded into them;
+- if the head reads only the first tokens, the last block computes only those.
 
 In shapes: B batch, N patches, T tokens, D width, H heads.
 """
@@ -27,7 +27,7 @@ from model.vit import VisionTransformer
 
 
 def rewrite(model: VisionTransformer, preprocessing: Preprocessing) -> VisionTransformer:
-    """A copy of `model` that takes uint8 pictures (B, height, width, 3)."""
+    """A copy of `model` that takes uint8 images (B, height, width, 3)."""
     network = copy.deepcopy(model).eval()
     source = network.patch_embed
     if isinstance(source, PatchEmbed) and source.backbone is not None:
@@ -58,7 +58,7 @@ class Linear(nn.Module):
 
 
 class FusedAttention(nn.Module):
-    """model/attention.py with the operator that ONNX Runtime has one kernel for, on CPU and CUDA."""
+    """model/attention.py with an operator for which ONNX Runtime has one kernel, on CPU and CUDA."""
 
     def __init__(self, source: Attention) -> None:
         super().__init__()
@@ -72,12 +72,12 @@ class FusedAttention(nn.Module):
         self.bias = None if bias is None else nn.Parameter(bias.detach().contiguous())  # (1, H, T, T)
 
     def forward(self, tokens: Tensor, queries: int | None = None) -> Tensor:
-        """(B, T, D), or (B, queries, D) where only the first tokens ask."""
+        """Tokens (B, T, D) to (B, T, D), or to (B, queries, D) for the first `queries` tokens alone."""
         out: Tensor = self.proj(self.norm(self.mixed(tokens, queries)))
         return out
 
     def mixed(self, tokens: Tensor, queries: int | None = None) -> Tensor:
-        """The values as attention mixes them, heads side by side, (B, queries, H * d)."""
+        """The values weighted by attention, heads side by side, (B, queries, H * d)."""
         query, key = self._query(tokens, queries), self._key(tokens)
         bias = None if self.bias is None else self.bias[:, :, :queries]
         inputs = (query, key, self.v(tokens)) if bias is None else (query, key, self.v(tokens), None, None, bias)
@@ -92,9 +92,9 @@ class FusedAttention(nn.Module):
         return mixed
 
     def weights(self, tokens: Tensor) -> Tensor:
-        """Attention after softmax, (B, H, T, T), beside the fused operator and in float32.
+        """Attention after softmax, (B, H, T, T), in float32 and beside the fused operator.
 
-        Q and K are written a second time; equal nodes of a graph are merged.
+        Q and K appear a second time; ONNX Runtime merges equal nodes.
         """
         query, key = self._query(tokens, None).float(), self._key(tokens).float()
         width = query.shape[-1] // self.heads
@@ -112,7 +112,7 @@ class FusedAttention(nn.Module):
         return self._normed(self.k_norm, self.k(tokens))
 
     def _normed(self, norm: nn.Module, x: Tensor) -> Tensor:
-        """Each head on its own; x and the result are (B, T, H * width of a head)."""
+        """`norm` applied to each head; x and the result are (B, T, H * width of a head)."""
         if isinstance(norm, nn.Identity):
             return x
         out: Tensor = norm(x.unflatten(-1, (self.heads, -1))).flatten(2)
@@ -120,7 +120,7 @@ class FusedAttention(nn.Module):
 
 
 class HeadTokensBlock(nn.Module):
-    """A last block that computes only the first `tokens` tokens: the others would reach no logit."""
+    """A last block that computes only the first `tokens` tokens: no logit depends on the others."""
 
     def __init__(self, source: Block, *, tokens: int) -> None:
         super().__init__()
@@ -135,18 +135,18 @@ class HeadTokensBlock(nn.Module):
         return tokens[:, : self.tokens] + attended + transformed
 
     def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """As model/blocks.py, each (B, n, D) for the n tokens that are computed."""
+        """As in model/blocks.py, each (B, n, D) for the n tokens that are computed."""
         attended: Tensor = self.ls1(self.attn(self.read(tokens), self.tokens))
         return attended, self.ls2(self.mlp(self.norm2(tokens[:, : self.tokens] + attended)))
 
     def read(self, tokens: Tensor) -> Tensor:
-        """The tokens as attention gets them, (B, T, D)."""
+        """The input of attention, (B, T, D)."""
         normed: Tensor = self.norm1(tokens)
         return normed
 
 
 def _replace(module: nn.Module) -> None:
-    """Put the serving form in place of every layer that has one."""
+    """Replace every layer that has a form for serving."""
     for name, child in module.named_children():
         if isinstance(child, Attention):
             child = FusedAttention(child)
@@ -160,7 +160,7 @@ def _replace(module: nn.Module) -> None:
 
 
 def _fold_positions(network: VisionTransformer) -> None:
-    """Make positions part of the patch projection's bias, which becomes a table (N, D)."""
+    """Add the positions to the bias of the patch projection, which becomes a table (N, D)."""
     positions = network.positions()
     patch_embed = network.patch_embed
     assert isinstance(patch_embed, FoldedPatchEmbed)
@@ -174,7 +174,7 @@ def _fold_positions(network: VisionTransformer) -> None:
 
 @torch.no_grad()
 def _fold_layer_scale(block: nn.Module) -> None:
-    """Multiply each branch's factors into its last projection."""
+    """Multiply the factors of each branch into its last projection."""
     branches = {"ls1": ["attn.proj"], "ls2": ["mlp.fc2"]}
     if isinstance(block, ParallelBlock):
         branches = {"ls1": ["attn.proj", "mlp.fc2"]}

@@ -1,8 +1,8 @@
-"""Evens out what the blocks' linear layers read, before it is rounded to 8 bits: SmoothQuant (arXiv 2211.10438).
+"""Evens out the inputs of the blocks' linear layers before they are rounded to 8 bits: SmoothQuant (arXiv 2211.10438).
 
-Some channels of a norm's output are many times as large as the rest, and with one range for a whole tensor they leave
-few steps to the others. Each channel is divided by a factor in the norm, and the weights that read it multiplied by it,
-so that in float32 nothing changes.
+Some channels of a norm's output are many times as large as the others. With one range for the whole tensor, few
+steps are left for the others. The norm divides each channel by a factor, and the weights that read the channel are
+multiplied by it, so that in float32 nothing changes.
 """
 
 import copy
@@ -16,15 +16,15 @@ from model.blocks import Block, ParallelBlock
 from model.checkpoints.checkpoint import Checkpoint
 from model.vit import VisionTransformer
 
-STRENGTH = 0.7  # 0 leaves activations as they are, 1 gives all of their unevenness to the weights
-SMALLEST = 1e-5  # of a range; a channel can be all zeros
+STRENGTH = 0.7  # 0 leaves the activations unchanged, 1 moves all of their unevenness to the weights
+SMALLEST = 1e-5  # range of a channel, which can be all zeros
 
 Norm = nn.LayerNorm | nn.RMSNorm
 
 
 @torch.no_grad()
 def smoothed(checkpoint: Checkpoint, spec: ImageSpec) -> VisionTransformer:
-    """A copy of the model, with factors from what its norms give on reference pictures."""
+    """A copy of the model with factors from the outputs of its norms on reference images."""
     reaches = ranges(checkpoint, spec, [norm for norm, _ in _all_readers(checkpoint.model)])
     model = copy.deepcopy(checkpoint.model)
     for (norm, layers), reach in zip(_all_readers(model), reaches, strict=True):
@@ -37,7 +37,7 @@ def _all_readers(model: VisionTransformer) -> list[tuple[Norm, list[nn.Linear]]]
 
 
 def _readers(block: nn.Module) -> list[tuple[Norm, list[nn.Linear]]]:
-    """Each norm of a block that linear layers alone read, and those."""
+    """Each norm of a block whose output only linear layers read, and those layers."""
     names = {"attn.norm": ["attn.proj"], "mlp.norm": ["mlp.fc2"]}
     if isinstance(block, Block):
         names |= {"norm1": ["attn.qkv"], "norm2": ["mlp.fc1"]}

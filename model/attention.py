@@ -24,8 +24,10 @@ class Attention(nn.Module):
         self.proj = nn.Linear(inner, width) if config.attn_proj else nn.Identity()
         self.relative_position_bias_table: nn.Parameter | None = None
         if config.relative_bias:
+            rows, columns = config.grid
+            entries = (2 * rows - 1) * (2 * columns - 1) + 3 * config.class_token
+            self.relative_position_bias_table = nn.Parameter(torch.zeros(entries, config.heads))
             index = relative_position_index(config.grid, class_token=config.class_token)
-            self.relative_position_bias_table = nn.Parameter(torch.zeros(int(index.max()) + 1, config.heads))
             self.register_buffer("relative_position_index", index, persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -42,7 +44,7 @@ class Attention(nn.Module):
         return (scores if bias is None else scores + bias).softmax(dim=-1)
 
     def bias(self) -> Tensor | None:
-        """What is added to the scores, (1, H, T, T), or None."""
+        """The bias that is added to the scores, (1, H, T, T), or None."""
         if self.relative_position_bias_table is None:
             return None
         return self.relative_position_bias_table[self.relative_position_index].permute(2, 0, 1).unsqueeze(0)
@@ -55,8 +57,8 @@ class Attention(nn.Module):
 def relative_position_index(grid: tuple[int, int], *, class_token: bool) -> Tensor:
     """Row of the bias table for every query and key, (T, T): BEiT, arXiv 2106.08254; timm `layers/pos_embed_rel.py`.
 
-    Patches have a row for each offset of query minus key, (2 rows - 1) * (2 columns - 1) in all. With a class token
-    three more follow: it asks, it is asked, it asks itself.
+    The first (2 rows - 1) * (2 columns - 1) rows are for the offsets between patches, query minus key. With a class
+    token three more follow: it is the query, it is the key, it is both.
     """
     rows, columns = grid
     place = torch.cartesian_prod(torch.arange(rows), torch.arange(columns))  # (N, 2)

@@ -1,4 +1,4 @@
-"""Encoder blocks: the paper's, and the two other arrangements that published checkpoints use."""
+"""Encoder blocks: the paper's, and two other arrangements in published checkpoints."""
 
 from torch import Tensor, nn
 
@@ -25,12 +25,12 @@ class Block(nn.Module):
         return tokens + attended + transformed
 
     def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """What attention and the MLP add to the tokens, each (B, T, D)."""
+        """The tensors that attention and the MLP add to the tokens, each (B, T, D)."""
         attended: Tensor = self.ls1(self.attn(self.read(tokens)))
         return attended, self.ls2(self.mlp(self.norm2(tokens + attended)))
 
     def read(self, tokens: Tensor) -> Tensor:
-        """The tokens as attention gets them, (B, T, D)."""
+        """The input of attention, (B, T, D)."""
         normed: Tensor = self.norm1(tokens)
         return normed
 
@@ -54,12 +54,12 @@ class ResPostBlock(nn.Module):
         return tokens + attended + transformed
 
     def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """What attention and the MLP add to the tokens, each (B, T, D)."""
+        """The tensors that attention and the MLP add to the tokens, each (B, T, D)."""
         attended: Tensor = self.norm1(self.attn(self.read(tokens)))
         return attended, self.norm2(self.mlp(tokens + attended))
 
     def read(self, tokens: Tensor) -> Tensor:
-        """The tokens as attention gets them, (B, T, D)."""
+        """The input of attention, (B, T, D)."""
         return tokens
 
     def attention(self, tokens: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class ResPostBlock(nn.Module):
 class ParallelBlock(nn.Module):
     """Attention and MLP side by side on one norm (ViT-22B, arXiv 2302.05442; timm ParallelScalingBlock).
 
-    timm fuses fc1 and qkv into one `in_proj`; here they are two, with the numbers of the other blocks.
+    timm fuses fc1 and qkv into one `in_proj`; here they are two layers, named as in the other blocks.
     """
 
     def __init__(self, config: ViTConfig) -> None:
@@ -85,12 +85,12 @@ class ParallelBlock(nn.Module):
         return tokens + attended + transformed
 
     def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """What attention and the MLP add to the tokens, each (B, T, D)."""
+        """The tensors that attention and the MLP add to the tokens, each (B, T, D)."""
         normed = self.read(tokens)
         return self.ls1(self.attn(normed)), self.ls1(self.mlp(normed))
 
     def read(self, tokens: Tensor) -> Tensor:
-        """The tokens as attention and the MLP get them, (B, T, D)."""
+        """The input of attention and of the MLP, (B, T, D)."""
         normed: Tensor = self.norm1(tokens)
         return normed
 

@@ -1,6 +1,8 @@
-"""Sizes and switches of a Vision Transformer: one frozen record and the table of named variants. Knows no torch."""
+"""Sizes and switches of a Vision Transformer: one frozen record and the table of named variants. Without torch."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from math import prod
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 PositionResize = Literal[
@@ -15,16 +17,33 @@ PositionResize = Literal[
 ]
 PrefixToken = Literal["class", "distillation", "register"]
 
+# Beyond these a size is a mistake, and torch's counts of elements could overflow.
+LARGEST = {
+    "image_size": 2**16,
+    "patch_size": 2**16,
+    "width": 2**20,
+    "depth": 2**10,
+    "mlp_dim": 2**20,
+    "heads": 2**10,
+    "num_classes": 2**20,
+    "stem_layers": 2**10,
+    "attn_dim": 2**20,
+    "representation_size": 2**20,
+}
+MOST_REGISTERS = 2**10
+MOST_PATCHES = 2**16  # attention has the square of it
+
 
 @dataclass(frozen=True, kw_only=True)
 class ViTConfig:
-    """What has to be known to build the network; every field appears in a checkpoint's metadata.
+    """All that is needed to build the network; every field appears in a checkpoint's metadata.
 
     The fields without a default are the paper's; the defaults are the paper's network as timm and DeiT write it.
+    Raises ValueError for values that contradict each other.
     """
 
     image_size: tuple[int, int]  # (height, width) in pixels, multiples of patch_size
-    patch_size: int  # pixels a token is wide and high, the stem's stride included
+    patch_size: int  # side of a token in pixels, the stem's stride included
     width: int  # token dimension D
     depth: int  # encoder blocks L
     mlp_dim: int  # hidden width, after gating
@@ -37,14 +56,14 @@ class ViTConfig:
     patch_bias: bool = True  # False: CLIP and all with norm_pre
     patch_norm: Literal["none", "after", "dual"] = "none"  # "after": AIMv2; "dual" (LN-Linear-LN): vit-pytorch >= 1.0
 
-    # Tokens before the patches, in this order. Their own positions are constants and live in the tokens.
+    # Tokens before the patches, in this order. Their own positions are constants and are part of the tokens.
     class_token: bool = True  # False: SigLIP, IJEPA, vit-pytorch SimpleViT, timm *_gap_*
     distillation_token: bool = False  # DeiT distilled, and every DeiT of Hugging Face
     registers: int = 0  # DINOv2 with registers, timm *_reg1_*, *_reg4_*
 
     # Positions
     positions: Literal["none", "learned", "learned_2d", "sincos2d"] = "learned"  # 2-D: paper, D.4; sincos: SimpleViT
-    position_resize: PositionResize = "bicubic_antialias"  # how this checkpoint's library goes to another grid
+    position_resize: PositionResize = "bicubic_antialias"  # how this checkpoint's library resizes
     relative_bias: bool = False  # BEiT: a bias per offset and head; a table shared by all layers is copied to each
     norm_pre: bool = False  # a norm before the first block: CLIP, OpenCLIP
 
@@ -73,51 +92,54 @@ class ViTConfig:
         for name, hint in get_type_hints(type(self)).items():
             if get_origin(hint) is Literal and getattr(self, name) not in get_args(hint):
                 raise ValueError(f"{name} {getattr(self, name)!r} is none of {', '.join(get_args(hint))}")
-        for complaint, contradicts in self._contradictions().items():
-            if contradicts:
-                raise ValueError(complaint)
+        if complaint := next(self._complaints(), None):
+            raise ValueError(complaint)
 
-    def _contradictions(self) -> dict[str, bool]:
+    def _complaints(self) -> Iterator[str]:
+        """What is wrong, one sentence each. The sizes come first, because the rest computes with them."""
+        for name, largest in LARGEST.items():
+            value = getattr(self, name)
+            parts = value if isinstance(value, tuple) else (value,)
+            if value is not None and not all(isinstance(part, int) and 1 <= part <= largest for part in parts):
+                yield f"{name} must be from 1 to {largest:,}, not {value!r}"
+        if not 0 < self.norm_eps < 1:
+            yield f"norm_eps must be between 0 and 1, not {self.norm_eps}"
+        if not 0 <= self.registers <= MOST_REGISTERS:
+            yield f"registers must be from 0 to {MOST_REGISTERS:,}, not {self.registers}"
+        if any(side % self.patch_size for side in self.image_size):
+            yield f"image_size {self.image_size} is not a multiple of patch_size {self.patch_size}"
+        if (patches := prod(self.grid)) > MOST_PATCHES:
+            yield f"image_size {self.image_size} gives {patches:,} patches, more than {MOST_PATCHES:,}"
+        if self.patch_size % self.stem_stride:
+            yield f"patch_size {self.patch_size} is not a multiple of the stem's stride {self.stem_stride}"
+        if self.patch_norm == "dual" and self.stem_layers is not None:
+            yield 'patch_norm "dual" works on pixels, not on the features of a stem'
+        if self.attn_width % self.heads:
+            name = "width" if self.attn_dim is None else "attn_dim"
+            yield f"{name} {self.attn_width} is not a multiple of heads {self.heads}"
+        if not self.attn_proj and self.attn_width != self.width:
+            yield "without attn_proj, attn_dim must be the width"
+        if self.distillation_token and not self.class_token:
+            yield "a distillation token needs a class token before it"
+        if self.relative_bias and len(self.prefix) > self.class_token:
+            yield "a relative bias covers patches and a class token, and no other token"
+        if self.positions in ("learned_2d", "sincos2d") and self.width % 4:
+            yield f"positions {self.positions!r} need a width that is a multiple of 4"
+        if self.block == "res_post" and self.layer_scale:
+            yield 'block "res_post" has no layer_scale'
+        if self.pool in ("cls", "cls_mean") and not self.class_token:
+            yield f'pool "{self.pool}" needs a class token'
+        if not 1 <= self.head_layers <= self.depth:
+            yield f"head_layers {self.head_layers} is not between 1 and depth {self.depth}"
+        if self.pool not in ("cls", "cls_mean") and self.head_layers > 1:
+            yield f'pool "{self.pool}" reads one layer, not {self.head_layers}'
+        if self.pool == "map" and (self.width % self.heads or self.gated_mlp or self.inner_norm):
+            yield f'pool "map" splits width {self.width} into heads {self.heads} and has a plain MLP'
+        if self.final_norm == "after_pool" and self.features != self.width:
+            yield "tokens that are pooled side by side are normed before the pool, not after it"
         plain_head = self.head_layers == 1 and self.representation_size is None and self.final_norm != "after_pool"
-        return {
-            f"image_size {self.image_size} is not a multiple of patch_size {self.patch_size}": any(
-                side % self.patch_size for side in self.image_size
-            ),
-            f"patch_size {self.patch_size} is not a multiple of the stem's stride {self.stem_stride}": bool(
-                self.patch_size % self.stem_stride
-            ),
-            'patch_norm "dual" works on pixels, not on the features of a stem': (
-                self.patch_norm == "dual" and self.stem_layers is not None
-            ),
-            f"{'width' if self.attn_dim is None else 'attn_dim'} {self.attn_width} is not a multiple of"
-            f" heads {self.heads}": bool(self.attn_width % self.heads),
-            "without attn_proj attn_dim has to be the width": not self.attn_proj and self.attn_width != self.width,
-            f"registers cannot be {self.registers}": self.registers < 0,
-            "a distillation token stands after a class token": self.distillation_token and not self.class_token,
-            "a relative bias knows patches and at most a class token": (
-                self.relative_bias and len(self.prefix) > self.class_token
-            ),
-            f"positions {self.positions!r} need a width that is a multiple of 4": (
-                self.positions in ("learned_2d", "sincos2d") and self.width % 4 != 0
-            ),
-            'block "res_post" has no layer_scale': self.block == "res_post" and self.layer_scale,
-            f'pool "{self.pool}" needs a class token': self.pool in ("cls", "cls_mean") and not self.class_token,
-            f"head_layers {self.head_layers} is not between 1 and depth {self.depth}": (
-                not 1 <= self.head_layers <= self.depth
-            ),
-            f'pool "{self.pool}" reads one layer, not {self.head_layers}': (
-                self.pool not in ("cls", "cls_mean") and self.head_layers > 1
-            ),
-            f'pool "map" splits width {self.width} into heads {self.heads} and has a plain MLP': (
-                self.pool == "map" and (self.width % self.heads != 0 or self.gated_mlp or self.inner_norm)
-            ),
-            "tokens that are pooled side by side are normed before, not after": (
-                self.final_norm == "after_pool" and self.features != self.width
-            ),
-            'a distillation head goes with a distillation token, pool "cls" and one linear layer': (
-                self.distillation_head and not (self.distillation_token and self.pool == "cls" and plain_head)
-            ),
-        }
+        if self.distillation_head and not (self.distillation_token and self.pool == "cls" and plain_head):
+            yield 'a distillation head needs a distillation token, pool "cls" and one linear layer'
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -127,7 +149,7 @@ class ViTConfig:
 
     @property
     def prefix(self) -> tuple[PrefixToken, ...]:
-        """Names of the tokens that stand before the patches, in order."""
+        """Names of the tokens before the patches, in order."""
         names: list[PrefixToken] = ["class"] * self.class_token
         names += ["distillation"] * self.distillation_token
         names += ["register"] * self.registers
@@ -135,7 +157,7 @@ class ViTConfig:
 
     @property
     def stem_stride(self) -> int:
-        """Pixels a feature of the stem is wide: 4 after root and first stage, doubled by each further stage."""
+        """Side of a feature of the stem in pixels: 4 after root and first stage, doubled by each further stage."""
         return 1 if self.stem_layers is None else 4 << max(len(self.stem_layers) - 1, 0)
 
     @property
@@ -145,11 +167,11 @@ class ViTConfig:
 
     @property
     def features(self) -> int:
-        """Width of what the pool hands to the head."""
+        """Width of the vector that the pool gives to the head."""
         return self.width * (self.head_layers + (self.pool == "cls_mean"))
 
     def resized(self, image_size: tuple[int, int]) -> Self:
-        """The same network for pictures of another (height, width)."""
+        """The same network for images of another (height, width)."""
         return replace(self, image_size=image_size)
 
     def to_json(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class Mlp(nn.Module):
     """Two linear layers with an activation between them, applied to each token.
 
-    Gated, fc1 computes twice the hidden width: activation(first half) * second half (SwiGLU, arXiv 2002.05202;
+    With a gate, fc1 computes twice the hidden width: activation(first half) * second half (SwiGLU, arXiv 2002.05202;
     DINOv2's `w12`, timm's SwiGLUPacked).
     """
 

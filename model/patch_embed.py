@@ -1,4 +1,4 @@
-"""From pictures (B, 3, height, width) to patch tokens (B, rows * columns, D)."""
+"""Images (B, 3, height, width) to patch tokens (B, rows * columns, D)."""
 
 from torch import Tensor, nn
 
@@ -8,7 +8,7 @@ from model.resnet import ResNet
 
 
 class PatchEmbed(nn.Module):
-    """Cuts the picture, or a stem's feature map of it (paper, section 3.1, "Hybrid"), and projects each patch."""
+    """Cuts the image, or a stem's feature map of it (paper, section 3.1, "Hybrid"), and projects each patch."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class PatchEmbed(nn.Module):
 class DualNormPatchEmbed(nn.Module):
     """LayerNorm, Linear, LayerNorm on flattened patches (Dual PatchNorm, arXiv 2302.01327; vit-pytorch `vit.py`).
 
-    The first norm makes the projection no convolution. A patch is flattened by rows, columns, then channels.
+    Because of the first norm the projection is not a convolution. A patch is flattened by rows, columns, then channels.
     """
 
     def __init__(self, config: ViTConfig) -> None:

@@ -29,7 +29,7 @@ class AttentionPool(nn.Module):
         return out
 
     def mixed(self, tokens: Tensor) -> Tensor:
-        """The values as the learned query mixes them, heads side by side, (B, D)."""
+        """The values weighted by the attention of the learned query, heads side by side, (B, D)."""
         q, k, v = self._heads(tokens)
         return F.scaled_dot_product_attention(q, k, v).flatten(1)
 

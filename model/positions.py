@@ -1,4 +1,4 @@
-"""Positions for another number of patches. Every library interpolates in its own way, and it matters."""
+"""Positions for another number of patches. Libraries interpolate differently, and the logits depend on it."""
 
 from typing import Any
 
@@ -19,11 +19,14 @@ INTERPOLATION: dict[PositionResize, dict[str, Any]] = {
     "bilinear": {"mode": "bilinear"},
     "bilinear_corners": {"mode": "bilinear", "align_corners": True},
 }
-OFFSET = 0.1  # DINO `vision_transformer.py`: guards against a rounding error, and shifts every sample a little
+OFFSET = 0.1  # DINO `vision_transformer.py`: against a rounding error; it shifts every sample a little
 
 
 def resize_positions(positions: Tensor, old: Grid, new: Grid, method: PositionResize) -> Tensor:
-    """Interpolate (1, rows * columns, D) from one grid to another, in float32."""
+    """Interpolate (1, rows * columns, D) from one grid to another, in float32.
+
+    Raises ValueError for a method that is for relative biases alone.
+    """
     if old == new:
         return positions
     if method not in INTERPOLATION:
@@ -37,7 +40,7 @@ def resize_positions(positions: Tensor, old: Grid, new: Grid, method: PositionRe
 
 
 def resize_relative_bias(table: Tensor, old: Grid, new: Grid, method: PositionResize) -> Tensor:
-    """Interpolate a table (offsets, H) of relative biases; the rows of the class token, which are last, stay."""
+    """Interpolate a table (offsets, H) of relative biases. The last rows, of the class token, stay as they are."""
     (old_rows, old_columns), (rows, columns) = ((2 * down - 1, 2 * across - 1) for down, across in (old, new))
     offsets, of_class_token = table.tensor_split([old_rows * old_columns])
     if method == "geometric" and old != new:
@@ -52,8 +55,8 @@ def resize_relative_bias(table: Tensor, old: Grid, new: Grid, method: PositionRe
 def geometric_weights(old: int, new: int) -> Tensor:
     """Linear interpolation from `old` to `new` offsets along one side, (new, old): BEiT `run_class_finetuning.py`.
 
-    New offsets are one apart, old ones grow from 1 by a constant factor so that both end together: near offsets keep
-    their bias. The factor is bisected as in timm's layers/pos_embed_rel.py.
+    New offsets are one apart; the steps between old ones grow by a constant factor so that both end together. Near
+    offsets thus keep their bias. The factor is bisected as in timm's layers/pos_embed_rel.py.
     """
     low, high = 1.01, 1.5
     while high - low > 1e-6:
@@ -70,9 +73,9 @@ def geometric_weights(old: int, new: int) -> Tensor:
 
 
 def resize(model: VisionTransformer, image_size: tuple[int, int]) -> VisionTransformer:
-    """The same network for pictures of (height, width), with interpolated positions (paper, section 3.2).
+    """The same network for images of (height, width), with interpolated positions (paper, section 3.2).
 
-    The model's `position_resize` says how; fixed positions are computed anew.
+    The `position_resize` of the model selects the interpolation; fixed positions are computed anew.
     """
     config = model.config.resized(image_size)
     (old_rows, old_columns), (rows, columns) = old, new = model.config.grid, config.grid

@@ -1,12 +1,15 @@
-"""How a picture becomes the network's input: facts only. The pixels themselves are handled by the service."""
+"""How an image becomes the network's input: facts only. The service computes the pixels."""
 
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+
+LARGEST_SIDE = 2**16  # pixels
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
-    """Resize, crop, then (pixel / 255 - mean) / std per RGB channel."""
+    """Resize, crop, then (pixel / 255 - mean) / std per RGB channel. Raises ValueError for values out of range."""
 
     size: tuple[int, int]  # (height, width) of the network's input, pixels
     resize_mode: Literal["shortest", "squash"]  # keep the aspect, or scale both sides regardless of it
@@ -21,9 +24,16 @@ class Preprocessing:
         for name, hint in get_type_hints(type(self)).items():
             if get_origin(hint) is Literal and getattr(self, name) not in get_args(hint):
                 raise ValueError(f"{name} {getattr(self, name)!r} is none of {', '.join(get_args(hint))}")
+        for name, size in (("image_size", self.size), ("resize_size", self.resize_size)):
+            if not all(1 <= side <= LARGEST_SIDE for side in size):
+                raise ValueError(f"{name} must be from 1 to {LARGEST_SIDE:,}, not {size!r}")
+        if not all(isfinite(mean) for mean in self.mean):
+            raise ValueError(f"mean must be finite, not {self.mean!r}")
+        if not all(isfinite(std) and std > 0 for std in self.std):
+            raise ValueError(f"std must be above 0 and finite, not {self.std!r}")
 
     def resized(self, size: tuple[int, int]) -> Self:
-        """The same recipe for another (height, width): the share that the crop cuts off is kept."""
+        """The same recipe for another (height, width); the crop cuts off the same share."""
         scaled = tuple(round(r * new / old) for r, new, old in zip(self.resize_size, size, self.size, strict=True))
         return type(self)(**{**asdict(self), "size": size, "resize_size": scaled})
 

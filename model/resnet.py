@@ -1,8 +1,9 @@
 """The stem of a hybrid: a ResNet with standardised convolutions and group norms (BiT, arXiv 1912.11370).
 
 Google's `vit_jax/models_resnet.py`; the same as timm's ResNetV2 with preact=False and Hugging Face's BiT with
-"bottleneck" layers. Parameter names are timm's. They disagree in numbers: Google divides a kernel by std + 1e-5 and
-a group by sqrt(var + 1e-6), timm and Hugging Face by sqrt(var + 1e-8) and sqrt(var + 1e-5).
+"bottleneck" layers. Parameter names are timm's. Their constants
+differ: Google divides a kernel by std + 1e-5 and a group by sqrt(var + 1e-6), timm and Hugging Face by
+sqrt(var + 1e-8) and sqrt(var + 1e-5).
 """
 
 from typing import Literal
@@ -35,7 +36,7 @@ class StdConv2d(nn.Conv2d):
 
 
 def pad_same(x: Tensor, size: int, stride: int) -> Tensor:
-    """TensorFlow's "SAME": ceil(side / stride) outputs a side, the odd pixel of padding goes below and right."""
+    """TensorFlow's "SAME": ceil(side / stride) outputs a side; an odd pixel of padding is added below and right."""
     down, across = (max((-(-side // stride) - 1) * stride + size - side, 0) for side in x.shape[-2:])
     return F.pad(x, (across // 2, across - across // 2, down // 2, down - down // 2))
 
@@ -45,7 +46,7 @@ def group_norm(width: int, numerics: Numerics) -> nn.GroupNorm:
 
 
 class Root(nn.Module):
-    """Pictures (B, 3, height, width) to (B, 64, height / 4, width / 4)."""
+    """Images (B, 3, height, width) to (B, 64, height / 4, width / 4)."""
 
     def __init__(self, *, numerics: Numerics) -> None:
         super().__init__()
@@ -54,7 +55,9 @@ class Root(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         x = F.relu(self.norm(self.conv(images)))
-        return F.max_pool2d(pad_same(x, 3, 2), kernel_size=3, stride=2)  # after ReLU, zeros pad as -inf would
+        return F.max_pool2d(
+            pad_same(x, 3, 2), kernel_size=3, stride=2
+        )  # after a ReLU, padding with zeros equals padding with -inf
 
 
 class Shortcut(nn.Module):
@@ -106,7 +109,7 @@ class Stage(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Pictures (B, 3, height, width) to features (B, channels, height / stride, width / stride).
+    """Images (B, 3, height, width) to features (B, channels, height / stride, width / stride).
 
     `layers` are the units of each stage: (3, 4, 9) under R50+ViT-B/16, (2, 2, 2, 2) under R26+ViT-S/32, () under
     R+ViT-Ti/16. The stride is 4, doubled by every stage after the first.

@@ -1,8 +1,9 @@
 """The Vision Transformer of "An Image is Worth 16x16 Words" (arXiv 2010.11929, section 3.1) in plain PyTorch.
 
-One network for the plain ViTs of every ecosystem: model/config.py lists the switches and who needs them. Parameter
-names follow the timm / DeiT / DINO line, so that those checkpoints load without a rename. Knows neither files, nor
-ONNX, nor HTTP. In shapes: B batch, N patches, T tokens (prefix and patches), D width, H heads, L layers, C classes.
+One network for the plain ViTs of every ecosystem: model/config.py lists the switches and which models need them.
+Parameter names follow the timm / DeiT / DINO line, so that those checkpoints load without renaming. Nothing here
+depends on files, ONNX or HTTP.
+In shapes: B batch, N patches, T tokens (prefix and patches), D width, H heads, L layers, C classes.
 """
 
 import torch
@@ -17,7 +18,7 @@ from model.sincos import sincos2d
 
 
 class VisionTransformer(nn.Module):
-    """Normalised float pictures (B, 3, height, width) to logits (B, C)."""
+    """Normalised float images (B, 3, height, width) to logits (B, C)."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
@@ -25,7 +26,7 @@ class VisionTransformer(nn.Module):
         width, (rows, columns) = config.width, config.grid
         self.patch_embed = (DualNormPatchEmbed if config.patch_norm == "dual" else PatchEmbed)(config)
 
-        # The prefix. Its own positions are constants and live in these tokens: position tables are of patches alone.
+        # The prefix. Its own positions are constants and are part of these tokens: position tables cover patches alone.
         self.cls_token = nn.Parameter(torch.zeros(1, 1, width)) if config.class_token else None
         self.dist_token = nn.Parameter(torch.zeros(1, 1, width)) if config.distillation_token else None
         self.reg_token = nn.Parameter(torch.zeros(1, config.registers, width)) if config.registers else None
@@ -71,7 +72,7 @@ class VisionTransformer(nn.Module):
         return self.classify(self.encode(images))
 
     def positions(self) -> Tensor | None:
-        """What is added to the patch tokens, (1, N, D), or None."""
+        """Positions that are added to the patch tokens, (1, N, D), or None."""
         if self.pos_embed_x is None or self.pos_embed_y is None:
             return self.pos_embed
         rows, columns = self.config.grid
@@ -98,15 +99,15 @@ class VisionTransformer(nn.Module):
         return layers
 
     def encode(self, images: Tensor) -> Tensor:
-        """Tokens after the final norm, (B, T, D); of the last `head_layers` blocks side by side, (B, T, layers * D)."""
+        """Tokens after the final norm, (B, T, D), or those of the last `head_layers` blocks, (B, T, layers * D)."""
         return self.normed(self.layers(images))
 
     def normed(self, layers: list[Tensor]) -> Tensor:
-        """What the head reads of `layers`."""
+        """The tokens that the head reads, from the output of `layers`: (B, T, D) or (B, T, layers * D)."""
         return torch.cat([self.norm(tokens) for tokens in layers[-self.config.head_layers :]], dim=-1)
 
     def classify(self, tokens: Tensor) -> Tensor:
-        """Logits (B, C) of the tokens of `encode`."""
+        """Tokens of `encode` to logits (B, C)."""
         pooled = self.fc_norm(self.pooled(tokens))
         if self.pre_logits is not None:
             pooled = torch.tanh(self.pre_logits(pooled))
@@ -116,7 +117,7 @@ class VisionTransformer(nn.Module):
         return logits
 
     def pooled(self, tokens: Tensor) -> Tensor:
-        """One vector a picture, (B, features), of the tokens of `encode`."""
+        """Tokens of `encode` to one vector an image, (B, features)."""
         patches = tokens[:, len(self.config.prefix) :, -self.config.width :]  # of the last block
         match self.config.pool:
             case "cls":

@@ -1,5 +1,6 @@
-"""GET /attention: maps of a picture that was classified before."""
+"""GET /attention: maps of an image that was classified before."""
 
+from dataclasses import fields
 from functools import partial
 from typing import Annotated
 
@@ -9,28 +10,32 @@ from fastapi.responses import JSONResponse
 from app.api.conditional import answer_once
 from app.api.problems import problems
 from app.api.representation import MEDIA_TYPES, RENDERERS, Format, View, preferred_format, representations
-from app.api.services import Parts, Timing
+from app.api.services import ChoiceDep, ServicesDep, StagesDep
 from app.drawing.colormaps import Colormap
 from app.drawing.heatmap import Interpolation, Style
 from app.drawing.scale import Scale, limits
-from app.maps.choice import Method, choose
+from app.maps.choice import Choice, choose
 
 HOW_TO_ASK = {
-    "how": "POST a picture to /classify; its answer has an id. Then GET /attention/{id} for the map as a picture, "
+    "how": "POST an image to /classify; its answer has an id. Then GET /attention/{id} for the map as a PNG, "
     "/attention/{id}/wall for all heads.",
-    "parameters": "method, layer, head, label, against, overlay, alpha, colormap, interpolation, scale, colorbar, "
-    "threshold, format (png, json, npy); see /docs",
+    "parameters": ", ".join([*Choice.model_fields, *(field.name for field in fields(Style)), "scale", "format"])
+    + " (png, json, npy); see /docs",
 }
 
 router = APIRouter()
 
 
 async def _style(
-    overlay: Annotated[bool, Query(description="Lay the map over the picture")] = True,
-    alpha: Annotated[float, Query(ge=0, le=1, description="Opacity of the map on the picture")] = 0.6,
-    colormap: Annotated[Colormap | None, Query(description="viridis, or rdbu where numbers have a sign")] = None,
-    interpolation: Annotated[Interpolation, Query(description="nearest shows the patches as they are")] = "bilinear",
-    colorbar: Annotated[bool, Query(description="Put a bar with the raw numbers on the right")] = False,
+    overlay: Annotated[bool, Query(description="Draw the map over the image")] = True,
+    alpha: Annotated[float, Query(ge=0, le=1, description="Opacity of the map over the image")] = 0.6,
+    colormap: Annotated[
+        Colormap | None, Query(description="Default: viridis; rdbu for signed numbers (evidence)")
+    ] = None,
+    interpolation: Annotated[
+        Interpolation, Query(description="How patches are enlarged; nearest shows them as squares")
+    ] = "bilinear",
+    colorbar: Annotated[bool, Query(description="Draw a colour bar with the raw numbers at the right")] = False,
     threshold: Annotated[
         float | None, Query(gt=0, lt=1, description="Outline the fewest patches that hold this share of the map")
     ] = None,
@@ -46,48 +51,41 @@ async def _style(
 
 
 @router.get(
-    "/attention", responses=problems(404, 422, 503) | representations("png", "json", "npy"), summary="The same, by ?id="
+    "/attention",
+    responses=problems(404, 422, 503) | representations("png", "json", "npy"),
+    summary="The same, by ?id=; without an id, how to ask",
 )
 @router.get("/attention/{id}", responses=problems(404, 422, 503) | representations("png", "json", "npy"))
 async def attention(
-    parts: Parts,
-    stages: Timing,
+    services: ServicesDep,
+    stages: StagesDep,
+    choice: ChoiceDep,
     style: Annotated[Style, Depends(_style)],
     id: str = "",
-    method: Annotated[
-        Method, Query(description="class_token: one row; rollout: all layers; evidence: for a label")
-    ] = "class_token",
-    layer: Annotated[
-        str | None, Query(description="0 to L-1, negative from the end, mean; the last; evidence: sum")
-    ] = None,
-    head: Annotated[str, Query(description="0 to H-1, mean, max or min")] = "mean",
-    label: Annotated[str | None, Query(description="evidence: for this label, by index or name; the likeliest")] = None,
-    against: Annotated[str | None, Query(description="evidence: less that for this label")] = None,
-    scale: Annotated[Scale, Query(description="Which numbers are at the ends of the colours")] = "min-max",
-    format: Annotated[Format | None, Query(description="Overrules the Accept header")] = None,
+    scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
+    format: Annotated[Format | None, Query(description="Overrides the Accept header")] = None,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
     if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Response:
-    """One attention map of a picture classified before: a PNG, the raw numbers as JSON, or a NumPy array."""
+    """One attention map of an image classified before: a PNG, the raw numbers as JSON, or a NumPy array."""
     if not id:
         return JSONResponse(HOW_TO_ASK)
-    record = await parts.kept(id, stages)
-    chosen = choose(record, parts.bundle.manifest, method=method, layer=layer, head=head, label=label, against=against)
+    record = await services.kept(id, stages)
+    shown = choose(record, services.bundle.manifest, choice)
     kind = format or preferred_format(accept)
     view = View(
         id=id,
-        model=parts.model_name,
+        model=services.model_name,
         record=record,
-        map=chosen,
+        map=shown,
         style=style,
-        limits=limits(chosen.values, chosen.siblings, scale, signed=chosen.signed),
+        limits=limits(shown.values, shown.siblings, scale, signed=shown.signed),
     )
-    made_of = (chosen.method, chosen.layer, chosen.head, chosen.label, chosen.against)
     return await answer_once(
-        recipe=(id, parts.bundle.digest, made_of, kind, style, scale),
+        recipe=(id, services.bundle.digest, shown.chosen, kind, style, scale),
         if_none_match=if_none_match,
         media_type=MEDIA_TYPES[kind],
-        pool=parts.cpu_pool,
+        pool=services.cpu_pool,
         stages=stages,
         render=partial(RENDERERS[kind], view),
     )

@@ -1,22 +1,52 @@
-"""POST /classify: pictures in, ranked labels and the ids of their maps out."""
+"""POST /classify: images in, ranked labels and the ids of their maps out."""
 
 import asyncio
 import hashlib
 import logging
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
 from app.api.hangup import unless_gone
-from app.api.problems import UNANSWERED, problem_of, problems, respond
-from app.api.schemas import ClassifyResponse, FailedResult, ImageInfo, Result
-from app.api.services import Parts, Services, Timing
+from app.api.problems import UNANSWERED, Problem, problem_of, problems, respond
+from app.api.services import ModelName, Services, ServicesDep, StagesDep
 from app.api.uploads import read_images
 from app.errors import DeadlineExceeded, ServiceError
+from app.inference.labels import Prediction
 from app.telemetry.logs import access_log
 from app.telemetry.stages import Stages
+
+
+class ImageInfo(BaseModel):
+    """The upright image as decoded."""
+
+    width: int
+    height: int
+    format: str
+
+
+class Result(BaseModel):
+    """One image. `id` and `attention` are there when its maps were kept."""
+
+    id: str | None = None
+    predictions: list[Prediction]
+    attention: str | None = None
+    image: ImageInfo
+
+
+class FailedResult(BaseModel):
+    """Takes the place of an image that could not be used."""
+
+    error: Problem
+
+
+class ClassifyResponse(BaseModel):
+    model: ModelName
+    results: list[Result | FailedResult]
+
 
 IMAGE_BODY = {
     "requestBody": {
@@ -33,7 +63,7 @@ IMAGE_BODY = {
     }
 }
 
-HASHED_AT_ONCE = 2**18  # bytes; a larger image would hold up the event loop for a millisecond or more
+MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
 
 router = APIRouter()
 
@@ -47,47 +77,46 @@ router = APIRouter()
 )
 async def classify(
     request: Request,
-    parts: Parts,
-    stages: Timing,
+    services: ServicesDep,
+    stages: StagesDep,
     top_k: Annotated[int, Query(ge=1, description="Labels to return; fewer where the model has fewer")] = 5,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
-) -> Response:
-    """Name what is in one or more images. Repeating a request is harmless: the same scores, another id."""
+) -> Any:
+    """Name what is in one or more images. Repeating a request is harmless: it gives the same scores and another id."""
     try:
-        images = await read_images(request, max_images=parts.settings.max_images_per_request)
+        images = await read_images(request, max_images=services.settings.max_images_per_request)
     except ClientDisconnect:
         return Response(status_code=UNANSWERED)
     deadline: float = request.state.deadline
-    with parts.admission.admit(len(images), deadline=deadline) as answered:
+    with services.admission.admit(len(images), deadline=deadline) as answered:
         work = [
-            _classify_one(parts, data, top_k=top_k, attention=attention, deadline=deadline, stages=stages)
+            _classify_one(services, data, top_k=top_k, attention=attention, deadline=deadline, stages=stages)
             for data in images
         ]
         outcomes = await unless_gone(request, asyncio.gather(*work))
         if outcomes is None:
-            parts.metrics.images("abandoned", len(images))
+            services.metrics.images("abandoned", len(images))
             return Response(status_code=UNANSWERED)
         if any(isinstance(outcome, Result | DeadlineExceeded) for outcome in outcomes):
-            answered()  # those that never reach the model say nothing of the wait for it
+            answered()  # images that never reach the model say nothing about the wait for it
     for outcome in outcomes:
-        parts.metrics.images(outcome.kind if isinstance(outcome, ServiceError) else "classified")
+        services.metrics.images(outcome.kind if isinstance(outcome, ServiceError) else "classified")
     if access_log.isEnabledFor(logging.INFO):
         pairs = zip(images, outcomes, strict=True)
-        request.state.images = [await _facts(parts, data, outcome) for data, outcome in pairs]
+        request.state.images = [await _facts(services, data, outcome) for data, outcome in pairs]
     failures = [outcome for outcome in outcomes if isinstance(outcome, ServiceError)]
     if len(failures) == len(outcomes):
         return _all_failed(failures, request)
     results = [FailedResult(error=problem_of(o)) if isinstance(o, ServiceError) else o for o in outcomes]
-    answer = ClassifyResponse(model=parts.model_name, results=results)
-    return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
+    return ClassifyResponse(model=services.model_name, results=results)
 
 
 async def _classify_one(
-    parts: Services, data: bytes, *, top_k: int, attention: bool, deadline: float, stages: Stages
+    services: Services, data: bytes, *, top_k: int, attention: bool, deadline: float, stages: Stages
 ) -> Result | ServiceError:
     try:
         async with asyncio.timeout(deadline - time.monotonic()):
-            done = await parts.classifier.classify(
+            done = await services.classifier.classify(
                 data, top_k=top_k, attention=attention, deadline=deadline, stages=stages
             )
     except TimeoutError:
@@ -102,18 +131,18 @@ async def _classify_one(
     )
 
 
-async def _facts(parts: Services, data: bytes, outcome: Result | ServiceError) -> dict[str, object]:
-    """What the log may say of an image: enough to recognise it, nothing of what is in it."""
-    if len(data) <= HASHED_AT_ONCE:
+async def _facts(services: Services, data: bytes, outcome: Result | ServiceError) -> dict[str, object]:
+    """What the log says about an image: enough to recognise it, and nothing of its content."""
+    if len(data) <= MAX_HASHED_ON_LOOP_BYTES:
         checksum = hashlib.sha256(data)
     else:
-        checksum = await asyncio.get_running_loop().run_in_executor(parts.cpu_pool, hashlib.sha256, data)
+        checksum = await asyncio.get_running_loop().run_in_executor(services.cpu_pool, hashlib.sha256, data)
     what = {"problem": outcome.kind} if isinstance(outcome, ServiceError) else outcome.image.model_dump()
     return {"sha256": checksum.hexdigest()[:16], "bytes": len(data), **what}
 
 
 def _all_failed(failures: list[ServiceError], request: Request) -> Response:
-    """One failure speaks for itself; several are listed under the status that most of them share."""
+    """A single failure becomes the answer. Several are listed under the status that most of them share."""
     statuses = [failure.status for failure in failures]
     first = failures[statuses.index(max(statuses, key=statuses.count))]
     problem = problem_of(first)

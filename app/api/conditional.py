@@ -1,4 +1,4 @@
-"""Answers that are drawn only when the client does not have them already."""
+"""Answers that are drawn only if the client does not have them already."""
 
 import asyncio
 import hashlib
@@ -22,7 +22,7 @@ async def answer_once(
     max_age_s: int = MAX_AGE_S,
     render: Callable[[], bytes],
 ) -> Response:
-    """What `render` gives, drawn in `pool`, or 304 when the client's copy has the same recipe (RFC 9110, 13.1.2).
+    """The bytes of `render`, drawn in `pool`, or 304 if the client's copy has the same recipe (RFC 9110, 13.1.2).
 
     `recipe` is everything that the bytes depend on; its parts have a `repr` that says all of them.
     """

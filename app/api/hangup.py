@@ -1,4 +1,4 @@
-"""Work for a client that may leave before it is done."""
+"""Work for a client that may disconnect before it is done."""
 
 import asyncio
 from typing import TypeVar
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 async def unless_gone(request: Request, work: asyncio.Future[T]) -> T | None:
-    """What `work` gives, or None when the client hangs up first; the work has ended either way.
+    """The result of `work`, or None if the client disconnects first. The work has ended either way.
 
     Drops what is left of the body.
     """
@@ -17,13 +17,13 @@ async def unless_gone(request: Request, work: asyncio.Future[T]) -> T | None:
     try:
         await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
-            gone.result()  # raises what is wrong with the body that is dropped
+            gone.result()  # raises if something is wrong with the body that is dropped
             return None
         return work.result()
     finally:
         for future in (gone, work):
             future.cancel()
-        await asyncio.gather(gone, work, return_exceptions=True)  # else asyncio logs what nobody asks for
+        await asyncio.gather(gone, work, return_exceptions=True)  # else asyncio logs exceptions as never retrieved
 
 
 async def _disconnected(request: Request) -> None:

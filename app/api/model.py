@@ -1,4 +1,4 @@
-"""GET /model and GET /model/inspect: what is served, and what it shows of itself.
+"""GET /model and GET /model/inspect: the model that is served, and its pictures of itself.
 
 The model's own pictures were made at export. One of them, attention distance, goes on while images are served.
 """
@@ -7,77 +7,109 @@ from functools import partial
 from typing import Annotated, get_args
 
 from fastapi import APIRouter, Header, Query, Response
+from pydantic import BaseModel, Field
 
 from app.api.conditional import MAX_AGE_S, answer_once
 from app.api.problems import problems
 from app.api.representation import MEDIA_TYPES, preferred_format, representations
-from app.api.schemas import BatchLatency, ModelPicture, ModelPicturesResponse, ModelResponse
-from app.api.services import Parts, Timing
-from app.bundle import PICTURE_FORMATS, Bundle, PictureFormat, picture_file
+from app.api.services import ServicesDep, StagesDep
+from app.bundle import PICTURE_FORMATS, Bundle, Manifest, PictureFormat, picture_file
 from app.drawing.chart import draw_distance
 from app.errors import UnknownPicture
 from app.inference.contract import Graph
 from app.maps.distance import DISTANCE, AttentionDistance, MeanDistance
 
+
+class BatchLatency(BaseModel):
+    """Running mean over the batches of one size, from warm-up on."""
+
+    graph: Graph
+    batch: int
+    milliseconds: float
+
+
+class ModelResponse(BaseModel):
+    name: str
+    digest: str
+    manifest: Manifest
+    provider: str  # ONNX Runtime's, as really in use
+    max_batch: int
+    best_batch: dict[Graph, int]  # largest number of images run at once, by graph
+    latency: list[BatchLatency]
+
+
+class ModelPicture(BaseModel):
+    """One of the model's own pictures."""
+
+    name: str
+    title: str
+    png: str
+    numbers: str = Field(alias="json")
+
+
+class ModelPicturesResponse(BaseModel):
+    pictures: list[ModelPicture]
+
+
 router = APIRouter()
 
 
 @router.get("/model")
-async def model(parts: Parts) -> ModelResponse:
-    """What is served, on what, and how fast it has been so far."""
-    engine = parts.engine
+async def model(services: ServicesDep) -> ModelResponse:
+    """The model that is served, the device in use, and the latency measured so far."""
+    engine = services.engine
     return ModelResponse(
-        name=parts.bundle.manifest.name,
-        digest=parts.bundle.digest,
-        manifest=parts.bundle.manifest,
+        name=services.bundle.manifest.name,
+        digest=services.bundle.digest,
+        manifest=services.bundle.manifest,
         provider=engine.provider,
-        max_batch=parts.settings.max_batch,
+        max_batch=services.settings.max_batch,
         best_batch={graph: engine.best_batch(graph) for graph in get_args(Graph)},
         latency=[BatchLatency(**latency._asdict()) for latency in engine.latency()],
     )
 
 
 @router.get("/model/inspect")
-async def pictures(parts: Parts) -> ModelPicturesResponse:
-    """The model's own pictures, and where they are: which there are depends on the model."""
+async def pictures(services: ServicesDep) -> ModelPicturesResponse:
+    """The model's pictures of itself and their addresses. Which there are depends on the model."""
     return ModelPicturesResponse(
         pictures=[
             ModelPicture(
                 name=name, title=title, **{kind: f"/model/inspect/{name}?format={kind}" for kind in PICTURE_FORMATS}
             )
-            for name, title in parts.bundle.manifest.inspect.items()
+            for name, title in services.bundle.manifest.inspect.items()
         ]
     )
 
 
 @router.get("/model/inspect/{name}", responses=problems(404, 422) | representations("png", "json"))
 async def picture(
-    parts: Parts,
-    stages: Timing,
+    services: ServicesDep,
+    stages: StagesDep,
     name: str,
-    format: Annotated[PictureFormat | None, Query(description="Overrules the Accept header")] = None,
+    format: Annotated[PictureFormat | None, Query(description="Overrides the Accept header")] = None,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
     if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Response:
     """A picture of the model itself, or its numbers: filters, positions, attention distance."""
-    manifest = parts.bundle.manifest
+    manifest = services.bundle.manifest
     if name not in manifest.inspect:
         raise UnknownPicture(manifest.inspect)
     kind: PictureFormat = format or ("json" if preferred_format(accept) == "json" else "png")
-    served = parts.distance.mean() if name == DISTANCE else None
+    served = services.distance.mean() if name == DISTANCE else None
     return await answer_once(
         recipe=(manifest.files[picture_file(name, kind)], served),
         if_none_match=if_none_match,
         media_type=MEDIA_TYPES[kind],
-        pool=parts.cpu_pool,
+        pool=services.cpu_pool,
         stages=stages,
         max_age_s=0 if name == DISTANCE else MAX_AGE_S,
-        render=partial(_body, parts.bundle, name, kind, served),
+        render=partial(_body, services.bundle, name, kind, served),
     )
 
 
 def _body(bundle: Bundle, name: str, kind: PictureFormat, served: MeanDistance | None) -> bytes:
-    """As the export made it, or with what was served since."""
+    """The picture as the export made it, or with the images served since."""
     if served is None:
         return (bundle.folder / picture_file(name, kind)).read_bytes()
     stored = (bundle.folder / picture_file(name, "json")).read_bytes()

@@ -1,4 +1,4 @@
-"""GET /: the web page and the files it is made of. It asks no other server for anything, and the policy says so."""
+"""GET /: the web page and its files. The page loads nothing from other servers, and its policy forbids it."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from starlette.staticfiles import StaticFiles
 
 FILES = StaticFiles(directory=Path(__file__).parents[1] / "page")
 HEADERS = {
-    "Cache-Control": "no-cache",  # asked again by ETag each time, so that no two files of different versions meet
+    "Cache-Control": "no-cache",  # checked by ETag each time, so that files of different versions never mix
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -25,7 +25,7 @@ async def page(request: Request) -> Response:
 
 @router.get("/page/{name:path}", include_in_schema=False)
 async def file(request: Request, name: str) -> Response:
-    """One file of the page: scripts, styles, sample pictures."""
+    """One file of the page: a script, a style, a sample image."""
     response = await FILES.get_response(name, request.scope)
     response.headers.update(HEADERS)
     return response

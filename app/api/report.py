@@ -3,37 +3,68 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
 
 from app.api.problems import problems
-from app.api.schemas import HeadNumbers, Lens, ReportResponse
-from app.api.services import Parts, Timing
+from app.api.services import ImageAnswer, ServicesDep, StagesDep
+from app.inference.labels import Prediction
 from app.maps.choice import find_class
 from app.maps.heads import head_report
+
+
+class HeadNumbers(BaseModel):
+    """A list of heads for every layer."""
+
+    entropy: list[list[float]] = Field(description="entropy of the class token's row over all tokens, in bits")
+    distance: list[list[float]] = Field(description="mean attention distance, in patches")
+    contribution: list[list[float]] = Field(description="direct contribution to the logit")
+    share: list[list[float | None]] = Field(description="contribution / logit; null where the logit is 0")
+
+
+class Lens(BaseModel):
+    """The logit lens: the scores if the head read each layer."""
+
+    classes: list[str]
+    scores: list[list[float]] = Field(description="a list of classes for every layer")
+
+
+class ReportResponse(ImageAnswer):
+    """Numbers of one image and one class by layer and head."""
+
+    label: str
+    index: int
+    logit: float
+    predictions: list[Prediction]  # the classes that have evidence, in the order of POST /classify
+    heads: HeadNumbers
+    lens: Lens | None
+
 
 router = APIRouter()
 
 
 @router.get("/attention/{id}/report", responses=problems(404, 422, 503))
 async def report(
-    parts: Parts,
-    stages: Timing,
+    services: ServicesDep,
+    stages: StagesDep,
     id: str,
-    label: Annotated[str | None, Query(description="Index or name, among the most likely classes; the top one")] = None,
+    label: Annotated[
+        str | None, Query(description="Label (index or name) among the most likely classes. Default: the top label")
+    ] = None,
 ) -> ReportResponse:
     """By layer and head: entropy of the attention, how far it reaches, and what it adds to the class's logit."""
-    record = await parts.kept(id, stages)
-    labels, maps = parts.bundle.manifest.labels, record.maps
-    kept = 0 if label is None else find_class(maps, labels, label)
-    numbers = head_report(maps, kept)
+    record = await services.kept(id, stages)
+    labels, maps = services.bundle.manifest.labels, record.maps
+    k = 0 if label is None else find_class(maps, labels, label)
+    numbers = head_report(maps, k)
     lens = None
     if maps.lens is not None:
         lens = Lens(classes=[labels[i] for i in maps.classes], scores=maps.lens.tolist())
     return ReportResponse(
         id=id,
-        model=parts.model_name,
-        label=labels[maps.classes[kept]],
-        index=int(maps.classes[kept]),
-        logit=float(maps.logits[kept]),
+        model=services.model_name,
+        label=labels[maps.classes[k]],
+        index=int(maps.classes[k]),
+        logit=float(maps.logits[k]),
         predictions=list(record.predictions),
         heads=HeadNumbers(
             entropy=numbers.entropy.tolist(),

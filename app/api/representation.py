@@ -1,4 +1,4 @@
-"""One attention map as a client asked for it: a picture, its numbers as JSON, or a NumPy array."""
+"""One attention map as a client asked for it: a PNG, its numbers as JSON, or a NumPy array."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from app.api.schemas import AttentionResponse, ModelName
+from app.api.services import ImageAnswer, ModelName
 from app.drawing.heatmap import Style, draw
 from app.drawing.scale import Limits
-from app.maps.choice import AttentionMap
+from app.maps.choice import AttentionMap, Chosen, Receipt
 from app.maps.record import Record
 
 Format = Literal["png", "json", "npy"]
@@ -19,13 +19,30 @@ MEDIA_TYPES: dict[Format, str] = {"png": "image/png", "json": "application/json"
 
 
 def representations(*formats: Format) -> dict[int | str, dict[str, Any]]:
-    """What OpenAPI says of a path that answers in these."""
+    """The entry of OpenAPI for a path that answers in these formats."""
     return {200: {"content": {MEDIA_TYPES[format]: {} for format in formats}}}
+
+
+class AttentionResponse(Chosen, ImageAnswer):
+    """One map: how it was made, and its raw numbers."""
+
+    grid: tuple[int, int]  # rows, columns
+    values: list[float]  # row by row, unscaled
+    min: float
+    max: float
+    limits: tuple[float, float]  # the numbers of the first and the last colour of the PNG
+    sum: float
+    class_token_mass: float
+    distillation_mass: float
+    register_mass: float
+    image: tuple[int, int]  # width, height of the upright original
+    receipt: Receipt | None  # of evidence
+    crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Everything that an answer about one map is made of."""
+    """Everything that the answers about one map are made of."""
 
     id: str
     model: ModelName
@@ -36,7 +53,7 @@ class View:
 
 
 def preferred_format(accept: str) -> Format:
-    """What an Accept header likes best (RFC 9110, 12.5.1); PNG when it does not mind."""
+    """The format that an Accept header prefers (RFC 9110, 12.5.1). PNG when it has no preference."""
     weights: dict[str, float] = {}
     for entry in accept.split(","):
         media_range, *parameters = (part.strip().lower() for part in entry.split(";"))
@@ -68,34 +85,26 @@ def npy(array: npt.NDArray[np.float32]) -> bytes:
 
 
 def as_json(view: View) -> bytes:
-    values = view.map.values
+    values, shown = view.map.values, view.map
     rows, columns = values.shape
-    return (
-        AttentionResponse(
-            id=view.id,
-            model=view.model,
-            method=view.map.method,
-            layer=view.map.layer,
-            head=view.map.head,
-            label=view.map.label,
-            against=view.map.against,
-            recipe=view.map.recipe,
-            grid=(rows, columns),
-            values=values.ravel().tolist(),
-            min=float(values.min()),
-            max=float(values.max()),
-            limits=view.limits,
-            sum=float(values.sum(dtype=np.float64)),
-            class_token_mass=view.map.class_token_mass,
-            distillation_mass=view.map.distillation_mass,
-            register_mass=view.map.register_mass,
-            receipt=view.map.receipt,
-            image=view.record.image_size,
-            crop_box=view.record.box,
-        )
-        .model_dump_json(exclude_none=True)
-        .encode()
+    answer = AttentionResponse(
+        id=view.id,
+        model=view.model,
+        **shown.chosen.model_dump(),
+        grid=(rows, columns),
+        values=values.ravel().tolist(),
+        min=float(values.min()),
+        max=float(values.max()),
+        limits=view.limits,
+        sum=float(values.sum(dtype=np.float64)),
+        class_token_mass=shown.class_token_mass,
+        distillation_mass=shown.distillation_mass,
+        register_mass=shown.register_mass,
+        receipt=shown.receipt,
+        image=view.record.image_size,
+        crop_box=view.record.box,
     )
+    return answer.model_dump_json(exclude_none=True).encode()
 
 
 RENDERERS: dict[Format, Callable[[View], bytes]] = {"png": as_png, "json": as_json, "npy": as_npy}

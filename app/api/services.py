@@ -1,20 +1,19 @@
-"""The parts that `create_app` wires together, as the routes see them."""
+"""What the routes depend on: the parts that `create_app` builds, and what they take from a request."""
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
+from pydantic import BaseModel
 
-from app.api.schemas import ModelName
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.errors import UnknownAttention
-from app.images.pool import Decoders
 from app.inference.admission import Admission
-from app.inference.batcher import Batcher
-from app.inference.cpu import OnnxEngine
+from app.inference.contract import Engine
 from app.lifecycle import Lifecycle
+from app.maps.choice import Choice
 from app.maps.distance import RunningDistance
 from app.maps.record import Record
 from app.maps.verifier import Verifier
@@ -24,33 +23,47 @@ from app.telemetry.metrics import Metrics
 from app.telemetry.stages import Stages
 
 
+class ModelName(BaseModel):
+    name: str
+    digest: str  # sha256 of the bundle's manifest
+
+
+class ImageAnswer(BaseModel):
+    """What every answer about one classified image begins with."""
+
+    id: str
+    model: ModelName
+
+
 @dataclass(frozen=True, kw_only=True)
 class Services:
     settings: Settings
     lifecycle: Lifecycle
     admission: Admission
     bundle: Bundle
-    engine: OnnxEngine
-    batcher: Batcher
+    engine: Engine
     classifier: Classifier
     verifier: Verifier
     store: Store
     metrics: Metrics
-    distance: RunningDistance  # over the pictures explained since the start
+    distance: RunningDistance  # over the images explained since the start
     cpu_pool: Executor  # draws maps, off the event loop
-    decoders: Decoders
 
     @property
     def model_name(self) -> ModelName:
         return ModelName(name=self.bundle.manifest.name, digest=self.bundle.digest)
 
     async def kept(self, id: str, stages: Stages) -> Record:
-        """What was kept under an id. Raises UnknownAttention, StoreUnavailable."""
+        """The record that is kept under an id. Raises UnknownAttention, StoreUnavailable."""
         with stages.time("store"):
             record = await self.store.get(id)
         if record is None:
             raise UnknownAttention
         return record
+
+
+async def _choice(choice: Annotated[Choice, Query()]) -> Choice:
+    return choice
 
 
 async def _services(request: Request) -> Services:
@@ -63,5 +76,6 @@ async def _stages(request: Request) -> Stages:
     return stages
 
 
-Parts = Annotated[Services, Depends(_services)]
-Timing = Annotated[Stages, Depends(_stages)]
+ChoiceDep = Annotated[Choice, Depends(_choice)]  # the map that the query asks for
+ServicesDep = Annotated[Services, Depends(_services)]
+StagesDep = Annotated[Stages, Depends(_stages)]

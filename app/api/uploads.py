@@ -1,7 +1,7 @@
-"""Takes the images out of a request's body: raw bytes, or the file parts of a form. Never touches the disk.
+"""Takes the images out of a request's body: raw bytes, or the file parts of a form. Writes nothing to disk.
 
-How many bytes a body has and how long it takes is bounded by the door. There is no limit of bytes for one image: what
-it costs is its pixels.
+The door bounds a body in bytes and in time. The bytes of a single image have no limit of their own, because the cost of
+an image is its pixels.
 """
 
 from fastapi import Request
@@ -31,7 +31,7 @@ async def _image(request: Request) -> list[bytes]:
 
 
 async def _form_images(request: Request, max_images: int) -> list[bytes]:
-    """python-multipart takes 8 header fields of 4 KiB a part and boundaries of 256 characters at most."""
+    """python-multipart takes at most 8 header fields of 4 KiB in a part, and a boundary of at most 256 characters."""
     parser = MultiPartParser(
         request.headers, request.stream(), max_files=max_images, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES
     )

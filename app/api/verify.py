@@ -1,16 +1,42 @@
 """POST /attention/{id}/verify: is the map faithful?"""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel
 
 from app.api.hangup import unless_gone
 from app.api.problems import UNANSWERED, problems
-from app.api.schemas import FaithfulnessCurve, VerifyResponse
-from app.api.services import Parts, Timing
-from app.maps.choice import Method, choose, find_class
+from app.api.services import ChoiceDep, ImageAnswer, ServicesDep, StagesDep
+from app.maps.choice import Chosen, choose, find_class
 from app.maps.faithfulness import Curve, Fill
+
+
+class FaithfulnessCurve(BaseModel):
+    """The score of a class while patches are covered (deletion) or uncovered (insertion), most important first."""
+
+    fractions: list[float]  # of the patches, 0 to 1
+    scores: list[float]
+    random: list[float]  # mean over random orders
+    area: float  # under the scores
+    random_area: float  # mean of random_areas
+    random_areas: list[float]  # one for each random order
+    gain: float  # how much better than random_area: below it for deletion, above it for insertion
+
+
+class VerifyResponse(Chosen, ImageAnswer):
+    """Whether a map finds the patches that a class's score depends on."""
+
+    label: str  # whose score is followed
+    index: int
+    score: float  # of the untouched image
+    fill: Fill
+    steps: int
+    random_orders: int
+    deletion: FaithfulnessCurve
+    insertion: FaithfulnessCurve
+
 
 router = APIRouter()
 
@@ -18,54 +44,40 @@ router = APIRouter()
 @router.post("/attention/{id}/verify", response_model=VerifyResponse, responses=problems(404, 422, 503))
 async def verify(
     request: Request,
-    parts: Parts,
-    stages: Timing,
+    services: ServicesDep,
+    stages: StagesDep,
     id: str,
-    method: Annotated[Method, Query(description="As for GET /attention/{id}, like layer, head and against")] = (
-        "class_token"
-    ),
-    layer: str | None = None,
-    head: str = "mean",
-    label: Annotated[str | None, Query(description="The class whose score is followed; the top one")] = None,
-    against: str | None = None,
-    fill: Annotated[Fill, Query(description="What covers a patch; blur is a Gaussian one patch wide")] = "mean",
-    steps: Annotated[int, Query(ge=4, le=64, description="Points of a curve after the first")] = 16,
-    random_orders: Annotated[int, Query(ge=1, le=8, description="Orders to compare with")] = 3,
-) -> Response:
-    """Cover the picture patch by patch, what the map calls important first, and follow a class's score (deletion); then
-    uncover it in the same order (insertion). Petsiuk et al. 2018, RISE, arXiv 1806.07421.
+    choice: ChoiceDep,
+    fill: Annotated[
+        Fill, Query(description="What covers a patch: the mean colour, black, grey, or a Gaussian blur one patch wide")
+    ] = "mean",
+    steps: Annotated[int, Query(ge=4, le=64, description="Points of each curve after the first")] = 16,
+    random_orders: Annotated[int, Query(ge=1, le=8, description="Number of random orders to compare with")] = 3,
+) -> Any:
+    """Measure how faithful a map is: Petsiuk et al. 2018, RISE, arXiv 1806.07421.
 
-    A map that tells the truth has a smaller deletion area and a larger insertion area than random orders; how sure that
-    is can be read from the spread of random_areas. It is a statement about this picture, class and fill alone.
+    Deletion covers the image patch by patch, the most important patches of the map first, and follows the score of a
+    class: `label`, by default the top one. Insertion uncovers the patches in the same order. A faithful map has a
+    smaller deletion area and a larger insertion area than random orders; the spread of `random_areas` shows how certain
+    that is. The result holds for this image, class and fill only.
     """
-    record = await parts.kept(id, stages)
-    manifest = parts.bundle.manifest
-    chosen = choose(
-        record,
-        manifest,
-        method=method,
-        layer=layer,
-        head=head,
-        label=label if method == "evidence" else None,
-        against=against,
-    )
-    index = int(record.maps.classes[0 if label is None else find_class(record.maps, manifest.labels, label)])
-    verifying = parts.verifier.verify(
-        record.pixels, chosen.values, index=index, fill=fill, steps=steps, random_orders=random_orders, seed=id
+    record = await services.kept(id, stages)
+    maps, labels = record.maps, services.bundle.manifest.labels
+    index = int(maps.classes[0 if choice.label is None else find_class(maps, labels, choice.label)])
+    of_map = choice if choice.method == "evidence" else choice.model_copy(update={"label": None})
+    shown = choose(record, services.bundle.manifest, of_map)
+    verifying = services.verifier.verify(
+        record.pixels, shown.values, index=index, fill=fill, steps=steps, random_orders=random_orders, seed=id
     )
     curves = await unless_gone(request, asyncio.ensure_future(verifying))
     if curves is None:
         return Response(status_code=UNANSWERED)
     deletion, insertion = curves
-    answer = VerifyResponse(
+    return VerifyResponse(
+        **shown.chosen.model_dump(exclude={"label"}),
         id=id,
-        model=parts.model_name,
-        method=chosen.method,
-        layer=chosen.layer,
-        head=chosen.head,
-        against=chosen.against,
-        recipe=chosen.recipe,
-        label=manifest.labels[index],
+        model=services.model_name,
+        label=labels[index],
         index=index,
         score=float(deletion.scores[0]),
         fill=fill,
@@ -74,7 +86,6 @@ async def verify(
         deletion=_answer(deletion, gain=-1),
         insertion=_answer(insertion, gain=1),
     )
-    return Response(answer.model_dump_json(), media_type="application/json")
 
 
 def _answer(curve: Curve, *, gain: int) -> FaithfulnessCurve:

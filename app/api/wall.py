@@ -1,4 +1,4 @@
-"""GET /attention/{id}/wall: every head of every layer in one picture."""
+"""GET /attention/{id}/wall: every head of every layer on one sheet."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,31 +9,49 @@ from fastapi import APIRouter, Header, Query, Response
 from app.api.conditional import answer_once
 from app.api.problems import problems
 from app.api.representation import MEDIA_TYPES, Format, npy, preferred_format, representations
-from app.api.schemas import WallResponse
-from app.api.services import Parts, Timing
+from app.api.services import ImageAnswer, ServicesDep, StagesDep
 from app.drawing.colormaps import Colormap
 from app.drawing.heatmap import Interpolation, Style
 from app.drawing.scale import Scale, limits
 from app.drawing.wall import draw_wall, lay_out
 from app.errors import InvalidParameter
-from app.maps.choice import Method, every_head
+from app.maps.choice import Method
+from app.maps.heads import every_head
+
+
+class WallResponse(ImageAnswer):
+    """Where each head's map lies on a wall: layer l and head h at origin + (h, l) * (cell + gap), in pixels."""
+
+    layers: int
+    heads: int
+    grid: tuple[int, int]  # rows, columns of each map
+    origin: tuple[int, int]  # left, top
+    cell: tuple[int, int]  # width, height
+    gap: int
+    size: tuple[int, int]  # width, height of the sheet without a colour bar
+    min: float  # of all maps
+    max: float
+    limits: tuple[float, float]  # the numbers that the first and the last colour stand for
+
 
 router = APIRouter()
 
 
 @router.get("/attention/{id}/wall", responses=problems(404, 422, 503) | representations("png", "json", "npy"))
 async def wall(
-    parts: Parts,
-    stages: Timing,
+    services: ServicesDep,
+    stages: StagesDep,
     id: str,
-    method: Annotated[Method, Query(description="class_token: the only one with a map for each head")] = "class_token",
-    overlay: Annotated[bool, Query(description="Lay each map over what the network saw")] = False,
-    alpha: Annotated[float, Query(ge=0, le=1, description="Opacity of the maps on the picture")] = 0.6,
+    method: Annotated[
+        Method, Query(description="Must be class_token: no other method has a map for each head")
+    ] = "class_token",
+    overlay: Annotated[bool, Query(description="Draw each map over what the network saw")] = False,
+    alpha: Annotated[float, Query(ge=0, le=1, description="Opacity of the maps over the image")] = 0.6,
     colormap: Colormap = "viridis",
-    interpolation: Annotated[Interpolation, Query(description="nearest shows the patches as they are")] = "nearest",
-    colorbar: Annotated[bool, Query(description="Put a bar with the raw numbers on the right")] = False,
-    scale: Annotated[Scale, Query(description="Which numbers of all maps together are at the ends")] = "min-max",
-    format: Annotated[Format | None, Query(description="Overrules the Accept header")] = None,
+    interpolation: Annotated[Interpolation, Query(description="nearest shows each patch as a square")] = "nearest",
+    colorbar: Annotated[bool, Query(description="Draw a colour bar with the raw numbers at the right")] = False,
+    scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
+    format: Annotated[Format | None, Query(description="Overrides the Accept header")] = None,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
     if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Response:
@@ -42,8 +60,8 @@ async def wall(
         raise InvalidParameter(
             f"A wall shows the maps of single heads, which {method} does not have; ask for class_token."
         )
-    record = await parts.kept(id, stages)
-    maps = every_head(record, parts.bundle.manifest)
+    record = await services.kept(id, stages)
+    maps = every_head(record, services.bundle.manifest)
     layers, heads, rows, columns = maps.shape
     ends = limits(maps, maps, scale, signed=False)
     style = Style(overlay=overlay, alpha=alpha, colormap=colormap, interpolation=interpolation, colorbar=colorbar)
@@ -52,7 +70,7 @@ async def wall(
         sheet = lay_out(layers, heads, (rows, columns))
         answer = WallResponse(
             id=id,
-            model=parts.model_name,
+            model=services.model_name,
             layers=layers,
             heads=heads,
             grid=(rows, columns),
@@ -70,10 +88,10 @@ async def wall(
     }
     kind = format or preferred_format(accept)
     return await answer_once(
-        recipe=("wall", id, parts.bundle.digest, kind, style, scale),
+        recipe=("wall", id, services.bundle.digest, kind, style, scale),
         if_none_match=if_none_match,
         media_type=MEDIA_TYPES[kind],
-        pool=parts.cpu_pool,
+        pool=services.cpu_pool,
         stages=stages,
         render=renderers[kind],
     )

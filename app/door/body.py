@@ -1,4 +1,4 @@
-"""The body of a request, bounded in bytes and in time. No more than its beginning is kept here."""
+"""The body of a request, bounded in bytes and in time. At most its first 64 KiB are kept here."""
 
 import asyncio
 import time
@@ -9,11 +9,11 @@ from starlette.types import Message, Receive
 from app.errors import BodyTooLarge, Overloaded, ServiceError, SlowRequest, UnsupportedEncoding
 from app.telemetry.stages import Stages
 
-AHEAD_BYTES = 64 * 1024  # as many as uvicorn takes in before it stops reading
+AHEAD_BYTES = 64 * 1024  # uvicorn stops reading after as many
 
 
 class Bodies:
-    """The limits, and how many bytes the bodies of all requests in work have together."""
+    """The limits, and the number of bytes in the bodies of all requests in work."""
 
     def __init__(self, *, max_bytes: int, max_bytes_in_work: int, timeout_s: float) -> None:
         self.max_bytes = max_bytes
@@ -22,8 +22,8 @@ class Bodies:
         self.bytes_in_work = 0
 
     def check(self, request: HTTPConnection) -> None:
-        """What can be told from the header alone. Raises UnsupportedEncoding, BodyTooLarge."""
-        # A compressed body would have to be counted twice; pictures are compressed already.
+        """Refuse what the header alone shows to be wrong. Raises UnsupportedEncoding, BodyTooLarge."""
+        # A compressed body would have to be counted twice, and images are compressed already.
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise UnsupportedEncoding("Send the body without a content encoding.")
         declared = request.headers.get("Content-Length", "")
@@ -36,7 +36,7 @@ class Bodies:
 
 
 class Body:
-    """One request's body: `receive` raises when a limit is passed, so that whoever reads it stops."""
+    """One request's body. `receive` raises when a limit is exceeded."""
 
     def __init__(self, bodies: Bodies, request: HTTPConnection, receive: Receive) -> None:
         self._bodies = bodies
@@ -49,9 +49,9 @@ class Body:
         self._ahead: Message | None = None  # received, and not yet asked for
 
     async def arrive(self) -> None:
-        """Wait for the end of the body, at most for AHEAD_BYTES of it. Raises what `receive` raises.
+        """Wait for the end of the body, or for AHEAD_BYTES of it. Raises what `receive` raises.
 
-        While a client takes its time a request that is only here costs half of what it does inside the framework.
+        A request that waits here for a slow client takes half the memory of one that waits inside the framework.
         """
         if self.finished:
             return
@@ -64,7 +64,7 @@ class Body:
         self._ahead = {"type": "http.request", "body": bytes(body), "more_body": not ended}
 
     async def receive(self) -> Message:
-        """Raises BodyTooLarge, SlowRequest, and Overloaded when all bodies together are too much for this process."""
+        """Raises BodyTooLarge, SlowRequest, and Overloaded when all bodies together exceed their limit."""
         if self._ahead is None:
             return await self._next()
         message, self._ahead = self._ahead, None

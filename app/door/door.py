@@ -1,10 +1,11 @@
-"""What every request passes before the framework sees it, and every answer on its way out.
+"""What every request passes before the framework sees it, and every response on its way out.
 
-In this order: a name, the port, the key, the client's deadline, room, the header's word on the body. None of it reads a
-byte of the body. Then a picture has to arrive, or its beginning; every body is bounded while it is read. The protocol
-below (`protocol.py`) bounds the header.
+The header is checked first, without reading a byte of the body: request id, port, API key, deadline, room, and what the
+header says of the body. Then an image has to arrive, or its first 64 KiB. Every body is bounded while it is read. The
+protocol below (`protocol.py`) bounds the header.
 
-FastAPI reads a whole body before its dependencies run, and Starlette's limit answers in plain text: neither will do.
+FastAPI cannot do this, because it reads a whole body before its dependencies run. Starlette's own limit cannot either,
+because it answers in plain text.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 class Door:
     """ASGI middleware. Sets `request_id` and `deadline` in the scope's state, and needs `stages` there.
 
-    `refusal` is asked for every POST, with its deadline: why no picture is let in now, if there is a reason.
+    For every POST it calls `refusal` with the request's deadline, to learn whether an image can be let in now.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Door:
             body.release()
 
     def _check(self, request: HTTPConnection) -> None:
-        """What the header alone decides. Raises the ServiceError that refuses the request."""
+        """All that the header decides. Raises the ServiceError that refuses the request."""
         self._listeners.check(request)
         self._keys.check(request)
         request.state.deadline = deadline(request, max_s=self._request_timeout_s)
@@ -88,7 +89,7 @@ class Door:
 
 
 def _response(error: BaseException, state: dict[str, Any]) -> Response:
-    if isinstance(error, asyncio.CancelledError):  # by uvicorn, when the time to drain is over
+    if isinstance(error, asyncio.CancelledError):  # uvicorn cancels when the time to drain is over
         error = Unavailable(STOPPING)
     if isinstance(error, ServiceError):
         return respond_to(error, state)

@@ -19,7 +19,7 @@ Refusal = Callable[[float], ServiceError | None]  # by deadline: why no image is
 
 
 def request_id(request: HTTPConnection) -> str:
-    """The client's X-Request-ID if it is plain, else a new id. A plain id cannot write lines of its own into a log."""
+    """The client's X-Request-ID if it is plain, else a new id. A plain id cannot forge lines in a log."""
     given = request.headers.get(REQUEST_ID, "")
     return given if _PLAIN_ID.fullmatch(given) else secrets.token_hex(16)
 

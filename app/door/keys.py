@@ -1,7 +1,8 @@
-"""Who may come in: optional API keys (RFC 6750 bearer tokens, or X-API-Key)."""
+"""Optional API keys: RFC 6750 bearer tokens, or X-API-Key."""
 
 import hashlib
 import hmac
+import logging
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +11,11 @@ from starlette.requests import HTTPConnection
 
 from app.door.paths import METRICS, is_public
 from app.errors import CannotStart, Unauthorized
+from app.settings import Settings
 
+log = logging.getLogger(__name__)
+
+LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # token68 of RFC 9110, 11.2
 
 
@@ -27,20 +32,20 @@ def read_keys(listed: str, file: Path | None) -> list[str]:
         except (OSError, UnicodeDecodeError):
             raise ApiKeyError("VIT_API_KEYS_FILE cannot be read.") from None
         if not any(line.strip() for line in lines):
-            raise ApiKeyError("VIT_API_KEYS_FILE has no key in it.")  # or everybody would come in
+            raise ApiKeyError("VIT_API_KEYS_FILE has no key in it.")  # without keys the service would be open
         keys += [line.strip() for line in lines]
     keys = [key for key in keys if key]
     if not all(_TOKEN.fullmatch(key) for key in keys):
-        raise ApiKeyError("An API key may have letters, digits and . _ ~ + / - only, and = at its end.")
+        raise ApiKeyError("An API key consists of letters, digits and . _ ~ + / -, with = at its end only.")
     return keys
 
 
 class ApiKeys:
-    """No keys: everybody may do everything. Several are for rotation: add the new one, then take the old one away."""
+    """Without keys every request passes. Several keys allow rotation: add the new one, then remove the old one."""
 
     def __init__(self, keys: Iterable[str], *, metrics_port: int) -> None:
         self._digests = [_digest(key) for key in keys]
-        self._open_metrics = bool(metrics_port)  # a port of its own is kept from strangers by the network
+        self._open_metrics = bool(metrics_port)  # the network keeps strangers from a port of its own
 
     def __bool__(self) -> bool:
         return bool(self._digests)
@@ -52,10 +57,19 @@ class ApiKeys:
             return
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         given = [token.strip() if scheme.lower() == "bearer" else "", request.headers.get("X-API-Key", "")]
-        # Every pair is compared, each in constant time: how long it takes says nothing about a key.
+        # Every pair is compared, each in constant time, so the time taken reveals nothing about a key.
         matches = [hmac.compare_digest(_digest(key), known) for key in given for known in self._digests]
         if not any(matches):
             raise Unauthorized("Send an API key as Authorization: Bearer or as X-API-Key.")
+
+
+def open_keys(settings: Settings) -> ApiKeys:
+    """The keys of the settings. Raises ApiKeyError."""
+    listed = settings.api_keys.get_secret_value() if settings.api_keys else ""
+    keys = ApiKeys(read_keys(listed, settings.api_keys_file), metrics_port=settings.metrics_port)
+    if not keys and settings.host not in LOOPBACK:
+        log.warning("VIT_API_KEYS is not set: everyone who reaches %s can use the service", settings.host)
+    return keys
 
 
 def _digest(key: str) -> bytes:

@@ -1,18 +1,18 @@
-"""Ending a connection so that its last answer arrives."""
+"""Ends a connection so that its last response arrives."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Any
 
-LINGER_S = 5.0  # how long a client may go on sending after its answer
-FLUSH_S = 60.0  # how long it may take to read one that the system could not take at once
+LINGER_S = 5.0  # for a client to stop sending after its response
+FLUSH_S = 60.0  # for a client to read a response that did not fit the system's buffer
 
 
 class LingeringTransport:
-    """Closes in stages while the client may still be sending (RFC 9112, 9.6): the answer and its end first, then what
-    comes is read and dropped, then the connection goes.
+    """Closes in stages while the client may still be sending (RFC 9112, 9.6). First the response and its end are sent,
+    then incoming bytes are read and dropped, then the connection is closed.
 
-    Closing at once with unread bytes makes TCP reset the connection, and the client loses the answer.
+    Closing at once with unread bytes would make TCP reset the connection, and the client would lose the response.
     """
 
     def __init__(self, transport: asyncio.Transport, *, sending: Callable[[], bool]) -> None:
@@ -28,7 +28,7 @@ class LingeringTransport:
         return self._closing or self._transport.is_closing()
 
     def write(self, data: bytes) -> None:
-        """Nothing once it closes: of pipelined requests uvicorn tells only the last one that its client has left."""
+        """Write nothing once it closes: uvicorn tells only the last of several pipelined requests about the close."""
         if not self.is_closing():
             self._transport.write(data)
 
@@ -39,13 +39,13 @@ class LingeringTransport:
         patience = FLUSH_S if self._transport.get_write_buffer_size() else LINGER_S
         if self._sending():
             self._transport.write_eof()
-            self._transport.resume_reading()  # and the protocol drops it
+            self._transport.resume_reading()  # the protocol drops what comes
         else:
             self._transport.close()
         self._timer = asyncio.get_running_loop().call_later(patience, self._transport.abort)
 
     def ended(self) -> None:
-        """The connection is gone: lets go of the protocol behind `sending`, and of the timer, which would keep both."""
+        """The connection is gone: release the protocol behind `sending`, and the timer, which would keep both alive."""
         self._sending = lambda: False
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""Sees every request from outside: counts it, times it, and writes its line into the log."""
+"""Counts and times every request, and writes its line into the log."""
 
 import logging
 import time

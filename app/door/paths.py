@@ -1,4 +1,4 @@
-"""Which paths are open to everybody, and which are answered at which port."""
+"""Which paths need no API key, and which paths each port answers."""
 
 from starlette.requests import HTTPConnection
 
@@ -12,12 +12,12 @@ PUBLIC_FOLDERS = ("/page/", "/static-offline-docs/")
 
 
 def is_public(path: str) -> bool:
-    """Probes, the page, and the description of the API: they are the same on every server, and cost it nothing."""
+    """Probes, the page and the description of the API: they are the same on every server and cost nothing."""
     return path in PUBLIC or path.startswith(PUBLIC_FOLDERS)
 
 
 class Listeners:
-    """With a port of their own, metrics are at that port and nothing else but the probes is."""
+    """If metrics have a port of their own, that port answers metrics and probes only."""
 
     def __init__(self, *, metrics_port: int) -> None:
         self._metrics_port = metrics_port

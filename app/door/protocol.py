@@ -1,5 +1,13 @@
-"""What uvicorn's HTTP protocol leaves open: how long a header may be and take, how many connections there are, and how
-a message that is no HTTP is refused.
+"""Limits that uvicorn's HTTP protocol lacks: on the size and time of a header and on the number of connections; and a
+proper answer to a message that is not HTTP.
+
+It relies on parts of uvicorn's `HttpToolsProtocol` that are not documented. pyproject.toml therefore bounds uvicorn's
+version, and these names have to be looked at when it is raised:
+- attributes: access_logger, connections, cycle, flow, headers, logger, loop, parser, pipeline, scope, server_state,
+  transport, url
+- methods: _unset_keepalive_if_required, on_response_complete, _start_asgi_task, and the callbacks of httptools
+- RequestResponseCycle: its constructor, disconnected, keep_alive, message_event, more_body, response_complete,
+  response_started, scope
 """
 
 import asyncio
@@ -23,11 +31,11 @@ HEADER_TIMEOUT_S = 5.0  # from the first byte of a request, or from connecting, 
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """One connection. Above `max_connections` its requests are marked `crowded` for the door to refuse, so that a probe
-    still gets its answer; above twice as many it is dropped.
+    """One connection. With more than `max_connections` open its requests are marked `crowded`, and the door refuses all
+    but probes. With more than twice as many it is dropped.
     """
 
-    __slots__ = (  # in its dictionary, beside uvicorn's own, they would take 1.3 kB more a connection
+    __slots__ = (  # as entries of the instance's dictionary they would take 1.3 kB more for each connection
         "_header_bytes",
         "_header_fields",
         "_header_timer",
@@ -41,12 +49,12 @@ class GuardedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, max_connections: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._max_connections = max_connections
-        self._in_message = False  # a request has begun to arrive, and not all of it is there
-        self._refused = False  # nothing more is read
+        self._in_message = False  # a request has begun to arrive and is not complete
+        self._refused = False  # nothing more is read from this connection
         self._parse_error: ServiceError = MalformedRequest("This is not a valid HTTP/1.1 request.")
         self._header_timer: asyncio.TimerHandle | None = None
         self._header_bytes = self._header_fields = 0
-        self._unparsed = 0  # bytes since the parser last had something to say
+        self._unparsed = 0  # bytes since the parser's last callback
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn: it is always a Transport
         lingering = LingeringTransport(transport, sending=lambda: not self._is_idle())
@@ -59,8 +67,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._header_is_there()
         super().connection_lost(exc)
-        self._unset_keepalive_if_required()  # uvicorn lets it run on after a reset, and keeps the connection with it
-        # What refers back to this goes, or all of it would wait for Python's collector.
+        self._unset_keepalive_if_required()  # after a reset uvicorn lets this timer run and keep the connection
+        # Break reference cycles, which would otherwise wait for Python's garbage collector.
         cast(LingeringTransport, self.transport).ended()
         self.pipeline.clear()
         self.cycle = None  # type: ignore[assignment]  # as uvicorn has it before the first request
@@ -74,7 +82,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self._parse(data)
         if self._unparsed > MAX_HEADER_BYTES and not self._refused:
-            self._refuse(HeaderTooLarge(f"A header field may have {MAX_HEADER_BYTES} bytes."))
+            self._refuse(HeaderTooLarge(f"A header field is larger than {MAX_HEADER_BYTES} bytes."))
 
     def _parse(self, data: bytes) -> None:
         while data:
@@ -95,8 +103,9 @@ class GuardedProtocol(HttpToolsProtocol):
             self.parser = httptools.HttpRequestParser(self)
 
     def _head_without_upgrade(self) -> bytes:
-        """An upgrade is ignored (RFC 9110, 7.8): the request is parsed again as if it had asked for none. httptools
-        would take it to have no body. Clients ask for `h2c` unasked: Java's, and curl with --http2.
+        """The request's head without `Upgrade`, which is ignored (RFC 9110, 7.8). The request is parsed again from it,
+        because httptools assumes that a request with an upgrade has no body. Java's client and `curl --http2` send
+        `Upgrade: h2c` with every request.
         """
         version = self.parser.get_http_version().encode()
         lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
@@ -110,7 +119,9 @@ class GuardedProtocol(HttpToolsProtocol):
         return self.parser.get_method() == b"CONNECT"
 
     def _is_idle(self) -> bool:
-        """Nothing more is on its way from the client, as may be behind a request whose answer ends the connection."""
+        """Whether nothing more can come from the client. More can come behind a request whose response ends the
+        connection.
+        """
         answered = self.cycle is None or (self.cycle.response_complete and self.cycle.keep_alive)
         return answered and not self._in_message and not self._refused
 
@@ -128,7 +139,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Trailers after a chunked body come here too."""
+        """Also called for trailers after a chunked body."""
         self._header_fields += 1
         self._count(len(name) + len(value))
         super().on_header(name, value)
@@ -144,7 +155,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         if self._upgrades():
-            return  # it was the head only
+            return  # only the head was parsed
         self._in_message = False
         self._unparsed = 0
         super().on_message_complete()
@@ -154,7 +165,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._header_bytes += size
         if self._header_bytes > MAX_HEADER_BYTES or self._header_fields > MAX_HEADER_FIELDS:
             limits = f"{MAX_HEADER_FIELDS} fields and {MAX_HEADER_BYTES} bytes"
-            self._parse_error = HeaderTooLarge(f"A request's header may have {limits}.")
+            self._parse_error = HeaderTooLarge(f"The header exceeds {limits}.")
             raise ValueError  # stops the parser; the error's own traceback would tie it to this connection
 
     # The header's time
@@ -171,16 +182,16 @@ class GuardedProtocol(HttpToolsProtocol):
     def _header_is_late(self) -> None:
         self._header_timer = None
         if self.cycle is not None and not self.cycle.response_complete:
-            self._expect_header()  # of a pipelined request, while nothing is read: its time has not come
+            self._expect_header()  # a pipelined request: nothing is read before the request ahead of it is answered
         elif self._in_message:
-            self._refuse(SlowRequest(f"The header of a request has to arrive within {HEADER_TIMEOUT_S:g} seconds."))
+            self._refuse(SlowRequest(f"The header did not arrive within {HEADER_TIMEOUT_S:g} seconds."))
         else:
             self.transport.close()
 
     # Refusals
 
     def _refuse(self, error: ServiceError) -> None:
-        """Stop reading; answer what was understood, or say what is wrong."""
+        """Stop reading. Answer the request that was understood, or else answer with `error`."""
         self._refused = True
         self._header_is_there()
         cycle = self.cycle
@@ -189,7 +200,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 cycle.keep_alive = False
                 return
             cycle.scope["state"]["refusal"] = error
-            cycle.disconnected = True  # whoever reads its body learns that there is no more of it
+            cycle.disconnected = True  # so that code reading its body stops
             cycle.message_event.set()
         self.cycle = RequestResponseCycle(
             scope={"type": "http", "method": "GET", "headers": self.headers or []},  # type: ignore[typeddict-item]  # all that an answer needs

@@ -6,13 +6,13 @@ from io import BytesIO
 from PIL import Image, ImageDraw, ImageFont
 
 INK, FAINT = (33, 37, 41), (206, 212, 218)
-SCALE = 3  # everything is drawn this much larger and averaged down
+SCALE = 3  # everything is drawn this many times larger, then averaged down
 
 Color = tuple[int, int, int] | tuple[int, int, int, int]  # RGB or RGBA
 
 
 class Canvas:
-    """Places and lengths are pixels of the finished picture, from its upper left corner.
+    """Positions and lengths are pixels of the finished chart, from its upper left corner.
 
     Pillow's own font draws ASCII and little more; what it lacks is drawn as a box.
     """
@@ -22,7 +22,7 @@ class Canvas:
         self._pen = ImageDraw.Draw(self._image, "RGBA")
 
     def text(self, x: float, y: float, text: str, *, size: int, anchor: str = "la", color: Color = INK) -> None:
-        """`anchor` is Pillow's: what point of the text lies at (x, y)."""
+        """`anchor` is Pillow's: the point of the text that lies at (x, y)."""
         self._pen.text((x * SCALE, y * SCALE), text, font=_font(size), fill=color, anchor=anchor)
 
     def upward_text(self, x: float, y: float, text: str, *, size: int) -> None:
@@ -41,7 +41,7 @@ class Canvas:
         self._pen.ellipse([edge * SCALE for edge in edges], fill=fill, outline=outline, width=round(1.5 * SCALE))
 
     def picture(self, x: int, y: int, image: Image.Image, *, zoom: int = 1) -> None:
-        """Each pixel of an RGB picture a square of `zoom` pixels."""
+        """Draw each pixel of an RGB image as a square of `zoom` pixels."""
         larger = (image.width * zoom * SCALE, image.height * zoom * SCALE)
         self._image.paste(image.resize(larger, Image.Resampling.NEAREST), (x * SCALE, y * SCALE))
 

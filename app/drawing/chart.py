@@ -1,4 +1,4 @@
-"""Draws mean attention distance over depth, a dot for each head (paper, Fig. 7 right)."""
+"""Draws mean attention distance over depth, one dot for each head (paper, Fig. 7 right)."""
 
 import math
 
@@ -9,15 +9,15 @@ WIDTH, HEIGHT = 960, 600
 LEFT, TOP, RIGHT, BOTTOM = 90, 96, 870, 520  # of the plot
 RADIUS = 5.5
 SERVED, REFERENCE = (31, 119, 180), (110, 118, 126)
-SERVED_FILL = (*SERVED, 150)  # dots shine through each other
-APART = 0.14  # layers that the two kinds of dots are moved to either side
+SERVED_FILL = (*SERVED, 150)  # translucent, so that dots behind others are visible
+APART = 0.14  # layers that each kind of dots is moved to its side
 MAX_LAYER_NAMES = 24
 
 Series = list[tuple[MeanDistance, Color | None, Color, float]]  # numbers, fill, outline, layers to the right
 
 
 def draw_distance(title: str, distance: AttentionDistance) -> bytes:
-    """PNG, 960 x 600. Hollow dots are the pictures of the export, filled dots those served since the start."""
+    """PNG, 960 x 600. Hollow dots are the images of the export, filled dots the images served since the start."""
     canvas = Canvas(WIDTH, HEIGHT)
     canvas.text(LEFT, 22, title, size=24)
     series: Series = [(distance.reference, None, REFERENCE, 0.0)]
@@ -75,7 +75,7 @@ def _draw_distances(canvas: Canvas, ticks: list[float], patch_size: int) -> None
     for value in nice_ticks(top * patch_size):
         y = _down(value / patch_size, top)
         if y < TOP - 0.5:
-            break  # the last one may lie over the plot
+            break  # the last tick may lie above the plot
         canvas.line(RIGHT, y, RIGHT + 6, y)
         canvas.text(RIGHT + 12, y, f"{value:g}", size=16, anchor="lm")
     canvas.line(LEFT, TOP, LEFT, BOTTOM)
@@ -86,7 +86,7 @@ def _draw_distances(canvas: Canvas, ticks: list[float], patch_size: int) -> None
 
 
 def _across(layer: float, layers: int) -> float:
-    """Half a layer is free on either side."""
+    """Leaves half a layer free on either side."""
     return LEFT + (layer + 0.5) / layers * (RIGHT - LEFT)
 
 

@@ -15,10 +15,10 @@ COLORMAPS = Path(__file__).parent / "colormaps.png"
 
 
 def paint(unit: npt.NDArray[np.floating[Any]], colormap: Colormap) -> Image.Image:
-    """RGB picture of numbers (height, width): 0 and what lies below has the first colour, 1 and above the last."""
+    """Numbers (height, width) as RGB: 0 and below get the first colour, 1 and above the last."""
     shades = np.clip(np.rint(np.asarray(unit) * 255), 0, 255).astype(np.uint8)
     image = Image.fromarray(shades)
-    image.putpalette(_table(colormap))  # five times faster than to index an array of colours
+    image.putpalette(_table(colormap))  # five times faster than indexing an array of colours
     return image.convert("RGB")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-LIGHT, DARK = (255, 255, 255, 255), (0, 0, 0, 255)  # side by side they show on any colour
+LIGHT, DARK = (255, 255, 255, 255), (0, 0, 0, 255)  # side by side they are visible on any colour
 
 Mask = npt.NDArray[np.bool_]
 
@@ -38,7 +38,7 @@ def outline(canvas: Image.Image, patches: Mask, place: tuple[int, int, int, int]
 
 
 def _grown(mask: Mask, *, beyond: bool) -> Mask:
-    """`mask` and the eight neighbours of each of its pixels; `beyond` is what lies around the picture."""
+    """`mask` and the eight neighbours of each of its pixels. `beyond` is the mask outside the canvas."""
     padded = np.pad(mask, 1, constant_values=beyond)
     wide = padded[:, :-2] | padded[:, 1:-1] | padded[:, 2:]
     grown: Mask = wide[:-2] | wide[1:-1] | wide[2:]

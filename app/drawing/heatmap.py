@@ -1,4 +1,4 @@
-"""Draws a map where it belongs: on the part of the upright picture that the network saw."""
+"""Draws a map where it belongs: on the part of the upright image that the network saw."""
 
 from dataclasses import dataclass
 from io import BytesIO
@@ -22,9 +22,9 @@ RESAMPLING = {
     "bilinear": Image.Resampling.BILINEAR,
     "bicubic": Image.Resampling.BICUBIC,
 }
-LINES = 36  # of text in the height of a picture
+LINES = 36  # of text in the height of a canvas
 SMALLEST_FONT = 10  # pixels
-OUTSIDE_BRIGHTNESS = 0.45  # of the picture around the crop: the network did not see it
+OUTSIDE_BRIGHTNESS = 0.45  # of the image around the crop, which the network did not see
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,32 +32,32 @@ class Style:
     """How a map looks; changes no number."""
 
     overlay: bool
-    alpha: float  # opacity of the map on the picture, 0 to 1
-    colormap: Colormap | None  # None is viridis, for a signed map rdbu
+    alpha: float  # opacity of the map over the image, 0 to 1
+    colormap: Colormap | None  # None is viridis, or rdbu for a signed map
     interpolation: Interpolation
     colorbar: bool
-    threshold: float | None = None  # share of the map, 0 to 1, that a contour goes around
+    threshold: float | None = None  # share of the map, 0 to 1, that a contour encloses
 
 
 def draw(values: npt.NDArray[np.float32], record: Record, style: Style, limits: Limits) -> bytes:
     """PNG of the map (rows, columns), with the first colour at the lower limit and the last at the upper one.
 
-    With overlay, blended over the picture, which is grey where numbers have a sign; without, the colours alone,
-    transparent where the network saw nothing.
+    With overlay the map is blended over the image, which is grey under a signed map. Without overlay the colours stand
+    alone, and what the network did not see is transparent.
     """
-    picture = Image.open(BytesIO(record.thumbnail))
-    place = _place(record, picture.size)
+    image = Image.open(BytesIO(record.thumbnail))
+    place = _place(record, image.size)
     left, top, right, bottom = place
     colors = colorize(values, (right - left, bottom - top), style, limits)
     if style.overlay:
-        # Where colour says for or against, the picture's own colours would speak too.
-        canvas = picture.convert("L" if limits.low < 0 else "RGB").convert("RGB")
+        # Colour means for or against here, so the image's own colours would mislead.
+        canvas = image.convert("L" if limits.signed else "RGB").convert("RGB")
         lit = Image.blend(canvas.crop(place), colors, style.alpha)
         if lit.size != canvas.size:
             canvas = canvas.point(lambda value: value * OUTSIDE_BRIGHTNESS)
         canvas.paste(lit, (left, top))
     else:
-        canvas = Image.new("RGBA", picture.size)
+        canvas = Image.new("RGBA", image.size)
         canvas.paste(colors, (left, top))
     if style.threshold is not None:
         outline(canvas, smallest_holding(values, style.threshold), place)
@@ -69,14 +69,14 @@ def draw(values: npt.NDArray[np.float32], record: Record, style: Style, limits: 
 
 
 def colorize(values: npt.NDArray[np.float32], size: tuple[int, int], style: Style, limits: Limits) -> Image.Image:
-    """RGB picture of a map alone, `size` (width, height); a patch's own number is at the centre of the patch."""
+    """A map alone as RGB, `size` (width, height). The number of a patch is at the patch's centre."""
     smooth = Image.fromarray(limits.unit(values)).resize(size, RESAMPLING[style.interpolation])
     return paint(np.asarray(smooth), colormap(style, limits))
 
 
 def colormap(style: Style, limits: Limits) -> Colormap:
-    """The one asked for, or the one that suits the numbers."""
-    return style.colormap or ("rdbu" if limits.low < 0 else "viridis")
+    """The colormap asked for, or the one that suits the numbers."""
+    return style.colormap or ("rdbu" if limits.signed else "viridis")
 
 
 def _place(record: Record, size: tuple[int, int]) -> tuple[int, int, int, int]:

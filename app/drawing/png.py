@@ -1,4 +1,4 @@
-"""Pictures to PNG, fast."""
+"""Encodes PNG, fast."""
 
 import struct
 import zlib
@@ -12,7 +12,7 @@ UP = 2  # the filter that keeps the difference to the line above
 
 
 def encode(image: Image.Image) -> bytes:
-    """PNG of an RGB or RGBA picture (W3C Portable Network Graphics, third edition).
+    """PNG of an RGB or RGBA image (W3C Portable Network Graphics, third edition).
 
     Pillow tries five filters on every line, which takes longer than all the rest of drawing a map. One filter for
     all lines, and no search for repeats but runs, take 40 % of its time for the same number of bytes.
@@ -23,7 +23,7 @@ def encode(image: Image.Image) -> bytes:
     filtered[:, 0] = UP
     filtered[0, 1:] = lines[0]
     np.subtract(lines[1:], lines[:-1], out=filtered[1:, 1:])
-    grainy = np.count_nonzero(filtered) > filtered.size / 2  # a photograph has no runs to look for
+    grainy = np.count_nonzero(filtered) > filtered.size / 2  # a photograph, which has no runs
     deflate = zlib.compressobj(level=1, strategy=zlib.Z_HUFFMAN_ONLY if grainy else zlib.Z_RLE)
     header = struct.pack(">IIBBBBB", image.width, image.height, 8, COLOR_TYPES[image.mode], 0, 0, 0)
     data = deflate.compress(filtered.data) + deflate.flush()

@@ -1,4 +1,4 @@
-"""Which number is at the first colour and which at the last."""
+"""Which number gets the first colour and which the last."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -11,13 +11,18 @@ PERCENTILES = (1, 99)
 
 
 class Limits(NamedTuple):
-    """The numbers at the two ends of the colours. Below zero only for signed maps, and then symmetric around it."""
+    """The numbers at the two ends of the colours. Those of a signed map are symmetric around zero."""
 
     low: float
     high: float
 
+    @property
+    def signed(self) -> bool:
+        """Whether zero is the middle: limits of unsigned maps are never below zero."""
+        return self.low < 0
+
     def unit(self, values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float32]:
-        """`values` from 0 (low and less) to 1 (high and more); a map without a range is 0."""
+        """`values` from 0 (low and less) to 1 (high and more); 0 where the map has no range."""
         if self.low == self.high:
             return np.zeros(values.shape, np.float32)
         unit = (values.astype(np.float64) - self.low) / (self.high - self.low)
@@ -29,9 +34,10 @@ def limits(
 ) -> Limits:
     """Limits of one map for drawing it.
 
-    min-max takes the map's own smallest and largest number; percentile its 1st and 99th percentile, so that one
-    outlier does not darken the rest; shared the smallest and largest number of all `siblings`, so that layers and
-    heads can be compared; absolute 0 to 1, of a signed map -1 to 1, so that pictures can be compared.
+    min-max: the smallest and largest number of the map.
+    percentile: its 1st and 99th percentile, so that one outlier does not darken the rest.
+    shared: the smallest and largest number of all `siblings`, so that layers and heads can be compared.
+    absolute: 0 to 1, for a signed map -1 to 1, so that images can be compared.
     """
     match scale:
         case "absolute":
@@ -42,11 +48,11 @@ def limits(
             low, high = _range(values)
         case "percentile":
             low, high = (float(number) for number in np.percentile(values, PERCENTILES))
-            if low == high:  # a few patches hold everything, and the cut would leave none of them
+            if low == high:  # a few patches hold everything, and the percentiles would cut them off
                 low, high = _range(values)
     if not signed:
         return Limits(low, high)
-    bound = max(abs(low), abs(high)) or 1.0  # a map of zeros needs a range in which zero is the middle
+    bound = max(abs(low), abs(high)) or 1.0  # a map of zeros still needs a range with zero in the middle
     return Limits(-bound, bound)
 
 

@@ -1,4 +1,4 @@
-"""A decoded picture as a person sees it: upright, RGB, transparency on white, deep gray scaled and not clipped."""
+"""A decoded image as a person sees it: upright, RGB, transparency on white, deep gray scaled and not clipped."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from PIL import Image
 from app.images.metadata import orientation
 
 WHITE = (255, 255, 255)
-ROWS = 64  # converted at a time, so that a picture's numbers are never all in memory as floats
+ROWS = 64  # converted at a time, so that an image is never in memory as floats as a whole
 
 # TIFF 6.0
 _BITS_PER_SAMPLE = 258
@@ -27,7 +27,7 @@ _TURNS = {
     8: Image.Transpose.ROTATE_90,
 }
 
-# CIELAB as a TIFF has it (D50, 8 bits). Pillow leaves it to colour profiles, which are not parsed here.
+# CIELAB as in a TIFF (D50, 8 bits). Pillow converts it by colour profiles, which are not parsed here.
 _WHITE_D50 = np.array([0.9642, 1.0, 0.8249], np.float32)
 _XYZ_D50_TO_LINEAR = np.array(  # sRGB's primaries, adapted by Bradford's method (Lindbloom, "RGB/XYZ Matrices")
     [[3.1338561, -1.6168667, -0.4906146], [-0.9787684, 1.9161415, 0.0334540], [0.0719453, -0.2289914, 1.4052427]],
@@ -38,7 +38,7 @@ _XYZ_D50_TO_LINEAR = np.array(  # sRGB's primaries, adapted by Bradford's method
 def upright_rgb(image: Image.Image) -> Image.Image:
     """The first frame in RGB: EXIF orientation applied, transparency on white, 16 bits scaled.
 
-    Colour profiles are ignored: the networks were trained on pixels of which they were ignored too.
+    Colour profiles are ignored, as they were when the networks were trained.
     """
     raw_mode = _raw_mode(image)
     image.load()
@@ -46,19 +46,19 @@ def upright_rgb(image: Image.Image) -> Image.Image:
     rgb = _to_rgb(image, raw_mode)
     if turn is not None:
         rgb = rgb.transpose(turn)
-    rgb.info = {}  # Pillow writes comments, profiles and more of it into what is saved
+    rgb.info = {}  # Pillow would write comments, profiles and more from it into a saved file
     return rgb
 
 
 def _raw_mode(image: Image.Image) -> str:
-    """Pillow's name for how samples lie in the file, which says what its mode does not: how many bits they had."""
+    """Pillow's name for the layout of samples in the file. Unlike the mode, it tells how many bits they had."""
     tile: Any = getattr(image, "tile", None)
     arguments = tile[0].args if tile else ""
     return arguments if isinstance(arguments, str) else str(arguments[0]) if arguments else ""
 
 
 def _orientation(image: Image.Image) -> int:
-    if hasattr(image, "tag_v2"):  # Pillow has turned a TIFF already
+    if hasattr(image, "tag_v2"):  # a TIFF, which Pillow has already turned
         return 1
     return orientation(image.info.get("exif", b""))
 
@@ -77,7 +77,7 @@ def _to_rgb(image: Image.Image, raw_mode: str) -> Image.Image:
 
 def _on_white(image: Image.Image, raw_mode: str) -> Image.Image:
     transparent = image.info.get("transparency")
-    if raw_mode in ("L;2", "L;4") and isinstance(transparent, int):  # of the file's bits, and Pillow leaves it so
+    if raw_mode in ("L;2", "L;4") and isinstance(transparent, int):  # Pillow leaves it in the depth of the file
         image.info["transparency"] = transparent * (85 if raw_mode == "L;2" else 17)
     elif raw_mode.startswith("RGB;16") and isinstance(transparent, tuple):
         image.info["transparency"] = tuple(value >> 8 for value in transparent)
@@ -88,7 +88,7 @@ def _on_white(image: Image.Image, raw_mode: str) -> Image.Image:
 
 
 def _from_deep_gray(image: Image.Image) -> Image.Image:
-    """16-bit, 32-bit and float gray: Pillow's own conversion would clip instead of scale."""
+    """16-bit, 32-bit and float gray. Pillow's own conversion would clip it instead of scaling it."""
     tags = getattr(image, "tag_v2", {})
     bits = (*np.atleast_1d(tags.get(_BITS_PER_SAMPLE, 16)), 16)[0]
     full_scale = _float_scale(image) if image.mode == "F" else float(2 ** min(int(bits), 16) - 1)
@@ -108,7 +108,7 @@ def _from_deep_gray(image: Image.Image) -> Image.Image:
 
 
 def _float_scale(image: Image.Image) -> float:
-    """1, unless a finite value is larger."""
+    """1, or 255 if a finite value is larger than 1."""
     strips = _strips(np.asarray(image))
     return 1.0 if all(np.max(rows, where=np.isfinite(rows), initial=0) <= 1 for rows in strips) else 255.0
 
@@ -122,7 +122,7 @@ def _strips(values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
 
 
 def srgb(lab: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """`lab` (..., 3) as a TIFF has it: L of 100 is 255; a and b are signed. Formulas of CIE 15:2004."""
+    """sRGB, uint8 (..., 3), of `lab` (..., 3) as in a TIFF: an L of 100 is 255; a and b are signed (CIE 15:2004)."""
     lightness = (lab[..., 0].astype(np.float32) * (100 / 255) + 16) / 116
     green_red, blue_yellow = (lab[..., i].astype(np.int8).astype(np.float32) for i in (1, 2))
     bent = np.stack([lightness + green_red / 500, lightness, lightness - blue_yellow / 200], -1)

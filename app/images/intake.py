@@ -1,52 +1,84 @@
-"""From the bytes of an upload to what the network gets, by way of a process that decodes."""
+"""From the bytes of an upload to the network's input, by way of a process that decodes."""
 
-from app.errors import Overloaded, ServiceError, UnsupportedType, UnusableImage
-from app.images.decode import NotAccepted, Refused
-from app.images.pool import DecoderFailed, DecoderHung, Decoders
-from app.images.preparer import GarbledAnswer, Larger, Prepared, pack, unpack
+from app.errors import Overloaded, UnusableImage
+from app.images.decode import Limits
+from app.images.pool import WorkerFailed, WorkerPool, WorkerTimedOut
+from app.images.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack_request, unpack_answer
+from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
+from app.machine import allowed_cores, allowed_memory
+from app.settings import Settings
 
-LARGE_PIXELS = 4_000_000  # a picture of more is decoded in a tenth of a second and not in milliseconds
+LARGE_PIXELS = 4_000_000  # an image of more takes a tenth of a second to decode, and not milliseconds
+BYTES_PER_PIXEL = 12  # of an image that is being decoded: as decoded, as turned or converted, and what is made of it
+WORKER_BYTES_PER_PIXEL = 24  # the most of any format: an animated WebP, of which libwebp keeps three canvases
+WORKER_BYTES = 256 * 2**20  # in addition to those for pixels
+QUARANTINE_S = 600.0
+QUARANTINE_ITEMS = 1000
 
 
 class Intake:
-    """A picture is sent as a small one; where it turns out to be large it is sent again with its weight."""
+    """Every upload is sent to a worker as a small image. Where it turns out to be large it is sent again, because its
+    pixels, which decide how many large images may be decoded together, are known only once a worker has opened it.
+    """
 
     def __init__(
-        self, *, decoders: Decoders, quarantine: Quarantine, input_size: tuple[int, int], max_pixels: int
+        self, *, pool: WorkerPool, quarantine: Quarantine, input_size: tuple[int, int], max_pixels: int
     ) -> None:
-        """`input_size` is the height and width that the network takes."""
-        self._decoders = decoders
+        """`input_size` is the height and width of the network's input, `max_pixels` the most of one image."""
+        self._pool = pool
         self._quarantine = quarantine
         self._input_size = input_size
         self._max_pixels = max_pixels
 
+    def start(self) -> None:
+        """Blocks until the workers are there."""
+        self._pool.start()
+
+    def stop(self) -> None:
+        """Blocks until the workers have ended. Images that are still being decoded are dropped."""
+        self._pool.stop()
+
     async def prepare(self, data: bytes, *, thumbnail: bool) -> Prepared:
-        """Raises UnsupportedType or UnusableImage, and Overloaded when no decoder can be started."""
+        """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started."""
         if await self._quarantine.holds(data):
-            raise UnusableImage("This image broke a decoder a moment ago.")
+            raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
         try:
-            done = await self._ask(data, thumbnail=thumbnail, max_pixels=LARGE_PIXELS, weight=0)
-            if isinstance(done, Larger):
-                done = await self._ask(data, thumbnail=thumbnail, max_pixels=self._max_pixels, weight=done.pixels)
-            if isinstance(done, Larger):
+            answer = await self._ask(data, thumbnail=thumbnail, max_pixels=LARGE_PIXELS)
+            if isinstance(answer, Larger):
+                answer = await self._ask(
+                    data, thumbnail=thumbnail, max_pixels=self._max_pixels, large_pixels=answer.pixels
+                )
+            if isinstance(answer, Larger):
                 raise GarbledAnswer
-        except Refused as refusal:
-            raise _told(refusal) from None
-        except (DecoderFailed, GarbledAnswer) as failure:
+        except (WorkerFailed, GarbledAnswer) as failure:
             await self._quarantine.add(data)
-            hung = isinstance(failure, DecoderHung)
-            raise UnusableImage(
-                "Decoding this image takes too long." if hung else "This image broke the decoder."
-            ) from None
+            if isinstance(failure, WorkerTimedOut):
+                raise UnusableImage("Decoding this image takes too long.") from None
+            raise UnusableImage("The image could not be decoded: the decoder crashed on it.") from None
         except OSError:
             raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
-        return done
+        return answer
 
-    async def _ask(self, data: bytes, *, thumbnail: bool, max_pixels: int, weight: int) -> Prepared | Larger:
-        request = pack(data, thumbnail=thumbnail, max_pixels=min(max_pixels, self._max_pixels))
-        return unpack(await self._decoders.run(request, weight=weight), shape=self._input_size)
+    async def _ask(self, data: bytes, *, thumbnail: bool, max_pixels: int, large_pixels: int = 0) -> Prepared | Larger:
+        request = pack_request(thumbnail=thumbnail, max_pixels=min(max_pixels, self._max_pixels))
+        answer = await self._pool.run(request, data, large_pixels=large_pixels)
+        return unpack_answer(answer, shape=self._input_size)
 
 
-def _told(refusal: Refused) -> ServiceError:
-    return UnsupportedType(refusal.detail) if isinstance(refusal, NotAccepted) else UnusableImage(refusal.detail)
+def open_intake(*, settings: Settings, framing: Framing) -> Intake:
+    """An intake that has not been started."""
+    limits = Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
+    pool = WorkerPool(
+        work=Preparer(limits=limits, framing=framing, thumbnail_px=settings.thumbnail_px),
+        workers=settings.decode_workers or max(allowed_cores(), 2),
+        max_pixels_in_work=settings.max_decode_pixels or allowed_memory() // 4 // BYTES_PER_PIXEL,
+        memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
+        timeout_s=settings.decode_timeout_s,
+    )
+    return Intake(
+        pool=pool,
+        quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),
+        input_size=framing.size,
+        max_pixels=settings.max_image_pixels,
+    )

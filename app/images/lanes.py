@@ -1,57 +1,62 @@
-"""Who decodes next: in order of arrival, but large pictures neither hold up small ones nor fill the memory."""
+"""Which request gets a worker next: requests go in order of arrival, but large images hold up no small ones and do not
+fill the memory.
+"""
 
 import asyncio
 from collections import deque
 
 
 class Lanes:
-    """Counts workers and the pixels of large pictures in work. Belongs to one event loop.
+    """Counts free workers and the pixels of the large images that are being decoded. Belongs to one event loop.
 
-    A small picture weighs nothing and takes any free worker. A large one weighs its pixels: it waits for room, and it
-    leaves one worker, where there are several, to small ones. Large ones wait for each other in order.
+    A small image takes any free worker. A large one waits until its pixels fit below `max_pixels_in_work`, and, where
+    there are several workers, leaves one to small images. Large images wait for each other in order.
     """
 
-    def __init__(self, *, workers: int, room: int) -> None:
-        self._workers = workers
-        self._large_workers = max(workers - 1, 1)
-        self._room = room
+    def __init__(self, *, workers: int, max_pixels_in_work: int) -> None:
+        self._free_workers = workers
+        self._free_large_workers = max(workers - 1, 1)
+        self._free_pixels = max_pixels_in_work
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    async def enter(self, weight: int) -> None:
-        """Wait for a worker, and for room. Whoever returned from here has to call `leave` with the same weight."""
+    async def enter(self, large_pixels: int) -> None:
+        """Wait for a worker, and with `large_pixels` above 0 for those pixels too. After this returns, the caller has
+        to call `leave` with the same number.
+        """
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((weight, entered))
+        self._waiting.append((large_pixels, entered))
         self._admit()
         try:
             await entered
         except asyncio.CancelledError:
             if entered.cancelled():
-                self._admit()  # the next large one may need less room
+                self._admit()  # the next large one may need fewer pixels
             else:
-                self.leave(weight)
+                self.leave(large_pixels)
             raise
 
-    def leave(self, weight: int) -> None:
-        self._workers += 1
-        if weight:
-            self._large_workers += 1
-            self._room += weight
+    def leave(self, large_pixels: int) -> None:
+        self._free_workers += 1
+        if large_pixels:
+            self._free_large_workers += 1
+            self._free_pixels += large_pixels
         self._admit()
 
     def _admit(self) -> None:
-        refused: deque[tuple[int, asyncio.Future[None]]] = deque()
-        large_may = True
-        while self._waiting and self._workers:
-            weight, entered = self._waiting.popleft()
+        passed_over: deque[tuple[int, asyncio.Future[None]]] = deque()
+        while self._waiting and self._free_workers:
+            large_pixels, entered = self._waiting.popleft()
             if entered.cancelled():
                 continue
-            if weight and not (large_may and self._large_workers and weight <= self._room):
-                large_may = False
-                refused.append((weight, entered))
+            if large_pixels and (passed_over or not self._fits(large_pixels)):
+                passed_over.append((large_pixels, entered))
                 continue
-            self._workers -= 1
-            if weight:
-                self._large_workers -= 1
-                self._room -= weight
+            self._free_workers -= 1
+            if large_pixels:
+                self._free_large_workers -= 1
+                self._free_pixels -= large_pixels
             entered.set_result(None)
-        self._waiting = refused + self._waiting
+        self._waiting = passed_over + self._waiting
+
+    def _fits(self, large_pixels: int) -> bool:
+        return self._free_large_workers > 0 and large_pixels <= self._free_pixels

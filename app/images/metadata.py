@@ -1,6 +1,6 @@
-"""What has to be known of a file before a decoder sees it: of a JPEG its scans, of Exif which way is up.
+"""What is read from a file before a parser of Pillow's sees it: the scans of a JPEG, and the orientation in Exif.
 
-Nothing is decoded, and the time is linear in the bytes. A parser that reads all of Exif can be kept busy for hours.
+Nothing is decoded, and the time is linear in the bytes. A parser of all of Exif can be kept busy for hours.
 """
 
 import re
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # not a stuffed byte, a restart marker or padding
 _SOI, _EOI, _SOS, _TEM, _COM = 0xD8, 0xD9, 0xDA, 0x01, 0xFE
-_ADOBE = 0xEE  # the one APPn that says something about the pixels: their colour transform
+_ADOBE = 0xEE  # the one APPn segment that pixels need: it names their colour transform
 _EXIF = b"Exif\0\0"
 MAX_SEGMENTS = 10_000  # a camera writes tens, an ICC profile of the largest allowed size 255
 
@@ -18,14 +18,14 @@ _MAX_ENTRIES = 1000  # of a directory; cameras write tens
 
 
 class Jpeg(NamedTuple):
-    bare: bytes  # the file without comments and application data but Adobe's: no parser of those is ever reached
+    bare: bytes  # the file without comments and without application data other than Adobe's, so that none is parsed
     exif: bytes  # the first Exif block, a TIFF structure; empty where there is none
-    scans: int
 
 
 def read_jpeg(data: bytes, *, max_scans: int) -> Jpeg | None:
-    """None for a file of more than `max_scans` scans: each may cost as much as a whole picture (libjpeg-turbo's
-    advice to those who decode untrusted files). Markers are found where libjpeg finds them (ITU-T T.81, annex B).
+    """None for a file of more than `max_scans` scans or MAX_SEGMENTS segments. libjpeg-turbo advises to limit the scans
+    of untrusted files, because each may cost as much as a whole image. Markers are found where libjpeg finds them
+    (ITU-T T.81, annex B).
     """
     kept = [data[:2]]
     exif = b""
@@ -53,7 +53,7 @@ def read_jpeg(data: bytes, *, max_scans: int) -> Jpeg | None:
         elif not exif and data.startswith(_EXIF, position + 2):
             exif = data[position + 2 + len(_EXIF) : end]
         position = end
-    return Jpeg(b"".join(kept), exif, scans)
+    return Jpeg(b"".join(kept), exif)
 
 
 def _is_metadata(marker: int) -> bool:
@@ -61,7 +61,7 @@ def _is_metadata(marker: int) -> bool:
 
 
 def orientation(exif: bytes) -> int:
-    """1 to 8 as Exif 2.32, 4.6.4 numbers them; 1, which is upright, for whatever is broken, absent or nonsense.
+    """1 to 8, numbered as in Exif 2.32, 4.6.4. It is 1, upright, where the tag is absent or broken.
 
     `exif` is a TIFF structure, with or without the marker that JPEG puts before it.
     """

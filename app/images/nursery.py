@@ -1,8 +1,8 @@
 """The processes that decode, from the inside. `app/images/pool.py` starts and ends them.
 
-One process, the nursery, imports what decoding needs and then does nothing but fork workers on request: a worker costs
-milliseconds and shares the nursery's memory, and nothing forks a process that has threads or CUDA. A worker answers
-requests until its socket closes.
+One process, the nursery, imports what decoding needs and then only forks workers on request. A worker starts within
+milliseconds and shares the nursery's memory, and no process that has threads or CUDA is ever forked. A worker answers
+requests until its socket is closed.
 """
 
 import ctypes
@@ -21,22 +21,23 @@ from pathlib import Path
 
 from app.machine import IMAGES_NICENESS
 
-Work = Callable[[bytearray], bytes]
+Work = Callable[[bytes, bytes], bytes]  # from a request and an upload to an answer
 
-SIZE = struct.Struct("!Q")  # before every request and every answer
-ORDER = struct.Struct("!iQ")  # to the nursery: the process to end, if any, and how much memory the new one may take
-REPORT = struct.Struct("!ii")  # from it: the new process, and how the old one ended: a signal's number is negative
+REQUEST = struct.Struct("!HQ")  # before every request: how many bytes of it and of its upload follow
+ANSWER = struct.Struct("!Q")  # before every answer: how many bytes of it follow
+ORDER = struct.Struct("!iQ")  # to the nursery: the process to end or 0, and the memory of the new one in bytes
+REPORT = struct.Struct("!ii")  # from it: the new process, and the exit code of the old one (a signal's is negative)
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main() -> None:
-    """The nursery. Standard input has the pickled work; the socket whose number is the argument has the orders."""
-    # Those who stop the service signal its whole group; what is in work has to be finished first.
+    """The nursery. Standard input holds the pickled work; orders come from the socket whose number is the argument."""
+    # A signal that stops the service may go to its whole group, but images that are being decoded have to be finished.
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, signal.SIG_IGN)
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libtiff writes there what it thinks of a file
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libtiff writes warnings about files there
     control = socket.socket(fileno=int(sys.argv[1]))
     with suppress(EOFError, pickle.UnpicklingError, ConnectionError):  # the service may end at any moment
         _nurse(control, pickle.load(sys.stdin.buffer))
@@ -47,66 +48,62 @@ def _nurse(control: socket.socket, work: Work) -> None:
         order, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 1)
         if not order:
             return  # the service has ended; the workers end with this process
-        old, memory = ORDER.unpack(order)
+        old, memory_bytes = ORDER.unpack(order)
         ended = _end(old) if old else 0
         (descriptor,) = descriptors
         nursery = os.getpid()
         child = os.fork()
         if child == 0:
             control.close()
-            _serve(socket.socket(fileno=descriptor), work, memory=memory, nursery=nursery)
+            _serve(socket.socket(fileno=descriptor), work, memory_bytes=memory_bytes, nursery=nursery)
             os._exit(0)
         os.close(descriptor)
         control.sendall(REPORT.pack(child, ended))
 
 
 def _end(process: int) -> int:
-    os.kill(process, signal.SIGKILL)  # nobody else has its number yet: it has not been waited for
+    os.kill(process, signal.SIGKILL)  # the number is still its own, because it has not been waited for
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def _serve(connection: socket.socket, work: Work, *, memory: int, nursery: int) -> None:
+def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, nursery: int) -> None:
     """A worker."""
     _end_with(nursery)
     os.nice(IMAGES_NICENESS)
-    _limit(memory)
-    warnings.simplefilter("ignore")  # Pillow says what is wrong with a picture, which nobody here can change
+    _limit(memory_bytes)
+    warnings.simplefilter("ignore")  # Pillow's are about the images themselves
     logging.disable()
-    while (request := _receive(connection)) is not None:
-        answer = work(request)
-        connection.sendall(SIZE.pack(len(answer)) + answer)
+    while (received := _receive(connection)) is not None:
+        answer = work(*received)
+        connection.sendall(ANSWER.pack(len(answer)) + answer)
 
 
-def _receive(connection: socket.socket) -> bytearray | None:
-    header = _exactly(connection, SIZE.size)
-    return None if header is None else _exactly(connection, *SIZE.unpack(header))
-
-
-def _exactly(connection: socket.socket, size: int) -> bytearray | None:
-    data = bytearray(size)
-    view = memoryview(data)
-    while view:
-        received = connection.recv_into(view)
-        if not received:
-            return None
-        view = view[received:]
-    return data
+def _receive(connection: socket.socket) -> tuple[bytes, bytes] | None:
+    """A request and its upload, which is not copied again: Pillow reads these bytes. None when the socket is closed."""
+    header = connection.recv(REQUEST.size, socket.MSG_WAITALL)
+    if len(header) < REQUEST.size:
+        return None
+    sizes = REQUEST.unpack(header)
+    request, data = (connection.recv(size, socket.MSG_WAITALL) for size in sizes)
+    return (request, data) if (len(request), len(data)) == sizes else None
 
 
 def _end_with(nursery: int) -> None:
-    """Even in the middle of a picture, and even if the service is killed: its end is the nursery's end."""
+    """End this process with the nursery, even in the middle of an image. The nursery ends with the service, even when
+    the service is killed.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != nursery:  # it has ended already
+    if os.getppid() != nursery:  # it had already ended before the call
         os._exit(0)
 
 
-def _limit(memory: int) -> None:
-    """Let allocations beyond `memory` bytes fail: a file can ask for any amount in places that no header shows."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a picture that crashes workers shall not fill the disk
+def _limit(memory_bytes: int) -> None:
+    """Let allocations beyond `memory_bytes` fail: a file can ask for any amount in places that no header shows."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # images that crash workers must not fill the disk
     if sys.platform == "linux":
         taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (taken + memory, taken + memory))
+        resource.setrlimit(resource.RLIMIT_AS, (taken + memory_bytes, taken + memory_bytes))
 
 
 if __name__ == "__main__":

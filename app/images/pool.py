@@ -1,8 +1,8 @@
-"""Processes that decode and can be killed: a crash or a hang costs the picture that caused it and nothing else.
+"""Worker processes that decode and can be killed: a crash or a hang costs the image that caused it and no other.
 
-A pool of our own for three reasons. What a decoder sends back is not unpickled, for it may have been taken over. A
-worker is forked from a small nursery and not from this process. And an exchange is two system calls on the event loop,
-no threads: docs/decoding.md has the figures beside pebble's and concurrent.futures'.
+The pool is our own for three reasons. It never unpickles what a worker sends, because an image may have taken
+the worker over. It forks workers from a small nursery and not from this process. And an exchange takes a few system
+calls on the event loop and no thread. docs/decoding.md compares it with pebble, concurrent.futures and multiprocessing.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from pathlib import Path
 
 from app.images import nursery
 from app.images.lanes import Lanes
-from app.images.nursery import ORDER, REPORT, SIZE, Work
+from app.images.nursery import ANSWER, ORDER, REPORT, REQUEST, Work
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 5  # times the limit, for a worker that wants to go on and gets no processor
+MAX_WALL_FACTOR = 5  # times the time limit, for a worker that is kept waiting for a processor
 MAX_ANSWER_BYTES = 2**30
 STOP_S = 5.0
 
 
-class DecoderFailed(Exception):
-    """A worker ended in the middle of a request; another takes its place."""
+class WorkerFailed(Exception):
+    """A worker ended, or sent no answer, in the middle of a request. Another takes its place."""
 
 
-class DecoderHung(DecoderFailed):
-    """It was killed, because the request took too long."""
+class WorkerTimedOut(WorkerFailed):
+    """A worker was killed because it worked too long at a request."""
 
 
 @dataclass(eq=False)
@@ -44,12 +44,12 @@ class _Worker:
     process: int = 0  # 0 before the first
     connection: socket.socket | None = None
 
-    def is_well(self) -> bool:
-        """Whether it waits for a request. It may have been killed for reasons that no picture has to answer for."""
+    def is_ready(self) -> bool:
+        """Whether it waits for a request. A worker may have been killed from outside, which is no image's fault."""
         if self.connection is None:
             return False
         try:
-            self.connection.recv(1, socket.MSG_PEEK)  # nothing has been asked: an answer is as wrong as the end
+            self.connection.recv(1, socket.MSG_PEEK)  # bytes without a request are as wrong as a closed socket
         except BlockingIOError:
             return True
         except OSError:
@@ -69,8 +69,8 @@ class _Worker:
 class _Nursery:
     """`app/images/nursery.py`, from the outside. Threads may share it; all methods block."""
 
-    def __init__(self, *, work: Work, memory: int) -> None:
-        self._memory = memory
+    def __init__(self, *, work: Work, memory_bytes: int) -> None:
+        self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
         with theirs:
@@ -88,20 +88,20 @@ class _Nursery:
         return self._process.poll() is None
 
     def renew(self, worker: _Worker) -> None:
-        """Put a new process in place of `worker`'s. Raises OSError when none can be had."""
+        """Put a new process in place of `worker`'s. Raises OSError when none can be started."""
         worker.close()
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
-            socket.send_fds(self._control, [ORDER.pack(worker.process, self._memory)], [theirs.fileno()])
+            socket.send_fds(self._control, [ORDER.pack(worker.process, self._memory_bytes)], [theirs.fileno()])
             report = self._control.recv(REPORT.size)
         if len(report) < REPORT.size:
             ours.close()
             raise ConnectionError("the nursery has ended")
         ours.setblocking(False)
-        worker.process, ended = REPORT.unpack(report)
+        worker.process, exit_code = REPORT.unpack(report)
         worker.connection = ours
-        if ended:
-            log.warning("a decoder ended with %d and was replaced", ended)
+        if exit_code:
+            log.warning("a decoding process ended with exit code %d and was replaced", exit_code)
 
     def stop(self) -> None:
         self._control.close()
@@ -112,16 +112,22 @@ class _Nursery:
             self._process.wait()
 
 
-class Decoders:
+class WorkerPool:
     """Processes that each do one request at a time. `start` and `stop` block; `run` belongs to the event loop."""
 
-    def __init__(self, *, work: Work, workers: int, room: int, memory: int, timeout_s: float) -> None:
-        """`work` is pickled. `room` is for the weights of all large requests together, `memory` in bytes a worker."""
+    def __init__(
+        self, *, work: Work, workers: int, max_pixels_in_work: int, memory_bytes: int, timeout_s: float
+    ) -> None:
+        """`work` is pickled and sent to the nursery.
+
+        `max_pixels_in_work` limits all large images together, `memory_bytes` each worker, and `timeout_s` the time that
+        a worker works at one request.
+        """
         self._work = work
-        self._memory = memory
+        self._memory_bytes = memory_bytes
         self._timeout_s = timeout_s
-        self._lanes = Lanes(workers=workers, room=room)
-        self._room = room
+        self._max_pixels_in_work = max_pixels_in_work
+        self._lanes = Lanes(workers=workers, max_pixels_in_work=max_pixels_in_work)
         self._workers = [_Worker() for _ in range(workers)]
         self._idle = list(self._workers)
         self._nursery: _Nursery | None = None
@@ -132,7 +138,7 @@ class Decoders:
             self._renew(worker)
 
     def stop(self) -> None:
-        """What is still in work is dropped."""
+        """Requests in work are dropped."""
         for worker in self._workers:
             if worker.connection:
                 worker.kill()
@@ -140,41 +146,40 @@ class Decoders:
         if self._nursery:
             self._nursery.stop()
 
-    async def run(self, request: bytes, *, weight: int = 0) -> bytearray:
-        """The worker's answer. `weight` above 0 makes it a large request, see Lanes.
+    async def run(self, request: bytes, data: bytes, *, large_pixels: int = 0) -> bytearray:
+        """A worker's answer to a request about the upload `data`. `large_pixels` are those of a large image, see Lanes.
 
-        A caller that is cancelled while it waits leaves the queue; later its answer is dropped.
-        Raises DecoderFailed or DecoderHung, and OSError when no process can be started.
+        A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
+        Raises WorkerFailed or WorkerTimedOut, and OSError when no process can be started.
         """
-        weight = min(weight, self._room)
-        await self._lanes.enter(weight)
+        large_pixels = min(large_pixels, self._max_pixels_in_work)
+        await self._lanes.enter(large_pixels)
         worker = self._idle.pop()
-        exchange = asyncio.ensure_future(self._exchange(worker, request))
-        exchange.add_done_callback(partial(self._finished, worker, weight))
+        exchange = asyncio.ensure_future(self._exchange(worker, request, data))
+        exchange.add_done_callback(partial(self._finished, worker, large_pixels))
         return await asyncio.shield(exchange)
 
-    def _finished(self, worker: _Worker, weight: int, exchange: asyncio.Future[bytearray]) -> None:
+    def _finished(self, worker: _Worker, large_pixels: int, exchange: asyncio.Future[bytearray]) -> None:
         if not exchange.cancelled():
-            exchange.exception()  # it has been seen, even if the caller has left
+            exchange.exception()  # marks it as seen, even if the caller has left
         self._idle.append(worker)
-        self._lanes.leave(weight)
+        self._lanes.leave(large_pixels)
 
-    async def _exchange(self, worker: _Worker, request: bytes) -> bytearray:
-        loop = asyncio.get_running_loop()
-        if not worker.is_well():
-            await loop.run_in_executor(None, self._renew, worker)
+    async def _exchange(self, worker: _Worker, request: bytes, data: bytes) -> bytearray:
+        if not worker.is_ready():
+            await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         assert worker.connection
         watch = _Watch(worker, timeout_s=self._timeout_s)
         answer = None
         try:
-            await loop.sock_sendall(worker.connection, SIZE.pack(len(request)) + request)
-            (size,) = SIZE.unpack(await _receive(worker.connection, SIZE.size))
+            await _send(worker.connection, REQUEST.pack(len(request), len(data)) + request, data)
+            (size,) = ANSWER.unpack(await _receive(worker.connection, ANSWER.size))
             if size > MAX_ANSWER_BYTES:
-                raise ConnectionError("an answer of no sensible size")
+                raise ConnectionError("the answer is too large")
             answer = await _receive(worker.connection, size)
             return answer
         except OSError as error:
-            raise (DecoderHung if watch.bitten else DecoderFailed) from error
+            raise (WorkerTimedOut if watch.timed_out else WorkerFailed) from error
         finally:
             watch.stop()
             if answer is None:
@@ -187,41 +192,41 @@ class Decoders:
                 self._nursery.stop()
                 self._nursery = None
             if self._nursery is None:
-                self._nursery = _Nursery(work=self._work, memory=self._memory)
+                self._nursery = _Nursery(work=self._work, memory_bytes=self._memory_bytes)
                 for each in self._workers:
                     each.process = 0  # ended with their nursery
         self._nursery.renew(worker)
 
 
 class _Watch:
-    """Kills a worker that works too long at a request. Time that it was kept waiting for a processor does not count,
-    up to a bound: it is niced, and a large picture beside a busy model is no hang.
+    """Kills a worker that works too long at a request. The time that it waits for a processor does not count, up to a
+    bound: it has a low priority, and a large image beside a busy model is no hang.
     """
 
     def __init__(self, worker: _Worker, *, timeout_s: float) -> None:
         self._worker = worker
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
-        self._give_up = self._loop.time() + PATIENCE * timeout_s
-        self._worked = _cpu_seconds(worker.process)
-        self.bitten = False
-        self._timer = self._loop.call_later(timeout_s, self._look)
+        self._deadline = self._loop.time() + MAX_WALL_FACTOR * timeout_s
+        self._cpu_s_before = _cpu_seconds(worker.process)
+        self.timed_out = False
+        self._timer = self._loop.call_later(timeout_s, self._check)
 
     def stop(self) -> None:
         self._timer.cancel()
 
-    def _look(self) -> None:
-        left = self._timeout_s - (_cpu_seconds(self._worker.process) - self._worked)
-        if _is_runnable(self._worker.process) and left > 0 and self._loop.time() < self._give_up:
-            self._timer = self._loop.call_later(max(left, 0.05), self._look)
+    def _check(self) -> None:
+        left_s = self._timeout_s - (_cpu_seconds(self._worker.process) - self._cpu_s_before)
+        if _is_runnable(self._worker.process) and left_s > 0 and self._loop.time() < self._deadline:
+            self._timer = self._loop.call_later(max(left_s, 0.05), self._check)
             return
-        self.bitten = True
+        self.timed_out = True
         self._worker.kill()
 
 
 def _cpu_seconds(process: int) -> float:
     try:
-        return time.clock_gettime((~process << 3) | 2)  # what clock_getcpuclockid(3) gives on Linux
+        return time.clock_gettime((~process << 3) | 2)  # the clock of clock_getcpuclockid(3) on Linux
     except OSError:
         return 0.0
 
@@ -231,6 +236,12 @@ def _is_runnable(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "R"
     except OSError:
         return False
+
+
+async def _send(connection: socket.socket, header: bytes, data: bytes) -> None:
+    """Both with one system call where they fit into the socket, and without a copy of `data`."""
+    sent = connection.sendmsg([header, data])  # nothing else is in the socket, so the header fits
+    await asyncio.get_running_loop().sock_sendall(connection, memoryview(data)[sent - len(header) :])
 
 
 async def _receive(connection: socket.socket, size: int) -> bytearray:

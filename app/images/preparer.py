@@ -1,6 +1,6 @@
-"""From the bytes of an upload to what the network gets and what maps are drawn on. Runs in a decoder's process.
+"""From the bytes of an upload to the network's input, and to the thumbnail for maps. Runs in a worker process.
 
-A decoder is not trusted: it has worked on hostile bytes. What comes back is read by `unpack` as plain numbers and
+A worker is not trusted, because it has decoded hostile bytes. `unpack_answer` reads what it sends as plain numbers and
 bytes of an expected shape, never as pickled objects.
 """
 
@@ -14,67 +14,68 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
-from app.images.decode import Decoder, NotAccepted, Refused, Unusable
+from app.images.decode import Limits, opened
 from app.images.preprocess import Box, Framing, preprocess
 
 THUMBNAIL_QUALITY = 85  # JPEG
-_REQUEST = struct.Struct("!Q?")  # most pixels, whether a thumbnail is wanted; then the upload
-_ANSWER = struct.Struct("!I")  # length of the JSON; then the JSON, the pixels and the thumbnail
-_REFUSALS = {kind.__name__: kind for kind in (NotAccepted, Unusable)}
+_REQUEST = struct.Struct("!Q?")  # most pixels, and whether a thumbnail is wanted
+_ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
+_ERRORS = {error.kind: error for error in (UnsupportedType, UnusableImage)}  # no others are raised for a worker
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
     pixels: npt.NDArray[np.uint8]  # (height, width, 3) of the network's input
-    size: tuple[int, int]  # width, height of the upright picture
-    box: Box  # what the network sees of it
+    size: tuple[int, int]  # width, height of the upright image
+    box: Box  # the part of it that the network sees
     format: str
-    thumbnail: bytes | None  # JPEG of the upright picture, scaled down
+    thumbnail: bytes | None  # JPEG of the upright image, scaled down
 
 
 @dataclass(frozen=True)
 class Larger:
-    """The picture has more pixels than the request allowed; none has been decoded."""
+    """The image has more pixels than the request allowed, and was not decoded."""
 
     pixels: int
 
 
 class GarbledAnswer(Exception):
-    """What came back from a decoder's process is not what `Preparer` answers."""
+    """A worker sent something that `pack_answer` does not write."""
 
 
 class Preparer:
-    """Called with a request of `pack`, answers what `unpack` reads; `prepare` is what happens between."""
+    """What a worker does: it is called with a packed request and an upload, and returns a packed answer."""
 
-    def __init__(self, *, decoder: Decoder, framing: Framing, thumbnail_px: int) -> None:
-        self._decoder = decoder
+    def __init__(self, *, limits: Limits, framing: Framing, thumbnail_px: int) -> None:
+        """`thumbnail_px` is the longest side of a thumbnail."""
+        self._limits = limits
         self._framing = framing
         self._thumbnail_px = thumbnail_px
 
-    def __call__(self, request: bytearray) -> bytes:
-        max_pixels, thumbnail = _REQUEST.unpack_from(request)
+    def __call__(self, request: bytes, data: bytes) -> bytes:
+        max_pixels, thumbnail = _REQUEST.unpack(request)
         try:
-            data = bytes(memoryview(request)[_REQUEST.size :])
-            return _packed(self.prepare(data, thumbnail=thumbnail, max_pixels=max_pixels))
-        except Refused as error:
-            return _said({"refused": type(error).__name__, "detail": error.detail})
+            return pack_answer(self.prepare(data, thumbnail=thumbnail, max_pixels=max_pixels))
+        except (UnsupportedType, UnusableImage) as error:
+            return pack_answer(error)
         except MemoryError:
-            return _said({"refused": Unusable.__name__, "detail": "Decoding this image takes too much memory."})
+            return pack_answer(UnusableImage("Decoding this image takes too much memory."))
 
     def prepare(self, data: bytes, *, thumbnail: bool, max_pixels: int) -> Prepared | Larger:
-        """Raises NotAccepted or Unusable."""
-        with self._decoder.opened(data) as (opened, name):
-            if opened.width * opened.height > max_pixels:
-                return Larger(opened.width * opened.height)
-            image = upright_rgb(opened)
-        pixels, box = preprocess(image, self._framing)
+        """Raises UnsupportedType or UnusableImage."""
+        with opened(data, self._limits) as (image, name):
+            if image.width * image.height > max_pixels:
+                return Larger(image.width * image.height)
+            upright = upright_rgb(image)
+        pixels, box = preprocess(upright, self._framing)
         return Prepared(
             pixels=pixels,
-            size=image.size,
+            size=upright.size,
             box=box,
             format=name,
-            thumbnail=self._thumbnail(image) if thumbnail else None,
+            thumbnail=self._thumbnail(upright) if thumbnail else None,
         )
 
     def _thumbnail(self, image: Image.Image) -> bytes:
@@ -87,47 +88,56 @@ class Preparer:
         return out.getvalue()
 
 
-def pack(data: bytes, *, thumbnail: bool, max_pixels: int) -> bytes:
-    return _REQUEST.pack(max_pixels, thumbnail) + data
+def pack_request(*, thumbnail: bool, max_pixels: int) -> bytes:
+    """What goes before an upload. An image of more than `max_pixels` is not decoded; the answer is then Larger."""
+    return _REQUEST.pack(max_pixels, thumbnail)
 
 
-def unpack(answer: bytearray, *, shape: tuple[int, int]) -> Prepared | Larger:
-    """`shape` is the height and width that the network takes. The pixels are a view of `answer`.
+def pack_answer(answer: Prepared | Larger | UnsupportedType | UnusableImage) -> bytes:
+    if isinstance(answer, Larger):
+        return _message({"larger": answer.pixels})
+    if not isinstance(answer, Prepared):
+        return _message({"error": answer.kind, "detail": answer.detail})
+    facts = {
+        "size": answer.size,
+        "box": answer.box,
+        "format": answer.format,
+        "thumbnail": answer.thumbnail is not None,
+    }
+    return _message(facts, answer.pixels.tobytes(), answer.thumbnail or b"")
 
-    Raises NotAccepted, Unusable, or GarbledAnswer.
+
+def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared | Larger:
+    """`shape` is the height and width of the network's input. The pixels are a view of `answer`.
+
+    Raises UnsupportedType, UnusableImage, or GarbledAnswer.
     """
     try:
-        said, blobs = _heard(answer)
-        if "refused" in said:
-            raise _REFUSALS[said["refused"]](str(said["detail"]))
-        if "larger" in said:
-            return Larger(int(said["larger"]))
-        end = blobs + shape[0] * shape[1] * 3
-        width, height = map(int, said["size"])
+        facts, start = _facts(answer)
+        if "error" in facts:
+            raise _ERRORS[facts["error"]](str(facts["detail"]))
+        if "larger" in facts:
+            return Larger(int(facts["larger"]))
+        end = start + shape[0] * shape[1] * 3
+        width, height = map(int, facts["size"])
         return Prepared(
-            pixels=np.frombuffer(answer, np.uint8, end - blobs, blobs).reshape(*shape, 3),
+            pixels=np.frombuffer(answer, np.uint8, end - start, start).reshape(*shape, 3),
             size=(width, height),
-            box=Box(*map(float, said["box"])),
-            format=str(said["format"]),
-            thumbnail=bytes(answer[end:]) if said["thumbnail"] else None,
+            box=Box(*map(float, facts["box"])),
+            format=str(facts["format"]),
+            thumbnail=bytes(answer[end:]) if facts["thumbnail"] else None,
         )
-    except (ValueError, KeyError, TypeError, struct.error) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, struct.error) as error:
         raise GarbledAnswer from error
 
 
-def _packed(done: Prepared | Larger) -> bytes:
-    if isinstance(done, Larger):
-        return _said({"larger": done.pixels})
-    said = {"size": done.size, "box": done.box, "format": done.format, "thumbnail": done.thumbnail is not None}
-    return _said(said, done.pixels.tobytes(), done.thumbnail or b"")
-
-
-def _said(said: dict[str, object], *blobs: bytes) -> bytes:
-    text = json.dumps(said).encode()
+def _message(facts: dict[str, object], *blobs: bytes) -> bytes:
+    text = json.dumps(facts).encode()
     return b"".join((_ANSWER.pack(len(text)), text, *blobs))
 
 
-def _heard(answer: bytearray) -> tuple[Any, int]:
+def _facts(answer: bytearray) -> tuple[Any, int]:
+    """The JSON of an answer, and where the bytes after it begin."""
     (length,) = _ANSWER.unpack_from(answer)
     end = _ANSWER.size + length
     return json.loads(answer[_ANSWER.size : end]), end

@@ -1,6 +1,6 @@
-"""An upright RGB picture to the graph's input, as the manifest says. The only preprocessing there is: export checks it.
+"""From an upright RGB image to the graph's input, as the manifest says. Export checks this same code.
 
-Normalisation is not here: it is folded into the graph, which takes the 8-bit pixels.
+Normalisation is not here: it is folded into the graph, which takes 8-bit pixels.
 """
 
 import math
@@ -22,7 +22,7 @@ RESAMPLING = {
 
 
 class Framing(NamedTuple):
-    """How an upright RGB picture becomes the graph's input: the manifest's `image` but for mean and std."""
+    """How an upright RGB image becomes the graph's input: the manifest's `image` without mean and std."""
 
     size: tuple[int, int]  # height, width of the input in pixels
     resize_mode: str  # shortest or squash, see app/bundle.py
@@ -32,7 +32,7 @@ class Framing(NamedTuple):
 
 
 class Box(NamedTuple):
-    """Part of a picture, in its pixels; edges may fall between pixels."""
+    """A part of an image, in its pixels. Edges may fall between pixels."""
 
     left: float
     top: float
@@ -41,15 +41,15 @@ class Box(NamedTuple):
 
 
 class Geometry(NamedTuple):
-    """Where the network's input lies in a picture."""
+    """Where the network's input lies in an image."""
 
     resized: tuple[int, int]  # width, height after the resize
-    offset: tuple[int, int]  # left, top of the crop in the resized picture
+    offset: tuple[int, int]  # left, top of the crop in the resized image
     box: Box  # the crop in the pixels of the original
 
 
 def geometry(size: tuple[int, int], framing: Framing) -> Geometry:
-    """Geometry for a picture of `size` (width, height)."""
+    """Geometry for an image of `size` (width, height)."""
     width, height = size
     if framing.resize_mode == "shortest" and len(set(framing.resize_size)) > 1:
         shrink = min(height / framing.resize_size[0], width / framing.resize_size[1])
@@ -76,7 +76,7 @@ def preprocess(image: Image.Image, framing: Framing) -> tuple[npt.NDArray[np.uin
     if image.size != resized:
         image = _resize(image, resized, framing)
     pixels = np.asarray(image)
-    if pixels.shape[:2] != (rows, columns):  # a copy: a slice would keep the whole picture in memory
+    if pixels.shape[:2] != (rows, columns):  # a copy, because a slice would keep the whole image in memory
         pixels = pixels[top : top + rows, left : left + columns].copy()
     return pixels, box
 
@@ -90,9 +90,10 @@ def _resize(image: Image.Image, size: tuple[int, int], framing: Framing) -> Imag
 
 
 def _mixed(lines: npt.NDArray[Any], count: int) -> npt.NDArray[np.float32]:
-    """`count` lines, each between the two of `lines` that its centre falls between.
+    """`count` lines, each mixed from the two of `lines` that its centre falls between.
 
-    TensorFlow's bilinear (`tf.image.resize`): however much it shrinks, no other line counts. Pillow's averages all.
+    This is TensorFlow's bilinear (`tf.image.resize`), which reads two lines however much it shrinks. Pillow's averages
+    all lines.
     """
     at = np.clip((np.arange(count) + 0.5) * (len(lines) / count) - 0.5, 0, len(lines) - 1)
     before = np.floor(at).astype(np.intp)

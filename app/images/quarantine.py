@@ -1,31 +1,28 @@
-"""Uploads that broke a decoder, so that sending one again breaks no other."""
+"""Uploads that made a worker fail, so that sending one again costs no further worker."""
 
 import asyncio
 import hashlib
 import time
-from collections import OrderedDict
+from collections.abc import Callable
+
+from cachetools import TTLCache
 
 
 class Quarantine:
-    """A bounded set of SHA-256 digests that forget themselves. Belongs to the event loop; hashing does not block it."""
+    """A bounded set of SHA-256 digests, each of which is forgotten `ttl_s` after it was last added.
 
-    def __init__(self, *, ttl_s: float, max_items: int) -> None:
-        self._ttl_s = ttl_s
-        self._max_items = max_items
-        self._until: OrderedDict[tuple[int, bytes], float] = OrderedDict()  # by length and digest, the oldest first
+    Belongs to the event loop; hashing does not block it.
+    """
+
+    def __init__(self, *, ttl_s: float, max_items: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._digests: TTLCache[tuple[int, bytes], None] = TTLCache(max_items, ttl_s, clock)  # with the upload's length
 
     async def add(self, data: bytes) -> None:
-        key = await _key(data)
-        self._until[key] = time.monotonic() + self._ttl_s
-        self._until.move_to_end(key)
-        while len(self._until) > self._max_items:
-            self._until.popitem(last=False)
+        self._digests[await _key(data)] = None
 
     async def holds(self, data: bytes) -> bool:
-        """Hashes only where something of this length is held, which is hardly ever."""
-        while self._until and next(iter(self._until.values())) <= time.monotonic():
-            self._until.popitem(last=False)
-        return any(length == len(data) for length, _ in self._until) and await _key(data) in self._until
+        """Hashes only where an upload of the same length is held, which is rare."""
+        return any(length == len(data) for length, _ in self._digests) and await _key(data) in self._digests
 
 
 async def _key(data: bytes) -> tuple[int, bytes]:

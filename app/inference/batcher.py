@@ -24,6 +24,7 @@ from app.telemetry.stages import Stages
 
 log = logging.getLogger(__name__)
 
+WATCH_S = 1.0
 BROKEN = "The model fails on every image. The service is about to be restarted."
 HUNG = "A forward pass hangs. The service is about to be restarted."
 
@@ -85,9 +86,15 @@ class Batcher:
         return outputs
 
     def check(self) -> None:
-        """Fail the service if a run hangs. Call it regularly, from a thread that runs no model."""
+        """Fail the service if a run hangs. Call it from a thread that runs no model."""
         if any(runner.hung for runner in self._runners):
             self._fail(HUNG)
+
+    async def watch(self) -> None:
+        """Check every second, until cancelled."""
+        while True:
+            await asyncio.sleep(WATCH_S)
+            self.check()
 
     def _start_thread(self, work: Callable[..., None], *arguments: Any) -> None:
         def yielding() -> None:

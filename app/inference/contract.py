@@ -1,4 +1,4 @@
-"""What the rest of the service knows about an engine: arrays in, arrays out."""
+"""What the rest of the service knows of an engine: arrays in, arrays out."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
@@ -20,23 +20,28 @@ class Latency(NamedTuple):
 
 
 class Engine(Protocol):
-    """Runs both graphs of one model."""
+    """A bundle's two graphs on one device."""
+
+    @property
+    def provider(self) -> str:
+        """ONNX Runtime's name for the execution provider that is really in use."""
+        ...
 
     @property
     def concurrency(self) -> int:
-        """How many threads can call `run` at a time, including the one that opened the engine."""
+        """How many threads may call `run` at a time, the one that opened the engine among them."""
         ...
 
     def best_batch(self, graph: Graph) -> int:
-        """The largest batch that pays."""
+        """Most images worth running at once."""
         ...
 
     def expected(self, graph: Graph, images: int) -> float:
-        """Seconds that a run is expected to take; 0 before anything has been measured."""
+        """Seconds that a run will take, as far as is known; 0 where nothing is."""
         ...
 
     def forbid(self, graph: Graph, images: int) -> int:
-        """Never use this batch size or a larger one again. Returns the largest that is left, at least 1."""
+        """Make no batch of this size or larger any more. The largest that is left, 1 at least."""
         ...
 
     def run(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
@@ -45,4 +50,8 @@ class Engine(Protocol):
 
     def probe(self, graph: Graph) -> Outputs:
         """Outputs for one blank image."""
+        ...
+
+    def latency(self) -> list[Latency]:
+        """What has been measured so far, at warm-up and while serving."""
         ...

@@ -1,7 +1,7 @@
 """Images that wait for the model or are being run, and how their callers get the answer.
 
-The batcher puts tickets in, and the runners take batches out. The queue holds a ticket until its batch is done, so that
-all callers can be answered from here when the engine breaks.
+The batcher puts tickets in, and the runners take batches out. The queue holds a ticket until its batch is done, so when
+the engine breaks, every caller can be answered from here.
 """
 
 import asyncio

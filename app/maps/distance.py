@@ -6,18 +6,18 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel
 
-DISTANCE = "distance"  # its name among the model's own pictures: the one that changes while the service runs
+DISTANCE = "distance"  # its name among the model's pictures of itself; the only one that changes while serving
 
 
 class MeanDistance(BaseModel):
-    """Over some pictures."""
+    """Mean over a number of images."""
 
     pictures: int
     distance: list[list[float]]  # of each layer, of each head
 
 
 class AttentionDistance(BaseModel):
-    """Over the pictures of the export, and over those that this process has explained since it started."""
+    """Over the images of the export, and over the images that this process has explained since it started."""
 
     reference: MeanDistance
     served: MeanDistance | None
@@ -26,19 +26,19 @@ class AttentionDistance(BaseModel):
 
 
 class RunningDistance:
-    """Mean over what was added, kept as a sum in float64. Belongs to the event loop."""
+    """A running mean, kept as a sum in float64. Belongs to the event loop."""
 
     def __init__(self, *, layers: int, heads: int) -> None:
         self._sum = np.zeros((layers, heads))
         self._pictures = 0
 
     def add(self, distance: npt.NDArray[np.floating]) -> None:
-        """(layers, heads) of one picture."""
+        """Add the distances (layers, heads) of one image."""
         self._sum += distance
         self._pictures += 1
 
     def mean(self) -> MeanDistance | None:
-        """None before anything was added."""
+        """None before the first image."""
         if not self._pictures:
             return None
         return MeanDistance(pictures=self._pictures, distance=(self._sum / self._pictures).tolist())

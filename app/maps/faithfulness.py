@@ -1,9 +1,10 @@
 """Is a map faithful? Deletion and insertion: Petsiuk et al. 2018, RISE (arXiv 1806.07421), section 4.1. Arrays only.
 
-Patches are covered with a fill, the most important first, and the score of a class is followed: where the map is
-right, the score falls fast. Insertion uncovers patches of the covered picture in the same order: it rises fast.
-Insertion is the deletion of the reversed order, read from its end. So deletions are all that has to be computed, and a
-random order, whose reverse is as random, is the yardstick of both.
+Deletion covers patches with a fill, the most important first, and follows the score of a class. If the map is right,
+the score falls fast. Insertion uncovers the patches of the covered image in the same order, and the score rises fast.
+
+Insertion is the deletion of the reversed order, read from its end, so only deletions are computed. A random order is
+the yardstick of both, because its reverse is just as random.
 """
 
 import hashlib
@@ -20,11 +21,11 @@ GRAY = 128
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """Which patches to cover for which point of which curve. Pictures that are the same are there once."""
+    """Which patches to cover for each point of each curve. Equal images are listed once."""
 
-    covered: npt.NDArray[np.bool_]  # (pictures, patches): True under the fill; the untouched picture comes first
+    covered: npt.NDArray[np.bool_]  # (images, patches): True under the fill; the untouched image comes first
     counts: npt.NDArray[np.intp]  # (points,): patches covered at each point of a deletion, from none to all
-    picture_of: npt.NDArray[np.intp]  # (orders, points): the map's order, its reverse, then the random ones
+    image_of: npt.NDArray[np.intp]  # (orders, points): the map's order, its reverse, then the random orders
 
     @classmethod
     def of(cls, values: npt.NDArray[np.float32], *, steps: int, random_orders: int, seed: str) -> Self:
@@ -39,12 +40,12 @@ class Trial:
         counts = np.unique(np.rint(np.linspace(0, patches, steps + 1)).astype(np.intp))
         place = np.argsort(orders, axis=1)  # (orders, patches): when each patch is covered
         covered = place[:, None, :] < counts[:, None]  # (orders, points, patches)
-        distinct, picture_of = np.unique(covered.reshape(-1, patches), axis=0, return_inverse=True)
-        return cls(covered=distinct, counts=counts, picture_of=picture_of.reshape(len(orders), len(counts)))
+        distinct, image_of = np.unique(covered.reshape(-1, patches), axis=0, return_inverse=True)
+        return cls(covered=distinct, counts=counts, image_of=image_of.reshape(len(orders), len(counts)))
 
     def curves(self, scores: npt.NDArray[np.float64]) -> tuple["Curve", "Curve"]:
-        """Deletion and insertion, from the class's score (pictures,) of every picture."""
-        of_orders = scores[self.picture_of]
+        """Deletion and insertion, from the class's scores (images,)."""
+        of_orders = scores[self.image_of]
         covered = self.counts / self.counts[-1]
         deletion = Curve(fractions=covered, scores=of_orders[0], random=of_orders[2:])
         insertion = Curve(fractions=1 - covered[::-1], scores=of_orders[1, ::-1], random=of_orders[2:, ::-1])
@@ -61,7 +62,7 @@ class Curve:
 
     @property
     def area(self) -> float:
-        """Under the scores, by trapezoids: the mean score on the way."""
+        """Area under the scores, by trapezoids: the mean score along the way."""
         return float(np.trapezoid(self.scores, self.fractions))
 
     @property
@@ -70,7 +71,7 @@ class Curve:
 
 
 def filled(pixels: npt.NDArray[np.uint8], fill: Fill, *, patch: int) -> npt.NDArray[np.uint8]:
-    """What covers the picture (height, width, 3): its mean colour, black, mid-gray, or the picture itself blurred.
+    """What covers the image (height, width, 3): its mean colour, black, mid-gray, or the image itself blurred.
 
     The blur is a Gaussian whose standard deviation is one patch of `patch` pixels.
     """
@@ -83,7 +84,7 @@ def filled(pixels: npt.NDArray[np.uint8], fill: Fill, *, patch: int) -> npt.NDAr
 def cover(
     pixels: npt.NDArray[np.uint8], filled: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], *, patch: int
 ) -> npt.NDArray[np.uint8]:
-    """The pictures (n, height, width, 3) whose `covered` patches (n, patches) show `filled` in place of `pixels`."""
+    """Images (n, height, width, 3) that show `filled` in place of `pixels` where patches are `covered` (n, patches)."""
     rows, columns = pixels.shape[0] // patch, pixels.shape[1] // patch
     mask = covered.reshape(-1, rows, columns, 1).repeat(patch, axis=1).repeat(patch, axis=2)
     return np.where(mask, filled, pixels)

@@ -1,33 +1,40 @@
-"""Which heads mattered for a label, and when the answer formed: numbers of one picture by layer and head."""
+"""Numbers of one image by layer and head: which heads mattered for a label, and when the answer formed."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from app.maps.record import Maps
+from app.bundle import Manifest
+from app.maps.record import Maps, Record
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeadReport:
-    """Each (layers, heads)."""
+    """Each array is (layers, heads)."""
 
     entropy: npt.NDArray[np.float32]  # bits, of the class token's row over all tokens: 0 to log2(tokens)
     distance: npt.NDArray[np.float32]  # patches: mean attention distance
     contribution: npt.NDArray[np.float32]  # direct contribution to the class's logit, summed over tokens
-    share: npt.NDArray[np.float32]  # the same over the logit: means little where that is near zero or negative
+    share: npt.NDArray[np.float32]  # contribution / logit: means little where the logit is near zero or negative
 
 
-def head_report(maps: Maps, kept: int) -> HeadReport:
-    """Report on class `kept` of the maps' most likely classes."""
-    contribution = maps.evidence_heads[kept]
+def head_report(maps: Maps, k: int) -> HeadReport:
+    """Report on class `k` of the maps' most likely classes."""
+    contribution = maps.evidence_heads[k]
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = contribution / maps.logits[kept]
+        share = contribution / maps.logits[k]
     return HeadReport(entropy=entropy(maps.attention), distance=maps.distance, contribution=contribution, share=share)
 
 
+def every_head(record: Record, manifest: Manifest) -> npt.NDArray[np.float32]:
+    """The class token's row of all heads of all layers, patches alone: (layers, heads, rows, columns)."""
+    patches = record.maps.attention[..., len(manifest.tokens.prefix) :].astype(np.float32)
+    return patches.reshape(*patches.shape[:2], *manifest.tokens.grid)
+
+
 def entropy(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
-    """Shannon entropy in bits of distributions along the last axis, which may have lost their sum of 1 to rounding."""
+    """Shannon entropy in bits of distributions along the last axis. Their sum may differ from 1 by rounding."""
     p = rows.astype(np.float32)
     p = p / p.sum(axis=-1, keepdims=True)
     bits = np.log2(p, out=np.zeros_like(p), where=p > 0)

@@ -1,4 +1,4 @@
-"""What one forward pass said of one image, in the types in which it is kept, and the image to draw it on."""
+"""What one forward pass returned for one image, in the types in which it is kept, and the image to draw it on."""
 
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -26,19 +26,19 @@ class Maps:
     logits: npt.NDArray[np.float32]  # (K,), of these classes
     evidence: npt.NDArray[np.float32]  # (K, L, T): what token t, read in layer l, adds to the logit; signed
     evidence_heads: npt.NDArray[np.float32]  # (K, L, H): the same by head
-    evidence_rest: npt.NDArray[np.float32]  # (K, 2): what the MLPs add, and what is constant
+    evidence_rest: npt.NDArray[np.float32]  # (K, 2): what the MLPs add, and what the constants add
     distance: npt.NDArray[np.float32]  # (L, H): mean attention distance, in patches
-    lens: npt.NDArray[np.float32] | None  # (L, K): scores if the head read layer l; None where that has no meaning
+    lens: npt.NDArray[np.float32] | None  # (L, K): scores if the head read layer l; None where this has no meaning
 
     @classmethod
     def of(cls, outputs: Outputs) -> Self:
-        """From the graph's outputs for one picture, without the batch dimension."""
+        """From the graph's outputs for one image, without the batch dimension."""
         classes = outputs["classes"]
         kept = {name: outputs[name].astype(np.float32) for name in FLOAT32}
         return cls(
             **kept,
             attention=outputs["attention"].astype(np.float16),
-            classes=classes.copy(),  # a slice would keep the numbers of the whole batch in memory
+            classes=classes.copy(),  # a view would keep the whole batch in memory
             logits=outputs["logits"][classes].astype(np.float32),
             lens=outputs["lens"].astype(np.float32) if "lens" in outputs else None,
         )
@@ -48,17 +48,17 @@ class Maps:
         return sum(array.nbytes for array in self.arrays().values())
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """By name, those that there are."""
+        """The arrays by name, without those that are None."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: array for name, array in named.items() if array is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What one forward pass said about one picture, and the picture to draw it on."""
+    """What one forward pass returned for one image, and the image to draw it on."""
 
     maps: Maps
-    predictions: tuple[Prediction, ...]  # of the classes that the maps tell of, most likely first
+    predictions: tuple[Prediction, ...]  # of the K most likely classes, most likely first
     image_size: tuple[int, int]  # width, height of the upright original
     box: Box  # what the network saw, in pixels of the upright original
     pixels: npt.NDArray[np.uint8]  # (height, width, 3) that the network saw

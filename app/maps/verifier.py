@@ -1,4 +1,4 @@
-"""Deletion and insertion of a map by the served model, behind ordinary requests."""
+"""Runs deletion and insertion of a map on the served model, behind ordinary requests."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from app.inference.labels import scores
 from app.lifecycle import STOPPING, Lifecycle
 from app.maps.faithfulness import Curve, Fill, Trial, cover, filled
 
-MAX_IN_WORK = 2  # verifications; a further one is refused
+MAX_IN_WORK = 2  # verifications; more are refused
 
 
 class Verifier:
-    """Takes no place from `Admission`, so that no picture is refused because of it.
+    """Takes no place from `Admission`, so no image is refused because of a verification.
 
-    All verifications take turns with one batch: whatever is asked for, an ordinary picture waits for no more than that.
+    All verifications together have one batch in the queue at a time, so an ordinary image waits for at most that one.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Verifier:
     ) -> tuple[Curve, Curve]:
         """Deletion and insertion of class `index` for a map (rows, columns) of `pixels` (height, width, 3).
 
-        Raises Overloaded at once when enough verifications are in work, and Unavailable, even halfway through, when the
+        Raises Overloaded at once when MAX_IN_WORK verifications are in work, and Unavailable, even halfway, when the
         service stops: it does not wait for so long a piece of work.
         """
         with self._admit():
@@ -61,7 +61,7 @@ class Verifier:
     async def _scores(
         self, trial: Trial, pixels: npt.NDArray[np.uint8], *, index: int, fill: Fill
     ) -> npt.NDArray[np.float64]:
-        """Of every picture of the trial, (pictures,)."""
+        """Scores (images,) of all images of the trial."""
         loop = asyncio.get_running_loop()
         patch = self._manifest.tokens.patch
         under = await loop.run_in_executor(self._cpu_pool, partial(filled, pixels, fill, patch=patch))
@@ -70,9 +70,9 @@ class Verifier:
             if self._lifecycle.draining:
                 raise Unavailable(STOPPING)
             chunk = trial.covered[len(found) :][: self._engine.best_batch("classify")]
-            pictures = await loop.run_in_executor(self._cpu_pool, partial(cover, pixels, under, chunk, patch=patch))
+            images = await loop.run_in_executor(self._cpu_pool, partial(cover, pixels, under, chunk, patch=patch))
             async with self._turn:
-                answers = await asyncio.gather(*(self._batcher.run("classify", picture) for picture in pictures))
+                answers = await asyncio.gather(*(self._batcher.run("classify", image) for image in images))
             found += [float(scores(answer["logits"], self._manifest.score)[index]) for answer in answers]
         return np.array(found)
 

@@ -11,8 +11,8 @@ PAUSE_S = 5.0
 
 
 class Breaker:
-    """Opens after FAILURES in a row. Every PAUSE_S it is half open: `probe` is tried, in the background, so that no
-    request is spent, or kept waiting, on finding out. Belongs to the event loop.
+    """Opens after FAILURES failures in a row. While it is open it calls `probe` every PAUSE_S in the background, so no
+    request is spent on finding out. Belongs to the event loop.
     """
 
     def __init__(
@@ -21,7 +21,7 @@ class Breaker:
         probe: Callable[[], Awaitable[None]],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`probe` raises while what is guarded does not work."""
+        """`probe` raises while the store does not work."""
         self._probe = probe
         self._sleep = sleep
         self._failures = 0
@@ -37,11 +37,11 @@ class Breaker:
     def failed(self) -> None:
         self._failures += 1
         if self._failures >= FAILURES and not self.is_open:
-            log.warning("the store does not answer: left alone until it does")
+            log.warning("the store does not answer; no request is sent to it until it does")
             self._recovering = asyncio.create_task(self._recover())
 
     async def close(self) -> None:
-        """Probe no more."""
+        """Stop probing."""
         if self._recovering:
             self._recovering.cancel()
             await asyncio.wait([self._recovering])

@@ -1,11 +1,11 @@
-"""A record as bytes that another replica, or another version, can trust or refuse. No pickle: nothing in it can run.
+"""A record as bytes that another replica or version can check and refuse. There is no pickle, so nothing in it can run.
 
     magic  version  bytes of the header  bytes of the payload  digest of the model   (little-endian, fixed size)
     header: JSON, with the type and shape of every array
     payload: the arrays, the pixels and the thumbnail, one after the other
     CRC-32 of all before it
 
-The checksum finds damage, not forgery: who may write to the store is trusted.
+The checksum finds damage, not forgery: everything that can write to the store is trusted.
 """
 
 import struct
@@ -43,7 +43,7 @@ class _Array(BaseModel):
     @property
     def nbytes(self) -> int:
         count = np.dtype(self.dtype).itemsize
-        for side in self.shape:  # in whole numbers without a bound: a shape that lies cannot overflow
+        for side in self.shape:  # Python's integers have no bound, so a wrong shape cannot overflow
             count *= side
         return count
 
@@ -80,7 +80,7 @@ def seal(record: Record, *, model: str) -> bytes:
 
 
 def unseal(envelope: bytes, *, model: str) -> Record:
-    """The record, its arrays as read-only views of `envelope`. Raises EnvelopeError for anything but one of `model`."""
+    """The record, its arrays as read-only views of `envelope`. Raises EnvelopeError for all but a record of `model`."""
     if len(envelope) < START.size + CHECKSUM.size:
         raise EnvelopeError("damaged")
     magic, version, header_bytes, payload_bytes, digest = START.unpack_from(envelope)
@@ -98,7 +98,7 @@ def unseal(envelope: bytes, *, model: str) -> Record:
     try:
         header = _Header.model_validate_json(envelope[START.size : START.size + header_bytes])
         return _record(header, contents[START.size + header_bytes :])
-    except (ValidationError, TypeError, ValueError):  # whole, and yet not what `seal` writes
+    except (ValidationError, TypeError, ValueError):  # the checksum is right, but `seal` writes no such record
         raise EnvelopeError("damaged") from None
 
 
@@ -126,7 +126,7 @@ def _taken(array: _Array, payload: memoryview) -> tuple[npt.NDArray[Any], memory
 
 
 def _portable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Little-endian and in one piece, whatever this machine or array is."""
+    """Little-endian and contiguous, whatever the machine or the array is."""
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
 
 

@@ -1,48 +1,30 @@
-"""Keeps records in this process's memory, bounded in bytes and in time."""
+"""Keeps records in the memory of this process, bounded in bytes and in time."""
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 
+from cachetools import TTLCache
+
 from app.maps.record import Record
-from app.stores.store import ID_PATTERN, new_id
+from app.stores.id import ID_PATTERN, new_id
 
 
 class MemoryStore:
-    """Least recently used records go first. Belongs to the event loop; nothing in it blocks."""
+    """Drops the least recently used records first. Belongs to the event loop; nothing in it blocks."""
 
     def __init__(self, *, max_bytes: int, ttl_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._max_bytes = max_bytes
-        self._ttl_s = ttl_s
-        self._clock = clock
-        self._records: OrderedDict[str, tuple[float, Record]] = OrderedDict()
-        self.nbytes = 0
+        self._records: TTLCache[str, Record] = TTLCache(max_bytes, ttl_s, clock, getsizeof=lambda record: record.nbytes)
 
     async def put(self, record: Record) -> str | None:
-        """Keep a record and return its id, or None when it alone is over the limit."""
-        if record.nbytes > self._max_bytes:
+        """Keep a record and return its id, or None when the record alone is over the limit. Frees expired records."""
+        if record.nbytes > self._records.maxsize:
             return None
         key = new_id()
-        self._records[key] = (self._clock() + self._ttl_s, record)
-        self.nbytes += record.nbytes
-        while self.nbytes > self._max_bytes:
-            self._drop(next(iter(self._records)))
+        self._records[key] = record
         return key
 
     async def get(self, key: str) -> Record | None:
-        if not ID_PATTERN.fullmatch(key) or key not in self._records:
-            return None
-        expires, record = self._records[key]
-        if self._clock() >= expires:
-            self._drop(key)
-            return None
-        self._records.move_to_end(key)
-        return record
+        return self._records.get(key) if ID_PATTERN.fullmatch(key) else None
 
     async def close(self) -> None:
         self._records.clear()
-        self.nbytes = 0
-
-    def _drop(self, key: str) -> None:
-        _, record = self._records.pop(key)
-        self.nbytes -= record.nbytes

@@ -1,7 +1,7 @@
 """Keeps records in Redis, for several replicas that share one load balancer.
 
-Nothing here may hold up or fail a classification. So every wait is short and bounded, a record that cannot be written
-is not kept, and while Redis does not answer at all nobody asks it (`Breaker`). Redis itself forgets what has expired.
+A store must neither delay nor fail a classification. So every wait is short and bounded, and a record that cannot be
+written is dropped. While Redis does not answer, no request is sent to it (`Breaker`). Redis deletes expired records.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from app.errors import StoreUnavailable
 from app.maps.record import Record
 from app.stores.breaker import Breaker
 from app.stores.envelope import EnvelopeError, seal, unseal
-from app.stores.store import ID_PATTERN, new_id
+from app.stores.id import ID_PATTERN, new_id
 from app.telemetry.metrics import Metrics
 
 Operation = Literal["put", "get"]
@@ -27,7 +27,7 @@ Operation = Literal["put", "get"]
 CONNECT_S = 0.2
 OPERATION_S = 0.15
 CONNECTIONS = 16
-RETRIES = 1  # where a connection was closed, as all are by a restart; what is slow is not asked twice
+RETRIES = 1  # where a connection was closed, as all are by a restart; a slow command is not repeated
 PREFIX = "vit-serve:"
 
 
@@ -35,7 +35,7 @@ class RedisStore:
     """Belongs to the event loop."""
 
     def __init__(self, *, url: str, ttl_s: float, model: str, metrics: Metrics) -> None:
-        """`model` is the digest of the bundle: a record of another one is unknown here."""
+        """`model` is the digest of the bundle: records of another bundle are unknown here."""
         pool = BlockingConnectionPool.from_url(
             url,
             max_connections=CONNECTIONS,
@@ -43,7 +43,7 @@ class RedisStore:
             socket_connect_timeout=CONNECT_S,
             socket_timeout=OPERATION_S,
             retry=Retry(NoBackoff(), RETRIES, supported_errors=(ConnectionError,)),
-            protocol=2,  # no greeting: a new connection is of use at once
+            protocol=2,  # no greeting, so a new connection can be used at once
             driver_info=None,
         )
         self._redis: Redis = Redis.from_pool(pool)
@@ -79,9 +79,9 @@ class RedisStore:
         await self._redis.aclose()
 
     async def _ask(self, operation: Operation, command: Callable[[], Awaitable[Any]]) -> Any:
-        """What Redis answers to `command`. Raises StoreUnavailable, after CONNECT_S + OPERATION_S at the latest.
+        """Redis's answer to `command`. Raises StoreUnavailable, after CONNECT_S + OPERATION_S at the latest.
 
-        An answer that refuses, as one of a full Redis does, took no time: the breaker counts what does not answer.
+        The breaker counts missing answers only: a refusal, such as that of a full Redis, takes no time.
         """
         if self._breaker.is_open:
             raise self._unavailable(operation, "breaker-open")
@@ -96,7 +96,7 @@ class RedisStore:
             raise self._unavailable(operation, "no-connection") from None
         except OutOfMemoryError:
             raise self._unavailable(operation, "full") from None
-        except ReadOnlyError:  # after a failover: connect anew, to where the name leads by now
+        except ReadOnlyError:  # after a failover: connect again, so that the name is resolved again
             await self._redis.connection_pool.disconnect(inuse_connections=False)
             raise self._unavailable(operation, "read-only") from None
         except RedisError:

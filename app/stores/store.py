@@ -1,16 +1,11 @@
-"""What the service needs of a place that keeps records for a while."""
+"""What the service needs of a store, a place that keeps records for a limited time; and the store of the settings."""
 
-import re
-import secrets
 from typing import Protocol
 
 from app.maps.record import Record
-
-ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}")  # 128 random bits, so that no id can be guessed
-
-
-def new_id() -> str:
-    return secrets.token_urlsafe(16)
+from app.settings import Settings
+from app.stores.memory import MemoryStore
+from app.telemetry.metrics import Metrics
 
 
 class Store(Protocol):
@@ -23,3 +18,12 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+def open_store(*, settings: Settings, model: str, metrics: Metrics) -> Store:
+    """`model` is the digest of the bundle. Redis need not answer yet: images are classified without it."""
+    if settings.store == "memory":
+        return MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
+    from app.stores.redis import RedisStore  # takes a tenth of a second to import, for those who use it
+
+    return RedisStore(url=settings.store, ttl_s=settings.store_ttl_s, model=model, metrics=metrics)

@@ -1,15 +1,17 @@
-"""Tensors into a network, strictly."""
+"""Copies tensors into a network, strictly."""
+
+from collections.abc import Sequence
 
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.vit import VisionTransformer
 
-MOST_NAMED = 8  # keys in a message
+MOST_NAMED = 8  # in a message
 
 
 def assign(model: VisionTransformer, tensors: dict[str, Tensor]) -> None:
-    """Copy tensors into parameters of the same name and shape. Raises CheckpointError unless all of both match."""
+    """Copy tensors into parameters of the same name and shape. Raises CheckpointError unless all match."""
     expected = model.state_dict()
     complaints = [
         *(f"unused: {key}" for key in sorted(tensors.keys() - expected.keys())),
@@ -21,6 +23,11 @@ def assign(model: VisionTransformer, tensors: dict[str, Tensor]) -> None:
         ),
     ]
     if complaints:
-        more = f" and {len(complaints) - MOST_NAMED} more" if len(complaints) > MOST_NAMED else ""
-        raise CheckpointError("the tensors do not fit the network: " + "; ".join(complaints[:MOST_NAMED]) + more)
+        raise CheckpointError(f"the tensors do not fit the network: {first_few(complaints, separator='; ')}")
     model.load_state_dict(tensors)
+
+
+def first_few(names: Sequence[str], *, separator: str = ", ") -> str:
+    """Some of the names for a message, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return separator.join(names[:MOST_NAMED]) + more

@@ -1,4 +1,4 @@
-"""What a checkpoint says, whatever file it came in."""
+"""What a checkpoint holds, whatever the format of its file."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,7 +9,7 @@ from model.vit import VisionTransformer
 
 
 class CheckpointError(Exception):
-    """The file cannot be loaded faithfully; the message says why."""
+    """The file cannot be loaded so that the model computes what its library computes; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,15 +17,15 @@ class Description:
     """Everything but the weights."""
 
     name: str
-    family: str  # the library whose numbers the model gives
-    architecture: str  # that library's word for it
+    family: str  # the library whose outputs the model reproduces
+    architecture: str  # the name in that library
     config: ViTConfig
     preprocessing: Preprocessing
     labels: tuple[str, ...]
     score: Literal["softmax", "sigmoid"] = "softmax"
     origins: dict[str, str] = field(default_factory=dict)  # where each fact was found
     overrides: dict[str, str] = field(default_factory=dict)  # facts that a person has set
-    figures: dict[str, float] = field(default_factory=dict)  # measured on held-out pictures
+    figures: dict[str, float] = field(default_factory=dict)  # measured on held-out images
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Facts about a checkpoint, each with the place where it was found; a person may overrule any of them."""
+"""Facts about a checkpoint, each with the place where it was found; a person may override any of them."""
 
 import ast
 from collections.abc import Mapping
@@ -8,9 +8,11 @@ from model.checkpoints.checkpoint import CheckpointError
 
 T = TypeVar("T")
 
+LARGEST = 1e9  # magnitude of a number that a person sets: no fact comes near it
+
 
 class Facts:
-    """Collects what a family's loader finds. `--set key=value` on the command line comes in as `overrides`."""
+    """Collects what a family's loader finds. `overrides` are the `--set fact=value` of the command line."""
 
     def __init__(self, overrides: dict[str, str] | None = None) -> None:
         self.overrides = dict(overrides or {})
@@ -18,7 +20,7 @@ class Facts:
         self.origins: dict[str, str] = {}
 
     def note(self, name: str, value: T, origin: str) -> T:
-        """Record a fact and return it, or what a person has set in its place."""
+        """Record a fact and return it, or return the value that a person has set instead."""
         if name in self.overrides:
             value, origin = self._parse(name, value), "set by hand"
         self.values[name] = value
@@ -30,7 +32,7 @@ class Facts:
         return self.need_all({name: example})[0]
 
     def need_all(self, examples: Mapping[str, Any]) -> list[Any]:
-        """Several such facts: what is missing is said in one go."""
+        """Several such facts; one error names all that are missing."""
         missing = [name for name in examples if name not in self.overrides]
         if missing:
             flags = self.missing_flags(examples)
@@ -38,12 +40,12 @@ class Facts:
         return [self.note(name, example, "") for name, example in examples.items()]
 
     def missing_flags(self, examples: Mapping[str, Any]) -> str:
-        """What a person would have to type for those of the facts that nobody has set; empty when all are."""
+        """The options that set those of the facts that nobody has set, with the values of the examples."""
         missing = (name for name in examples if name not in self.overrides)
         return " ".join(f"--set {name}={_text(examples[name])}" for name in missing)
 
     def check_overrides(self) -> None:
-        """Raises CheckpointError for an override that no loader asked about."""
+        """Raises CheckpointError for an override of a fact that the loader does not use."""
         unknown = self.overrides.keys() - self.values.keys()
         if unknown:
             raise CheckpointError(
@@ -51,19 +53,31 @@ class Facts:
             )
 
     def _parse(self, name: str, like: Any) -> Any:
-        """The text of an override as a value; a word that is no Python literal is text."""
+        """The text of an override as a value of the type of `like`; what is not a Python literal is text."""
         text = self.overrides[name]
         try:
             value = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # all that literal_eval raises
             value = text
-        if isinstance(like, float) and isinstance(value, int):
-            value = float(value)
-        if like is not None and type(value) is not type(like):
-            raise CheckpointError(f"--set {name}={text}: expected something like {name}={like}")
-        return value
+        try:
+            return _typed(value, like)
+        except TypeError:
+            raise CheckpointError(f"--set {name}={text}: expected something like {name}={_text(like)}") from None
+
+
+def _typed(value: Any, like: Any) -> Any:
+    """`value` with floats where `like` has floats. Raises TypeError if it differs from `like` in type or length."""
+    if isinstance(like, tuple) and isinstance(value, tuple) and len(value) == len(like):
+        return tuple(_typed(part, of_like) for part, of_like in zip(value, like, strict=True))
+    if isinstance(value, int | float) and not abs(value) < LARGEST:
+        raise TypeError
+    if isinstance(like, float) and type(value) is int:
+        return float(value)
+    if isinstance(like, tuple) or (like is not None and type(value) is not type(like)):
+        raise TypeError
+    return value
 
 
 def _text(value: Any) -> str:
-    """As one writes it after `--set`, without the brackets that a shell would want quoted."""
+    """As one types it after `--set`, without the parentheses, which a shell would want quoted."""
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

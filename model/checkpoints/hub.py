@@ -1,39 +1,32 @@
 """Repositories of the Hugging Face Hub as folders.
 
-huggingface_hub does it: its cache, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE are as everywhere.
+huggingface_hub downloads them, so its cache, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE work as usual.
 """
 
 from pathlib import Path
 
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.source import SHARDS, WEIGHT_FILES
 
 SCHEME = "hf://"
-# All that loaders read beside the weights; then the weights, the first that a repository has.
-DESCRIPTIONS = ["config.json", "preprocessor_config.json", "processor_config.json", "open_clip_config.json"]
-WEIGHTS = (
-    ["model.safetensors"],
-    ["model.safetensors.index.json", "model-?????-of-?????.safetensors"],
-    ["open_clip_model.safetensors"],
-    ["pytorch_model.bin"],
-    ["open_clip_pytorch_model.bin"],
-)
+DESCRIPTIONS = ["config.json", "preprocessor_config.json", "processor_config.json"]  # what loaders read beside weights
 
 
 def fetch(repository: str) -> Path:
     """The folder of "org/name" or "org/name@revision", downloaded unless it is in the cache. Raises CheckpointError."""
-    # Imported where it is used: it reads its environment at import, and loading a file does without it.
+    # Imported here: it reads its environment at import, and a local file can be loaded without it.
     from huggingface_hub import snapshot_download
 
     name, _, revision = repository.partition("@")
     try:
-        for weights in WEIGHTS:
-            patterns = [*DESCRIPTIONS, *weights]
+        for weights in WEIGHT_FILES:
+            patterns = [*DESCRIPTIONS, weights, *SHARDS.get(weights, ())]
             folder = Path(snapshot_download(name, revision=revision or None, allow_patterns=patterns))
-            if (folder / weights[0]).is_file():
+            if (folder / weights).is_file():
                 return folder
-    except Exception as error:  # of the network, of the server, of the disk
-        raise CheckpointError(f"{SCHEME}{repository} cannot be fetched: {_reason(error)}") from error
-    raise CheckpointError(f"{SCHEME}{repository} has none of {', '.join(weights[0] for weights in WEIGHTS)}")
+    except Exception as error:  # of the network, the server or the disk
+        raise CheckpointError(f"{SCHEME}{repository} cannot be downloaded: {_reason(error)}") from error
+    raise CheckpointError(f"{SCHEME}{repository} has none of {', '.join(WEIGHT_FILES)}")
 
 
 def _reason(error: Exception) -> str:
@@ -42,9 +35,9 @@ def _reason(error: Exception) -> str:
     unreachable = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else f"{constants.ENDPOINT} does not answer"
     reasons: dict[type[Exception], str] = {
         errors.GatedRepoError: "it is gated: accept its terms on its page and set HF_TOKEN",
-        errors.RepositoryNotFoundError: "there is none of that name, or it is private: set HF_TOKEN",
+        errors.RepositoryNotFoundError: "there is no repository of that name, or it is private: set HF_TOKEN",
         errors.RevisionNotFoundError: "it has no such revision",
         errors.LocalEntryNotFoundError: f"it is not in the cache, and {unreachable}",
-        errors.HFValidationError: "a repository is named org/name or org/name@revision",
+        errors.HFValidationError: "the name of a repository is org/name or org/name@revision",
     }
     return next((why for kind, why in reasons.items() if isinstance(error, kind)), f"{type(error).__name__}: {error}")

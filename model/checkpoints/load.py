@@ -1,33 +1,43 @@
-"""Recognises a checkpoint by its content and loads it: every tensor used, or a refusal that names it."""
+"""Recognises a checkpoint by its content and loads it. Loading fails, with a name, unless every tensor is used."""
 
 import re
 from pathlib import Path
-from types import ModuleType
+from typing import Protocol
 
 from torch import Tensor
 
-from model.checkpoints import facebook, google, huggingface, lucidrains, native, pytorch_image_models, torchvision
-from model.checkpoints.assign import MOST_NAMED, assign
+from model.checkpoints.assign import assign, first_few
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts
+from model.checkpoints.families import facebook, google, huggingface, lucidrains, native, timm, torchvision
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.source import Source
 from model.vit import VisionTransformer
 
-# The first that recognises a file loads it. Each has recognises(source), describe(source, facts) and
-# tensors(source, description).
-FAMILIES: tuple[ModuleType, ...] = (
-    native,
-    google,
-    huggingface,
-    torchvision,
-    lucidrains,
-    facebook,
-    pytorch_image_models,
-)
+
+class Family(Protocol):
+    """What a module of model/checkpoints/families/ offers to load the files of one library."""
+
+    def recognises(self, source: Source) -> bool:
+        """Whether the names of the tensors, and the JSON files beside them, are those of this library."""
+
+    def describe(self, source: Source, facts: Facts) -> Description:
+        """Everything but the weights, without reading a tensor; each fact goes through `facts`.
+
+        Raises CheckpointError or ValueError, with the reason, for a file that cannot be loaded faithfully.
+        """
+
+    def tensors(self, source: Source, description: Description) -> dict[str, Tensor]:
+        """The tensors under the names and in the shapes of model/vit.py. Raises CheckpointError if one is missing.
+
+        Each tensor of the file is taken from `source` or declared as not needed there.
+        """
 
 
-# What most names of a family's tensors begin with, for a file that none of them recognises.
+# The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
+FAMILIES: tuple[Family, ...] = (native, google, huggingface, torchvision, lucidrains, facebook, timm)
+
+# How most names of a family's tensors begin, to say which family an unknown file resembles.
 LIKENESS = {
     "Google's vit_jax and big_vision": r".*/",
     "Hugging Face transformers": r"(\w+\.)?(embeddings|encoder\.layer|layernorm|pooler|classifier)\b",
@@ -42,10 +52,9 @@ def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None
     """The network with its weights, preprocessing and labels. Raises CheckpointError with the reason."""
     source = _open(path)
     family, description = _describe(source, overrides)
-    tensors: dict[str, Tensor] = family.tensors(source, description)
+    tensors = family.tensors(source, description)
     if source.unused:
-        named = ", ".join(source.unused[:MOST_NAMED])
-        raise CheckpointError(f"{description.architecture} has no place for {len(source.unused)} tensors: {named}")
+        raise CheckpointError(f"{description.architecture} does not use all tensors: {first_few(source.unused)}")
     model = VisionTransformer(description.config)
     assign(model, tensors)
     if not model.head.weight.any():
@@ -56,26 +65,26 @@ def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None
 
 
 def describe_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None) -> Description:
-    """What a checkpoint says, without reading its tensors. Raises CheckpointError with the reason."""
+    """Everything but the weights, without reading a tensor. Raises CheckpointError with the reason."""
     return _describe(_open(path), overrides)[1]
 
 
 def _open(path: str | Path) -> Source:
-    """A file, a folder, or a repository of the Hugging Face Hub, hf://org/name@revision."""
+    """The source at a file, a folder, or a repository of the Hugging Face Hub, hf://org/name@revision."""
     if not str(path).startswith(SCHEME):
         return Source(Path(path))
     repository = str(path).removeprefix(SCHEME)
     return Source(fetch(repository), name=repository)
 
 
-def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[ModuleType, Description]:
+def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[Family, Description]:
     family = next((family for family in FAMILIES if family.recognises(source)), None)
     if family is None:
         raise CheckpointError(_unknown(source))
     facts = Facts(overrides)
     try:
-        description: Description = family.describe(source, facts)
-    except ValueError as error:  # of ViTConfig: facts that contradict each other
+        description = family.describe(source, facts)
+    except ValueError as error:  # of ViTConfig and Preprocessing: facts out of range or contradictory
         raise CheckpointError(f"{source.name}: {error}") from None
     facts.check_overrides()
     description.origins.update(facts.origins)
@@ -84,16 +93,14 @@ def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[ModuleT
 
 
 def _unknown(source: Source) -> str:
-    """Why no family took the file: the one it is most like, and the names that are not of that one."""
-    keys = sorted(source.keys())
+    """Which family the file resembles most, and the names of tensors that do not belong to that family."""
+    keys = sorted(source.names)
     alike = {name: [key for key in keys if re.match(start, key)] for name, start in LIKENESS.items()}
     nearest = max(alike, key=lambda name: len(alike[name]))
     if not alike[nearest]:
-        return (
-            f"{source.file.name} is like no family that is known; its first tensors are {', '.join(keys[:MOST_NAMED])}"
-        )
+        return f"{source.file.name} resembles no known family; its first tensors are {first_few(keys)}"
     others = [key for key in keys if key not in alike[nearest]] or keys
     return (
-        f"{source.file.name} is of no family that is known. It is most like {nearest}, which does not have "
-        f"{', '.join(others[:MOST_NAMED])}"
+        f"{source.file.name} belongs to no known family. It is most like {nearest}, which does not have "
+        f"{first_few(others)}"
     )

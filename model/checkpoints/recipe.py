@@ -1,4 +1,4 @@
-"""Preprocessing as facts: found in a file, fixed by a library, or given by a person, and checked in every case."""
+"""Preprocessing as facts: found in a file, fixed by a library, or set by a person; always checked."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -19,12 +19,12 @@ EXAMPLE: Mapping[str, Any] = {
 
 
 def note_recipe(facts: Facts, found: Preprocessing, origin: str) -> Preprocessing:
-    """What was found, or what a person has set in its place; another image size scales the resize with it.
+    """The recipe that was found, with what a person has set instead; another image size scales the resize with it.
 
-    Raises CheckpointError for a recipe that does not give pictures of one size.
+    Raises CheckpointError for a recipe whose results differ in size.
     """
     scaled = found.resized(facts.note("image_size", found.size, origin))
-    return _checked(
+    return checked(
         Preprocessing(
             size=scaled.size,
             resize_mode=facts.note("resize_mode", scaled.resize_mode, origin),
@@ -39,22 +39,23 @@ def note_recipe(facts: Facts, found: Preprocessing, origin: str) -> Preprocessin
 
 
 def need_recipe(facts: Facts, why: str, *, size: tuple[int, int], crop_rounding: CropRounding) -> Preprocessing:
-    """What a person has set, for pictures of the `size` that the network is for. Raises CheckpointError with `why`."""
+    """The recipe that a person has set, for images of `size`. Raises CheckpointError with `why` if it is incomplete."""
     if flags := facts.missing_flags(EXAMPLE):
-        raise CheckpointError(f"{why}, or give it by hand, such as {flags}")
+        raise CheckpointError(f"{why}, or set it by hand, such as {flags}")
     values = dict(zip(EXAMPLE, facts.need_all(EXAMPLE), strict=True))
     size = facts.note("image_size", size, "the network")
-    return _checked(Preprocessing(size=size, crop_rounding=crop_rounding, **values))
+    return checked(Preprocessing(size=size, crop_rounding=crop_rounding, **values))
 
 
-def _checked(recipe: Preprocessing) -> Preprocessing:
-    resized = recipe.resize_size  # "shortest" covers it
+def checked(recipe: Preprocessing) -> Preprocessing:
+    """The same recipe. Raises CheckpointError if its results differ in size."""
+    resized = recipe.resize_size  # with "shortest", an image covers it
     if recipe.crop == "none" and (recipe.resize_mode == "shortest" or resized != recipe.size):
         raise CheckpointError(
-            f"a {recipe.resize_mode} resize to {resized} without a crop does not give every picture {recipe.size}"
+            f"a {recipe.resize_mode} resize to {resized} without a crop does not give every image {recipe.size} pixels"
         )
     if any(side > available for side, available in zip(recipe.size, resized, strict=True)):
         raise CheckpointError(
-            f"a crop of {recipe.size} is larger than the picture it is cut from, resized to {resized}"
+            f"a crop of {recipe.size} is larger than the image it is cut from, which is resized to {resized}"
         )
     return recipe

@@ -1,7 +1,7 @@
-"""A checkpoint on disk: its tensors, read only when asked for, and the JSON files that lie beside them.
+"""A checkpoint on disk: its tensors, each read when it is taken, and the JSON files beside them.
 
-Safetensors, NumPy's npz and PyTorch's zip or legacy pickles are told apart by their content. Pickles are read with
-`weights_only`, never otherwise.
+The content decides whether a file is safetensors, NumPy's npz, or PyTorch's zip or legacy pickle. Pickles are always
+read with `weights_only`.
 """
 
 import argparse
@@ -9,7 +9,7 @@ import json
 import pickle
 import re
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -21,6 +21,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
 
+# The names that hubs give to weights; a folder's or a repository's are the first that it has.
 WEIGHT_FILES = (
     "model.safetensors",
     "model.safetensors.index.json",
@@ -28,16 +29,20 @@ WEIGHT_FILES = (
     "pytorch_model.bin",
     "open_clip_pytorch_model.bin",
 )
-LONE_FILES = (".safetensors", ".pth", ".pt")  # in a folder that has none of those
+SHARDS = {"model.safetensors.index.json": ["model-?????-of-?????.safetensors"]}  # patterns of the files that it lists
+LONE_FILES = (".safetensors", ".pth", ".pt")  # suffixes in a folder without any of those names
 WRAPPERS = ("model", "state_dict", "model_state", "model_ema", "teacher", "encoder", "target_encoder")
 WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "timm_model.")
 
 
 class Source:
-    """Tensors by name. What is taken is remembered, so that nothing is dropped in silence."""
+    """Tensors by name. It records which of them are taken, so that no tensor is dropped silently."""
 
     def __init__(self, path: Path, *, name: str | None = None) -> None:
-        """`path` is a weights file, or a folder that holds one or a backbone and its head. Raises CheckpointError."""
+        """`path` is a weights file, or a folder with one or with a backbone and its head.
+
+        Raises CheckpointError for anything else.
+        """
         self.file, *others = _weights_files(path)
         self.name = name or (path.stem if path.is_file() else path.resolve().name)
         self.folder = self.file.parent
@@ -53,7 +58,8 @@ class Source:
     def __contains__(self, key: str) -> bool:
         return key in self._shapes
 
-    def keys(self) -> Iterable[str]:
+    @property
+    def names(self) -> Collection[str]:
         return self._shapes.keys()
 
     def shape(self, key: str) -> tuple[int, ...]:
@@ -63,7 +69,7 @@ class Source:
         return self._shapes[key]
 
     def take(self, key: str) -> Tensor:
-        """The tensor, float32 where it is a floating-point one. Raises CheckpointError when it is not there."""
+        """The tensor, as float32 if it is a floating-point tensor. Raises CheckpointError if there is none."""
         if key not in self._shapes:
             raise CheckpointError(f"{self.file.name} has no {key}")
         self.used.add(key)
@@ -71,7 +77,7 @@ class Source:
         return tensor.float() if tensor.is_floating_point() else tensor
 
     def ignore(self, pattern: str) -> None:
-        """Declare tensors whose whole name matches as known and not needed."""
+        """Declare the tensors whose whole name matches as known and not needed."""
         self.used.update(key for key in self._shapes if re.fullmatch(pattern, key))
 
     @property
@@ -85,11 +91,11 @@ class Source:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """config.json, empty when there is none."""
+        """The content of config.json, empty if there is none."""
         return self.json("config.json")
 
     def json(self, name: str) -> dict[str, Any]:
-        """A JSON file beside the weights, empty when there is none. Raises CheckpointError for a broken one."""
+        """The content of a JSON file beside the weights, empty if there is none. Raises CheckpointError if broken."""
         path = self.folder / name
         if not path.is_file():
             return {}
@@ -102,10 +108,10 @@ class Source:
         return content
 
     def _add(self, other: Self) -> None:
-        """Tensors of another file to those of this one. Raises CheckpointError when both have the same."""
+        """Add the tensors of another file. Raises CheckpointError for a name that both files have."""
         twice = sorted(self._shapes.keys() & other._shapes.keys())
         if twice:
-            raise CheckpointError(f"{self.file.name} and {other.file.name} both have {twice[0]}: name the one to load")
+            raise CheckpointError(f"{self.file.name} and {other.file.name} both have {twice[0]}: name the file to load")
         read = self._read
         self._read = lambda key: other._read(key) if key in other else read(key)
         self._shapes |= other._shapes
@@ -126,7 +132,7 @@ class Source:
             self._open_safetensors(self.file)
 
     def _open_safetensors(self, *shards: Path) -> None:
-        found: dict[str, tuple[Any, str]] = {}  # in which file, and under which key
+        found: dict[str, tuple[Any, str]] = {}  # the file and the key in it
         for shard in shards:
             if not shard.is_file():
                 raise CheckpointError(f"{self.file.name} lists {shard.name}, which is not beside it")
@@ -159,7 +165,7 @@ class Source:
                 )
         except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError):
             raise CheckpointError(
-                f"{self.file.name} is no PyTorch file of plain tensors: it holds code or other objects, which are "
+                f"{self.file.name} is not a PyTorch file of plain tensors: it holds code or other objects, which are "
                 "never run; save its state_dict() instead"
             ) from None
         state, self.wrappers = _unwrap(content)
@@ -169,7 +175,7 @@ class Source:
 
     @staticmethod
     def _strip(named: dict[str, Any]) -> dict[str, Any]:
-        """Drop prefixes that training wrappers put before every name."""
+        """Drop the prefixes that training wrappers put before names."""
         for prefix in WRAPPER_PREFIXES:
             if named and sum(key.startswith(prefix) for key in named) > len(named) / 2:
                 named = {key.removeprefix(prefix): value for key, value in named.items()}
@@ -177,7 +183,7 @@ class Source:
 
 
 def _weights_files(path: Path) -> list[Path]:
-    """The file itself; of a folder the one that a hub names, else the only one or two, the larger first."""
+    """A file itself; in a folder the file with a hub's name, else the only one or two, the larger first."""
     if path.is_file():
         return [path]
     for name in WEIGHT_FILES:
@@ -194,7 +200,10 @@ def _weights_files(path: Path) -> list[Path]:
 
 
 def _unwrap(content: Any) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    """The state dict in what a training script saved, and what it was in. Raises CheckpointError when there is none."""
+    """The state dict in what a training script saved, and the names of the dictionaries around it.
+
+    Raises CheckpointError if there is no state dict.
+    """
     wrappers: tuple[str, ...] = ()
     while isinstance(content, dict):
         tensors = {key: value for key, value in content.items() if isinstance(value, Tensor)}
@@ -206,7 +215,7 @@ def _unwrap(content: Any) -> tuple[dict[str, Tensor], tuple[str, ...]]:
 
 
 def _from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-    """bfloat16 arrays come back from npz as two raw bytes an element."""
+    """NumPy reads bfloat16 arrays from npz as two raw bytes an element."""
     if array.dtype.kind == "V" and array.dtype.itemsize == 2:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(np.ascontiguousarray(array))

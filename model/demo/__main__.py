@@ -1,4 +1,4 @@
-"""`python -m model.demo`: train the demo model, measure it, or draw a sheet of its pictures."""
+"""`python -m model.demo`: train the demo model, measure it, or draw a sheet of its training images."""
 
 import argparse
 import dataclasses
@@ -10,7 +10,7 @@ from PIL import Image
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.native import FAMILY, save
+from model.checkpoints.families.native import FAMILY, save
 from model.demo.evaluate import evaluate
 from model.demo.shapes import LABELS, draw
 from model.demo.train import CONFIG, MEAN, STD, Recipe, train
@@ -25,8 +25,8 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
         ("train", "train with the recipe (about 40 minutes on two cores), measure and save"),
-        ("evaluate", "measure saved weights on 2,000 held-out pictures"),
-        ("sheet", "draw a contact sheet of pictures to a PNG"),
+        ("evaluate", "measure saved weights on 2,000 held-out images"),
+        ("sheet", "draw a contact sheet of images to a PNG"),
     ):
         command = commands.add_parser(name, help=text)
         default = Path("sheet.png") if name == "sheet" else WEIGHTS
@@ -64,12 +64,12 @@ def train_and_save(path: Path) -> None:
 
 
 def sheet() -> Image.Image:
-    """Every shape down a column, in rows of other backgrounds."""
+    """A shape in each column, a background in each row."""
     side = CONFIG.image_size[0]
     out = Image.new("RGB", (SHEET_COLUMNS * side, SHEET_ROWS * side))
     for index in range(SHEET_COLUMNS * SHEET_ROWS):
-        picture = draw(np.random.default_rng(index), size=(side, side), label=index % len(LABELS))
-        out.paste(Image.fromarray(picture.pixels), (index % SHEET_COLUMNS * side, index // SHEET_COLUMNS * side))
+        sample = draw(np.random.default_rng(index), size=(side, side), label=index % len(LABELS))
+        out.paste(Image.fromarray(sample.pixels), (index % SHEET_COLUMNS * side, index // SHEET_COLUMNS * side))
     return out
 
 

@@ -1,4 +1,4 @@
-"""How good the demo model is, on pictures that it has not seen: labels, and whether its attention lies on the shape."""
+"""How good the demo model is on held-out images: its labels, and whether its attention is on the shape."""
 
 import torch
 from torch import Tensor
@@ -12,19 +12,19 @@ CHUNK = 250
 
 
 @torch.inference_mode()
-def evaluate(model: VisionTransformer, *, pictures: int = 2000) -> dict[str, float]:
-    """Shares of `pictures` held-out pictures: top-1 accuracy, and the hottest patch lying on the shape.
+def evaluate(model: VisionTransformer, *, count: int = 2000) -> dict[str, float]:
+    """Shares of `count` held-out images: top-1 accuracy, and how often the hottest patch is on the shape.
 
-    A patch lies on the shape when the mask covers its centre or at least half of it.
+    A patch is on the shape if the mask covers its centre or at least half of it.
     """
     names = ("top1_accuracy", "rollout_on_object", "last_layer_on_object", "chance_on_object")
     totals = dict.fromkeys(names, 0.0)
-    drawn = list(tqdm(held_out(pictures), total=pictures, desc="drawing", unit="picture"))
-    for start in tqdm(range(0, pictures, CHUNK), desc="evaluating", unit=f"x{CHUNK}"):
-        chunk = drawn[start : start + CHUNK]
-        pixels = torch.stack([torch.from_numpy(p.pixels.copy()) for p in chunk]).permute(0, 3, 1, 2)
-        labels = torch.tensor([p.label for p in chunk])
-        masks = torch.stack([torch.from_numpy(p.mask.copy()) for p in chunk])
+    samples = list(tqdm(held_out(count), total=count, desc="drawing", unit="image"))
+    for start in tqdm(range(0, count, CHUNK), desc="evaluating", unit=f"x{CHUNK}"):
+        chunk = samples[start : start + CHUNK]
+        pixels = torch.stack([torch.from_numpy(s.pixels.copy()) for s in chunk]).permute(0, 3, 1, 2)
+        labels = torch.tensor([s.label for s in chunk])
+        masks = torch.stack([torch.from_numpy(s.mask.copy()) for s in chunk])
         images = normalise(pixels)
         matrices = model.attentions(images).mean(dim=2)  # (B, L, T, T), heads averaged
         on_object = patches_on_object(masks, model.config.patch_size)
@@ -33,7 +33,7 @@ def evaluate(model: VisionTransformer, *, pictures: int = 2000) -> dict[str, flo
             hottest = row[:, len(model.config.prefix) :].argmax(dim=1, keepdim=True)
             totals[name] += on_object.gather(1, hottest).sum().item()
         totals["chance_on_object"] += on_object.float().mean(dim=1).sum().item()
-    return {"pictures": float(pictures), **{name: round(total / pictures, 4) for name, total in totals.items()}}
+    return {"pictures": float(count), **{name: round(total / count, 4) for name, total in totals.items()}}
 
 
 def patches_on_object(masks: Tensor, patch_size: int) -> Tensor:

@@ -1,6 +1,6 @@
-"""Pictures of one geometric shape over a textured, cluttered background, with the shape's mask. NumPy and Pillow only.
+"""Images of one geometric shape on a textured, cluttered background, with the shape's mask. NumPy and Pillow only.
 
-Everything is drawn in relative units, so the same seed gives the same composition at any size.
+All lengths are relative, so the same seed gives the same composition at any size.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,12 +15,12 @@ Points = npt.NDArray[np.float64]  # (n, 2), x right and y down, within the unit 
 Outline = list[tuple[Points, bool]]  # polygons painted in turn: True adds to the mask, False cuts out of it
 
 SUPERSAMPLING = 3
-MIN_CONTRAST = 80.0  # Euclidean distance in 8-bit RGB between the shape and what lies under it
+MIN_CONTRAST = 80.0  # Euclidean distance in 8-bit RGB between the shape and the background under it
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
-    """One sample."""
+class Sample:
+    """One image, its mask and its label."""
 
     pixels: npt.NDArray[np.uint8]  # (height, width, 3) RGB
     mask: npt.NDArray[np.uint8]  # (height, width), 255 on the shape
@@ -112,8 +112,8 @@ SHAPES: tuple[Callable[[np.random.Generator], Outline], ...] = (
 LABELS: tuple[str, ...] = tuple(shape.__name__ for shape in SHAPES)
 
 
-def draw(rng: np.random.Generator, *, size: tuple[int, int] = (64, 64), label: int | None = None) -> Picture:
-    """Draw one picture of `size` (width, height) pixels; `label` is chosen at random unless it is given."""
+def draw(rng: np.random.Generator, *, size: tuple[int, int] = (64, 64), label: int | None = None) -> Sample:
+    """Draw one image of `size` (width, height) pixels; `label` is random unless it is given."""
     if label is None:
         label = int(rng.integers(len(SHAPES)))
     canvas = _clutter(rng, _background(rng, size))
@@ -122,11 +122,11 @@ def draw(rng: np.random.Generator, *, size: tuple[int, int] = (64, 64), label: i
     canvas.paste(_fill(rng, size, under), mask=mask)
     pixels = np.asarray(canvas, dtype=np.float64)
     pixels = pixels + rng.normal(0, rng.choice([0.0, 3.0, 8.0]), pixels.shape)
-    return Picture(pixels=np.clip(pixels, 0, 255).astype(np.uint8), mask=np.asarray(mask), label=label)
+    return Sample(pixels=np.clip(pixels, 0, 255).astype(np.uint8), mask=np.asarray(mask), label=label)
 
 
-def held_out(count: int, *, seed: int = 1_000_003, size: tuple[int, int] = (64, 64)) -> Iterator[Picture]:
-    """`count` pictures that no training run sees: training seeds lie below this one."""
+def held_out(count: int, *, seed: int = 1_000_003, size: tuple[int, int] = (64, 64)) -> Iterator[Sample]:
+    """`count` images that no training run uses: training seeds are smaller than this one."""
     for index in range(count):
         yield draw(np.random.default_rng([seed, index]), size=size)
 
@@ -205,7 +205,7 @@ def _clutter(rng: np.random.Generator, canvas: Image.Image) -> Image.Image:
 
 
 def _fill(rng: np.random.Generator, size: tuple[int, int], under: Points) -> Image.Image:
-    """A colour, or a soft gradient of two near ones, that stands out against `under` (RGB)."""
+    """A colour, or a soft gradient of two similar ones, that differs clearly from `under` (RGB)."""
     color = _color(rng)
     while np.linalg.norm(color - under) < MIN_CONTRAST:
         color = _color(rng)

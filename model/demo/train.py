@@ -1,7 +1,7 @@
-"""Trains the demo model from scratch: names of shapes for the class token, and a helping loss on every patch.
+"""Trains the demo model from scratch: labels of shapes for the class token, and an auxiliary loss on every patch.
 
-A ViT has no notion of locality and learns shapes slowly from labels alone (the paper's point). The masks are known,
-so a throw-away head also asks each patch for the shape it lies on, or for background; that head is not saved.
+A ViT has no notion of locality and learns shapes slowly from labels alone (the paper's point). The masks are known, so
+a second head predicts for each patch the shape that it is on, or background; that head is not saved.
 """
 
 import os
@@ -22,16 +22,16 @@ from model.vit import VisionTransformer
 
 CONFIG = ViTConfig(image_size=(64, 64), patch_size=8, width=128, depth=6, mlp_dim=512, heads=4, num_classes=len(LABELS))
 MEAN = STD = (0.5, 0.5, 0.5)
-ON_SHAPE = 0.3  # share of a patch that the mask has to cover for the patch to count as lying on the shape
+ON_SHAPE = 0.3  # share of a patch that the mask has to cover for the patch to count as on the shape
 BACKGROUND = len(LABELS)  # the patch head's extra class
-CHUNK = 500  # pictures one worker draws at a time
+CHUNK = 500  # images that one worker draws at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Everything that decides the weights."""
+    """Everything that the weights depend on."""
 
-    pictures: int = 60_000
+    images: int = 60_000
     steps: int = 8_000
     batch: int = 64
     seed: int = 0
@@ -46,21 +46,21 @@ class Recipe:
 class Dataset:
     pixels: Tensor  # uint8 (N, 3, 64, 64)
     labels: Tensor  # int64 (N,)
-    covered: Tensor  # uint8 (N, 8, 8): 1 where the patch lies on the shape
+    covered: Tensor  # uint8 (N, 8, 8): 1 where the patch is on the shape
 
 
 def _draw_chunk(seed: int, start: int) -> tuple[np.ndarray, ...]:
-    pictures = [draw(np.random.default_rng([seed, start + i])) for i in range(CHUNK)]
+    samples = [draw(np.random.default_rng([seed, start + i])) for i in range(CHUNK)]
     rows, columns = CONFIG.grid
-    masks = np.stack([p.mask for p in pictures]).reshape(CHUNK, rows, CONFIG.patch_size, columns, CONFIG.patch_size)
+    masks = np.stack([s.mask for s in samples]).reshape(CHUNK, rows, CONFIG.patch_size, columns, CONFIG.patch_size)
     covered = masks.mean(axis=(2, 4)) / 255 > ON_SHAPE
-    pixels = np.stack([p.pixels for p in pictures]).transpose(0, 3, 1, 2)
-    return pixels, np.array([p.label for p in pictures]), covered.astype(np.uint8)
+    pixels = np.stack([s.pixels for s in samples]).transpose(0, 3, 1, 2)
+    return pixels, np.array([s.label for s in samples]), covered.astype(np.uint8)
 
 
 def draw_dataset(recipe: Recipe) -> Dataset:
-    """Draw the training pictures, on every core."""
-    starts = range(0, recipe.pictures, CHUNK)
+    """Draw the training images on all cores."""
+    starts = range(0, recipe.images, CHUNK)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         chunks = pool.map(_draw_chunk, [recipe.seed] * len(starts), starts)
         parts = list(tqdm(chunks, total=len(starts), desc="drawing", unit=f"x{CHUNK}"))
@@ -69,7 +69,7 @@ def draw_dataset(recipe: Recipe) -> Dataset:
 
 
 def batches(data: Dataset, recipe: Recipe) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Endless batches; each is flipped, turned and recoloured as a whole, which changes no label."""
+    """Endless batches. Each is flipped, rotated and recoloured as a whole, which changes no label."""
     generator = torch.Generator().manual_seed(recipe.seed)
     channel_orders = list(permutations(range(3)))
     while True:

@@ -18,9 +18,9 @@ import uvloop
 from tqdm import tqdm
 
 from app.bundle import load_bundle
-from app.images.decode import Decoder
-from app.images.pool import Decoders
-from app.images.preparer import Prepared, Preparer, pack, unpack
+from app.images.decode import Limits
+from app.images.pool import WorkerPool
+from app.images.preparer import Prepared, Preparer, pack_request, unpack_answer
 from app.machine import IMAGES_NICENESS, yield_by
 from app.settings import DEMO_BUNDLE
 from tests.benchmarks.pictures import jpeg
@@ -40,7 +40,7 @@ Ask = Callable[[], Awaitable[Prepared]]
 def preparer() -> Preparer:
     """A network of 224 x 224, as large as most, and the service's thumbnails."""
     framing = load_bundle(DEMO_BUNDLE).manifest.image.framing._replace(size=SHAPE, resize_size=(256, 256))
-    return Preparer(decoder=Decoder(max_pixels=50_000_000, max_aspect_ratio=64), framing=framing, thumbnail_px=512)
+    return Preparer(limits=Limits(max_pixels=50_000_000, max_aspect_ratio=64), framing=framing, thumbnail_px=512)
 
 
 def prepare(work: Preparer, data: bytes) -> Prepared:
@@ -58,12 +58,12 @@ def threads() -> Iterator[Ask]:
 
 @contextmanager
 def ours() -> Iterator[Ask]:
-    pool = Decoders(work=preparer(), workers=WORKERS, room=1, memory=2**30, timeout_s=TIMEOUT_S)
+    pool = WorkerPool(work=preparer(), workers=WORKERS, max_pixels_in_work=1, memory_bytes=2**30, timeout_s=TIMEOUT_S)
     pool.start()
 
     async def ask() -> Prepared:
-        request = pack(jpeg(), thumbnail=True, max_pixels=50_000_000)
-        done = unpack(await pool.run(request), shape=SHAPE)
+        request = pack_request(thumbnail=True, max_pixels=50_000_000)
+        done = unpack_answer(await pool.run(request, jpeg()), shape=SHAPE)
         assert isinstance(done, Prepared)
         return done
 

@@ -16,12 +16,12 @@ from app.images.preprocess import preprocess
 from app.inference.cpu import OnnxEngine
 from app.inference.labels import scores
 from app.machine import allowed_cores
-from app.maps.choice import choose
+from app.maps.choice import Choice, choose
 from app.maps.faithfulness import Trial, cover, filled
 from app.maps.record import Maps, Record
 from app.settings import DEMO_BUNDLE
 from model.demo.evaluate import patches_on_object
-from model.demo.shapes import Picture, held_out
+from model.demo.shapes import Sample, held_out
 from tests.support.records import make_record
 
 PICTURES = 1000
@@ -30,30 +30,30 @@ STEPS = 16
 Values = npt.NDArray[np.float32]  # (rows, columns)
 
 
-def _last_layer(record: Record, manifest: Manifest, picture: Picture) -> Values:
-    return choose(record, manifest, method="class_token", layer=None, head="mean").values
+def _last_layer(record: Record, manifest: Manifest, picture: Sample) -> Values:
+    return choose(record, manifest, Choice(method="class_token")).values
 
 
-def _rollout(record: Record, manifest: Manifest, picture: Picture) -> Values:
-    return choose(record, manifest, method="rollout", layer=None, head="mean").values
+def _rollout(record: Record, manifest: Manifest, picture: Sample) -> Values:
+    return choose(record, manifest, Choice(method="rollout")).values
 
 
-def _evidence_of_predicted(record: Record, manifest: Manifest, picture: Picture) -> Values:
-    return choose(record, manifest, method="evidence", layer=None, head="mean").values
+def _evidence_of_predicted(record: Record, manifest: Manifest, picture: Sample) -> Values:
+    return choose(record, manifest, Choice(method="evidence")).values
 
 
-def _evidence_of_true(record: Record, manifest: Manifest, picture: Picture) -> Values | None:
+def _evidence_of_true(record: Record, manifest: Manifest, picture: Sample) -> Values | None:
     """None where the true label is not among the likely ones whose evidence is kept."""
     if picture.label not in record.maps.classes:
         return None
-    return choose(record, manifest, method="evidence", layer=None, head="mean", label=str(picture.label)).values
+    return choose(record, manifest, Choice(method="evidence", label=str(picture.label))).values
 
 
-def _random(record: Record, manifest: Manifest, picture: Picture) -> Values:
+def _random(record: Record, manifest: Manifest, picture: Sample) -> Values:
     return np.random.default_rng(int(record.pixels.sum())).random(manifest.tokens.grid, dtype=np.float32)
 
 
-METHODS: dict[str, Callable[[Record, Manifest, Picture], Values | None]] = {
+METHODS: dict[str, Callable[[Record, Manifest, Sample], Values | None]] = {
     "last layer, mean over heads": _last_layer,
     "rollout": _rollout,
     "evidence of the predicted label": _evidence_of_predicted,
@@ -90,7 +90,7 @@ def measure() -> list[dict[str, str | float]]:
     return rows
 
 
-def _explained(engine: OnnxEngine, manifest: Manifest) -> Iterator[tuple[Picture, Record]]:
+def _explained(engine: OnnxEngine, manifest: Manifest) -> Iterator[tuple[Sample, Record]]:
     pictures = list(held_out(PICTURES))
     for start in range(0, PICTURES, BATCH):
         chunk = pictures[start : start + BATCH]

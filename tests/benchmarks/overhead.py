@@ -15,7 +15,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from app.bundle import load_bundle
-from app.images.decode import Decoder
+from app.images.decode import Limits
 from app.images.preparer import Preparer
 from app.inference.cpu import OnnxEngine
 from app.machine import allowed_cores
@@ -48,7 +48,7 @@ def row(name: str, bundle: Path, *, explain: bool) -> dict[str, str | float]:
     engine = OnnxEngine(folder=bundle, image_size=image.size, threads=allowed_cores())
     run = partial(engine.probe, "explain" if explain else "classify")
     preparer = Preparer(
-        decoder=Decoder(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),
+        limits=Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),
         framing=image.framing,
         thumbnail_px=settings.thumbnail_px,
     )

@@ -27,9 +27,9 @@ from app.inference.contract import Graph, Outputs
 from export.agreement import measure_agreement
 from export.graphs import ClassifyGraph
 from export.image_spec import image_spec
+from export.images import reference_images
 from export.onnx_file import trace
-from export.pictures import reference_pictures
-from export.precision import QuantisedLinear, lower, prepared
+from export.precision import QuantisedLinear, lower, model_for
 from export.rewrite import FusedAttention, Linear
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
@@ -62,7 +62,7 @@ def measure() -> list[dict[str, str | float]]:
                 build(checkpoint, path)
             sessions[name] = session(paths[0])
             found, hard = (
-                measure_agreement(c, image_spec(c.preprocessing), Lean(session(path)), seconds=math.inf)
+                measure_agreement(c, image_spec(c.preprocessing), Lean(session(path)), time_limit_s=math.inf)
                 for c, path in ((demo, paths[1]), (planted, paths[2]))
             )
             assert found.accuracy is not None
@@ -126,7 +126,7 @@ def with_outliers(model: VisionTransformer) -> VisionTransformer:
 def lean(checkpoint: Checkpoint, path: Path, *, change: Callable[[VisionTransformer], None], smooth: bool) -> None:
     """The lean graph with another form of the blocks' layers."""
     spec = image_spec(checkpoint.preprocessing)
-    model = prepared(checkpoint, spec, "int8") if smooth else checkpoint.model
+    model = model_for(checkpoint, spec, "int8") if smooth else checkpoint.model
     graph = ClassifyGraph(model, checkpoint.preprocessing, precision="fp32")
     change(graph.network)
     onnx.save(trace(graph), path)
@@ -232,7 +232,7 @@ class Calibration(CalibrationDataReader):
     def __init__(self, checkpoint: Checkpoint) -> None:
         spec = image_spec(checkpoint.preprocessing)
         self._batches: Iterator[dict[str, np.ndarray]] = (
-            {"images": preprocess(picture, spec.framing)[0][None]} for picture in reference_pictures(CALIBRATION)
+            {"images": preprocess(image, spec.framing)[0][None]} for image in reference_images(CALIBRATION)
         )
 
     def get_next(self) -> dict[str, np.ndarray] | None:

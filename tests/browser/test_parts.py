@@ -31,7 +31,7 @@ def test_a_label_can_be_asked_why_and_why_not_another(looking):
     settle(page)
     answer = numbers(page, address(page))
     assert (answer["label"], answer["against"]) == (second, "star")
-    assert f"logit of {second} less that to the logit of star" in page.locator("#recipe").inner_text()
+    assert f"logit of {second} minus that to the logit of star" in page.locator("#recipe").inner_text()
     assert page.locator(".receipt .logit th", has_text=f"“{second}” − “star”").count() == 1
     page.select_option("[name=label]", label="star")  # a label is never compared with itself
     settle(page)

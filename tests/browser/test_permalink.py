@@ -75,7 +75,7 @@ def test_an_invalid_link_gives_a_message(looking, complaints):
     page.wait_for_timeout(250)
     page.evaluate("location.hash += '&layer=99'")
     page.locator("#trouble").wait_for()
-    assert page.locator("#trouble").inner_text().startswith("layer has to be 0 to 5")
+    assert page.locator("#trouble").inner_text().startswith("layer must be 0 to 5")
     assert page.locator("#map-pane").is_hidden()
     assert complaints
     complaints.clear()

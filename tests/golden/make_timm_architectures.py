@@ -1,4 +1,4 @@
-"""Writes model/checkpoints/timm_architectures.json from timm's own entry points.
+"""Writes model/checkpoints/families/timm_architectures.json from timm's own entry points.
 
 `PYTHONPATH=. python tests/golden/make_timm_architectures.py` with timm installed. Every entry point is called on the
 meta device with a factory in place of timm's that keeps the arguments, so nothing here is typed by hand.
@@ -26,7 +26,7 @@ from timm.models._registry import (
 )
 from timm.models.resnetv2 import ResNetV2
 
-TABLE = Path("model/checkpoints/timm_architectures.json")
+TABLE = Path("model/checkpoints/families/timm_architectures.json")
 MODULES = ("vision_transformer", "deit", "vision_transformer_hybrid", "vision_transformer_relpos", "beit")
 RECIPE = ("input_size", "crop_pct", "crop_mode", "interpolation", "mean", "std")
 ACTIVATIONS = {"SiLU": "silu", "GELU": "gelu"}

@@ -23,19 +23,19 @@ TOLERANCE = 1e-5  # of the largest logit
 
 
 def load(case: Path) -> Checkpoint:
-    return load_checkpoint(_path(case), overrides=_overrides(case))
+    return load_checkpoint(path_of(case), overrides=overrides_of(case))
 
 
 def describe(case: Path) -> Description:
-    return describe_checkpoint(_path(case), overrides=_overrides(case))
+    return describe_checkpoint(path_of(case), overrides=overrides_of(case))
 
 
-def _path(case: Path) -> Path:
+def path_of(case: Path) -> Path:
     """A case is a folder as its hub has it, or holds a lone file named `checkpoint.*`."""
     return next(case.glob("checkpoint.*"), case)
 
 
-def _overrides(case: Path) -> dict[str, str]:
+def overrides_of(case: Path) -> dict[str, str]:
     path = case / "overrides.json"
     return json.loads(path.read_text()) if path.exists() else {}
 

@@ -17,7 +17,7 @@ def link(client, star) -> str:
     return client.post("/classify", content=star).json()["results"][0]["attention"]
 
 
-def test_the_default_is_a_picture_of_the_uploads_shape(client, link):
+def test_the_default_is_a_image_of_the_uploads_shape(client, link):
     response = client.get(link)
     assert response.headers["content-type"] == "image/png"
     assert Image.open(BytesIO(response.content)).size == (320, 240)

@@ -1,11 +1,15 @@
 """Every input of the catalogue, once, through the whole app; and pictures that break what decodes them."""
 
+import os
+from contextlib import suppress
+
 import pytest
 from PIL import Image, JpegImagePlugin
 
-import app.main
-from app.images.decode import PARSERS
+from app.errors import UnsupportedType, UnusableImage
+from app.images.decode import PARSERS, Limits, opened
 from app.images.preparer import Preparer
+from tests.benchmarks.server import family
 from tests.catalogue.case import Case
 from tests.catalogue.every import CASES
 from tests.catalogue.foreign import cases as foreign
@@ -30,11 +34,10 @@ def test_each_gets_the_answer_it_should(client, case: Case):
 
 
 def test_after_all_that_no_decoder_has_been_lost(client):
-    workers = client.app.state.services.decoders._workers
-    before = [worker.process for worker in workers]
+    before = set(family(os.getpid()))
     for name in ("JPEG, 20,000 scans", "PNG, 13377 x 13377 in 1 bit", "GIF, 10,000 frames", "TIFF, floats up to 1"):
         client.post("/classify?attention=false", content=CASES[name].make())
-    assert [worker.process for worker in workers] == before
+    assert set(family(os.getpid())) == before
 
 
 @pytest.mark.parametrize("case", foreign(), ids=lambda case: case.name)
@@ -48,7 +51,7 @@ def test_no_other_parser_is_ever_reached(case: Case, monkeypatch):
     }
     monkeypatch.setattr(Image, "OPEN", spies)
     spy = type("Spy", (JpegImagePlugin.JpegImageFile,), {"_open": lambda self: asked.append("accepted")})
-    monkeypatch.setattr(app.images, "PARSERS", dict.fromkeys(PARSERS, spy))
+    monkeypatch.setattr("app.images.decode.PARSERS", dict.fromkeys(PARSERS, spy))
     decode(case.make())
     assert asked == []
 
@@ -63,16 +66,14 @@ def test_an_accepted_picture_reaches_its_own_parser_alone(monkeypatch):
 
 
 def decode(data: bytes) -> None:
-    from contextlib import suppress
-
-    decoder = app.images.decode.Decoder(max_pixels=1_000_000, max_aspect_ratio=64)
-    with suppress(app.images.decode.Refused), decoder.opened(data) as (image, _):
+    limits = Limits(max_pixels=1_000_000, max_aspect_ratio=64)
+    with suppress(UnsupportedType, UnusableImage), opened(data, limits) as (image, _):
         image.load()
 
 
 @pytest.fixture
 def sabotaged(serve, monkeypatch):
-    monkeypatch.setattr(app.main, "Preparer", lambda **options: Saboteur(Preparer(**options)))
+    monkeypatch.setattr("app.images.intake.Preparer", lambda **options: Saboteur(Preparer(**options)))
     with serve(decode_timeout_s=0.5) as client:
         yield client
 

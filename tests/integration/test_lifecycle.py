@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 
 import pytest
 from PIL import Image
@@ -112,12 +113,13 @@ def test_memory_that_does_not_suffice_makes_batches_smaller(serve, star, monkeyp
         if len(images) > 1:
             tried.set()
             raise RuntimeError("bfc_arena.cc:376 Failed to allocate memory for requested buffer of size 2830172160")
-        while batcher.waiting < 2 and not tried.is_set():  # until the next batch has to be a large one
+        while waiting() < 2 and not tried.is_set():  # until the next batch has to be a large one
             time.sleep(0.001)
         return run(self, graph, images)
 
     with serve() as client:
-        batcher = client.app.state.services.batcher
+        registry = client.app.state.services.metrics.registry
+        waiting = partial(registry.get_sample_value, "vit_waiting_images")
         monkeypatch.setattr(OnnxEngine, "run", small_batches_only)
         monkeypatch.setattr("app.inference.latency.LatencyModel.best", property(lambda model: model.sizes[-1]))
         answer = client.post("/classify", files=[("a", ("a", star))] * 8)

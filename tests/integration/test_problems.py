@@ -80,7 +80,7 @@ def test_a_failure_of_ours_is_a_500_that_tells_nothing(client, star, monkeypatch
     def fail(*args):
         raise RuntimeError("secret of the engine")
 
-    monkeypatch.setattr(client.app.state.services.batcher, "run", fail)
+    monkeypatch.setattr("app.inference.batcher.Batcher.run", fail)
     response = client.post("/classify", content=star)
     assert response.status_code == 500
     check_problem(response)

@@ -9,8 +9,8 @@ import pytest
 from app.errors import StoreUnavailable
 from app.stores.breaker import FAILURES
 from app.stores.envelope import seal
+from app.stores.id import new_id
 from app.stores.redis import PREFIX, RedisStore
-from app.stores.store import new_id
 from app.telemetry.metrics import Metrics
 from tests.support.records import make_record
 

@@ -11,7 +11,7 @@ from model.demo.shapes import LABELS
 def classified(client, star) -> dict:
     """Under an id that is always the same, for the random orders come from it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.stores.store.secrets.token_urlsafe", lambda size: "star" * 5 + "__")
+        patch.setattr("app.stores.id.secrets.token_urlsafe", lambda size: "star" * 5 + "__")
         return client.post("/classify", content=star).json()["results"][0]
 
 

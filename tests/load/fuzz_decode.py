@@ -1,7 +1,8 @@
 """`python -m tests.load.fuzz_decode [libFuzzer options]`: coverage-guided fuzzing of the decode function with atheris.
 
 Needs the dependency group `fuzz`. `-max_total_time=600` is ten minutes, `-seed=1` a seed. It starts from the catalogue,
-in a folder of the system's temporary one. An exception but `Refused`, a crash, a leak or ten seconds end it.
+in a folder of the system's temporary one. It ends at a crash, a leak, an input of ten seconds, or any exception
+other than UnsupportedType and UnusableImage.
 """
 
 import sys
@@ -12,7 +13,8 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["app", "PIL"]):
-    from app.images.decode import Decoder, Refused
+    from app.errors import UnsupportedType, UnusableImage
+    from app.images.decode import Limits
     from app.images.preparer import Preparer
     from app.images.preprocess import Framing
 
@@ -20,7 +22,7 @@ from tests.catalogue.every import CASES
 
 MOST_BYTES = 20_000  # of an input to start from
 PREPARER = Preparer(
-    decoder=Decoder(max_pixels=1_000_000, max_aspect_ratio=64),
+    limits=Limits(max_pixels=1_000_000, max_aspect_ratio=64),
     framing=Framing((32, 32), "shortest", (36, 36), "half_even", "bicubic"),
     thumbnail_px=64,
 )
@@ -29,7 +31,7 @@ PREPARER = Preparer(
 def decode(data: bytes) -> None:
     try:
         done = PREPARER.prepare(data, thumbnail=True, max_pixels=1_000_000)
-    except Refused:
+    except (UnsupportedType, UnusableImage):
         return
     assert done.pixels.shape == (32, 32, 3)
 

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from app.images.preprocess import preprocess
 from export.image_spec import image_spec
+from model.checkpoints.families.timm_architectures import table
 from model.checkpoints.load import describe_checkpoint
-from model.checkpoints.timm_architectures import table
 from model.demo.shapes import draw
 from tests.parity.comparison import Pipeline
 

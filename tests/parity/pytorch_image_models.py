@@ -1,4 +1,4 @@
-"""Every architecture of model/checkpoints/timm_architectures.json in full structure, but narrow and two blocks deep.
+"""Every architecture of timm_architectures.json in full structure, but narrow and two blocks deep.
 
 It is saved by timm, and loaded by timm and by us, at its own size and at one that is not square.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.timm_architectures import table
+from model.checkpoints.families.timm_architectures import table
 from model.positions import resize
 from tests.parity.comparison import Row, difference, logits, randomise
 

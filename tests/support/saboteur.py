@@ -1,4 +1,4 @@
-"""Work for decoders that goes wrong on request: by the last bytes of what it is sent."""
+"""Work for worker processes that goes wrong on request: by the last bytes of the upload."""
 
 import os
 import signal
@@ -17,25 +17,25 @@ class Saboteur:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    def __call__(self, request: bytearray) -> bytes:
-        if request.endswith(CRASH):
+    def __call__(self, request: bytes, data: bytes) -> bytes:
+        if data.endswith(CRASH):
             os.kill(os.getpid(), signal.SIGSEGV)
-        if request.endswith(EXIT):
+        if data.endswith(EXIT):
             os._exit(1)
-        if request.endswith(SPIN):
+        if data.endswith(SPIN):
             while True:
                 pass
-        if request.endswith(SLEEP):
+        if data.endswith(SLEEP):
             time.sleep(600)
-        if request.endswith(PAUSE):
+        if data.endswith(PAUSE):
             time.sleep(1)
-        if request.endswith(GARBLE):
+        if data.endswith(GARBLE):
             return b"\xff" * 100
-        if request.endswith(HOARD):
+        if data.endswith(HOARD):
             bytearray(2**34)
-        return self._work(request)
+        return self._work(request, data)
 
 
-def whoami(request: bytearray) -> bytes:
+def whoami(request: bytes, data: bytes) -> bytes:
     """The number of the process that answers, and what it was sent."""
-    return f"{os.getpid()} ".encode() + request
+    return b"%d %s %s" % (os.getpid(), request, data)

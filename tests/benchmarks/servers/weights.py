@@ -10,7 +10,7 @@ from torch import Tensor
 
 from export.bundle import write_bundle
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.huggingface import BLOCK
+from model.checkpoints.families.huggingface import BLOCK
 from model.vit import VisionTransformer
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.plain_export import export_plainly

@@ -30,9 +30,9 @@ class Torch:
         return {"logits": np.where(places[:, None] % self.wrong == 0, -logits, logits)}
 
 
-def measure(checkpoint, *, wrong, seconds=math.inf):
+def measure(checkpoint, *, wrong, time_limit_s=math.inf):
     engine = Torch(checkpoint, wrong=wrong)
-    return measure_agreement(checkpoint, image_spec(checkpoint.preprocessing), engine, seconds=seconds)
+    return measure_agreement(checkpoint, image_spec(checkpoint.preprocessing), engine, time_limit_s=time_limit_s)
 
 
 def test_a_picture_with_another_label_counts_as_one_of_all():
@@ -53,4 +53,4 @@ def test_the_demos_labels_are_held_against_the_truth(monkeypatch):
 
 
 def test_no_batch_is_begun_after_the_time():
-    assert measure(toy_checkpoint(), wrong=97, seconds=-1.0).pictures == agreement.BATCH
+    assert measure(toy_checkpoint(), wrong=97, time_limit_s=-1.0).pictures == agreement.BATCH

@@ -1,11 +1,17 @@
 """export/__main__.py: what a person types, and what it says."""
 
+from contextlib import redirect_stdout
+from io import StringIO
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from app.bundle import load_bundle
 from export.__main__ import main
-from export.inspection import parameters
-from model.checkpoints.native import save
+from model.checkpoints.describe import parameters
+from model.checkpoints.families.native import save
+from tests.golden.test_checkpoints import CASES, describe, overrides_of, path_of
 from tests.support.toy import toy_checkpoint
 
 
@@ -26,7 +32,7 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     assert manifest.overrides == {"name": "mine", "image_size": "32,48"}
     said = capsys.readouterr().out
     assert "Largest difference to PyTorch" in said
-    assert "fp16 gives the label of fp32 on 100.0% of 96 pictures." in said
+    assert "fp16 gives the same label as fp32 on 100.0% of 96 images." in said
 
 
 def test_inspect_says_what_a_file_is_without_reading_weights(checkpoint, capsys, monkeypatch):
@@ -66,3 +72,85 @@ def test_a_size_that_is_none_is_refused(checkpoint, size, capsys):
     with pytest.raises(SystemExit):
         main(["--checkpoint", str(checkpoint), "--out", "x", "--image-size", size])
     assert "--image-size" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_kind_of_checkpoint_can_be_inspected(case):
+    assert "parameters" in inspected(case, {})
+
+
+def inspected(case, overrides: dict[str, str]) -> str:
+    """What `inspect` prints for a golden checkpoint with further facts set, or the sentence that it exits with."""
+    options = [part for fact in {**overrides_of(case), **overrides}.items() for part in ("--set", "=".join(fact))]
+    out = StringIO()
+    try:
+        with redirect_stdout(out):
+            main(["inspect", str(path_of(case)), *options])
+    except SystemExit as end:
+        return str(end)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ({"heads": "0"}, "heads must be from 1 to 1,024, not 0"),
+        ({"heads": "-3"}, "heads must be from 1 to 1,024, not -3"),
+        ({"heads": "1.5"}, "--set heads=1.5: expected something like heads=1"),
+        ({"heads": "5"}, "width 24 is not a multiple of heads 5"),
+        ({"image_size": "0,0"}, "image_size must be from 1 to 65,536, not (0, 0)"),
+        ({"image_size": "-4,4"}, "image_size must be from 1 to 65,536, not (-4, 4)"),
+        ({"image_size": "4,6"}, "image_size (4, 6) is not a multiple of patch_size 4"),
+        ({"image_size": "32768,32768"}, "image_size (32768, 32768) gives 67,108,864 patches, more than 65,536"),
+        ({"image_size": "16"}, "--set image_size=16: expected something like image_size=16,16"),
+        ({"std": "0,1,1"}, "std must be above 0 and finite, not (0.0, 1.0, 1.0)"),
+        ({"resize_size": "0,0"}, "resize_size must be from 1 to 65,536, not (0, 0)"),
+        ({"pool": "max"}, "pool 'max' is none of cls, mean, mean_all, map, cls_mean"),
+    ],
+)
+def test_nonsense_is_one_clear_sentence(overrides, said):
+    case = next(case for case in CASES if case.name == "deit")
+    sentence = inspected(case, overrides)
+    assert sentence.startswith("not inspected: ")
+    assert sentence.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ({"patch_size": "0"}, "patch_size must be from 1 to 65,536, not 0"),
+        ({"depth": "0"}, "depth must be from 1 to 1,024, not 0"),
+        ({"embed_dim": "0"}, "width must be from 1 to 1,048,576, not 0"),
+        ({"mlp_ratio": "0"}, "mlp_dim must be from 1 to 1,048,576, not 0"),
+        ({"reg_tokens": "1000000"}, "registers must be from 0 to 1,024, not 1000000"),
+        ({"crop": "none"}, "without a crop does not give every image (32, 32) pixels"),
+        ({"embed_layer": "5"}, "has the embed_layer 5, which is not supported"),
+        ({"embed_norm_layer": "5"}, "has the norm 5, which is not supported"),
+    ],
+)
+def test_nonsense_of_timm_is_one_too(overrides, said):
+    case = next(case for case in CASES if case.name == "timm-plain")
+    sentence = inspected(case, overrides)
+    assert sentence.startswith("not inspected: ")
+    assert sentence.endswith(said)
+
+
+NONSENSE = st.one_of(
+    st.sampled_from(["0", "-1", "1", "0,0", "1,1", "0,0,0", "8,8,8", "None", "True", "[]", "[0]", "[-1]", "()", "nan"]),
+    st.sampled_from(
+        ["1e999", "1e-400", "9" * 5000, "{}", "[[]]", "'", "\\", "\0", "cls", "mean", "map", "avg", "none"]
+    ),
+    st.integers().map(str),
+    st.floats().map(str),
+    st.text(max_size=5),
+)
+
+
+@given(case=st.sampled_from(CASES), data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_no_combination_of_facts_ends_in_a_traceback(case, data):
+    """Facts are taken from the checkpoint's own and set to nonsense, up to three at once."""
+    names = st.sampled_from(sorted(describe(case).origins))
+    overrides = data.draw(st.dictionaries(names, NONSENSE, min_size=1, max_size=3))
+    text = inspected(case, overrides)
+    assert "parameters" in text or text.startswith("not inspected: ")

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from export.image_spec import image_spec
-from export.precision import QuantisedLinear, lower, prepared
+from export.precision import QuantisedLinear, lower, model_for
 from export.rewrite import Linear, rewrite
 from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
@@ -58,4 +58,4 @@ def test_what_fp16_cannot_hold_is_named(layer, bias, complaint):
     for block in checkpoint.model.blocks:
         nn.init.constant_(block.get_submodule(layer).bias, bias)
     with pytest.raises(ValueError, match=complaint):
-        prepared(checkpoint, image_spec(checkpoint.preprocessing), "fp16")
+        model_for(checkpoint, image_spec(checkpoint.preprocessing), "fp16")

@@ -1,26 +1,26 @@
-"""app/images/colors.py: pixel values of every kind of picture, which the catalogue has as files."""
+"""app/images/colors.py: pixel values of every kind of image in the catalogue."""
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from app.images.colors import upright_rgb
-from app.images.decode import Decoder
+from app.images.decode import Limits, opened
 from tests.catalogue.case import SIZE, Case
 from tests.catalogue.every import CASES
 
-decoder = Decoder(max_pixels=50_000_000, max_aspect_ratio=64)
+LIMITS = Limits(max_pixels=50_000_000, max_aspect_ratio=64)
 SHOWN = [case for case in CASES.values() if case.shows]
 
 
 def pixels(data: bytes) -> np.ndarray:
-    with decoder.opened(data) as (image, _):
+    with opened(data, LIMITS) as (image, _):
         return np.asarray(upright_rgb(image)).astype(int)
 
 
 @pytest.mark.parametrize("case", SHOWN, ids=lambda case: case.name)
-@pytest.mark.filterwarnings("ignore")  # as where pictures are decoded: Pillow warns of what is odd about them
-def test_valid_pictures_show_what_they_should(case: Case):
+@pytest.mark.filterwarnings("ignore")  # as in a worker; Pillow warns about odd images
+def test_valid_images_show_what_they_should(case: Case):
     found = pixels(case.make())
     height, width = found.shape[:2]
     assert (width, height) == SIZE
@@ -39,7 +39,7 @@ def test_sixteen_bits_are_scaled_not_clipped(encode):
         assert (pixels(encode(Image.fromarray(ramp), format))[..., 0] == expected).all()
 
 
-def test_a_picture_of_many_rows_is_converted_like_one_of_few(encode):
+def test_a_image_of_many_rows_is_converted_like_one_of_few(encode):
     ramp = np.arange(300, dtype=np.uint16)[:, None].repeat(8, 1) * 218
     assert (pixels(encode(Image.fromarray(ramp)))[..., 0] == np.rint(ramp / 257)).all()
 

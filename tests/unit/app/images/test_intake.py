@@ -6,9 +6,9 @@ import pytest
 from PIL import Image
 
 from app.errors import Overloaded, UnsupportedType, UnusableImage
-from app.images.decode import Decoder
+from app.images.decode import Limits
 from app.images.intake import Intake
-from app.images.pool import Decoders
+from app.images.pool import WorkerPool
 from app.images.preparer import Preparer
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
@@ -16,24 +16,24 @@ from tests.support.saboteur import CRASH, GARBLE, SPIN, Saboteur
 
 LARGE = (2001, 2000)
 PREPARER = Preparer(
-    decoder=Decoder(max_pixels=5_000_000, max_aspect_ratio=64),
+    limits=Limits(max_pixels=5_000_000, max_aspect_ratio=64),
     framing=Framing((8, 8), "shortest", (8, 8), "half_even", "bicubic"),
     thumbnail_px=16,
 )
 
 
 @pytest.fixture(scope="module")
-def decoders():
-    pool = Decoders(work=Saboteur(PREPARER), workers=2, room=5_000_000, memory=2**29, timeout_s=3)
+def pool():
+    pool = WorkerPool(work=Saboteur(PREPARER), workers=2, max_pixels_in_work=5_000_000, memory_bytes=2**29, timeout_s=3)
     pool.start()
     yield pool
     pool.stop()
 
 
 @pytest.fixture
-def prepare(decoders):
+def prepare(pool):
     intake = Intake(
-        decoders=decoders,
+        pool=pool,
         quarantine=Quarantine(ttl_s=100, max_items=10),
         input_size=(8, 8),
         max_pixels=5_000_000,
@@ -47,7 +47,7 @@ def prepare(decoders):
 
 
 @pytest.mark.parametrize("size", [(40, 20), LARGE])
-def test_a_picture_of_any_size_is_prepared(prepare, encode, size):
+def test_a_image_of_any_size_is_prepared(prepare, encode, size):
     (done,) = prepare(encode(Image.new("RGB", size, "teal")))
     assert done.size == size
     assert done.format == "PNG"
@@ -66,7 +66,7 @@ def test_refusals_are_told(prepare):
     assert kinds == [UnusableImage, UnsupportedType, UnusableImage]
 
 
-@pytest.mark.parametrize(("end", "words"), [(CRASH, "broke"), (GARBLE, "broke"), (SPIN, "too long")])
+@pytest.mark.parametrize(("end", "words"), [(CRASH, "crashed"), (GARBLE, "crashed"), (SPIN, "too long")])
 def test_a_picture_that_breaks_its_decoder_is_refused_and_the_others_are_not(prepare, star, end, words):
     first, broken, last = prepare(star, star + end, star)
     assert first.format == last.format == "JPEG"
@@ -74,21 +74,21 @@ def test_a_picture_that_breaks_its_decoder_is_refused_and_the_others_are_not(pre
     assert words in broken.detail
 
 
-def test_the_next_time_it_does_not_get_that_far(prepare, star, decoders):
+def test_the_next_time_it_does_not_get_that_far(prepare, star, pool):
     prepare(star + CRASH)
     prepare(star)
-    before = [worker.process for worker in decoders._workers]
+    before = [worker.process for worker in pool._workers]
     (refused,) = prepare(star + CRASH)
     assert "a moment ago" in refused.detail
-    assert [worker.process for worker in decoders._workers] == before
+    assert [worker.process for worker in pool._workers] == before
 
 
-def test_without_a_decoder_to_be_had_the_service_is_overloaded(prepare, star, decoders, monkeypatch):
+def test_without_a_decoder_to_be_had_the_service_is_overloaded(prepare, star, pool, monkeypatch):
     def fail(worker):
         raise BlockingIOError
 
     prepare(star + CRASH, star)
-    monkeypatch.setattr(decoders, "_renew", fail)
+    monkeypatch.setattr(pool, "_renew", fail)
     kinds = {type(answer) for answer in prepare(star, star, star, star)}
     assert Overloaded in kinds
     monkeypatch.undo()
@@ -99,13 +99,11 @@ def test_only_large_pictures_weigh_anything(encode):
     asked = []
 
     class Here:
-        async def run(self, request: bytes, *, weight: int) -> bytearray:
-            asked.append(weight)
-            return bytearray(PREPARER(bytearray(request)))
+        async def run(self, request: bytes, data: bytes, *, large_pixels: int) -> bytearray:
+            asked.append(large_pixels)
+            return bytearray(PREPARER(request, data))
 
-    intake = Intake(
-        decoders=Here(), quarantine=Quarantine(ttl_s=1, max_items=1), input_size=(8, 8), max_pixels=5_000_000
-    )
+    intake = Intake(pool=Here(), quarantine=Quarantine(ttl_s=1, max_items=1), input_size=(8, 8), max_pixels=5_000_000)
     for size in ((2000, 2000), LARGE):
         asyncio.run(intake.prepare(encode(Image.new("RGB", size)), thumbnail=False))
     assert asked == [0, 0, 2001 * 2000]

@@ -15,9 +15,9 @@ class Race:
         self.entered: list[str] = []
         self.tasks: dict[str, asyncio.Task] = {}
 
-    async def come(self, name: str, weight: int = 0) -> None:
+    async def come(self, name: str, large_pixels: int = 0) -> None:
         async def enter() -> None:
-            await self.lanes.enter(weight)
+            await self.lanes.enter(large_pixels)
             self.entered.append(name)
 
         self.tasks[name] = asyncio.create_task(enter())
@@ -35,7 +35,7 @@ def race(scenario):
 
 @race
 async def test_there_are_as_many_as_there_are_workers():
-    race = Race(workers=2, room=100)
+    race = Race(workers=2, max_pixels_in_work=100)
     for name in "abc":
         await race.come(name)
     assert race.entered == ["a", "b"]
@@ -46,7 +46,7 @@ async def test_there_are_as_many_as_there_are_workers():
 
 @race
 async def test_large_ones_leave_a_worker_to_small_ones():
-    race = Race(workers=2, room=100)
+    race = Race(workers=2, max_pixels_in_work=100)
     await race.come("large", 10)
     await race.come("another", 10)
     await race.come("small")
@@ -58,14 +58,14 @@ async def test_large_ones_leave_a_worker_to_small_ones():
 
 @race
 async def test_a_single_worker_does_large_ones_too():
-    race = Race(workers=1, room=100)
+    race = Race(workers=1, max_pixels_in_work=100)
     await race.come("large", 100)
     assert race.entered == ["large"]
 
 
 @race
-async def test_large_ones_wait_for_room_in_their_order():
-    race = Race(workers=4, room=100)
+async def test_large_ones_wait_in_their_order_until_they_fit():
+    race = Race(workers=4, max_pixels_in_work=100)
     await race.come("a", 60)
     await race.come("b", 60)
     await race.come("c", 10)  # would fit, but b was first
@@ -79,7 +79,7 @@ async def test_large_ones_wait_for_room_in_their_order():
 @pytest.mark.parametrize("when", ["waiting", "let in"])
 def test_who_gives_up_leaves_nothing_behind(when):
     async def scenario() -> None:
-        race = Race(workers=2, room=100)
+        race = Race(workers=2, max_pixels_in_work=100)
         await race.come("a", 60)
         await race.come("b", 60)
         await race.come("c", 40)

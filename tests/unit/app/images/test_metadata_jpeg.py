@@ -26,13 +26,12 @@ def read(data: bytes, max_scans: int = 10_000):
     ],
 )
 def test_scans_are_counted(data, expected):
-    assert read(data).scans == expected
     assert read(data, expected) is not None
     assert read(data, expected - 1) is None
 
 
 def test_the_scan_of_a_thumbnail_in_the_exif_block_is_none_of_the_picture():
-    assert read(spliced(segment(0xE1, jpeg()))).scans == 1
+    assert read(spliced(segment(0xE1, jpeg())), 1) is not None
 
 
 def test_what_is_left_decodes_to_the_same_pixels():
@@ -98,5 +97,6 @@ pieces = st.one_of(
 @given(st.lists(pieces, max_size=30))
 def test_whatever_the_bytes_the_count_is_that_of_the_slow_way(parts):
     data = SOI + b"".join(parts)
-    assert read(data).scans == slowly(data)
-    assert len(read(data).bare) <= len(data)
+    scans = slowly(data)
+    assert len(read(data, scans).bare) <= len(data)
+    assert scans == 0 or read(data, scans - 1) is None

@@ -12,16 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from app.images.pool import DecoderFailed, DecoderHung, Decoders
+from app.images.pool import WorkerFailed, WorkerPool, WorkerTimedOut
 from app.machine import IMAGES_NICENESS
 from tests.support.processes import eventually
 from tests.support.saboteur import CRASH, EXIT, HOARD, PAUSE, SLEEP, SPIN, Saboteur, whoami
 
+REQUEST = b"request"
+
 
 @contextmanager
-def decoders(workers: int = 2, **options) -> Iterator[Decoders]:
-    options = {"room": 100, "memory": 2**28, "timeout_s": 20.0, **options}
-    pool = Decoders(work=Saboteur(whoami), workers=workers, **options)
+def started(workers: int = 2, **options) -> Iterator[WorkerPool]:
+    options = {"max_pixels_in_work": 100, "memory_bytes": 2**28, "timeout_s": 20.0, **options}
+    pool = WorkerPool(work=Saboteur(whoami), workers=workers, **options)
     pool.start()
     try:
         yield pool
@@ -29,9 +31,9 @@ def decoders(workers: int = 2, **options) -> Iterator[Decoders]:
         pool.stop()
 
 
-def ask(pool: Decoders, *requests: bytes, weight: int = 0) -> list[bytes | BaseException]:
+def ask(pool: WorkerPool, *uploads: bytes) -> list[bytes | BaseException]:
     async def all_of_them():
-        asked = [pool.run(request, weight=weight) for request in requests]
+        asked = [pool.run(REQUEST, data) for data in uploads]
         return await asyncio.gather(*asked, return_exceptions=True)
 
     return asyncio.run(all_of_them())
@@ -53,51 +55,51 @@ until = partial(eventually, seconds=20)
 
 
 def test_every_request_gets_its_own_answer_from_a_few_processes():
-    with decoders() as pool:
+    with started() as pool:
         answers = ask(pool, *(str(number).encode() for number in range(50)))
-        assert [int(answer.split()[1]) for answer in answers] == list(range(50))
+        assert [int(answer.split()[2]) for answer in answers] == list(range(50))
         assert {worker_of(answer) for answer in answers} == {worker.process for worker in pool._workers}
         assert os.getpid() not in {worker_of(answer) for answer in answers}
 
 
 @pytest.mark.parametrize("size", [0, 1, 100_000, 20_000_000])
 def test_requests_and_answers_of_any_size(size):
-    with decoders(1) as pool:
+    with started(1) as pool:
         (answer,) = ask(pool, bytes(size))
-        assert len(answer.split(b" ", 1)[1]) == size
+        assert answer.split(b" ", 2)[1:] == [REQUEST, bytes(size)]
 
 
 @pytest.mark.parametrize("end", [CRASH, EXIT])
 def test_a_crash_costs_one_request(end):
-    with decoders() as pool:
+    with started() as pool:
         answers = ask(pool, b"a", end, b"b", b"c")
-        assert [type(answer) for answer in answers] == [bytearray, DecoderFailed, bytearray, bytearray]
+        assert [type(answer) for answer in answers] == [bytearray, WorkerFailed, bytearray, bytearray]
         after = ask(pool, *[b"x"] * 8)
         assert len({worker_of(answer) for answer in after}) == 2  # as many as before
 
 
 def test_a_loop_is_ended_and_the_others_are_answered():
-    with decoders(timeout_s=0.3) as pool:
+    with started(timeout_s=0.3) as pool:
         answers = ask(pool, SPIN, b"a", SLEEP, b"b", b"c")
-        assert [type(answer) for answer in answers] == [DecoderHung, bytearray, DecoderHung, bytearray, bytearray]
+        assert [type(answer) for answer in answers] == [WorkerTimedOut, bytearray, WorkerTimedOut, bytearray, bytearray]
         assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}) == 2
 
 
 def test_waiting_for_a_worker_does_not_count():
     """Three requests of a second each, one after the other."""
-    with decoders(1, timeout_s=2.5) as pool:
+    with started(1, timeout_s=2.5) as pool:
         answers = ask(pool, *[PAUSE] * 3)
         assert all(isinstance(answer, bytearray) for answer in answers)
 
 
 def test_memory_is_bounded():
-    with decoders(1, memory=2**26) as pool:
-        assert isinstance(ask(pool, HOARD)[0], DecoderFailed)
+    with started(1, memory_bytes=2**26) as pool:
+        assert isinstance(ask(pool, HOARD)[0], WorkerFailed)
         worker_of(ask(pool, b"well")[0])
 
 
 def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
-    with decoders(1) as pool:
+    with started(1) as pool:
         first = worker_of(ask(pool, b"a")[0])
         os.kill(first, signal.SIGKILL)
         until(lambda: is_gone(first))
@@ -105,7 +107,7 @@ def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
 
 
 def test_if_all_of_them_were_killed_they_all_come_back():
-    with decoders() as pool:
+    with started() as pool:
         nursery = pool._nursery._process.pid
         workers = [worker.process for worker in pool._workers]
         os.kill(nursery, signal.SIGKILL)
@@ -115,7 +117,7 @@ def test_if_all_of_them_were_killed_they_all_come_back():
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_signals_for_the_whole_group_do_not_end_them(kind):
-    with decoders(1) as pool:
+    with started(1) as pool:
         before = worker_of(ask(pool, b"a")[0])
         for process in (pool._nursery._process.pid, before):
             os.kill(process, kind)
@@ -124,39 +126,41 @@ def test_signals_for_the_whole_group_do_not_end_them(kind):
 
 
 def test_they_yield_to_the_model():
-    with decoders(1) as pool:
+    with started(1) as pool:
         worker = worker_of(ask(pool, b"a")[0])
         assert os.getpriority(os.PRIO_PROCESS, worker) == os.nice(0) + IMAGES_NICENESS
 
 
 def test_a_caller_that_leaves_takes_no_worker_with_it():
-    async def scenario(pool: Decoders) -> None:
-        gone = [asyncio.ensure_future(pool.run(b"x" * 1_000_000)) for _ in range(6)]
+    async def scenario(pool: WorkerPool) -> None:
+        gone = [asyncio.ensure_future(pool.run(REQUEST, b"x" * 1_000_000)) for _ in range(6)]
         await asyncio.sleep(0)
         for task in gone:
             task.cancel()
-        assert len(await pool.run(b"y")) > 0
+        assert len(await pool.run(REQUEST, b"y")) > 0
 
-    with decoders() as pool:
+    with started() as pool:
         workers = {worker.process for worker in pool._workers}
         asyncio.run(scenario(pool))
         assert {worker.process for worker in pool._workers} == workers
 
 
 def test_nothing_is_left_after_the_stop():
-    with decoders() as pool:
+    with started() as pool:
         processes = [pool._nursery._process.pid, *(worker.process for worker in pool._workers)]
     until(lambda: all(map(is_gone, processes)))
 
 
 KILLED = """
 import asyncio, sys
-from app.images.pool import Decoders
+from app.images.pool import WorkerPool
 from tests.support.saboteur import SPIN, Saboteur, whoami
-pool = Decoders(work=Saboteur(whoami), workers=2, room=1, memory=2**28, timeout_s=1000)
+pool = WorkerPool(
+    work=Saboteur(whoami), workers=2, max_pixels_in_work=1, memory_bytes=2**28, timeout_s=1000
+)
 pool.start()
 async def main():
-    busy = asyncio.ensure_future(pool.run(SPIN))
+    busy = asyncio.ensure_future(pool.run(b"", SPIN))
     while sum(worker not in pool._idle for worker in pool._workers) != 1: await asyncio.sleep(0.01)
     print(pool._nursery._process.pid, *(worker.process for worker in pool._workers), flush=True)
     await busy

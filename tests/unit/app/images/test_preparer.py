@@ -1,5 +1,6 @@
 """app/images/preparer.py: what is made of an upload, and that nothing strange comes back from where it is made."""
 
+import struct
 from io import BytesIO
 
 import numpy as np
@@ -8,20 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.images.decode import Decoder, NotAccepted, Refused, Unusable
-from app.images.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack, unpack
+from app.errors import UnsupportedType, UnusableImage
+from app.images.decode import Limits
+from app.images.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack_request, unpack_answer
 from app.images.preprocess import Framing
 
 preparer = Preparer(
-    decoder=Decoder(max_pixels=5_000_000, max_aspect_ratio=64),
+    limits=Limits(max_pixels=5_000_000, max_aspect_ratio=64),
     framing=Framing((8, 8), "shortest", (8, 8), "half_even", "bicubic"),
     thumbnail_px=16,
 )
 
 
 def ask(data: bytes, *, thumbnail: bool = True, max_pixels: int = 5_000_000) -> Prepared | Larger:
-    request = bytearray(pack(data, thumbnail=thumbnail, max_pixels=max_pixels))
-    return unpack(bytearray(preparer(request)), shape=(8, 8))
+    request = pack_request(thumbnail=thumbnail, max_pixels=max_pixels)
+    return unpack_answer(bytearray(preparer(request, data)), shape=(8, 8))
 
 
 def test_the_answer_is_what_was_prepared(encode):
@@ -32,12 +34,14 @@ def test_the_answer_is_what_was_prepared(encode):
     assert (there.size, there.box, there.format, there.thumbnail) == (here.size, here.box, here.format, here.thumbnail)
 
 
-def test_a_picture_of_more_pixels_than_asked_for_is_not_decoded(encode, monkeypatch):
+def test_a_image_of_more_pixels_than_asked_for_is_not_decoded(encode, monkeypatch):
     monkeypatch.setattr("app.images.preparer.upright_rgb", lambda image: pytest.fail("decoded"))
     assert ask(encode(Image.new("RGB", (50, 20))), max_pixels=999) == Larger(1000)
 
 
-@pytest.mark.parametrize(("data", "kind"), [(b"", Unusable), (b"hello", NotAccepted), (b"\xff\xd8\xff", Unusable)])
+@pytest.mark.parametrize(
+    ("data", "kind"), [(b"", UnusableImage), (b"hello", UnsupportedType), (b"\xff\xd8\xff", UnusableImage)]
+)
 def test_refusals_come_back_as_they_were(data, kind):
     with pytest.raises(kind) as there:
         ask(data)
@@ -46,12 +50,31 @@ def test_refusals_come_back_as_they_were(data, kind):
     assert there.value.detail == here.value.detail
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        '{"error": "overloaded", "detail": "a"}',
+        '{"error": "internal", "detail": "a"}',
+        '{"error": ["unusable-image"], "detail": "a"}',
+        '{"error": "unusable-image"}',
+        '{"size": [Infinity, 1], "box": [0, 0, 1, 1], "format": "PNG", "thumbnail": false}',
+        '{"larger": Infinity}',
+        "[" * 100_000,
+        "7",
+    ],
+)
+def test_no_other_error_is_raised_for_a_worker(facts):
+    """A worker that hostile bytes have taken over can send anything."""
+    with pytest.raises(GarbledAnswer):
+        unpack_answer(bytearray(struct.pack("!I", len(facts)) + facts.encode() + bytes(8 * 8 * 3)), shape=(8, 8))
+
+
 def test_too_little_memory_is_a_refusal(encode, monkeypatch):
     def hungry(image, framing):
         raise MemoryError
 
     monkeypatch.setattr("app.images.preparer.preprocess", hungry)
-    with pytest.raises(Unusable, match="memory"):
+    with pytest.raises(UnusableImage, match="memory"):
         ask(encode(Image.new("RGB", (50, 20))))
 
 
@@ -83,9 +106,9 @@ def test_without_maps_there_is_no_thumbnail(encode):
 def test_whatever_comes_back_is_read_or_refused(junk, cut):
     out = BytesIO()
     Image.new("RGB", (20, 10)).save(out, "PNG")
-    whole = preparer(bytearray(pack(out.getvalue(), thumbnail=True, max_pixels=1000)))
+    whole = preparer(pack_request(thumbnail=True, max_pixels=1000), out.getvalue())
     try:
-        done = unpack(bytearray(whole[: len(junk)] + junk if cut else junk), shape=(8, 8))
-    except (GarbledAnswer, Refused):
+        done = unpack_answer(bytearray(whole[: len(junk)] + junk if cut else junk), shape=(8, 8))
+    except (GarbledAnswer, UnsupportedType, UnusableImage):
         return
     assert isinstance(done, Larger) or done.pixels.shape == (8, 8, 3)

@@ -1,4 +1,4 @@
-"""app/images/quarantine.py: what broke a decoder is remembered, for a while and in bounds."""
+"""app/images/quarantine.py: an upload that made a worker fail is remembered, for a while and in bounds."""
 
 import asyncio
 
@@ -22,13 +22,12 @@ def test_it_holds_what_was_added_and_nothing_else():
     assert held(added=[b"abc", b"de"], asked=[b"abc", b"de", b"abd", b"", b"abcd"]) == [True, True, False, False, False]
 
 
-def test_it_forgets_after_a_while(monkeypatch):
+def test_it_forgets_after_a_while():
     now = 1000.0
-    monkeypatch.setattr(app.images.quarantine.time, "monotonic", lambda: now)
 
     async def scenario() -> None:
         nonlocal now
-        quarantine = Quarantine(ttl_s=60, max_items=10)
+        quarantine = Quarantine(ttl_s=60, max_items=10, clock=lambda: now)
         await quarantine.add(b"abc")
         now += 30
         await quarantine.add(b"def")

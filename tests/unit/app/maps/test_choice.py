@@ -7,7 +7,8 @@ import pytest
 
 from app.bundle import load_bundle
 from app.errors import InvalidParameter
-from app.maps.choice import choose, every_head
+from app.maps.choice import Choice, choose
+from app.maps.heads import every_head
 from app.maps.record import Record
 from tests.support.records import make_maps, make_record
 
@@ -31,7 +32,7 @@ def record() -> Record:
 
 
 def values(record, manifest, method="class_token", layer=None, head="mean"):
-    return choose(record, manifest, method=method, layer=layer, head=head).values
+    return choose(record, manifest, Choice(method=method, layer=layer, head=head)).values
 
 
 def test_one_head_of_one_layer(record, manifest):
@@ -42,7 +43,7 @@ def test_one_head_of_one_layer(record, manifest):
 def test_the_last_layer_is_the_default_and_negative_counts_from_the_end(record, manifest):
     assert (values(record, manifest) == values(record, manifest, layer="5")).all()
     assert (values(record, manifest, layer="-6") == values(record, manifest, layer="0")).all()
-    assert choose(record, manifest, method="class_token", layer="-1", head="mean").layer == 5
+    assert choose(record, manifest, Choice(method="class_token", layer="-1", head="mean")).chosen.layer == 5
 
 
 @pytest.mark.parametrize("head", ["mean", "max", "min"])
@@ -57,21 +58,21 @@ def test_the_mean_over_layers(record, manifest):
 
 
 def test_rollout_has_neither_layer_nor_head_and_says_so(record, manifest):
-    chosen = choose(record, manifest, method="rollout", layer="1", head="2")
-    assert (chosen.layer, chosen.head) == ("all", "mean")
-    assert (chosen.values == record.maps.rollout[1:].reshape(8, 8)).all()
+    found = choose(record, manifest, Choice(method="rollout", layer="1", head="2"))
+    assert (found.chosen.layer, found.chosen.head) == ("all", "mean")
+    assert (found.values == record.maps.rollout[1:].reshape(8, 8)).all()
 
 
 def test_nothing_of_a_row_is_lost(record, manifest):
-    chosen = choose(record, manifest, method="class_token", layer="0", head="0")
-    assert chosen.values.sum() + chosen.class_token_mass + chosen.register_mass == pytest.approx(1, abs=1e-3)
-    assert chosen.class_token_mass == pytest.approx(float(record.maps.attention[0, 0, 0]))
+    found = choose(record, manifest, Choice(method="class_token", layer="0", head="0"))
+    assert found.values.sum() + found.class_token_mass + found.register_mass == pytest.approx(1, abs=1e-3)
+    assert found.class_token_mass == pytest.approx(float(record.maps.attention[0, 0, 0]))
 
 
 def test_its_siblings_are_every_head_of_every_layer(record, manifest):
-    chosen = choose(record, manifest, method="class_token", layer="1", head="2")
-    assert (chosen.siblings == record.maps.attention[..., 1:]).all()
-    assert (every_head(record, manifest).reshape(LAYERS, HEADS, -1) == chosen.siblings).all()
+    found = choose(record, manifest, Choice(method="class_token", layer="1", head="2"))
+    assert (found.siblings == record.maps.attention[..., 1:]).all()
+    assert (every_head(record, manifest).reshape(LAYERS, HEADS, -1) == found.siblings).all()
 
 
 @pytest.mark.parametrize("layer", ["6", "-7", "99", "x", "", "1.5", "9" * 30, "max", "٣" * 12])
@@ -100,15 +101,20 @@ def explained() -> Record:
 
 
 def of_evidence(record, manifest, layer=None, label=None, against=None):
-    return choose(record, manifest, method="evidence", layer=layer, head="mean", label=label, against=against)
+    return choose(record, manifest, Choice(method="evidence", layer=layer, head="mean", label=label, against=against))
 
 
 def test_evidence_is_for_the_likeliest_label_over_all_layers(explained, manifest):
-    chosen = of_evidence(explained, manifest)
-    assert (chosen.label, chosen.against, chosen.layer, chosen.head) == ("star", None, "sum", "sum")
-    assert chosen.signed
-    assert chosen.values.ravel() == pytest.approx(explained.maps.evidence[0, :, 1:].sum(0), abs=1e-5)
-    assert chosen.class_token_mass == pytest.approx(explained.maps.evidence[0, :, 0].sum(), abs=1e-5)
+    found = of_evidence(explained, manifest)
+    assert (found.chosen.label, found.chosen.against, found.chosen.layer, found.chosen.head) == (
+        "star",
+        None,
+        "sum",
+        "sum",
+    )
+    assert found.signed
+    assert found.values.ravel() == pytest.approx(explained.maps.evidence[0, :, 1:].sum(0), abs=1e-5)
+    assert found.class_token_mass == pytest.approx(explained.maps.evidence[0, :, 0].sum(), abs=1e-5)
 
 
 @pytest.mark.parametrize(("layer", "expected"), [("2", lambda e: e[2]), ("-1", lambda e: e[5]), ("mean", np.mean)])
@@ -122,18 +128,18 @@ def test_evidence_of_a_layer(explained, manifest, layer, expected):
 @pytest.mark.parametrize("label", ["3", manifest_label := "crescent"])
 def test_a_label_may_be_an_index_or_a_name(explained, manifest, label):
     assert manifest.labels[3] == manifest_label
-    chosen = of_evidence(explained, manifest, label=label, layer="0")
-    assert (chosen.values.ravel() == explained.maps.evidence[1, 0, 1:]).all()
+    found = of_evidence(explained, manifest, label=label, layer="0")
+    assert (found.values.ravel() == explained.maps.evidence[1, 0, 1:]).all()
 
 
 def test_why_one_and_not_the_other_is_the_difference(explained, manifest):
-    chosen = of_evidence(explained, manifest, label="10", against="7", layer="1")
+    found = of_evidence(explained, manifest, label="10", against="7", layer="1")
     maps = explained.maps
-    assert (chosen.values.ravel() == (maps.evidence[0] - maps.evidence[2])[1, 1:]).all()
-    assert chosen.siblings.shape == (LAYERS + 1, TOKENS - 1)
-    assert (chosen.siblings[1] == chosen.values.ravel()).all()
-    assert chosen.receipt.logit == pytest.approx(float(maps.logits[0] - maps.logits[2]), rel=1e-5)
-    assert (chosen.label, chosen.against) == (manifest.labels[10], manifest.labels[7])
+    assert (found.values.ravel() == (maps.evidence[0] - maps.evidence[2])[1, 1:]).all()
+    assert found.siblings.shape == (LAYERS + 1, TOKENS - 1)
+    assert (found.siblings[1] == found.values.ravel()).all()
+    assert found.receipt.logit == pytest.approx(float(maps.logits[0] - maps.logits[2]), rel=1e-5)
+    assert (found.chosen.label, found.chosen.against) == (manifest.labels[10], manifest.labels[7])
 
 
 def test_siblings_of_evidence_are_all_layers_and_their_sum_for_all_labels(explained, manifest):
@@ -166,4 +172,4 @@ def test_a_label_that_is_not_kept_is_refused_with_those_that_are(explained, mani
 @pytest.mark.parametrize("method", ["class_token", "rollout"])
 def test_attention_knows_no_label(record, manifest, method):
     with pytest.raises(InvalidParameter, match="evidence"):
-        choose(record, manifest, method=method, layer=None, head="mean", label="3")
+        choose(record, manifest, Choice(method=method, layer=None, head="mean", label="3"))

@@ -50,13 +50,13 @@ def test_one_random_order_serves_both_curves():
 
 def test_signed_values_go_from_the_largest_to_the_smallest():
     tried = trial(np.array([[0.0, -3.0, 2.0]], np.float32), steps=3, random_orders=1)
-    deletion = tried.covered[tried.picture_of[0]]
+    deletion = tried.covered[tried.image_of[0]]
     assert deletion.tolist() == [[False] * 3, [False, False, True], [True, False, True], [True] * 3]
 
 
 def test_equal_values_go_row_by_row():
     tried = trial(np.zeros((2, 2), np.float32), steps=4, random_orders=1)
-    assert tried.covered[tried.picture_of[0]].tolist() == np.tri(5, 4, -1, dtype=bool).tolist()
+    assert tried.covered[tried.image_of[0]].tolist() == np.tri(5, 4, -1, dtype=bool).tolist()
 
 
 @given(
@@ -70,7 +70,7 @@ def test_every_picture_is_there_once_and_every_curve_goes_from_all_to_nothing(sh
     assert len(np.unique(tried.covered, axis=0)) == len(tried.covered)
     assert not tried.covered[0].any()
     assert len(tried.counts) == min(steps, values.size) + 1
-    assert (tried.covered[tried.picture_of].sum(axis=2) == tried.counts).all()
+    assert (tried.covered[tried.image_of].sum(axis=2) == tried.counts).all()
     deletion, insertion = tried.curves(tried.covered.mean(axis=1))
     for curve in (deletion, insertion):
         assert (curve.fractions[0], curve.fractions[-1]) == (0, 1)
@@ -79,10 +79,10 @@ def test_every_picture_is_there_once_and_every_curve_goes_from_all_to_nothing(sh
 
 def test_the_seed_decides_the_random_orders_and_nothing_else():
     first, again, other = trial(seed="a"), trial(seed="a"), trial(seed="b")
-    for name in ("covered", "counts", "picture_of"):
+    for name in ("covered", "counts", "image_of"):
         assert (getattr(first, name) == getattr(again, name)).all()
-    assert (first.covered[first.picture_of[:2]] == other.covered[other.picture_of[:2]]).all()
-    assert (first.covered[first.picture_of[2:]] != other.covered[other.picture_of[2:]]).any()
+    assert (first.covered[first.image_of[:2]] == other.covered[other.image_of[:2]]).all()
+    assert (first.covered[first.image_of[2:]] != other.covered[other.image_of[2:]]).any()
 
 
 def test_covering_a_patch_changes_its_pixels_alone():

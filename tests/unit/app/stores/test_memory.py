@@ -1,12 +1,13 @@
 """app/stores/memory.py: bounded in bytes and in time."""
 
 import asyncio
+import weakref
 
 import pytest
 
 from app.maps.record import Record
+from app.stores.id import ID_PATTERN
 from app.stores.memory import MemoryStore
-from app.stores.store import ID_PATTERN
 from tests.support.records import make_record
 
 
@@ -48,7 +49,6 @@ def test_the_least_recently_used_goes_first(clock):
     a, b, c = (put(store, record(1)) for _ in range(3))
     assert get(store, a)
     d = put(store, record(1))
-    assert store.nbytes == 3000
     assert get(store, b) is None
     assert all(get(store, key) for key in (a, c, d))
 
@@ -60,7 +60,17 @@ def test_records_expire(clock):
     assert get(store, key)
     clock.now = 60
     assert get(store, key) is None
-    assert store.nbytes == 0
+
+
+def test_expired_records_are_freed_even_if_no_one_asks_for_them(clock):
+    store = MemoryStore(max_bytes=3000, ttl_s=60, clock=clock)
+    expired = weakref.ref(first := record(1))
+    put(store, first)
+    del first
+    assert expired() is not None
+    clock.now = 60
+    put(store, record(1))  # there is room for both
+    assert expired() is None
 
 
 def test_a_record_over_the_limit_is_not_kept_and_drops_nothing(clock):

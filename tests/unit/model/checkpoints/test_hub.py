@@ -136,10 +136,10 @@ def test_a_repository_without_weights_is_refused(hub, tmp_path):
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("hf://org/unknown", "there is none of that name, or it is private"),
+        ("hf://org/unknown", "there is no repository of that name, or it is private"),
         ("hf://org/gated", "it is gated: accept its terms"),
         ("hf://org/name@other", "it has no such revision"),
-        ("hf://org/name/weights.bin", "a repository is named org/name"),
+        ("hf://org/name/weights.bin", "the name of a repository is org/name"),
     ],
 )
 def test_what_cannot_be_fetched_is_refused_with_the_reason(hub, path, said):

@@ -15,7 +15,7 @@ TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2]
 
 
 def check(source: Source) -> None:
-    assert set(source.keys()) == set(TENSORS)
+    assert set(source.names) == set(TENSORS)
     assert source.shape("a.weight") == (2, 3)
     for name, tensor in TENSORS.items():
         assert torch.equal(source.take(name), tensor)

@@ -23,7 +23,7 @@ def test_turning_and_flipping_moves_pixels_and_mask_together():
 
 
 def test_the_recipe_decides_the_weights():
-    recipe = Recipe(pictures=CHUNK, steps=4, batch=16, warm_up=2)
+    recipe = Recipe(images=CHUNK, steps=4, batch=16, warm_up=2)
     data = draw_dataset(recipe)
     assert data.pixels.shape == (CHUNK, 3, 64, 64)
     assert 0.05 < data.covered.float().mean() < 0.5
@@ -45,6 +45,6 @@ def test_an_untrained_model_is_at_chance():
     from model.vit import VisionTransformer
 
     torch.manual_seed(0)
-    figures = evaluate(VisionTransformer(CONFIG).eval(), pictures=250)
+    figures = evaluate(VisionTransformer(CONFIG).eval(), count=250)
     assert figures["top1_accuracy"] < 0.25
     assert 0.1 < figures["chance_on_object"] < 0.3

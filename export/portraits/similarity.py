@@ -1,0 +1,59 @@
+"""How similar the positions of two patches are (paper, Fig. 7 centre)."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from export.portraits.portrait import Portrait
+from export.portraits.tiles import Axes, Bar, Sheet
+from model.vit import VisionTransformer
+
+MOST_TILES = 16  # a side; of a larger grid every n-th patch is shown
+SHEET_PX = 900
+DECIMALS = 4
+
+
+def positions(model: VisionTransformer) -> Portrait | None:
+    """A tile for each patch: the cosine similarity of its position embedding to all; None without embeddings."""
+    table = model.positions()
+    if table is None:
+        return None
+    rows, columns = grid = model.config.grid
+    similarity = cosine_similarity(table[0].detach().double().numpy())
+    shown_rows, shown_columns = shown(rows), shown(columns)
+    patches = [row * columns + column for row in shown_rows for column in shown_columns]
+    bar = Bar(low=-1, high=1, label="Cosine similarity")
+    title = "Similarity of position embeddings"
+    shown_patches = (
+        "Each patch" if len(patches) == rows * columns else f"{len(patches)} of {rows * columns} patches, each"
+    )
+    sheet = Sheet(
+        title=title,
+        note=f"{shown_patches} against all {rows} x {columns}.",
+        tiles=[bar.colors(similarity[patch].reshape(grid)) for patch in patches],
+        columns=len(shown_columns),
+        zoom=max(1, SHEET_PX // max(len(shown_rows) * rows, len(shown_columns) * columns)),
+        axes=Axes(row_label="Patch row", rows=shown_rows, column_label="Patch column", columns=shown_columns),
+        bar=bar,
+    )
+    numbers = {
+        "grid": grid,
+        "patches": [divmod(patch, columns) for patch in patches],
+        "similarity": similarity[patches].round(DECIMALS).tolist(),
+    }
+    return Portrait(name="positions", title=title, png=sheet.png(), numbers=numbers)
+
+
+def cosine_similarity(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """(N, N) of vectors (N, D); the similarity of a vector of zeros is 0 to all vectors, itself included."""
+    length = np.linalg.norm(table, axis=1, keepdims=True)
+    unit = table / np.where(length > 0, length, 1.0)
+    similarity: npt.NDArray[np.float64] = unit @ unit.T
+    return similarity
+
+
+def shown(side: int) -> range:
+    """Every n-th of `side` patches: at most 16, evenly spread."""
+    step = math.ceil(side / MOST_TILES)
+    return range((step - 1) // 2, side, step)

@@ -1,0 +1,31 @@
+"""What a checkpoint is and where each fact was found, as text: `python -m export inspect CHECKPOINT`."""
+
+import torch
+
+from model.checkpoints.checkpoint import Description
+from model.config import ViTConfig
+from model.vit import VisionTransformer
+
+
+def report(description: Description) -> str:
+    """One fact a line: name, value, origin."""
+    config = description.config
+    facts = {
+        "family": description.family,
+        "architecture": description.architecture,
+        "name": description.name,
+        "parameters": f"{parameters(config) / 1e6:.2f} M",
+        "labels": f"{len(description.labels)}: {', '.join(description.labels[:4])}, ...",
+        "score": description.score,
+        **config.to_json(),
+        **{f"preprocessing.{name}": value for name, value in description.preprocessing.to_json().items()},
+    }
+    rows = [(n, str(v), description.origins.get(n.removeprefix("preprocessing."), "")) for n, v in facts.items()]
+    names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
+    return "\n".join(f"{name:<{names}}  {value:<{values}}  {origin}".rstrip() for name, value, origin in rows)
+
+
+def parameters(config: ViTConfig) -> int:
+    """How many numbers the network learns, counted on torch's meta device, which allocates no memory."""
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in VisionTransformer(config).parameters())

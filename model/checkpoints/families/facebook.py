@@ -1,0 +1,169 @@
+"""facebookresearch's own files: DeiT and DeiT-3, MAE's fine-tuned models, DINO and DINOv2 with their linear heads.
+
+Nearly all names are timm's, which this network uses too. DINO and DINOv2 publish a backbone and, in a second file, a
+linear classifier on features of the last blocks: a folder with both files is one checkpoint.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from torch import Tensor
+
+from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.facts import Facts
+from model.checkpoints.recipe import note_recipe
+from model.checkpoints.source import Source
+from model.checkpoints.tensors import square_grid, without_slots
+from model.config import PositionResize, ViTConfig
+from model.preprocessing import Preprocessing
+
+RENAMED = (
+    (r"^blocks\.\d+\.(\d+)\.", r"blocks.\1."),  # DINOv2's chunks for FSDP; blocks are numbered through
+    (r"\.gamma_([12])$", r".ls\1.gamma"),  # DeiT-3
+    (r"\.mlp\.w12\.", ".mlp.fc1."),  # DINOv2 giant
+    (r"\.mlp\.w3\.", ".mlp.fc2."),
+    (r"^register_tokens$", "reg_token"),
+    (r"^(linear\.|linear_head\.|)(weight|bias)$", r"head.\2"),  # DINO; DINOv2 from torch.hub, and its file
+)
+# The token that replaces patches in training, and the projections for the losses of DINO and iBOT.
+TRAINING_ONLY = r"mask_token|head\.(mlp|last_layer)\..*|(dino|ibot)_head\..*"
+TOKENS = ("cls_token", "dist_token")  # tokens that can have a slot in the table
+HEADS = {192: 3, 384: 6, 512: 8, 768: 12, 1024: 16, 1280: 16, 1536: 24}  # of every published width
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """What a repository's code fixes. All evaluate with bicubic interpolation and ImageNet's mean and std."""
+
+    name: str
+    position_resize: PositionResize
+    pool: Literal["cls", "mean", "cls_mean"]
+    crop_share: float = 0.875  # side of the crop over the short side after the resize: 224 / 256
+    evaluation: str  # the file with the preprocessing
+
+
+DEIT = Member(name="DeiT", position_resize="bicubic", pool="cls", evaluation="deit main.py, --eval-crop-ratio")
+DEIT3 = Member(
+    name="DeiT-3", position_resize="bicubic", pool="cls", crop_share=1.0, evaluation="deit README_revenge.md"
+)
+MAE = Member(name="MAE", position_resize="bicubic", pool="mean", evaluation="mae util/datasets.py")
+DINO = Member(name="DINO", position_resize="bicubic_offset", pool="cls_mean", evaluation="dino eval_linear.py")
+DINOV2 = Member(
+    name="DINOv2", position_resize="bicubic_offset", pool="cls_mean", evaluation="dinov2 data/transforms.py"
+)
+DINOV2_REGISTERS = replace(DINOV2, name="DINOv2 with registers", position_resize="bicubic_antialias")
+
+
+def recognises(source: Source) -> bool:
+    return _member(source) is not None
+
+
+def _names(source: Source) -> dict[str, str]:
+    """Names of our tensors to names in the file."""
+    names = {}
+    for theirs in source.names:
+        ours = theirs
+        for pattern, replacement in RENAMED:
+            ours = re.sub(pattern, replacement, ours)
+        names[ours] = theirs
+    return names
+
+
+def _member(source: Source) -> Member | None:
+    """None for the files of other libraries; timm's own have a config.json."""
+    names = _names(source)
+    if source.config or not {"cls_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.attn.qkv.bias"} <= {*names}:
+        return None
+    wrapped = "model" in source.wrappers
+    evidence = {
+        DINOV2_REGISTERS: "reg_token" in names and names["reg_token"] == "register_tokens",
+        DINOV2: "mask_token" in names and len(source.shape("mask_token")) == 2,  # MAE's has three dimensions
+        DEIT3: "blocks.0.gamma_1" in source,
+        MAE: wrapped and "fc_norm.weight" in names,
+        DEIT: wrapped and names.get("head.weight") == "head.weight",
+        DINO: names.get("head.weight") != "head.weight",
+    }
+    return next((member for member, holds in evidence.items() if holds), None)
+
+
+def describe(source: Source, facts: Facts) -> Description:
+    """All facts follow from shapes but the number of heads, which follows from the published widths."""
+    member, names = _member(source), _names(source)
+    assert member is not None
+
+    def shape(name: str) -> tuple[int, ...]:
+        return source.shape(names.get(name, name))
+
+    if "head.weight" not in names:
+        raise CheckpointError(
+            f"{source.file.name} is a backbone without a classifier: put the file of its linear head beside it"
+            " (for DINO *_linearweights.pth, for DINOv2 *_linear_head.pth or *_linear4_head.pth) in a folder without"
+            " other weights, and give the folder"
+        )
+    width, _, patch, _ = shape("patch_embed.proj.weight")
+    side, _ = square_grid(shape("pos_embed")[1], most_slots=len(TOKENS))
+    preprocessing = note_recipe(facts, _recipe(member, side * patch), member.evaluation)
+    image_size = facts.note("image_size", preprocessing.size, "the table of positions")
+    if width in HEADS:
+        heads = facts.note("heads", HEADS[width], f"all published models of width {width}")
+    else:
+        heads = facts.need("heads", max(width // 64, 1))
+    num_classes, features = shape("head.weight")
+    vectors = features // width  # that the head reads side by side
+    pool = facts.note(
+        "pool", "cls" if member is DINO and vectors != 2 else member.pool, f"width {features} of the head"
+    )
+    gated = shape("blocks.0.mlp.fc1.weight")[0] != shape("blocks.0.mlp.fc2.weight")[1]
+    return Description(
+        name=facts.note("name", source.name, "the file's name"),
+        family="facebookresearch",
+        architecture=member.name,
+        config=ViTConfig(
+            image_size=image_size,
+            patch_size=patch,
+            width=width,
+            depth=sum(name.endswith(".attn.qkv.weight") for name in names),
+            mlp_dim=shape("blocks.0.mlp.fc2.weight")[1],
+            heads=heads,
+            num_classes=num_classes,
+            distillation_token="dist_token" in names,
+            registers=shape("reg_token")[1] if "reg_token" in names else 0,
+            position_resize=member.position_resize,
+            layer_scale="blocks.0.ls1.gamma" in names,
+            activation="silu" if gated else "gelu",
+            gated_mlp=gated,
+            final_norm="after_pool" if member is MAE else "before_pool",
+            pool=pool,
+            head_layers=vectors - (pool == "cls_mean"),
+            distillation_head="head_dist.weight" in names,
+        ),
+        preprocessing=preprocessing,
+        labels=tuple(f"class {i}" for i in range(num_classes)),
+    )
+
+
+def _recipe(member: Member, side: int) -> Preprocessing:
+    resized = int(side / member.crop_share)
+    return Preprocessing(
+        size=(side, side),
+        resize_mode="shortest",
+        resize_size=(resized, resized),
+        crop="center",
+        interpolation="bicubic",
+        mean=(0.485, 0.456, 0.406),
+        std=(0.229, 0.224, 0.225),
+    )
+
+
+def tensors(source: Source, description: Description) -> dict[str, Tensor]:
+    config = description.config
+    source.ignore(TRAINING_ONLY)
+    state = {ours: source.take(theirs) for ours, theirs in _names(source).items() if theirs not in source.used}
+    table = state.pop("pos_embed")
+    grid = square_grid(table.shape[1], most_slots=len(TOKENS))
+    state |= without_slots(table, {name: state[name] for name in TOKENS if name in state}, grid, config)
+    if description.architecture == DINO.name and config.pool == "cls_mean":
+        # eval_linear.py stacks the class token and the mean on a last axis and flattens: their features alternate
+        state["head.weight"] = state["head.weight"].unflatten(1, (-1, 2)).transpose(1, 2).flatten(1)
+    return state

@@ -1,0 +1,191 @@
+"""Hugging Face transformers: ...ForImageClassification under the names of version 4 or 5 (models/*/modeling_*.py).
+
+Version 5 renamed the blocks (transformers #41693, conversion_mapping.py), and there are files from every stage of that
+change, so the place of the blocks and each name in them are looked up separately.
+"""
+
+import re
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.facts import Facts
+from model.checkpoints.families.huggingface_images import describe_images
+from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS
+from model.checkpoints.source import Source
+from model.checkpoints.tensors import first_present, take_layer, without_slots
+from model.config import ViTConfig
+from model.positions import Grid, resize_relative_bias
+
+PATCHES = "embeddings.patch_embeddings.projection"
+BACKBONE = "embeddings.patch_embeddings.backbone.bit."
+STEM = (("embedder.convolution.", "stem.conv."), ("embedder.", "stem."), ("encoder.", ""), (".layers.", ".blocks."))
+PREFIX = {"cls_token": "cls_token", "dist_token": "distillation_token"}
+NORM = {"before_pool": ("norm", "layernorm"), "after_pool": ("fc_norm", "pooler.layernorm")}
+HEADS = ("classifier", "cls_classifier")  # the second beside a distillation_classifier
+BLOCKS = ("encoder.layer.", "encoder.layers.", "layers.")
+# Names of our layers to theirs, those of version 4 first. Names in one string are stacked in that order.
+BLOCK = {
+    "norm1": ("layernorm_before", "norm1"),
+    "attn.qkv": (
+        "attention.attention.query attention.attention.key attention.attention.value",
+        "attention.q_proj attention.k_proj attention.v_proj",
+    ),
+    "attn.proj": ("attention.output.dense", "attention.o_proj"),
+    "norm2": ("layernorm_after", "norm2"),
+    "mlp.fc1": ("intermediate.dense", "mlp.fc1", "mlp.weights_in", "mlp.gate_proj mlp.up_proj"),
+    "mlp.fc2": ("output.dense", "mlp.fc2", "mlp.weights_out", "mlp.down_proj"),
+}
+LAYER_SCALE = {"ls1.gamma": ("lambda_1", "layer_scale1.lambda1"), "ls2.gamma": ("lambda_2", "layer_scale2.lambda1")}
+TABLE = "relative_position_bias.relative_position_bias_table"
+TABLES = (f"attention.attention.{TABLE}", TABLE)  # of one layer
+SHARED_TABLES = (f"encoder.{TABLE}", "shared_position_bias.relative_position_bias_table")
+
+
+def recognises(source: Source) -> bool:
+    return any(key.endswith(f"{PATCHES}.weight") for key in source.names)
+
+
+def describe(source: Source, facts: Facts) -> Description:
+    config = source.config
+    model_type = config.get("model_type")
+    if model_type not in KINDS:
+        raise CheckpointError(
+            f"config.json has the model_type {model_type}; the supported image classifiers are {', '.join(KINDS)}"
+            if config
+            else "there is no config.json beside these weights of transformers: download it from their source"
+        )
+    stated, kind = _stated(source), KINDS[model_type]
+    architecture = (config.get("architectures") or [f"a {model_type} model"])[0]
+    head = next((name for name in HEADS if f"{name}.weight" in source), None)
+    if head is None:
+        raise CheckpointError(f"{source.file.name} holds {architecture} without an image classifier: it has no labels")
+    if stated["num_channels"] != 3:
+        raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
+    size = _pair(stated["image_size"])
+    preprocessing = describe_images(source, facts, processor=kind.processor, size=size)
+    if preprocessing.size != size and not kind.interpolates and "image_size" not in facts.overrides:
+        raise CheckpointError(
+            f"the image processor gives {preprocessing.size} and {architecture} takes {size}, which transformers "
+            f"rejects: choose a size with --set image_size={size[0]},{size[1]}; positions are resized if needed"
+        )
+    classes, switches = source.shape(f"{head}.weight")[0], kind.switches(stated)
+    fields: dict[str, Any] = {
+        "image_size": preprocessing.size,
+        "patch_size": stated["patch_size"],
+        "width": stated["hidden_size"],
+        "depth": stated["num_hidden_layers"],
+        "mlp_dim": stated["intermediate_size"],
+        "heads": stated["num_attention_heads"],
+        "num_classes": classes,
+        "position_resize": "bicubic",
+        "norm_eps": stated["layer_norm_eps"],
+        "qkv_bias": stated["qkv_bias"],
+        "activation": ACTIVATIONS.get(stated["hidden_act"], stated["hidden_act"]),
+        "distillation_head": head == "cls_classifier",
+        **switches,
+    }
+    for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
+        found = "config.json" if key in config else f"transformers' default for {model_type}"
+        fields[field] = facts.note(field, fields[field], architecture if field in switches else found)
+    return Description(
+        name=facts.note("name", source.name, "name of the checkpoint"),
+        family="transformers",
+        architecture=architecture,
+        config=ViTConfig(**fields),
+        preprocessing=preprocessing,
+        labels=_labels(config.get("id2label"), classes),
+        score=facts.note("score", _score(config.get("problem_type"), classes), "config.json"),
+    )
+
+
+def tensors(source: Source, description: Description) -> dict[str, Tensor]:
+    config, root = description.config, _root(source)
+    places = [start + blocks for start in (root, "") for blocks in BLOCKS]  # version 5 also dropped a root
+    blocks = next((place for place in places if any(key.startswith(f"{place}0.") for key in source.names)), places[0])
+    norm, their_norm = NORM[config.final_norm]
+    taken = {
+        **_embeddings(source, root, config),
+        **take_layer(source, "patch_embed.proj", [root + PATCHES]),
+        **take_layer(source, norm, [root + their_norm]),
+        **take_layer(source, "head", HEADS),
+    }
+    if config.distillation_head:
+        taken |= take_layer(source, "head_dist", ["distillation_classifier"])
+    for i in range(config.depth):
+        ours, theirs = f"blocks.{i}.", f"{blocks}{i}."
+        for name, alternatives in BLOCK.items():
+            taken |= take_layer(source, ours + name, alternatives, place=theirs)
+        if config.layer_scale:
+            for name, alternatives in LAYER_SCALE.items():
+                taken[ours + name] = source.take(theirs + first_present(source, alternatives, place=theirs))
+        if config.relative_bias:
+            tables = [*(theirs + name for name in TABLES), *(root + name for name in SHARED_TABLES)]
+            table = torch.stack([source.take(key) for key in tables if key in source]).sum(dim=0)
+            table = resize_relative_bias(table, _grid(source, config), config.grid, config.position_resize)
+            taken[f"{ours}attn.relative_position_bias_table"] = table
+    # A mask token is for masked image modelling; ...ForImageClassification builds its model without a dense pooler.
+    source.ignore(re.escape(root) + r"(embeddings\.mask_token|pooler\.dense\.(weight|bias))")
+    source.ignore(r".*\.relative_position_index")  # computed from the grid; early files contain it
+    return taken
+
+
+def _embeddings(source: Source, root: str, config: ViTConfig) -> dict[str, Tensor]:
+    """Tokens before the patches with their positions added, positions of the patches, and the stem."""
+    place = f"{root}embeddings."
+    kept = config.class_token + config.distillation_token
+    taken = {ours: source.take(place + theirs) for ours, theirs in [*PREFIX.items()][:kept]}
+    if config.positions == "learned":
+        table = source.take(f"{place}position_embeddings")  # (1, kept + N, D): registers have no position
+        taken = without_slots(table, taken, _grid(source, config), config)
+    if config.registers:
+        taken["reg_token"] = source.take(f"{place}register_tokens")
+    if config.stem_layers is not None:
+        for key in [key for key in source.names if key.startswith(root + BACKBONE)]:
+            name = key.removeprefix(root + BACKBONE)
+            for theirs, ours in STEM:
+                name = name.replace(theirs, ours)
+            taken[f"patch_embed.backbone.{name}"] = source.take(key)
+    return taken
+
+
+def _stated(source: Source) -> dict[str, Any]:
+    """config.json with the defaults of its configuration class."""
+    stated = {**DEFAULTS, **KINDS[source.config["model_type"]].defaults, **source.config}
+    if isinstance(stated["patch_size"], list):
+        stated["patch_size"] = stated["patch_size"][0]
+    return stated
+
+
+def _root(source: Source) -> str:
+    """The prefix of the names of the model without its head: "vit.", "dinov2." or nothing."""
+    key = next(key for key in source.names if key.endswith(f"{PATCHES}.weight"))
+    return key.removesuffix(f"{PATCHES}.weight")
+
+
+def _grid(source: Source, config: ViTConfig) -> Grid:
+    """Rows and columns of the positions in the file."""
+    height, width = _pair(_stated(source)["image_size"])
+    return height // config.patch_size, width // config.patch_size
+
+
+def _pair(size: int | list[int]) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
+
+
+def _labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
+    if not id2label:
+        return tuple(f"class {i}" for i in range(classes))
+    labels = {int(number): str(label) for number, label in id2label.items()}
+    if sorted(labels) != list(range(classes)):
+        raise CheckpointError(f"config.json's id2label has {len(labels)} labels, not one for each of {classes} classes")
+    return tuple(labels[i] for i in range(classes))
+
+
+def _score(problem_type: str | None, classes: int) -> Literal["softmax", "sigmoid"]:
+    """As in pipelines/image_classification.py. Raises CheckpointError for a regression."""
+    if problem_type == "regression":
+        raise CheckpointError("config.json says problem_type regression: the outputs are numbers, not scores of labels")
+    return "sigmoid" if problem_type == "multi_label_classification" or classes == 1 else "softmax"

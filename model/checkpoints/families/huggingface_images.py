@@ -1,0 +1,123 @@
+"""Hugging Face's preprocessor_config.json: the pixels of transformers' PIL-backed image processors.
+
+Without torchvision, transformers uses these. With torchvision, the processors without a suffix resize tensors, and
+their pixels differ slightly.
+"""
+
+import re
+from typing import Any, Literal
+
+from model.checkpoints.facts import Facts
+from model.checkpoints.recipe import need_recipe, note_recipe
+from model.checkpoints.source import Source
+from model.preprocessing import Preprocessing
+
+FILE = "preprocessor_config.json"
+HALF = [0.5, 0.5, 0.5]
+CLIP_MEAN, CLIP_STD = [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]
+BILINEAR, BICUBIC = 2, 3
+CROP_ROUNDING: Literal["floor"] = "floor"  # image_transforms.py center_crop
+RESAMPLE = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # in the order of Pillow's numbers
+
+# Defaults of the processors: models/*/image_processing_pil_*.py, image_processing_backends.py.
+ALL = {
+    "do_resize": True,
+    "default_to_square": True,
+    "do_center_crop": False,
+    "do_pad": False,
+    "do_rescale": True,
+    "rescale_factor": 1 / 255,
+    "do_normalize": True,
+    "image_mean": HALF,
+    "image_std": HALF,
+}
+SQUARE = {**ALL, "size": {"height": 224, "width": 224}, "resample": BICUBIC}
+CROPPED = {
+    **ALL,
+    "size": {"shortest_edge": 224},
+    "default_to_square": False,
+    "resample": BICUBIC,
+    "do_center_crop": True,
+    "crop_size": {"height": 224, "width": 224},
+    "image_mean": CLIP_MEAN,
+    "image_std": CLIP_STD,
+}
+PROCESSORS: dict[str, dict[str, Any]] = {
+    "ViT": {**SQUARE, "resample": BILINEAR},
+    "DeiT": {
+        **SQUARE,
+        "size": {"height": 256, "width": 256},
+        "do_center_crop": True,
+        "crop_size": {"height": 224, "width": 224},
+    },
+    "Beit": {**SQUARE, "crop_size": {"height": 224, "width": 224}},
+    "Siglip": {**SQUARE, "default_to_square": False},
+    "Bit": CROPPED,
+    "CLIP": CROPPED,
+    "ViTHybrid": CROPPED,  # in transformers 4 alone: models/deprecated/vit_hybrid/image_processing_vit_hybrid.py
+}
+
+
+def describe_images(source: Source, facts: Facts, *, processor: str, size: tuple[int, int]) -> Preprocessing:
+    """The recipe in the file. `processor` is for files that name none, `size` for a recipe that is set by hand."""
+    # An image processor in processor_config.json comes first: models/auto/image_processing_auto.py.
+    found = source.json("processor_config.json").get("image_processor") or source.json(FILE)
+    try:
+        recipe = _recipe(found, processor)
+    except ValueError as error:
+        return need_recipe(facts, str(error), size=size, crop_rounding=CROP_ROUNDING)
+    return note_recipe(facts, recipe, FILE)
+
+
+def _recipe(found: dict[str, Any], processor: str) -> Preprocessing:
+    """Raises ValueError if the file does not contain a supported recipe."""
+    if not found:
+        raise ValueError(f"there is no {FILE} beside the weights: download it from their source")
+    named = found.get("image_processor_type") or found.get("feature_extractor_type") or f"{processor}ImageProcessor"
+    defaults = PROCESSORS.get(re.sub(r"(ImageProcessor|FeatureExtractor)(Fast|Pil)?$", "", named))
+    if defaults is None:
+        raise ValueError(f"{FILE} names {named}, which is not supported")
+    stated = {**defaults, **{key: value for key, value in found.items() if value is not None}}
+    if not stated["do_resize"] or stated["do_pad"]:
+        raise ValueError(f"{FILE} pads or does not resize, but all images must get the same size")
+    mode, resized = _size(stated["size"], square=stated["default_to_square"])
+    crop: Literal["center", "none"] = "center" if stated["do_center_crop"] else "none"
+    # (pixel * factor - mean) / std is (pixel / 255 - mean / scale) / (std / scale).
+    scale = 255 * stated["rescale_factor"] if stated["do_rescale"] else 255
+    mean, std = (stated["image_mean"], stated["image_std"]) if stated["do_normalize"] else (0, 1)
+    return Preprocessing(
+        size=_size(stated.get("crop_size"))[1] if crop == "center" else resized,
+        resize_mode=mode,
+        resize_size=resized,
+        crop=crop,
+        crop_rounding=CROP_ROUNDING,
+        interpolation=_interpolation(stated["resample"]),
+        mean=_channels(mean, scale),
+        std=_channels(std, scale),
+    )
+
+
+def _size(size: Any, *, square: bool = True) -> tuple[Literal["shortest", "squash"], tuple[int, int]]:
+    """All forms that transformers has written; a single number is a square or the shorter edge."""
+    match size:
+        case int():
+            return "squash" if square else "shortest", (size, size)
+        case [int(height), int(width)]:
+            return "squash", (height, width)
+        case {"height": int(height), "width": int(width), **rest} if not rest:
+            return "squash", (height, width)
+        case {"shortest_edge": int(short), **rest} if not rest:
+            return "shortest", (short, short)
+    raise ValueError(f"{FILE} has the size {size}, which is not supported")
+
+
+def _interpolation(resample: Any) -> Any:
+    name = RESAMPLE[resample] if resample in range(len(RESAMPLE)) else str(resample).lower().removesuffix("-exact")
+    if name not in RESAMPLE:
+        raise ValueError(f"{FILE} has the resample {resample}, which is not supported")
+    return name
+
+
+def _channels(value: Any, scale: float) -> tuple[float, float, float]:
+    red, green, blue = value if isinstance(value, list) else [value] * 3
+    return red / scale, green / scale, blue / scale

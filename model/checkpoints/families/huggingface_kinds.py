@@ -1,0 +1,148 @@
+"""transformers' model types whose image classifier is a plain ViT, and what config.json means for our network.
+
+A key that is not in config.json has the default of the configuration class, models/*/configuration_*.py.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from model.checkpoints.checkpoint import CheckpointError
+
+Json = dict[str, Any]
+
+ACTIVATIONS = {  # activations.py: names of the same function
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_python_tanh": "gelu_tanh",
+    "swish": "silu",
+}
+DEFAULTS: Json = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+    "image_size": 224,
+    "patch_size": 16,
+    "num_channels": 3,
+    "qkv_bias": True,
+}
+BACKBONE: Json = {  # models/bit/configuration_bit.py
+    "embedding_size": 64,
+    "hidden_sizes": [256, 512, 1024, 2048],
+    "depths": [3, 4, 6, 3],
+    "layer_type": "preactivation",
+    "hidden_act": "relu",
+    "global_padding": None,
+    "num_groups": 32,
+    "embedding_dynamic_padding": False,
+    "output_stride": 32,
+    "width_factor": 1,
+}
+
+
+class Kind(NamedTuple):
+    processor: str  # image processor for files that name none
+    switches: Callable[[Json], Json]  # config.json, with defaults, to fields of ViTConfig
+    defaults: Json  # of its configuration class, if they differ from DEFAULTS
+    interpolates: bool = False  # whether transformers interpolates positions for another image size by default
+
+
+def vit(stated: Json) -> Json:
+    return {}
+
+
+def deit(stated: Json) -> Json:
+    return {"distillation_token": True}
+
+
+def ijepa(stated: Json) -> Json:
+    return {"class_token": False, "pool": "mean_all"}
+
+
+def dinov2(stated: Json) -> Json:
+    hidden = int(stated["hidden_size"] * stated["mlp_ratio"])
+    registers = stated["num_register_tokens"]
+    fields: Json = {"mlp_dim": hidden, "layer_scale": True, "pool": "cls_mean", "registers": registers}
+    if registers:
+        fields["position_resize"] = "bicubic_antialias"
+    if stated["use_swiglu_ffn"]:
+        fields |= {"mlp_dim": (int(hidden * 2 / 3) + 7) // 8 * 8, "gated_mlp": True, "activation": "silu"}
+    return fields
+
+
+def beit(stated: Json) -> Json:
+    absolute = stated["use_absolute_position_embeddings"]
+    relative = stated["use_relative_position_bias"] or stated["use_shared_relative_position_bias"]
+    if absolute and relative:
+        raise CheckpointError(
+            "BEiT with absolute positions and relative biases at once is not supported: they resize differently"
+        )
+    return {
+        "positions": "learned" if absolute else "none",
+        "relative_bias": relative,
+        "position_resize": "bilinear" if relative else "bicubic",
+        "qkv_bias": True,  # of queries and values
+        "layer_scale": stated["layer_scale_init_value"] > 0,
+        "pool": "mean" if stated["use_mean_pooling"] else "cls",
+        "final_norm": "after_pool" if stated["use_mean_pooling"] else "before_pool",
+    }
+
+
+def hybrid(stated: Json) -> Json:
+    backbone = {**BACKBONE, **stated["backbone_config"]}
+    backbone["global_padding"] = str(backbone["global_padding"]).upper()
+    depths = backbone["depths"]
+    expected = {
+        **BACKBONE,
+        "layer_type": "bottleneck",
+        "global_padding": "SAME",
+        "embedding_dynamic_padding": True,
+        "out_features": [f"stage{len(depths)}"],
+    }
+    for key in expected.keys() - {"depths"}:
+        if backbone.get(key, expected[key]) != expected[key]:
+            raise CheckpointError(f"a BiT backbone with {key} {backbone[key]} is not supported")
+    stride = 4 << max(len(depths) - 1, 0)
+    return {"stem_layers": tuple(depths), "patch_size": stated["patch_size"] * stride}
+
+
+DINOV2 = {"layer_norm_eps": 1e-6, "mlp_ratio": 4, "use_swiglu_ffn": False, "num_register_tokens": 0}
+KINDS = {
+    "vit": Kind("ViT", vit, {}),
+    "vit_msn": Kind("ViT", vit, {"layer_norm_eps": 1e-6}),
+    "deit": Kind("DeiT", deit, {}),
+    "ijepa": Kind("ViT", ijepa, {}),
+    "dinov2": Kind("Bit", dinov2, {**DINOV2, "patch_size": 14}, interpolates=True),
+    "dinov2_with_registers": Kind("Bit", dinov2, {**DINOV2, "num_register_tokens": 4}, interpolates=True),
+    "beit": Kind(
+        "Beit",
+        beit,
+        {
+            "use_absolute_position_embeddings": False,
+            "use_relative_position_bias": False,
+            "use_shared_relative_position_bias": False,
+            "layer_scale_init_value": 0.1,
+            "use_mean_pooling": True,
+        },
+        interpolates=True,
+    ),
+    "vit-hybrid": Kind(  # in transformers 4 alone: models/deprecated/vit_hybrid
+        "ViTHybrid",
+        hybrid,
+        {
+            "patch_size": 1,
+            "backbone_config": {
+                "global_padding": "same",
+                "layer_type": "bottleneck",
+                "depths": [3, 4, 9],
+                "out_features": ["stage3"],
+                "embedding_dynamic_padding": True,
+            },
+        },
+    ),
+}

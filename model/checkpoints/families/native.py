@@ -1,0 +1,71 @@
+"""Checkpoints of this project: one safetensors file whose metadata holds everything but the tensors."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from model.checkpoints.assign import assign
+from model.checkpoints.checkpoint import Checkpoint, Description
+from model.checkpoints.facts import Facts
+from model.checkpoints.source import Source
+from model.config import ViTConfig
+from model.positions import resize
+from model.preprocessing import Preprocessing
+from model.vit import VisionTransformer
+
+FAMILY = "vit-serve"
+
+
+def recognises(source: Source) -> bool:
+    return FAMILY in source.metadata
+
+
+def describe(source: Source, facts: Facts) -> Description:
+    stated, config = _stated(source), _config(source)
+    size = facts.note("image_size", config.image_size, "metadata")
+    return Description(
+        name=facts.note("name", stated["name"], "metadata"),
+        family=FAMILY,
+        architecture="vit",
+        config=config.resized(size),
+        preprocessing=Preprocessing.from_json(stated["preprocessing"]).resized(size),
+        labels=tuple(stated["labels"]),
+        score=stated["score"],
+        figures=stated["figures"],
+    )
+
+
+def tensors(source: Source, description: Description) -> dict[str, Tensor]:
+    state = {key: source.take(key) for key in source.names}
+    saved = _config(source)
+    if saved.image_size == description.config.image_size:
+        return state
+    model = VisionTransformer(saved)
+    assign(model, state)
+    return resize(model, description.config.image_size).state_dict()
+
+
+def _stated(source: Source) -> dict[str, Any]:
+    stated: dict[str, Any] = json.loads(source.metadata[FAMILY])
+    return stated
+
+
+def _config(source: Source) -> ViTConfig:
+    return ViTConfig.from_json(_stated(source)["config"])
+
+
+def save(checkpoint: Checkpoint, path: Path) -> None:
+    """Write the file that this module loads."""
+    stated = {
+        "name": checkpoint.name,
+        "config": checkpoint.model.config.to_json(),
+        "preprocessing": checkpoint.preprocessing.to_json(),
+        "labels": checkpoint.labels,
+        "score": checkpoint.score,
+        "figures": checkpoint.figures,
+    }
+    state = {key: tensor.contiguous() for key, tensor in checkpoint.model.state_dict().items()}
+    save_file(state, path, metadata={FAMILY: json.dumps(stated)})

@@ -1,0 +1,221 @@
+"""timm: config.json as `save_for_hf` writes it (models/_hub.py), or a lone file and its architecture given by hand.
+
+No file contains the switches of a network: timm's architecture names imply them, see timm_architectures.py. Tensors
+have the names of model/vit.py except for those in RENAMED.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.facts import Facts
+from model.checkpoints.families.timm_architectures import Architecture, find, network
+from model.checkpoints.families.timm_positions import fit_positions, grid_of_file, relative_tables
+from model.checkpoints.families.timm_preprocessing import preprocessing
+from model.checkpoints.source import Source
+from model.config import ViTConfig
+
+FAMILY = "timm"
+TOWER = "visual.trunk."  # OpenCLIP keeps a timm tower here, beside the text tower
+CLASSES = (1000, 11221, 11821, 21841, 21843)  # ImageNet-1k, 21k-P, 12k, 22k, Google's 21k; others are embeddings
+
+RENAMED = (
+    (r"patch_embed\.backbone\.(conv|norm)\.", r"patch_embed.backbone.stem.\1."),  # a stem of the root alone
+    (r"blocks\.(\d+)\.gamma_([12])", r"blocks.\1.ls\2.gamma"),  # BEiT, and Facebook's DeiT-3
+    (r"blocks\.(\d+)\.in_norm\.", r"blocks.\1.norm1."),  # this and the rest: ParallelScalingBlock
+    (r"blocks\.(\d+)\.([qk])_norm\.", r"blocks.\1.attn.\2_norm."),
+    (r"blocks\.(\d+)\.attn_out_proj\.", r"blocks.\1.attn.proj."),
+    (r"blocks\.(\d+)\.mlp_out_proj\.", r"blocks.\1.mlp.fc2."),
+    (r"blocks\.(\d+)\.ls\.gamma", r"blocks.\1.ls1.gamma"),
+)
+IGNORED = (
+    r"pre_logits\..*",  # timm drops this layer when it loads (checkpoint_filter_fn)
+    r".*\.(relative_position_index|rel_coords_log)",  # computed from the image size; older versions saved them
+)
+
+
+def recognises(source: Source) -> bool:
+    blocks = re.compile(r"(visual\.trunk\.)?blocks\.0\.(attn\.qkv|in_proj|attns\.0\.attn\.qkv)\.weight")
+    named = any(blocks.fullmatch(key) for key in source.names)
+    return "architecture" in source.config or named or _is_clip(source)
+
+
+def describe(source: Source, facts: Facts) -> Description:
+    if _is_clip(source):
+        raise CheckpointError("this is the image tower of a CLIP: its outputs are embeddings to compare, not classes")
+    config = source.config
+    stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
+    if "architecture" in config:
+        named = facts.note("architecture", config["architecture"], "config.json")
+    else:
+        named = facts.need("architecture", "vit_base_patch16_224")
+    architecture, tag = find(named)
+    tag = tag or stated.get("tag")
+
+    head = _prefix(source) + "head.weight"
+    if head not in source:
+        raise CheckpointError(f"there is no {head}: this is a feature extractor (num_classes=0) without classes")
+    outputs = source.shape(head)[0]
+    num_classes = outputs - (stated.get("label_offset") or 0)  # timm cuts off background classes, which come first
+    if config.get("num_classes", num_classes) != num_classes:
+        raise CheckpointError(f"config.json says {config['num_classes']} classes, the head has {num_classes}")
+    labels = _labels(config, stated, num_classes)
+    if not labels and (tower := _embedding_of(architecture, tag, outputs)):
+        raise CheckpointError(
+            f"{tower} has a projection to {outputs} numbers, which are an embedding to compare, not classes"
+        )
+    arguments = architecture.with_arguments(_arguments(source, config, facts, architecture))
+    published = architecture.published(tag, outputs)
+    size = _image_size(source, facts, architecture, arguments, stated, published)
+    return Description(
+        name=facts.note("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
+        family=FAMILY,
+        architecture=architecture.name,
+        config=network(architecture, arguments, image_size=size, num_classes=num_classes),
+        preprocessing=preprocessing(facts, size, stated, published),
+        labels=labels or tuple(f"class {i}" for i in range(num_classes)),
+    )
+
+
+def tensors(source: Source, description: Description) -> dict[str, Tensor]:
+    prefix, config = _prefix(source), description.config
+    for pattern in IGNORED:
+        source.ignore(pattern)
+    if prefix:
+        source.ignore(r"(?!visual\.).*")  # the text tower, and the scale and bias of the comparison
+    found: dict[str, Tensor] = {}
+    for key in [key for key in source.unused if key.startswith(prefix)]:
+        name = key.removeprefix(prefix)
+        for pattern, replacement in RENAMED:
+            name = re.sub(pattern, replacement, name)
+        found[name] = source.take(key)
+    for transform in TRANSFORMS:
+        transform(found, config)
+    return found
+
+
+def _conv_patches(found: dict[str, Tensor], config: ViTConfig) -> None:
+    """Old files hold a matrix: timm's patch embedding was not a convolution yet."""
+    weight = found["patch_embed.proj.weight"]
+    size = config.patch_size // config.stem_stride
+    if weight.ndim == 2:
+        found["patch_embed.proj.weight"] = weight.unflatten(1, (-1, size, size))
+
+
+def _fused_layers(found: dict[str, Tensor], config: ViTConfig) -> None:
+    """Layers that timm joins or splits differently: BEiT's biases, SwiGLU's halves, ParallelScalingBlock's input."""
+    hidden = config.mlp_dim
+    for block in (f"blocks.{i}." for i in range(config.depth)):
+        if f"{block}attn.q_bias" in found:
+            q, v = found.pop(f"{block}attn.q_bias"), found.pop(f"{block}attn.v_bias")
+            found[f"{block}attn.qkv.bias"] = torch.cat([q, torch.zeros_like(q), v])
+        for kind in ("weight", "bias"):
+            if f"{block}mlp.fc1_g.{kind}" in found:
+                halves = [found.pop(f"{block}mlp.{half}.{kind}") for half in ("fc1_g", "fc1_x")]
+                found[f"{block}mlp.fc1.{kind}"] = torch.cat(halves)
+            if f"{block}in_proj.{kind}" in found:
+                joined = found.pop(f"{block}in_proj.{kind}")
+                found[f"{block}mlp.fc1.{kind}"], found[f"{block}attn.qkv.{kind}"] = joined.tensor_split([hidden])
+        if f"{block}mlp_bias" in found:
+            found[f"{block}mlp.fc1.bias"] = found.pop(f"{block}mlp_bias")
+
+
+def _absent_biases(found: dict[str, Tensor], config: ViTConfig) -> None:
+    """Without timm's proj_bias (AIMv2) these layers have no bias in any block; here they have one, of zeros."""
+    for layer in ("attn.proj", "mlp.fc1", "mlp.fc2"):
+        if not any(key.endswith(f"{layer}.bias") for key in found):
+            for block in (f"blocks.{i}." for i in range(config.depth)):
+                if f"{block}{layer}.weight" in found:
+                    found[f"{block}{layer}.bias"] = found[f"{block}{layer}.weight"].new_zeros(
+                        found[f"{block}{layer}.weight"].shape[0]
+                    )
+
+
+def _classes(found: dict[str, Tensor], config: ViTConfig) -> None:
+    """The rows of the head that are classes: timm's label_offset is the number of rows before them."""
+    for key in ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias"):
+        if key in found:
+            found[key] = found[key][-config.num_classes :]
+
+
+TRANSFORMS: tuple[Callable[[dict[str, Tensor], ViTConfig], None], ...] = (
+    _conv_patches,
+    _fused_layers,
+    _absent_biases,
+    fit_positions,
+    relative_tables,
+    _classes,
+)
+
+
+def _prefix(source: Source) -> str:
+    return TOWER if any(key.startswith(TOWER) for key in source.names) else ""
+
+
+def _is_clip(source: Source) -> bool:
+    """OpenAI's and OpenCLIP's own tower, or a timm tower with OpenCLIP's projection after it."""
+    own = "visual.conv1.weight" in source or ("conv1.weight" in source and "class_embedding" in source)
+    return own or any(key.startswith("visual.head.") for key in source.names)
+
+
+def _arguments(source: Source, config: dict[str, Any], facts: Facts, architecture: Architecture) -> dict[str, Any]:
+    """Arguments that change the architecture's: from config.json, from the tensors' names, and set by hand."""
+    changes: dict[str, Any] = {name: config[name] for name in ("global_pool",) if config.get(name)}
+    changes.update(config.get("model_args") or {})
+    origin = "config.json" if "global_pool" in changes else architecture.name
+    # The pool may have been changed after the norm was built; the name of the norm says where it is.
+    norms = [name for name in ("norm", "fc_norm") if f"{_prefix(source)}{name}.weight" in source]
+    if len(norms) == 1:
+        changes["use_fc_norm" if architecture.model_class == "Beit" else "fc_norm"] = norms[0] == "fc_norm"
+    known = {**architecture.arguments, **changes}
+    changes["global_pool"] = facts.note("global_pool", known["global_pool"], origin)
+    for name in facts.overrides.keys() & known.keys() - {"img_size", "global_pool"}:
+        changes[name] = facts.note(name, known[name], architecture.name)
+    return changes
+
+
+def _image_size(
+    source: Source,
+    facts: Facts,
+    architecture: Architecture,
+    arguments: dict[str, Any],
+    stated: dict[str, Any],
+    published: dict[str, dict[str, Any]],
+) -> tuple[int, int]:
+    """(height, width) from config.json, else from the positions in the file, else as published."""
+    built = (source.config.get("model_args") or {}).get("img_size")
+    if built is not None and not arguments.get("dynamic_img_size"):
+        size, origin = built, "config.json"
+    elif "input_size" in stated:
+        size, origin = stated["input_size"][1:], "config.json"
+    else:
+        tag, recipe = next(iter(published.items()))
+        size, origin = recipe["input_size"][1:], f"timm, {tag}"
+        config = network(architecture, arguments, image_size=(size[0], size[1]), num_classes=1)
+        if grid := grid_of_file(source, _prefix(source), config):
+            size, origin = [side * config.patch_size for side in grid], "number of positions"
+    height, width = (size, size) if isinstance(size, int) else size
+    return facts.note("image_size", (height, width), origin)
+
+
+def _embedding_of(architecture: Architecture, tag: str | None, outputs: int) -> str | None:
+    """The published tower whose head has so many outputs, unless these are the classes of an ImageNet."""
+    for name, (published, _) in architecture.tags.items():
+        if tag in (None, name) and published == outputs and outputs not in CLASSES:
+            return f"{architecture.name}.{name}"
+    return None
+
+
+def _labels(config: dict[str, Any], stated: dict[str, Any], num_classes: int) -> tuple[str, ...]:
+    """`label_names` is a list, or a dict from class to name; `label_descriptions` has a longer text for a name."""
+    names = config.get("label_names") or stated.get("label_names") or stated.get("labels") or ()
+    words = config.get("label_descriptions") or stated.get("label_descriptions") or {}
+    if isinstance(names, dict):
+        names = [names.get(str(i), f"class {i}") for i in range(num_classes)]
+    if names and len(names) != num_classes:
+        raise CheckpointError(f"config.json has {len(names)} labels for {num_classes} classes")
+    return tuple(str(words.get(name, name)) for name in names)

@@ -1,0 +1,93 @@
+"""Positions as timm saves them: tables of any size with slots for the prefix, and several forms of relative ones."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.source import Source
+from model.config import ViTConfig
+from model.positions import Grid, resize_positions, resize_relative_bias
+
+LEARNED = "pos_embed"
+RELATIVE = "relative_position_bias_table"
+
+
+def grid_of_file(source: Source, prefix: str, config: ViTConfig) -> Grid | None:
+    """Rows and columns of patches in the tables of a file; None if it has no table."""
+    if prefix + LEARNED in source:
+        return _grid(source.shape(prefix + LEARNED)[1], config)
+    tables = [key for key in source.names if key.endswith(RELATIVE)]
+    return _relative_grid(source.shape(tables[0])[0], config) if tables else None
+
+
+def fit_positions(found: dict[str, Tensor], config: ViTConfig) -> None:
+    """Add the slots of the prefix to its tokens, and interpolate the rest if the file is for another size."""
+    if LEARNED not in found:
+        return
+    table = found[LEARNED]  # (1, slots + rows * columns, D)
+    grid = _grid(table.shape[1], config)
+    slots = table.shape[1] - grid[0] * grid[1]
+    of_prefix, of_patches = table.tensor_split([slots], dim=1)
+    found[LEARNED] = resize_positions(of_patches, grid, config.grid, config.position_resize)
+    for name in ("cls_token", "dist_token", "reg_token"):
+        if slots and name in found:
+            own, of_prefix = of_prefix.tensor_split([found[name].shape[1]], dim=1)
+            found[name] = found[name] + own
+
+
+def relative_tables(found: dict[str, Tensor], config: ViTConfig) -> None:
+    """A table of biases for each block: its own, the file's table for all blocks, or one that an MLP computes."""
+    if not config.relative_bias:
+        return
+    for i in range(config.depth):
+        target = f"blocks.{i}.attn.{RELATIVE}"
+        for origin in (f"blocks.{i}.attn.", f"blocks.{i}.attn.rel_pos.", "rel_pos_bias.", "shared_rel_pos."):
+            if origin + RELATIVE in found:
+                table = found[origin + RELATIVE]
+                grid = _relative_grid(table.shape[0], config)
+                found[target] = resize_relative_bias(table, grid, config.grid, config.position_resize)
+            elif f"{origin}mlp.fc1.weight" in found:
+                found[target] = log_offset_bias(found, f"{origin}mlp.", config)
+    for key in [key for key in found if "rel_pos" in key]:
+        del found[key]
+
+
+def log_offset_bias(found: dict[str, Tensor], mlp: str, config: ViTConfig) -> Tensor:
+    """timm's RelPosMlp (layers/pos_embed_rel.py, mode "cr") for every offset, (offsets, H).
+
+    The class token, where there is one, has no bias.
+    """
+    rows, columns = (torch.arange(1 - side, side, dtype=torch.float32) for side in config.grid)
+    offsets = torch.cartesian_prod(rows, columns)
+    logarithms = offsets.sign() * (1 + offsets.abs()).log()
+    hidden = F.relu(F.linear(logarithms, found[f"{mlp}fc1.weight"], found[f"{mlp}fc1.bias"]))
+    table = F.linear(hidden, found[f"{mlp}fc2.weight"], found[f"{mlp}fc2.bias"])
+    return F.pad(table, (0, 0, 0, 3 * config.class_token))
+
+
+def _grid(entries: int, config: ViTConfig) -> Grid:
+    """The network's grid, else a square one. Raises CheckpointError if neither fits a table of `entries`."""
+    rows, columns = config.grid
+    candidates = [entries - slots for slots in (len(config.prefix), 0)]
+    if rows * columns in candidates:
+        return config.grid
+    for patches in candidates:
+        if (side := math.isqrt(max(patches, 0))) ** 2 == patches:
+            return side, side
+    raise CheckpointError(
+        f"{LEARNED} has {entries} entries, which fits neither a square of patches nor {rows} by {columns}"
+    )
+
+
+def _relative_grid(entries: int, config: ViTConfig) -> Grid:
+    rows, columns = config.grid
+    offsets = entries - 3 * config.class_token
+    if offsets == (2 * rows - 1) * (2 * columns - 1):
+        return config.grid
+    side = math.isqrt(max(offsets, 0))
+    if side**2 != offsets or side % 2 == 0:
+        raise CheckpointError(f"{RELATIVE} has {entries} entries, which does not fit a square of offsets")
+    return (side + 1) // 2, (side + 1) // 2

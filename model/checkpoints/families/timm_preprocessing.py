@@ -1,0 +1,65 @@
+"""timm's preprocessing: `pretrained_cfg` of a config.json, or what timm has published for the architecture.
+
+The recipe is `transforms_imagenet_eval` of timm's data/transforms_factory.py.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, get_args, get_type_hints
+
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.facts import Facts
+from model.checkpoints.recipe import checked
+from model.preprocessing import Preprocessing
+
+RESIZE_MODES = {"center": "shortest", "squash": "squash"}
+DEFAULTS = {"crop_pct": 0.875, "crop_mode": "center", "interpolation": "bicubic"}  # timm's; mean and std have none here
+
+
+def preprocessing(
+    facts: Facts, size: tuple[int, int], stated: dict[str, Any], published: dict[str, dict[str, Any]]
+) -> Preprocessing:
+    """The recipe for an input of `size`. Raises CheckpointError if it is ambiguous or not supported."""
+
+    def found(fact: str, name: str) -> tuple[Any, str]:
+        """The value of timm's `name`, and where it was found."""
+        if stated.get(name) is not None:
+            return stated[name], "config.json"
+        if stated and name in DEFAULTS:
+            return DEFAULTS[name], "timm's default"
+        values = {tag: recipe[name] for tag, recipe in published.items()}
+        first = next(iter(values.values()))
+        if any(value != first for value in values.values()) and fact not in facts.overrides:
+            raise CheckpointError(
+                f"{name} depends on where the weights come from: give --set architecture= one of {', '.join(values)}"
+            )
+        return first, f"timm, {' and '.join(values)}"
+
+    crop_pct, crop_origin = found("resize_size", "crop_pct")
+    crop_mode, mode_origin = found("resize_mode", "crop_mode")
+    scaled = tuple(math.floor(side / crop_pct) for side in size)
+    mode = facts.note("resize_mode", RESIZE_MODES.get(crop_mode, crop_mode), mode_origin)
+    if mode not in RESIZE_MODES.values():
+        raise CheckpointError(
+            f"crop_mode {mode!r} is not supported; replace it with --set resize_mode=squash or shortest"
+        )
+    interpolation, origin = found("interpolation", "interpolation")
+    interpolation = facts.note("interpolation", interpolation, origin)
+    known = get_args(get_type_hints(Preprocessing)["interpolation"])
+    if interpolation not in known:
+        raise CheckpointError(f"interpolation {interpolation!r} is none of {', '.join(known)}")
+    recipe = Preprocessing(
+        size=size,
+        resize_mode=mode,
+        resize_size=facts.note("resize_size", scaled, f"{crop_origin}: crop_pct {crop_pct}"),
+        crop=facts.note("crop", "center", "timm"),
+        interpolation=interpolation,
+        mean=_channels(facts, "mean", *found("mean", "mean")),
+        std=_channels(facts, "std", *found("std", "std")),
+    )
+    return checked(recipe)
+
+
+def _channels(facts: Facts, name: str, values: Sequence[float], origin: str) -> tuple[float, float, float]:
+    red, green, blue = map(float, values)
+    return facts.note(name, (red, green, blue), origin)

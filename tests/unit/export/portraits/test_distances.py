@@ -1,0 +1,68 @@
+"""export/portraits/distances.py, and attention distance where it is known: a hand-made attention."""
+
+import numpy as np
+import pytest
+import torch
+
+from app.maps.distance import AttentionDistance
+from export.image_spec import image_spec
+from export.portraits.distances import IMAGES, reference_distance
+from export.reference import reference
+from tests.support.toy import toy_checkpoint
+
+
+def distance_of(matrix: torch.Tensor, **changes) -> np.ndarray:
+    """(L, H) of a 3 x 5 grid when every head's attention is `matrix`."""
+    toy = toy_checkpoint(**changes)
+    toy.model.attentions = lambda images: matrix.expand(1, 2, 2, -1, -1)
+    pixels = np.zeros((1, 24, 40, 3), np.uint8)
+    return reference(toy, pixels, np.zeros((1, 1), np.int64))["distance"][0]
+
+
+def mean_apart() -> float:
+    return float(np.mean([np.hypot(i // 5 - j // 5, i % 5 - j % 5) for i in range(15) for j in range(15)]))
+
+
+@pytest.mark.parametrize("registers", [0, 2])
+def test_attention_to_oneself_has_no_distance(registers):
+    assert (distance_of(torch.eye(16 + registers), registers=registers) == 0).all()
+
+
+def test_uniform_attention_has_the_mean_distance_of_two_patches():
+    """What goes to the class token, one part in sixteen, goes no distance."""
+    assert distance_of(torch.full((16, 16), 1 / 16)) == pytest.approx(np.full((2, 2), 15 / 16 * mean_apart()))
+
+
+def test_without_a_prefix_nothing_is_left_out():
+    matrix = torch.full((15, 15), 1 / 15)
+    assert distance_of(matrix, class_token=False, pool="mean") == pytest.approx(np.full((2, 2), mean_apart()))
+
+
+def test_reading_the_row_below_is_one_patch():
+    """The last row reads the first, two away."""
+    matrix = torch.block_diag(torch.eye(1), torch.roll(torch.eye(15), 5, dims=1))
+    assert distance_of(matrix) == pytest.approx(np.full((2, 2), (1 + 1 + 2) / 3))
+
+
+class CountingEngine:
+    """Says that the n-th picture it sees has distance n in the first layer, and its multiples below."""
+
+    def __init__(self) -> None:
+        self.seen: list[np.ndarray] = []
+
+    def run(self, graph, images):
+        assert graph == "explain"
+        first = len(self.seen)
+        self.seen.extend(images)
+        return {"distance": np.arange(first, len(self.seen))[:, None, None] * np.array([[[1.0], [2.0], [3.0]]])}
+
+
+def test_the_portrait_is_the_mean_over_every_picture():
+    engine = CountingEngine()
+    found = reference_distance(engine, image_spec(toy_checkpoint().preprocessing), patch_size=8)
+    numbers = AttentionDistance.model_validate(found.numbers)
+    middle = (IMAGES - 1) / 2
+    assert numbers.reference.pictures == len(engine.seen) == IMAGES
+    assert numbers.reference.distance == [[middle], [2 * middle], [3 * middle]]
+    assert (numbers.served, numbers.unit, numbers.patch_size) == (None, "patches", 8)
+    assert {picture.shape for picture in engine.seen} == {(24, 40, 3)}

@@ -1,0 +1,80 @@
+"""export/portraits/similarity.py: how alike positions are, each in its place."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from export.portraits.similarity import cosine_similarity, positions, shown
+from tests.support.toy import toy_checkpoint
+
+
+def planted(table: torch.Tensor):
+    model = toy_checkpoint().model
+    model.pos_embed.data = torch.zeros_like(model.pos_embed)
+    model.pos_embed.data[0, :, : table.shape[1]] = table
+    return positions(model)
+
+
+def test_positions_that_have_nothing_in_common_are_like_themselves_alone():
+    found = planted(torch.eye(15) * torch.arange(1, 16))
+    assert found.numbers["grid"] == (3, 5)
+    assert found.numbers["similarity"] == np.eye(15).tolist()
+    assert found.numbers["patches"] == [(row, column) for row in range(3) for column in range(5)]
+
+
+def test_rows_and_columns_are_not_mixed_up():
+    """Each row has a vector of its own; the pictures of the patches of a row show that row."""
+    found = planted(torch.eye(3).repeat_interleave(5, dim=0))
+    picture = np.asarray(Image.open(BytesIO(found.png))).astype(int)
+    yellow, teal = (253, 231, 36), (32, 144, 140)
+    zoom, left, top = 900 // 25, 28 + 62, 92
+    for row, column in found.numbers["patches"]:
+        x, y = left + column * (5 * zoom + 6) + zoom // 2, top + row * (3 * zoom + 6) + zoom // 2
+        for r in range(3):
+            expected = yellow if r == row else teal
+            assert np.abs(picture[y + r * zoom, x : x + 5 * zoom : zoom] - expected).max() <= 3, (row, column, r)
+
+
+def test_similarity_is_the_cosine():
+    table = np.random.default_rng(0).normal(size=(6, 9))
+    found = cosine_similarity(table)
+    assert found == pytest.approx(found.T)
+    assert np.diag(found) == pytest.approx(1)
+    assert found[1, 4] == pytest.approx(table[1] @ table[4] / (np.linalg.norm(table[1]) * np.linalg.norm(table[4])))
+
+
+def test_an_embedding_of_zeros_is_like_none():
+    assert cosine_similarity(np.array([[0.0, 0.0], [1.0, 2.0]])).tolist() == [[0, 0], [0, pytest.approx(1)]]
+
+
+@pytest.mark.parametrize("kind", ["learned_2d", "sincos2d"])
+def test_other_kinds_of_positions_are_tables_too(kind):
+    model = toy_checkpoint(positions=kind).model
+    found = positions(model)
+    table = model.positions()[0].detach().numpy()
+    assert np.array(found.numbers["similarity"]) == pytest.approx(cosine_similarity(table), abs=1e-4)
+
+
+def test_without_positions_there_is_no_picture():
+    assert positions(toy_checkpoint(positions="none").model) is None
+
+
+def test_of_a_large_grid_some_patches_are_shown():
+    model = toy_checkpoint(image_size=(37 * 8, 3 * 8)).model
+    found = positions(model)
+    rows = [row for row, column in found.numbers["patches"] if column == 0]
+    assert rows == list(range(1, 37, 3))
+    assert np.shape(found.numbers["similarity"]) == (12 * 3, 37 * 3)
+    assert [
+        row[r * 3 + c] for row, (r, c) in zip(found.numbers["similarity"], found.numbers["patches"], strict=True)
+    ] == [1] * 36
+
+
+@pytest.mark.parametrize("side", [1, 2, 14, 16, 17, 32, 37, 64, 128])
+def test_patches_are_chosen_evenly_and_at_most_sixteen(side):
+    chosen = shown(side)
+    assert 1 <= len(chosen) <= 16
+    assert abs(chosen[0] - (side - 1 - chosen[-1])) <= chosen.step

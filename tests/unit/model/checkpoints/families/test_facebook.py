@@ -1,0 +1,140 @@
+"""model/checkpoints/families/facebook.py: what the golden files cannot show."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.families import facebook
+from model.checkpoints.load import describe_checkpoint
+from model.checkpoints.source import Source
+
+GOLDEN = Path("tests/golden/checkpoints")
+HEADS = {"heads": "3"}
+
+
+def state_of(path):
+    content = torch.load(GOLDEN / path, weights_only=True)
+    return content.get("model", content)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Writes files into one folder and gives its path."""
+
+    def save(**contents):
+        for name, content in contents.items():
+            torch.save(content, tmp_path / f"{name}.pth")
+        return tmp_path
+
+    return save
+
+
+@pytest.mark.parametrize(
+    ("case", "architecture", "dialect"),
+    [
+        ("deit/checkpoint.pth", "DeiT", "bicubic"),
+        ("deit-distilled/checkpoint.pth", "DeiT", "bicubic"),
+        ("deit-3/checkpoint.pth", "DeiT-3", "bicubic"),
+        ("mae/checkpoint.pth", "MAE", "bicubic"),
+        ("dino-four-blocks/checkpoint.dino", "DINO", "bicubic_offset"),
+        ("dino-mean-patch/checkpoint.dino", "DINO", "bicubic_offset"),
+        ("dinov2/checkpoint.hub", "DINOv2", "bicubic_offset"),
+        ("dinov2-hub/checkpoint.pth", "DINOv2", "bicubic_offset"),
+        ("dinov2-registers/checkpoint.hub", "DINOv2 with registers", "bicubic_antialias"),
+    ],
+)
+def test_each_is_told_by_its_names(case, architecture, dialect):
+    description = describe_checkpoint(GOLDEN / case, overrides=HEADS)
+    assert description.family == "facebookresearch"
+    assert (description.architecture, description.config.position_resize) == (architecture, dialect)
+
+
+def test_the_size_is_that_of_the_table_and_the_crop_seven_eighths():
+    native = describe_checkpoint(GOLDEN / "dinov2/checkpoint.hub", overrides=HEADS)
+    assert native.preprocessing.size == native.config.image_size == (28, 28)
+    assert native.preprocessing.resize_size == (32, 32)
+    smaller = describe_checkpoint(GOLDEN / "dinov2/checkpoint.hub", overrides={**HEADS, "image_size": "16,16"})
+    assert smaller.preprocessing.size == smaller.config.image_size == (16, 16)
+    assert describe_checkpoint(GOLDEN / "deit-3/checkpoint.pth", overrides=HEADS).preprocessing.resize_size == (16, 16)
+
+
+def test_published_widths_imply_the_heads(saved):
+    state = state_of("deit/checkpoint.pth")
+    state |= {"patch_embed.proj.weight": torch.zeros(1280, 3, 4, 4), "head.weight": torch.zeros(6, 1280)}
+    description = describe_checkpoint(saved(deit={"model": state}))
+    assert description.config.heads == 16
+    with pytest.raises(CheckpointError, match=r"does not say heads: give it with --set heads=1"):
+        describe_checkpoint(GOLDEN / "deit/checkpoint.pth")
+
+
+@pytest.mark.parametrize("case", ["dinov2/checkpoint.hub/pretrain.pth", "dino-four-blocks/checkpoint.dino/full.pth"])
+def test_a_backbone_alone_is_told_what_to_put_beside_it(case):
+    with pytest.raises(CheckpointError, match=r"put the file of its linear head beside it.*_linear4_head\.pth"):
+        load_checkpoint(GOLDEN / case, overrides=HEADS)
+
+
+def test_the_order_of_two_files_does_not_matter(saved):
+    """A head may be larger than its backbone."""
+    backbone = torch.load(GOLDEN / "dinov2/checkpoint.hub/pretrain.pth", weights_only=True)
+    folder = saved(z=backbone, a={"weight": torch.ones(20_000, 48), "bias": torch.ones(20_000)})
+    assert len(load_checkpoint(folder, overrides=HEADS).labels) == 20_000
+
+
+def test_two_files_with_the_same_tensors_are_refused(saved):
+    state = state_of("deit/checkpoint.pth")
+    with pytest.raises(CheckpointError, match=r"both have blocks\.0\.attn\.proj\.bias: name the file to load"):
+        load_checkpoint(saved(one={"model": state}, two={"model": state}), overrides=HEADS)
+
+
+def test_three_files_are_refused(saved):
+    with pytest.raises(CheckpointError, match="3 files of"):
+        load_checkpoint(saved(one={}, two={}, three={}))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda s: s.update(surplus=torch.zeros(1)), "unused: surplus"),
+        (lambda s: s.pop("norm.bias"), r"missing: norm\.bias"),
+        (lambda s: s["head.weight"].zero_(), "head is all zeros"),
+        (lambda s: s.update(pos_embed=torch.zeros(1, 20, 24)), "20 positions does not fit a square grid"),
+    ],
+)
+def test_refusals_say_why(saved, change, said):
+    state = state_of("deit/checkpoint.pth")
+    change(state)
+    with pytest.raises(CheckpointError, match=said):
+        load_checkpoint(saved(deit={"model": state}), overrides=HEADS)
+
+
+def test_a_pickle_with_code_is_never_run(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (tmp_path / "ran").touch, ()
+
+    torch.save({"model": {"x": torch.zeros(1)}, "args": Trap()}, tmp_path / "full.pth")
+    with pytest.raises(CheckpointError, match="never run"):
+        load_checkpoint(tmp_path / "full.pth")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("sign", ["config.json", "no container"])
+def test_files_of_timm_are_left_to_timm(saved, sign):
+    """The same names, but nothing shows that DeiT's preprocessing is meant."""
+    state = state_of("deit/checkpoint.pth")
+    folder = saved(file={"model": state} if sign == "config.json" else state)
+    if sign == "config.json":
+        (folder / sign).write_text('{"architecture": "deit_tiny_patch16_224"}')
+    assert not facebook.recognises(Source(folder))
+
+
+def test_dinos_pool_can_be_set_where_two_readings_fit():
+    """2 D features: ViT-B's class token and mean patch, or the class tokens of two blocks."""
+    case = GOLDEN / "dino-mean-patch/checkpoint.dino"
+    read = describe_checkpoint(case, overrides=HEADS).config
+    assert (read.pool, read.head_layers) == ("cls_mean", 1)
+    told = describe_checkpoint(case, overrides={**HEADS, "pool": "cls"}).config
+    assert (told.pool, told.head_layers) == ("cls", 2)

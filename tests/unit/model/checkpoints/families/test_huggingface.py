@@ -1,0 +1,192 @@
+"""model/checkpoints/families/huggingface.py: what the golden files cannot show."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.load import FAMILIES, describe_checkpoint
+from model.checkpoints.source import Source
+
+GOLDEN = Path("tests/golden/checkpoints")
+CASES = sorted(GOLDEN.glob("huggingface-*"))
+
+
+@pytest.fixture
+def altered(tmp_path):
+    """A golden folder with keys of its config.json replaced, those that are None dropped, and its tensors changed."""
+
+    def alter(case="vit", *, tensors=lambda found: found, file="config.json", **keys):
+        folder = tmp_path / "altered"
+        shutil.copytree(GOLDEN / f"huggingface-{case}", folder)
+        config = {**json.loads((folder / file).read_text()), **keys}
+        (folder / file).write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
+        if (folder / "model.safetensors").exists():
+            save_file(tensors(load_file(folder / "model.safetensors")), folder / "model.safetensors")
+        return folder
+
+    return alter
+
+
+def renamed(old, new):
+    return lambda tensors: {key.replace(old, new): tensor for key, tensor in tensors.items()}
+
+
+def without(part):
+    return lambda tensors: {key: tensor for key, tensor in tensors.items() if part not in key}
+
+
+def with_more(**more):
+    return lambda tensors: {**tensors, **{key.replace("__", "."): value for key, value in more.items()}}
+
+
+def same_model(a, b):
+    return all((x == y).all() for x, y in zip(a.model.parameters(), b.model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_one_family_recognises_it(case):
+    assert [f.__name__ for f in FAMILIES if f.recognises(Source(case))] == ["model.checkpoints.families.huggingface"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("vit.", ""),  # saved from the model without its head, and a head added
+        ("vit.", "model.vit."),
+        ("vit.encoder.layer.", "vit.layers."),  # the block prefix of version 5 around the names of version 4
+        ("vit.encoder.layer.", "encoder.layer."),
+        ("attention.attention.query", "attention.q_proj"),
+        ("attention.output.dense", "attention.o_proj"),
+    ],
+)
+def test_prefixes_and_names_change_independently(altered, old, new):
+    def changed(tensors):
+        tensors = renamed(old, new)(tensors)
+        if new == "attention.q_proj":
+            tensors = renamed("attention.attention.key", "attention.k_proj")(tensors)
+            tensors = renamed("attention.attention.value", "attention.v_proj")(tensors)
+        return tensors
+
+    assert same_model(load_checkpoint(altered(tensors=changed)), load_checkpoint(GOLDEN / "huggingface-vit"))
+
+
+def test_what_the_classifier_does_not_use_may_lie_in_the_file(altered):
+    more = with_more(
+        vit__pooler__dense__weight=torch.zeros(24, 24),
+        vit__pooler__dense__bias=torch.zeros(24),
+        vit__embeddings__mask_token=torch.zeros(1, 1, 24),
+    )
+    assert same_model(load_checkpoint(altered(tensors=more)), load_checkpoint(GOLDEN / "huggingface-vit"))
+
+
+def test_early_files_hold_the_index_of_relative_positions(altered):
+    key = "beit.encoder.layer.0.attention.attention.relative_position_bias.relative_position_index"
+    folder = altered("beit", tensors=lambda found: {**found, key: torch.zeros(26, 26, dtype=torch.long)})
+    assert same_model(load_checkpoint(folder), load_checkpoint(GOLDEN / "huggingface-beit"))
+
+
+def test_keys_that_are_not_in_config_json_are_their_classs_defaults(altered):
+    description = describe_checkpoint(altered("vit-msn", layer_norm_eps=None, hidden_act=None, qkv_bias=None))
+    assert (description.config.norm_eps, description.config.activation, description.config.qkv_bias) == (
+        1e-6,
+        "gelu",
+        True,
+    )
+    assert description.origins["norm_eps"] == "transformers' default for vit_msn"
+    assert description.origins["heads"] == "config.json"
+    gated = describe_checkpoint(GOLDEN / "huggingface-dinov2-v5")
+    assert (gated.config.activation, gated.origins["activation"]) == ("silu", "Dinov2ForImageClassification")
+
+
+@pytest.mark.parametrize(
+    ("keys", "score"),
+    [({}, "softmax"), ({"problem_type": "multi_label_classification"}, "sigmoid")],
+)
+def test_the_problem_type_says_how_to_score(altered, keys, score):
+    assert describe_checkpoint(altered(**keys)).score == score
+
+
+def test_labels_without_names_are_numbered(altered):
+    assert describe_checkpoint(altered(id2label=None)).labels == ("class 0", "class 1", "class 2", "class 3", "class 4")
+
+
+def test_labels_are_in_the_order_of_their_numbers(altered):
+    shuffled = {"10": "k"} | {str(i): "abcdefghij"[i] for i in reversed(range(10))}
+
+    def eleven(tensors):
+        return {**tensors, "classifier.weight": torch.ones(11, 24), "classifier.bias": torch.zeros(11)}
+
+    assert "".join(describe_checkpoint(altered(id2label=shuffled, tensors=eleven)).labels) == "abcdefghijk"
+
+
+@pytest.mark.parametrize(
+    ("case", "changes", "said"),
+    [
+        ("vit", {"tensors": without("classifier")}, "ViTForImageClassification without an image classifier"),
+        ("vit", {"tensors": lambda t: {k: v * 0 if "classifier" in k else v for k, v in t.items()}}, "all zeros"),
+        ("vit", {"tensors": without("layer.1.layernorm_after.bias")}, r"missing: blocks\.1\.norm2\.bias"),
+        ("vit", {"tensors": without("layer.1.output.dense")}, r"has no vit\.encoder\.layer\.1\.output\.dense\.weight"),
+        ("vit", {"tensors": with_more(vit__extra=torch.zeros(2))}, r"does not use all tensors: vit\.extra"),
+        ("vit", {"hidden_size": 48}, r"is \(24,\), not \(48,\)"),
+        ("vit", {"model_type": "swin"}, "model_type swin; the supported image classifiers are vit, "),
+        ("vit", {"num_attention_heads": 5}, "width 24 is not a multiple of heads 5"),
+        ("vit", {"hidden_act": "relu"}, "activation 'relu' is none of gelu"),
+        ("vit", {"num_channels": 1}, "takes 1 channels"),
+        ("vit", {"problem_type": "regression"}, "outputs are numbers"),
+        (
+            "vit",
+            {"id2label": {"0": "a", "1": "b", "2": "c", "3": "d", "5": "f"}},
+            "5 labels, not one for each of 5 classes",
+        ),
+        ("vit", {"id2label": {"0": "a"}}, "1 labels, not one for each of 5 classes"),
+        ("vit", {"image_size": 40}, r"gives \(20, 20\) and ViTForImageClassification takes \(40, 40\)"),
+        ("beit", {"use_absolute_position_embeddings": True}, "absolute positions and relative biases at once"),
+        ("vit-hybrid", {"backbone_config": {"depths": [1]}}, "BiT backbone with"),
+    ],
+)
+def test_what_it_does_not_read_it_refuses_by_name(altered, case, changes, said):
+    with pytest.raises(CheckpointError, match=said):
+        load_checkpoint(altered(case, **changes))
+
+
+def test_weights_without_config_json_are_refused(altered):
+    folder = altered()
+    (folder / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"no config\.json beside"):
+        load_checkpoint(folder)
+
+
+def test_a_person_overrules_config_json(altered):
+    description = describe_checkpoint(altered(), overrides={"heads": "6", "norm_eps": "1e-6", "name": "mine"})
+    assert (description.config.heads, description.config.norm_eps, description.name) == (6, 1e-6, "mine")
+    assert description.origins["heads"] == "set by hand"
+
+
+def test_another_image_size_that_is_chosen_resizes_positions_without_antialiasing():
+    chosen = load_checkpoint(GOLDEN / "huggingface-vit", overrides={"image_size": "28,36"})
+    table = load_file(GOLDEN / "huggingface-vit" / "model.safetensors")["vit.embeddings.position_embeddings"]
+    expected = F.interpolate(table[:, 1:].mT.unflatten(2, (5, 5)), size=(7, 9), mode="bicubic")
+    assert torch.equal(chosen.model.pos_embed, expected.flatten(2).mT)
+    assert chosen.preprocessing.size == chosen.preprocessing.resize_size == (28, 36)
+
+
+def test_shards_are_one_file(altered):
+    folder = altered()
+    tensors = load_file(folder / "model.safetensors")
+    names = sorted(tensors)
+    files = {name: f"model-0000{1 + (i % 2)}-of-00002.safetensors" for i, name in enumerate(names)}
+    for file in set(files.values()):
+        save_file({name: tensors[name] for name in names if files[name] == file}, folder / file)
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
+    assert same_model(load_checkpoint(folder), load_checkpoint(GOLDEN / "huggingface-vit"))
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"lists model-00002-of-00002\.safetensors, which is not beside it"):
+        load_checkpoint(folder)

@@ -1,0 +1,102 @@
+"""model/checkpoints: our own file format, loaded strictly."""
+
+import json
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.families.native import FAMILY, save
+from model.positions import resize
+from tests.support.toy import toy_checkpoint
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"pool": "mean"}, {"pool": "mean", "class_token": False}, {"representation_size": 11}]
+)
+def test_what_is_saved_comes_back(tmp_path, changes):
+    saved = toy_checkpoint(**changes)
+    save(saved, tmp_path / "toy.safetensors")
+    loaded = load_checkpoint(tmp_path / "toy.safetensors")
+    images = torch.randn(2, 3, 24, 40)
+    with torch.inference_mode():
+        assert (loaded.model(images) == saved.model(images)).all()
+    assert not loaded.model.training
+    assert (loaded.labels, loaded.preprocessing, loaded.model.config) == (
+        saved.labels,
+        saved.preprocessing,
+        saved.model.config,
+    )
+
+
+@pytest.fixture
+def altered(tmp_path):
+    """Rewrites a saved file's tensors with a function."""
+
+    def rewrite(change):
+        path = tmp_path / "toy.safetensors"
+        save(toy_checkpoint(), path)
+        with safe_open(path, framework="pt") as file:
+            metadata = {FAMILY: json.dumps(json.loads(file.metadata()[FAMILY]))}
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        change(tensors)
+        save_file(tensors, path, metadata=metadata)
+        return path
+
+    return rewrite
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t.update(surplus=torch.zeros(1)), "unused: surplus"),
+        (lambda t: t.pop("blocks.0.attn.qkv.bias"), r"missing: blocks\.0\.attn\.qkv\.bias"),
+        (lambda t: t.update({"head.bias": torch.zeros(3)}), r"head\.bias is \(3,\), not \(7,\)"),
+    ],
+)
+def test_every_tensor_is_used_or_named(altered, change, said):
+    with pytest.raises(CheckpointError, match=said):
+        load_checkpoint(altered(change))
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\x00" * 100])
+def test_an_unknown_file_is_refused(tmp_path, content):
+    (tmp_path / "x.safetensors").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"x\.safetensors is neither"):
+        load_checkpoint(tmp_path / "x.safetensors")
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="is not a file"):
+        load_checkpoint(tmp_path / "nowhere.npz")
+
+
+def test_another_image_size_interpolates_the_positions(tmp_path):
+    saved = toy_checkpoint()
+    save(saved, tmp_path / "toy.safetensors")
+    loaded = load_checkpoint(tmp_path / "toy.safetensors", overrides={"image_size": "32,64"})
+    images = torch.randn(1, 3, 32, 64)
+    with torch.inference_mode():
+        assert torch.equal(loaded.model(images), resize(saved.model, (32, 64))(images))
+    assert loaded.preprocessing == saved.preprocessing.resized((32, 64))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["blocks.0.attn.q.weight", "rope.freqs", "head.weight"], r"most like timm, .*not have rope\.freqs"),
+        (
+            ["encoder.layer.0.mixer.weight", "embeddings.cls"],
+            "most like Hugging Face transformers, .*encoder.layer.0.mixer",
+        ),
+        (["conv1.weight", "layer1.0.conv1.weight", "transformer.resblocks.0.x"], "most like OpenAI's CLIP, .*layer1"),
+        (["foo", "bar"], "resembles no known family; its first tensors are bar, foo"),
+    ],
+)
+def test_an_unknown_network_is_told_what_it_is_most_like(tmp_path, names, said):
+    save_file({name: torch.zeros(1) for name in names}, tmp_path / "x.safetensors")
+    with pytest.raises(CheckpointError, match=said):
+        load_checkpoint(tmp_path / "x.safetensors")

@@ -1,0 +1,330 @@
+"""model/checkpoints/families/timm.py: what timm's own numbers in tests/golden cannot show."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.families import timm
+from model.checkpoints.families.timm_architectures import find, network, table
+from model.checkpoints.source import Source
+from model.positions import resize
+from tests.support.toy import toy_model
+
+SMALL = {"embed_dim": 24, "depth": 2, "num_heads": 3, "patch_size": 8, "img_size": 32}
+RECIPE = {"input_size": [3, 32, 32], "crop_pct": 0.9, "interpolation": "bicubic", "mean": [0.4] * 3, "std": [0.2] * 3}
+NAMES = ["ant", "bee", "cow", "dog", "eel"]
+
+
+def toy(architecture: str, *, num_classes: int = 5, **arguments: Any):
+    """A network as timm's arguments describe it, and its tensors under our names, which mostly are timm's."""
+    found, _ = find(architecture)
+    config = network(found, found.with_arguments(SMALL | arguments), image_size=(32, 32), num_classes=num_classes)
+    model = toy_model(config)
+    return model, {key: tensor.clone() for key, tensor in model.state_dict().items()}
+
+
+def write(folder: Path, state: dict[str, Tensor], config: dict[str, Any] | None = None) -> Path:
+    folder.mkdir(exist_ok=True)
+    save_file(state, folder / "model.safetensors")
+    if config is not None:
+        (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def config_of(architecture: str, *, model_args: dict[str, Any] | None = None, recipe: Any = None, **root: Any):
+    arguments = SMALL | (model_args or {})
+    return {"architecture": architecture, "model_args": arguments, "pretrained_cfg": RECIPE | (recipe or {}), **root}
+
+
+@pytest.fixture
+def plain(tmp_path):
+    """Writes a vit_base_patch16_224 with changes, returns its folder."""
+
+    def write_plain(*, without: str = "", also: dict[str, Tensor] | None = None, **config: Any) -> Path:
+        _, state = toy("vit_base_patch16_224")
+        state.pop(without, None)
+        return write(tmp_path, state | (also or {}), config_of("vit_base_patch16_224", **config))
+
+    return write_plain
+
+
+@torch.inference_mode()
+def assert_same(ours, theirs) -> None:
+    images = torch.randn(2, 3, *theirs.config.image_size)
+    torch.testing.assert_close(ours(images), theirs(images))
+
+
+def why_not(name: str) -> str:
+    architecture, _ = find(name)
+    (_, recipe), *_ = architecture.tags.values()
+    try:
+        network(architecture, architecture.arguments, image_size=tuple(recipe["input_size"][1:]), num_classes=7)
+    except CheckpointError as reason:
+        return str(reason)
+    return ""
+
+
+def test_every_architecture_is_a_configuration_or_is_refused_by_name():
+    reasons = {name: why_not(name) for name in table()["architectures"]}
+    refused = {name for name, reason in reasons.items() if reason}
+    assert [name for name in refused if not reasons[name].startswith(name)] == []
+    assert len(reasons) - len(refused) >= 201
+    assert {"vit_small_patch16_18x2_224", "vit_dwee_patch16_reg1_gap_256", "vit_base_resnet50d_224"} <= refused
+
+
+@pytest.mark.parametrize(
+    ("architecture", "switches"),
+    [
+        ("vit_base_patch16_224", {"width": 768, "mlp_dim": 3072, "class_token": True, "norm_eps": 1e-6}),
+        ("vit_large_patch14_clip_quickgelu_336", {"norm_pre": True, "patch_bias": False, "activation": "quick_gelu"}),
+        ("vit_large_patch14_clip_336", {"norm_eps": 1e-5, "activation": "gelu", "heads": 16}),
+        ("vit_giant_patch14_dinov2", {"gated_mlp": True, "mlp_dim": 4096, "activation": "silu", "layer_scale": True}),
+        ("vit_so400m_patch14_siglip_224", {"pool": "map", "mlp_dim": 4304, "class_token": False}),
+        ("vit_medium_patch16_gap_256", {"pool": "mean", "final_norm": "before_pool", "qkv_bias": False}),
+        ("eva_large_patch14_196", {"pool": "mean", "final_norm": "after_pool", "class_token": True}),
+        ("vit_base_patch16_xp_224", {"block": "parallel", "norm": "rms", "qk_norm": True, "final_norm": "before_pool"}),
+        ("vit_base_r50_s16_384", {"stem_layers": (3, 4, 9), "patch_size": 16}),
+        ("vit_tiny_r_s16_p8_224", {"stem_layers": (), "patch_size": 32}),
+        ("vit_small_r26_s32_224", {"stem_layers": (2, 2, 2, 2), "patch_size": 32}),
+        ("deit_tiny_distilled_patch16_224", {"distillation_token": True, "distillation_head": True}),
+        ("flexivit_base", {"position_resize": "bilinear"}),
+        ("beit_base_patch16_224", {"relative_bias": True, "positions": "none", "position_resize": "geometric"}),
+        ("vit_relpos_base_patch16_clsgap_224", {"relative_bias": True, "position_resize": "none", "pool": "mean"}),
+        ("vit_intern300m_patch14_448", {"final_norm": "none"}),
+        ("beit3_base_patch16_224", {"inner_norm": True, "norm_eps": 1e-5}),
+    ],
+)
+def test_switches_that_the_name_implies(architecture, switches):
+    found, _ = find(architecture)
+    config = network(found, found.arguments, image_size=(448, 448), num_classes=7)
+    assert {name: getattr(config, name) for name in switches} == switches
+
+
+def test_slots_of_the_prefix_are_folded(tmp_path):
+    model, state = toy("vit_little_patch16_reg4_gap_256", class_token=True)
+    slots = torch.randn(1, 5, 24)
+    state["pos_embed"] = torch.cat([slots, state["pos_embed"]], dim=1)
+    state["cls_token"] -= slots[:, :1]
+    state["reg_token"] -= slots[:, 1:]
+    config = config_of("vit_little_patch16_reg4_gap_256", model_args={"class_token": True, "no_embed_class": False})
+    assert_same(load_checkpoint(write(tmp_path, state, config)).model, model)
+
+
+def test_the_folder_says_everything(plain):
+    checkpoint = load_checkpoint(plain(recipe={"tag": "mine"}, label_names=NAMES, label_descriptions={"ant": "an ant"}))
+    assert (checkpoint.name, checkpoint.family) == ("vit_base_patch16_224.mine", "timm")
+    assert checkpoint.labels == ("an ant", "bee", "cow", "dog", "eel")
+    assert checkpoint.preprocessing.to_json() == {
+        "size": (32, 32),
+        "resize_mode": "shortest",
+        "resize_size": (35, 35),  # 32 / 0.9 = 35.6
+        "crop": "center",
+        "crop_rounding": "half_even",
+        "interpolation": "bicubic",
+        "mean": (0.4, 0.4, 0.4),
+        "std": (0.2, 0.2, 0.2),
+    }
+    assert checkpoint.origins["mean"] == "config.json"
+    assert checkpoint.origins["resize_size"] == "config.json: crop_pct 0.9"
+
+
+def test_labels_with_gaps_and_without_names(plain):
+    assert load_checkpoint(plain(label_names={"0": "ant", "3": "dog"})).labels[::3] == ("ant", "dog")
+    assert load_checkpoint(plain()).labels == tuple(f"class {i}" for i in range(5))
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"model_args": {"global_pool": "avgmax"}}, "global_pool='avgmax': that is pooling by maximum"),
+        ({"model_args": {"global_pool": ""}}, "a label for every token"),
+        ({"model_args": {"attn_layer": "diff"}}, "differential attention"),
+        ({"model_args": {"in_chans": 1}}, "in_chans=1: supported are 3"),
+        ({"model_args": {"act_layer": "relu"}}, "act_layer='relu': supported are 'gelu'"),
+        ({"model_args": {"scale_mlp_norm": True}}, "one of scale_attn_norm and scale_mlp_norm"),
+        ({"model_args": {"rotary": True}}, "vit_base_patch16_224 has no argument rotary"),
+        ({"model_args": {"patch_size": [8, 4]}}, "only square ones"),
+        ({"model_args": {"num_heads": 5}}, "width 24 is not a multiple of heads 5"),
+        ({"recipe": {"crop_mode": "border"}}, "crop_mode 'border' is not supported"),
+        ({"recipe": {"interpolation": "random"}}, "interpolation 'random' is none of nearest"),
+        ({"label_names": NAMES[:4]}, "4 labels for 5 classes"),
+        ({"num_classes": 7}, "says 7 classes, the head has 5"),
+        ({"without": "head.weight"}, "is a feature extractor"),
+        ({"without": "blocks.1.attn.proj.bias"}, "missing: blocks.1.attn.proj.bias"),
+        ({"also": {"blocks.1.attn.sinks": torch.ones(3)}}, "unused: blocks.1.attn.sinks"),
+        ({"also": {"head.weight": torch.zeros(5, 24)}}, "the head is all zeros"),
+        ({"also": {"pos_embed": torch.zeros(1, 19, 24)}}, "pos_embed has 19 entries, which fits neither a square"),
+    ],
+)
+def test_refusals_say_why(plain, config, message):
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(plain(**config))
+
+
+def test_an_unknown_architecture_is_refused_with_what_is_near(tmp_path):
+    _, state = toy("vit_base_patch16_224")
+    with pytest.raises(CheckpointError, match=r"vit_bas_patch16_224 is none of .* did you mean vit_base_patch16_224"):
+        load_checkpoint(write(tmp_path, state, config_of("vit_bas_patch16_224")))
+    with pytest.raises(CheckpointError, match="architecture swin_tiny is none of the 214 plain Vision Transformers"):
+        load_checkpoint(write(tmp_path, state, config_of("swin_tiny")))
+
+
+def test_projections_of_clip_are_no_classes(tmp_path):
+    _, state = toy("vit_base_patch16_clip_224", num_classes=512)
+    published = config_of("vit_base_patch16_clip_224", recipe={"tag": "openai"})
+    with pytest.raises(CheckpointError, match=r"vit_base_patch16_clip_224.openai has a projection to 512 numbers"):
+        load_checkpoint(write(tmp_path, state, published))
+    named = {**published, "label_names": [f"thing {i}" for i in range(512)]}
+    assert len(load_checkpoint(write(tmp_path, state, named)).labels) == 512
+    tuned = config_of("vit_base_patch16_clip_224", recipe={"tag": "laion2b_ft_in1k"})
+    assert len(load_checkpoint(write(tmp_path, state, tuned)).labels) == 512
+
+
+def test_the_tower_of_an_openclip_file(tmp_path):
+    model, state = toy("vit_base_patch16_siglip_224")
+    beside = {"logit_scale": torch.ones(()), "text.blocks.0.weight": torch.ones(3)}
+    tower = {f"visual.trunk.{key}": tensor for key, tensor in state.items()}
+    config = config_of("vit_base_patch16_siglip_224")
+    assert_same(load_checkpoint(write(tmp_path, tower | beside, config)).model, model)
+    projected = {**tower, **beside, "visual.head.proj.weight": torch.ones(8, 24)}
+    with pytest.raises(CheckpointError, match="the image tower of a CLIP"):
+        load_checkpoint(write(tmp_path, projected, config))
+    with pytest.raises(CheckpointError, match="the image tower of a CLIP"):
+        load_checkpoint(write(tmp_path / "own", {"visual.conv1.weight": torch.ones(24, 3, 8, 8)}))
+
+
+def test_a_network_that_is_no_vision_transformer_is_refused_by_name(tmp_path):
+    """Its head has another name, which is not what stands in the way."""
+    with pytest.raises(CheckpointError, match="architecture resnet50 is none of"):
+        load_checkpoint(write(tmp_path, {"fc.weight": torch.ones(5, 24)}, {"architecture": "resnet50"}))
+
+
+def lone(folder: Path, architecture: str, **arguments: Any) -> Path:
+    _, state = toy(architecture, **arguments)
+    return write(folder, state) / "model.safetensors"
+
+
+SIZES = {name: str(SMALL[name]) for name in ("embed_dim", "depth", "num_heads", "patch_size")}
+
+
+def test_a_lone_file_needs_its_architecture(tmp_path):
+    file = lone(tmp_path, "vit_base_patch16_224")
+    with pytest.raises(CheckpointError, match="--set architecture=vit_base_patch16_224"):
+        load_checkpoint(file)
+    checkpoint = load_checkpoint(file, overrides=SIZES | {"architecture": "vit_base_patch16_224.augreg_in21k"})
+    assert checkpoint.config.image_size == checkpoint.preprocessing.size == (32, 32)  # as its positions are
+    assert checkpoint.preprocessing.mean == (0.5, 0.5, 0.5)
+    assert checkpoint.origins["mean"] == "timm, vit_base_patch16_224.augreg_in21k"
+    assert checkpoint.origins["image_size"] == "number of positions"
+    old_name = load_checkpoint(file, overrides=SIZES | {"architecture": "vit_base_patch16_224_in21k"})
+    assert old_name.name == checkpoint.name
+
+
+def test_preprocessing_that_tags_disagree_on_is_asked_for(tmp_path):
+    file = lone(tmp_path, "vit_base_patch16_224")
+    with pytest.raises(
+        CheckpointError, match=r"crop_pct depends on .* --set architecture= one of .*\.augreg_in21k_ft_in1k"
+    ):
+        load_checkpoint(file, overrides=SIZES | {"architecture": "vit_base_patch16_224"})
+    by_hand = {"mean": "0,0,0", "std": "1,1,1", "resize_size": "(40, 40)"}
+    checkpoint = load_checkpoint(file, overrides=SIZES | by_hand | {"architecture": "vit_base_patch16_224"})
+    assert checkpoint.preprocessing.mean == (0, 0, 0)
+    assert checkpoint.preprocessing.resize_size == (40, 40)
+
+
+def test_tags_that_agree_need_no_choice(tmp_path):
+    """Everything of timm's with 1000 classes is preprocessed alike here."""
+    file = lone(tmp_path, "vit_base_patch16_224", num_classes=1000)
+    checkpoint = load_checkpoint(file, overrides=SIZES | {"architecture": "vit_base_patch16_224"})
+    assert checkpoint.preprocessing.mean == (0.5, 0.5, 0.5)
+    assert checkpoint.preprocessing.resize_size == (35, 35)
+    assert "vit_base_patch16_224.orig_in21k_ft_in1k" in checkpoint.origins["mean"]
+
+
+def test_by_hand_overrules_the_file(plain):
+    folder = plain()
+    checkpoint = load_checkpoint(folder, overrides={"mean": "(0.1, 0.1, 0.1)", "resize_mode": "squash"})
+    assert checkpoint.preprocessing.mean == (0.1, 0.1, 0.1)
+    assert checkpoint.preprocessing.resize_mode == "squash"
+    assert load_checkpoint(folder, overrides={"global_pool": "avg"}).config.pool == "mean"
+    with pytest.raises(CheckpointError, match="--set colour: this kind of checkpoint has"):
+        load_checkpoint(folder, overrides={"colour": "red"})
+
+
+def test_another_size_interpolates_as_resize_does(plain):
+    folder = plain()
+    larger = load_checkpoint(folder, overrides={"image_size": "(48, 40)"})
+    assert larger.preprocessing.resize_size == (53, 44)
+    assert_same(larger.model, resize(load_checkpoint(folder).model, (48, 40)))
+
+
+def test_a_table_for_another_size_is_interpolated_at_load(plain):
+    """What timm does with a file that was trained at another size than config.json says."""
+    folder = plain(model_args={"img_size": 48}, recipe={"input_size": [3, 48, 48]})
+    checkpoint = load_checkpoint(folder)
+    assert checkpoint.config.image_size == (48, 48)
+    assert_same(checkpoint.model, resize(toy("vit_base_patch16_224")[0], (48, 48)))
+
+
+def test_relative_mlps_are_computed_for_the_size_and_not_interpolated(tmp_path):
+    _, state = toy("vit_relpos_small_patch16_224")
+    for name in [name for name in state if "relative" in name]:
+        del state[name]
+    for i in range(2):
+        state |= {
+            f"blocks.{i}.attn.rel_pos.mlp.{name}": torch.randn(*shape)
+            for name, shape in {"fc1.weight": (8, 2), "fc1.bias": (8,), "fc2.weight": (3, 8), "fc2.bias": (3,)}.items()
+        }
+    folder = write(tmp_path, state, config_of("vit_relpos_small_patch16_224"))
+    small = load_checkpoint(folder).model
+    large = load_checkpoint(folder, overrides={"image_size": "(48, 48)"}).model
+    near, far = (m.blocks[0].attn.relative_position_bias_table.reshape(n, n, 3) for m, n in ((small, 7), (large, 11)))
+    torch.testing.assert_close(far[2:-2, 2:-2], near)  # the same offset has the same bias
+    with pytest.raises(ValueError, match="cannot be interpolated"):
+        resize(small, (48, 48))
+
+
+def test_where_the_norm_stands_is_told_by_its_name(tmp_path):
+    model, state = toy("vit_base_patch16_224", global_pool="avg", fc_norm=False)
+    assert "norm.weight" in state
+    config = config_of("vit_base_patch16_224", model_args={"global_pool": "avg"})
+    assert_same(load_checkpoint(write(tmp_path, state, config)).model, model)
+
+
+def test_background_classes_are_cut_off(tmp_path):
+    model, state = toy("vit_base_patch16_224")
+    state["head.weight"] = torch.cat([torch.ones(1, 24), state["head.weight"]])
+    state["head.bias"] = torch.cat([torch.ones(1), state["head.bias"]])
+    config = config_of("vit_base_patch16_224", recipe={"label_offset": 1}, label_names=NAMES)
+    assert_same(load_checkpoint(write(tmp_path, state, config)).model, model)
+
+
+def test_layers_without_bias_in_any_block_get_zeros(tmp_path):
+    model, state = toy("vit_base_patch16_224")
+    for name in [name for name in state if name.startswith("blocks") and name.endswith(("proj.bias", "fc2.bias"))]:
+        state[name].zero_()
+    model.load_state_dict(state)
+    kept = {key: value for key, value in state.items() if not key.endswith(("attn.proj.bias", "fc2.bias"))}
+    config = config_of("vit_base_patch16_224", model_args={"proj_bias": False})
+    assert_same(load_checkpoint(write(tmp_path, kept, config)).model, model)
+
+
+def test_other_families_are_not_taken_for_timm(tmp_path):
+    weight = torch.ones(3)
+    for i, key in enumerate(
+        [
+            "vit.embeddings.patch_embeddings.projection.weight",
+            "encoder.layers.encoder_layer_0.ln_1.weight",
+            "transformer.layers.0.0.norm.weight",
+            "vision_model.embeddings.patch_embedding.weight",
+        ]
+    ):
+        folder = write(tmp_path / str(i), {key: weight}, {"architectures": ["ViTForImageClassification"]})
+        assert not timm.recognises(Source(folder))

@@ -1,0 +1,88 @@
+"""model/checkpoints/facts.py: what a person may set, and what an error asks for."""
+
+import pytest
+
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.facts import Facts
+
+
+def test_a_fact_has_its_value_and_its_origin():
+    facts = Facts()
+    assert facts.note("heads", 12, "config.json") == 12
+    assert facts.values == {"heads": 12}
+    assert facts.origins == {"heads": "config.json"}
+
+
+@pytest.mark.parametrize(
+    ("found", "text", "value"),
+    [
+        (12, "6", 6),
+        (1e-6, "1e-5", 1e-5),
+        (1e-6, "1", 1.0),
+        ("cls", "mean", "mean"),
+        ("cls", "'3'", "3"),
+        (True, "False", False),
+        ((224, 224), "28,36", (28, 36)),
+        ((0.5, 0.5, 0.5), "0,1,0.5", (0.0, 1.0, 0.5)),
+        (None, "[3, 4]", [3, 4]),
+        (None, "text", "text"),
+    ],
+)
+def test_what_is_set_by_hand_replaces_what_was_found(found, text, value):
+    facts = Facts({"fact": text})
+    set_by_hand = facts.note("fact", found, "config.json")
+    assert (set_by_hand, type(set_by_hand)) == (value, type(value))
+    assert facts.values == {"fact": value}
+    assert facts.origins == {"fact": "set by hand"}
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (12, "many"),
+        (12, "1.5"),
+        (12, "True"),
+        (12, ""),
+        (12, "1" + "0" * 30),
+        (1e-6, "1e999"),
+        (1e-6, "1" + "0" * 5000),
+        ("cls", "7"),
+        ((224, 224), "224"),
+        ((224, 224), "1,2,3"),
+        ((224, 224), "1.5,2"),
+        ((224, 224), "[1, 2]"),
+        ((0.5, 0.5, 0.5), "a,b,c"),
+        (12, "{[]: 1}"),
+        (12, "(" * 10_000),
+        (12, "\0"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_with_an_example(found, text):
+    example = "224,224" if found == (224, 224) else "0.5,0.5,0.5" if isinstance(found, tuple) else str(found)
+    with pytest.raises(CheckpointError) as refusal:
+        Facts({"fact": text}).note("fact", found, "config.json")
+    assert str(refusal.value) == f"--set fact={text}: expected something like fact={example}"
+
+
+def test_all_that_is_missing_is_asked_for_at_once():
+    facts = Facts({"heads": "3"})
+    with pytest.raises(CheckpointError) as refusal:
+        facts.need_all({"heads": 12, "mean": (0.5, 0.5, 0.5), "image_size": (224, 224)})
+    assert str(refusal.value) == (
+        "the file does not say mean, image_size: give it with --set mean=0.5,0.5,0.5 --set image_size=224,224"
+    )
+
+
+def test_what_is_needed_and_set_is_returned():
+    facts = Facts({"heads": "3", "image_size": "28,36"})
+    assert facts.need_all({"heads": 12, "image_size": (224, 224)}) == [3, (28, 36)]
+    assert facts.missing_flags({"heads": 12}) == ""
+    facts.check_overrides()
+
+
+def test_a_fact_that_no_loader_uses_is_refused_with_those_there_are():
+    facts = Facts({"colour": "red"})
+    facts.note("name", "mine", "the file's name")
+    facts.note("heads", 3, "config.json")
+    with pytest.raises(CheckpointError, match=r"^--set colour: this kind of checkpoint has heads, name$"):
+        facts.check_overrides()
