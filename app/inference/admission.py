@@ -1,9 +1,9 @@
 """Which requests are accepted: a bound on the images in work, and on the predicted wait.
 
 The prediction is learned from the images accepted before. Each had a number of images ahead of it and took some time.
-The sum of the times divided by the sum of the numbers gives the seconds that each image ahead costs, which includes
-decoding, the number of cores and everything else that uses them. Old images count less with every new one. The first
-guess is the engine's own measurement.
+The sum of the times divided by the sum of the numbers gives the seconds that each image ahead costs. They include
+decoding, and they are fewer on several cores and more when other work uses these. Each new image makes the older ones
+count less. The first guess is the engine's own measurement.
 """
 
 import math
@@ -48,10 +48,10 @@ class Admission:
             return Overloaded("Too many images are waiting. Send this request again in a moment.")
         if self.images < MIN_IMAGES_AHEAD:
             return None
-        wait = self.images * self.image_s
-        if wait > self._max_wait_s:
+        wait_s = self.images * self.image_s
+        if wait_s > self._max_wait_s:
             return Overloaded("The wait would be too long. Send this request again in a moment.")
-        if time.monotonic() + wait + images * self.image_s > deadline:
+        if time.monotonic() + wait_s + images * self.image_s > deadline:
             return Overloaded("The answer would miss this request's deadline. Send it again in a moment.")
         return None
 

@@ -1,8 +1,8 @@
 """One of the threads that run the model: takes a batch from the queue, runs it and answers it.
 
-A batch that fails is run again: in smaller batches if memory was short, else image by image, so that only the image at
-fault fails. After an image has failed alone, and after a while without work, the runner tests the engine with a blank
-image. An engine that fails on a blank image is broken.
+A batch that fails is run again: in smaller batches if memory was short, else image by image, so that only the image
+that causes the error fails. After an image has failed alone, and after a while without work, the runner tests the
+engine with a blank image. An engine that fails on a blank image is broken.
 """
 
 import logging

@@ -23,7 +23,7 @@ def test_from_ready_to_drained(lifecycle):
     assert lifecycle.reason.endswith(".")
 
 
-def test_the_first_failure_is_told_once_and_stays(lifecycle):
+def test_the_first_failure_is_reported_once_and_stays(lifecycle):
     told = []
     lifecycle.on_failure = lambda: told.append(lifecycle.failure)
     lifecycle.fail("First.")

@@ -58,8 +58,8 @@ def test_a_request_is_refused_that_would_be_answered_too_late(clock):
         assert isinstance(places.refusal(2, deadline=clock.now + 0.41), Overloaded)
 
 
-def test_nobody_is_refused_by_a_prediction_when_nothing_is_going_on(clock):
-    """However slow it once was: else it would never learn that it is not."""
+def test_an_idle_service_refuses_nothing_because_of_a_prediction(clock):
+    """However slow it was before: otherwise it would never learn that it is faster now."""
     places = made(image_s=1e6)
     assert places.refusal(deadline=clock.now + 0.01) is None
     with places.admit(1):
@@ -69,7 +69,7 @@ def test_nobody_is_refused_by_a_prediction_when_nothing_is_going_on(clock):
 
 
 def answer(places: Admission, clock: Clock, *, ahead: int, seconds: float) -> None:
-    """One image that found `ahead` others before it and took so long."""
+    """One image with `ahead` others before it, answered after `seconds`."""
     places.images += ahead
     with places.admit(1) as answered:
         clock.now += seconds
@@ -77,14 +77,14 @@ def answer(places: Admission, clock: Clock, *, ahead: int, seconds: float) -> No
     places.images -= ahead
 
 
-def test_the_wait_is_learned_from_those_who_waited(clock):
+def test_the_wait_is_learned_from_requests_that_waited(clock):
     places = made(image_s=5.0)
     for _ in range(200):
         answer(places, clock, ahead=1, seconds=0.02)
     assert places.image_s == pytest.approx(0.01, rel=0.01)
 
 
-def test_a_crowd_teaches_more_than_a_lone_request(clock):
+def test_many_requests_count_more_than_a_single_one(clock):
     places = made(image_s=0.1)
     answer(places, clock, ahead=0, seconds=1.0)
     for _ in range(3):
@@ -94,7 +94,7 @@ def test_a_crowd_teaches_more_than_a_lone_request(clock):
     assert places.image_s == pytest.approx(0.1, rel=0.3)
 
 
-def test_who_is_not_answered_teaches_nothing(clock):
+def test_a_request_without_an_answer_does_not_count(clock):
     places = made(image_s=0.1)
     with places.admit(1):
         clock.now += 100

@@ -17,7 +17,7 @@ from app.inference.batcher import Batcher
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
 
-NOT_FINITE = 200  # the pixel of an image for which no finite number comes out
+NOT_FINITE = 200  # the pixel of an image for which the output is NaN
 
 
 class FakeEngine:
@@ -31,10 +31,10 @@ class FakeEngine:
         self.gate = threading.Event()
         self.gate.set()
         self.entered = threading.Event()
-        self.faults: dict[int, Exception] = {}  # by the pixel of the image that brings it about
-        self.fits = 1000  # images, more than which there is no memory for
+        self.faults: dict[int, Exception] = {}  # by the pixel of the image that causes it
+        self.fits = 1000  # images; there is no memory for more
         self.probes = 0
-        self.sound = True
+        self.works = True
         self.seconds = 0.0
 
     def opened(self):
@@ -53,7 +53,7 @@ class FakeEngine:
 
     def probe(self, graph):
         self.probes += 1
-        if not self.sound:
+        if not self.works:
             raise RuntimeError("broken")
         return {"logits": np.zeros((1, 1), np.float32)}
 
@@ -111,7 +111,7 @@ async def held(engine, batcher):
     return first
 
 
-def test_what_arrives_during_a_run_shares_the_next(engine):
+def test_images_that_arrive_during_a_run_share_the_next(engine):
     async def scenario(batcher):
         first = await held(engine, batcher)
         rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(1, 7)]
@@ -142,7 +142,7 @@ def test_two_runs_at_a_time_where_the_engine_allows_it():
     assert len(engine.threads) == 2
 
 
-def test_what_two_runs_have_in_hand_is_told_when_the_engine_breaks(lifecycle):
+def test_the_images_of_both_runs_are_answered_when_the_engine_breaks(lifecycle):
     engine = FakeEngine(concurrency=2)
     engine.faults[1] = RuntimeError("CUDA failure 700: an illegal memory access was encountered")
 
@@ -160,7 +160,7 @@ def test_what_two_runs_have_in_hand_is_told_when_the_engine_breaks(lifecycle):
     assert not lifecycle.live
 
 
-def test_an_engine_that_does_not_open_is_told_to_the_caller():
+def test_start_raises_what_opening_the_engine_raises():
     def broken():
         raise OSError("no weights")
 
@@ -184,7 +184,7 @@ def test_answers_go_before_the_model(lifecycle):
     assert found == [os.nice(0) + MODEL_NICENESS]
 
 
-def test_a_lone_image_runs_at_once(engine):
+def test_a_single_image_runs_at_once(engine):
     async def scenario(batcher):
         return await batcher.run("classify", image(9))
 
@@ -210,7 +210,7 @@ def test_graphs_do_not_mix(engine):
     max_batch=st.integers(1, 9),
     concurrency=st.integers(1, 3),
 )
-def test_every_answer_belongs_to_its_question(values, max_batch, concurrency):
+def test_every_answer_belongs_to_its_image(values, max_batch, concurrency):
     engine = FakeEngine(max_batch, concurrency)
 
     async def scenario(batcher):
@@ -221,7 +221,7 @@ def test_every_answer_belongs_to_its_question(values, max_batch, concurrency):
     assert max(len(batch) for _, batch in engine.batches) <= max_batch
 
 
-def test_whoever_leaves_the_queue_costs_nothing(engine):
+def test_a_cancelled_image_does_not_run(engine):
     async def scenario(batcher):
         first = await held(engine, batcher)
         stays = asyncio.ensure_future(batcher.run("classify", image(1)))
@@ -237,7 +237,7 @@ def test_whoever_leaves_the_queue_costs_nothing(engine):
 
 
 async def together(engine, batcher, *values):
-    """What becomes of images of one batch: a number or an exception each."""
+    """The results of the images of one batch, each a number or an exception."""
     first = await held(engine, batcher)
     rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in values]
     await asyncio.sleep(0)
@@ -247,7 +247,7 @@ async def together(engine, batcher, *values):
     return [one if isinstance(one, Exception) else int(one["logits"][0]) for one in found]
 
 
-def test_of_a_failed_batch_only_the_guilty_image_fails(engine, lifecycle):
+def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lifecycle):
     engine.faults[13] = RuntimeError("poison")
     found = run(engine, lambda batcher: together(engine, batcher, 1, 13, 3, 4), lifecycle)
     assert isinstance(found[1], InferenceFailed)
@@ -257,7 +257,7 @@ def test_of_a_failed_batch_only_the_guilty_image_fails(engine, lifecycle):
     assert lifecycle.ready
 
 
-def test_numbers_that_are_not_finite_are_no_answer(engine, lifecycle):
+def test_nan_fails_its_own_image_only(engine, lifecycle):
     found = run(engine, lambda batcher: together(engine, batcher, 1, NOT_FINITE, 3), lifecycle)
     assert isinstance(found[1], InferenceFailed)
     assert (found[0], found[2]) == (1, 3)
@@ -266,7 +266,7 @@ def test_numbers_that_are_not_finite_are_no_answer(engine, lifecycle):
     assert lifecycle.ready
 
 
-def test_short_of_memory_batches_get_smaller_for_good_and_everybody_is_answered(engine, lifecycle):
+def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(engine, lifecycle):
     engine.fits = 2
 
     async def scenario(batcher):
@@ -280,7 +280,7 @@ def test_short_of_memory_batches_get_smaller_for_good_and_everybody_is_answered(
     assert lifecycle.ready
 
 
-def test_a_lone_image_without_memory_is_to_come_again(engine, lifecycle):
+def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
     engine.fits = 0
     (found,) = run(engine, lambda batcher: together(engine, batcher, 1), lifecycle)
     assert isinstance(found, Overloaded)
@@ -292,12 +292,12 @@ def test_a_lone_image_without_memory_is_to_come_again(engine, lifecycle):
     "break_it",
     [
         lambda engine: engine.faults.update({13: RuntimeError("CUDA failure 700: an illegal memory access")}),
-        lambda engine: (engine.faults.update({13: RuntimeError("?")}), setattr(engine, "sound", False)),
+        lambda engine: (engine.faults.update({13: RuntimeError("?")}), setattr(engine, "works", False)),
         lambda engine: engine.faults.update({13: SystemExit()}),
     ],
     ids=["a sticky error", "blank images fail too", "the thread dies"],
 )
-def test_a_broken_engine_fails_the_service_and_leaves_nobody_waiting(engine, lifecycle, break_it):
+def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecycle, break_it):
     engine.largest = 2
     break_it(engine)
     failures = []
@@ -316,7 +316,7 @@ def test_a_broken_engine_fails_the_service_and_leaves_nobody_waiting(engine, lif
     assert failures == ["engine"]
 
 
-def test_a_run_that_does_not_come_back_fails_the_service(engine, lifecycle, monkeypatch):
+def test_a_run_that_hangs_fails_the_service(engine, lifecycle, monkeypatch):
     monkeypatch.setattr("app.inference.runner.HUNG_RUN_S", 0.0)
 
     async def scenario(batcher):
@@ -343,14 +343,14 @@ def test_an_idle_engine_tests_itself(engine, lifecycle, monkeypatch):
         while engine.probes < 2:
             await asyncio.sleep(0.01)
         assert lifecycle.ready
-        engine.sound = False
+        engine.works = False
         assert await asyncio.to_thread(failed.wait, 10)
 
     run(engine, scenario, lifecycle)
     assert not lifecycle.ready
 
 
-def test_what_cannot_be_ready_in_time_is_not_begun(engine):
+def test_an_image_that_cannot_meet_its_deadline_does_not_run(engine):
     engine.seconds = 5.0
 
     async def scenario(batcher):
@@ -363,8 +363,8 @@ def test_what_cannot_be_ready_in_time_is_not_begun(engine):
     assert engine.batches == [("classify", [2])]
 
 
-def test_of_a_crowd_that_hangs_up_only_those_who_stay_reach_the_engine(engine):
-    """Four in five leave while they wait."""
+def test_of_many_images_only_those_not_cancelled_reach_the_engine(engine):
+    """Four in five are cancelled while they wait."""
 
     async def scenario(batcher):
         first = await held(engine, batcher)
@@ -393,8 +393,8 @@ def test_of_a_crowd_that_hangs_up_only_those_who_stay_reach_the_engine(engine):
     largest=st.integers(1, 9),
     fits=st.integers(1, 9),
 )
-def test_everybody_is_answered_in_order_whatever_happens(requests, largest, fits):
-    """Images are numbered from 1 on; what each asks for becomes of it, and no batch is larger than it may be."""
+def test_every_image_is_answered_in_order_whatever_happens(requests, largest, fits):
+    """Images are numbered from 1 on. Each ends as its kind says, and no batch is larger than allowed."""
     engine = FakeEngine(largest)
     engine.fits = fits
     kinds = dict(enumerate((kind for kind, _ in requests), start=1))
@@ -435,7 +435,7 @@ def test_everybody_is_answered_in_order_whatever_happens(requests, largest, fits
         assert [n for n in firsts if n != NOT_FINITE] == sorted(n for n in firsts if n != NOT_FINITE)
 
 
-def test_stopping_answers_what_waits_and_refuses_what_comes(engine):
+def test_stopping_answers_waiting_images_and_refuses_new_ones(engine):
     async def scenario(batcher):
         first = await held(engine, batcher)
         second = asyncio.ensure_future(batcher.run("classify", image(1)))

@@ -13,36 +13,36 @@ def engine() -> OnnxEngine:
 
 
 @pytest.fixture
-def pictures() -> list[np.ndarray]:
+def images() -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     return [rng.integers(0, 256, (64, 64, 3), dtype=np.uint8) for _ in range(4)]
 
 
-def test_images_one_by_one_are_as_an_array(engine, pictures):
-    expected = engine.run("explain", np.stack(pictures))
-    found = engine.run("explain", pictures)
+def test_images_one_by_one_are_as_an_array(engine, images):
+    expected = engine.run("explain", np.stack(images))
+    found = engine.run("explain", images)
     assert found.keys() == expected.keys()
     for name in expected:
         assert np.array_equal(found[name], expected[name]), name
 
 
-def test_a_smaller_batch_holds_nothing_of_the_one_before(engine, pictures):
-    alone = [engine.run("classify", [picture])["logits"][0] for picture in pictures]
-    engine.run("classify", pictures)
+def test_a_smaller_batch_holds_nothing_of_the_one_before(engine, images):
+    alone = [engine.run("classify", [image])["logits"][0] for image in images]
+    engine.run("classify", images)
     for start in range(3):
-        together = engine.run("classify", pictures[start : start + 2])["logits"]
+        together = engine.run("classify", images[start : start + 2])["logits"]
         assert together == pytest.approx(np.stack(alone[start : start + 2]), abs=1e-4)
 
 
-def test_answers_stay_when_the_buffer_is_used_again(engine, pictures):
-    first = engine.run("explain", pictures[:2])
+def test_answers_stay_when_the_buffer_is_used_again(engine, images):
+    first = engine.run("explain", images[:2])
     before = {name: rows.copy() for name, rows in first.items()}
-    engine.run("explain", pictures[2:])
+    engine.run("explain", images[2:])
     assert all(np.array_equal(first[name], before[name]) for name in before)
 
 
-def test_one_image_is_not_copied(engine, pictures):
-    assert np.shares_memory(engine._batch(pictures[:1]), pictures[0])
+def test_one_image_is_not_copied(engine, images):
+    assert np.shares_memory(engine._batch(images[:1]), images[0])
 
 
 def test_warm_up_measures_each_graph():
@@ -55,9 +55,9 @@ def test_warm_up_measures_each_graph():
     assert engine.best_batch("classify") in (1, 2)
 
 
-def test_a_probe_is_a_run_of_a_blank_image_and_no_measurement(pictures):
+def test_a_probe_is_a_run_of_a_blank_image_and_no_measurement(images):
     engine = OnnxEngine(folder=DEMO_BUNDLE, image_size=(64, 64), threads=1, max_batch=4)
-    engine.run("classify", pictures)
+    engine.run("classify", images)
     assert np.array_equal(
         engine.probe("explain")["logits"], engine.run("explain", [np.zeros((64, 64, 3), np.uint8)])["logits"]
     )

@@ -81,7 +81,7 @@ def opened(max_batch: int = 4) -> CudaEngine:
     return CudaEngine(folder=DEMO_BUNDLE, image_size=(2, 2), max_batch=max_batch)
 
 
-def pictures(*values: int) -> list[np.ndarray]:
+def images(*values: int) -> list[np.ndarray]:
     return [np.full((2, 2, 3), value, dtype=np.uint8) for value in values]
 
 
@@ -100,9 +100,9 @@ def test_every_size_is_recorded_before_serving_under_a_number_of_its_own(session
 def test_a_batch_is_padded_to_the_next_size_and_answered_without_the_padding(sessions, count):
     engine = opened()
     engine.warm_up()
-    engine.run("classify", pictures(9, 9, 9, 9))
+    engine.run("classify", images(9, 9, 9, 9))
     values = list(range(1, count + 1))
-    assert engine.run("classify", pictures(*values))["logits"].ravel().tolist() == values
+    assert engine.run("classify", images(*values))["logits"].ravel().tolist() == values
     assert sorted(sessions[0].recorded) == ["1", "2", "3"]
 
 
@@ -112,13 +112,13 @@ def test_a_size_without_memory_gives_its_buffers_back(sessions):
     assert engine.forbid("classify", 4) == 2
     assert {size for graph, size in engine._recordings if graph == "classify"} == {1, 2}
     assert {size for graph, size in engine._recordings if graph == "explain"} == {1, 2, 4}
-    assert engine.run("classify", pictures(7, 8))["logits"].ravel().tolist() == [7, 8]
+    assert engine.run("classify", images(7, 8))["logits"].ravel().tolist() == [7, 8]
 
 
 def test_one_thread_does_it_all(sessions):
     engine = opened()
     engine.warm_up()
-    engine.run("explain", pictures(1))
+    engine.run("explain", images(1))
     assert sessions[1].threads == {threading.get_ident()}
 
 

@@ -1,4 +1,4 @@
-"""app/inference/latency.py: which batch is worth making."""
+"""app/inference/latency.py: which batch size pays."""
 
 import pytest
 

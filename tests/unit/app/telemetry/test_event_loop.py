@@ -1,4 +1,4 @@
-"""app/telemetry/metrics.py: what holds up the event loop is noticed."""
+"""app/telemetry/metrics.py: a blocked event loop is noticed."""
 
 import asyncio
 import time

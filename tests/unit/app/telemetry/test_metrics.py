@@ -1,4 +1,4 @@
-"""app/telemetry/metrics.py: what is counted is what Prometheus is told."""
+"""app/telemetry/metrics.py: Prometheus reads what was counted."""
 
 import re
 from pathlib import Path
@@ -34,13 +34,13 @@ def test_requests_are_counted_by_method_route_and_status(metrics):
     assert value(metrics, "vit_requests_in_flight") == 0
 
 
-def test_a_method_that_a_client_made_up_is_no_new_series(metrics):
+def test_an_unknown_method_makes_no_new_series(metrics):
     for word in ("FOO", "BAR"):
         end(metrics, method=word)
     assert value(metrics, "vit_requests_total", method="OTHER", route="/attention/{id}", status="200") == 2
 
 
-def test_what_is_watched_is_asked_when_prometheus_asks(metrics):
+def test_gauges_are_read_when_prometheus_reads_them(metrics):
     queue = [1, 2, 3]
     is_open = True
     metrics.watch_queue(waiting=lambda: len(queue), admitted=lambda: 7)

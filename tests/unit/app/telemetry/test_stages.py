@@ -17,30 +17,30 @@ def stages(observed) -> Stages:
     return Stages(observe=lambda stage, seconds: observed.append((stage, seconds)))
 
 
-def test_the_client_is_told_milliseconds_in_order(stages):
+def test_the_header_has_milliseconds_in_order(stages):
     stages.add("decode", 10.0, 10.0125)
     stages.add("queue", 10.0125, 10.0125)
     assert stages.server_timing == "decode;dur=12.50, queue;dur=0.00"
 
 
-def test_a_stage_may_have_begun_before(stages, observed):
+def test_a_stage_can_start_in_the_past(stages, observed):
     with stages.time("receive", start=stages.began - 2):
         pass
     assert observed[0][1] >= 2
 
 
-def test_nothing_timed_is_nothing_told(stages):
+def test_without_stages_the_header_is_empty(stages):
     assert stages.server_timing == ""
 
 
-def test_of_several_images_the_client_is_told_the_longest_and_metrics_all(stages, observed):
+def test_of_several_images_the_header_has_the_longest_and_metrics_have_all(stages, observed):
     for seconds in (0.5, 2.0, 1.0):
         stages.add("decode", 0.0, seconds)
     assert stages.server_timing == "decode;dur=2000.00"
     assert observed == [("decode", 0.5), ("decode", 2.0), ("decode", 1.0)]
 
 
-def test_what_fails_is_timed_too(stages, observed):
+def test_a_stage_that_raises_is_timed_too(stages, observed):
     with pytest.raises(KeyError), stages.time("store"):
         raise KeyError
     assert [stage for stage, _ in observed] == ["store"]
