@@ -39,7 +39,7 @@ def test_sixteen_bits_are_scaled_not_clipped(encode):
         assert (pixels(encode(Image.fromarray(ramp), format))[..., 0] == expected).all()
 
 
-def test_a_image_of_many_rows_is_converted_like_one_of_few(encode):
+def test_an_image_of_many_rows_is_converted_like_one_of_few(encode):
     ramp = np.arange(300, dtype=np.uint16)[:, None].repeat(8, 1) * 218
     assert (pixels(encode(Image.fromarray(ramp)))[..., 0] == np.rint(ramp / 257)).all()
 

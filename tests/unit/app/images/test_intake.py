@@ -1,4 +1,4 @@
-"""app/images/intake.py: a picture's way through real processes, and what its sender is told when it broke one."""
+"""app/images/intake.py: an image's way through real processes, and the error for one that made a process fail."""
 
 import asyncio
 
@@ -39,15 +39,15 @@ def prepare(pool):
         max_pixels=5_000_000,
     )
 
-    async def all_of_them(pictures):
-        asked = (intake.prepare(data, thumbnail=True) for data in pictures)
+    async def all_of_them(images):
+        asked = (intake.prepare(data, thumbnail=True) for data in images)
         return await asyncio.gather(*asked, return_exceptions=True)
 
-    return lambda *pictures: asyncio.run(all_of_them(pictures))
+    return lambda *images: asyncio.run(all_of_them(images))
 
 
 @pytest.mark.parametrize("size", [(40, 20), LARGE])
-def test_a_image_of_any_size_is_prepared(prepare, encode, size):
+def test_an_image_of_any_size_is_prepared(prepare, encode, size):
     (done,) = prepare(encode(Image.new("RGB", size, "teal")))
     assert done.size == size
     assert done.format == "PNG"
@@ -61,13 +61,13 @@ def test_limits_hold_for_large_and_small(prepare, encode, size):
     assert isinstance(refused, UnusableImage)
 
 
-def test_refusals_are_told(prepare):
+def test_refusals_arrive(prepare):
     kinds = [type(answer) for answer in prepare(b"", b"hello", b"\xff\xd8\xff")]
     assert kinds == [UnusableImage, UnsupportedType, UnusableImage]
 
 
 @pytest.mark.parametrize(("end", "words"), [(CRASH, "crashed"), (GARBLE, "crashed"), (SPIN, "too long")])
-def test_a_picture_that_breaks_its_decoder_is_refused_and_the_others_are_not(prepare, star, end, words):
+def test_an_image_that_breaks_its_worker_is_refused_and_the_others_are_not(prepare, star, end, words):
     first, broken, last = prepare(star, star + end, star)
     assert first.format == last.format == "JPEG"
     assert isinstance(broken, UnusableImage)
@@ -83,7 +83,7 @@ def test_the_next_time_it_does_not_get_that_far(prepare, star, pool):
     assert [worker.process for worker in pool._workers] == before
 
 
-def test_without_a_decoder_to_be_had_the_service_is_overloaded(prepare, star, pool, monkeypatch):
+def test_when_no_worker_can_be_started_the_service_is_overloaded(prepare, star, pool, monkeypatch):
     def fail(worker):
         raise BlockingIOError
 
@@ -95,7 +95,7 @@ def test_without_a_decoder_to_be_had_the_service_is_overloaded(prepare, star, po
     assert {type(answer).__name__ for answer in prepare(star, star, star)} == {"Prepared"}
 
 
-def test_only_large_pictures_weigh_anything(encode):
+def test_only_large_images_count_by_their_pixels(encode):
     asked = []
 
     class Here:

@@ -1,4 +1,4 @@
-"""app/images/lanes.py: who goes first, and who waits for whom."""
+"""app/images/lanes.py: which request goes first, and which waits for which."""
 
 import asyncio
 
@@ -77,7 +77,7 @@ async def test_large_ones_wait_in_their_order_until_they_fit():
 
 
 @pytest.mark.parametrize("when", ["waiting", "let in"])
-def test_who_gives_up_leaves_nothing_behind(when):
+def test_a_caller_that_gives_up_leaves_nothing_behind(when):
     async def scenario() -> None:
         race = Race(workers=2, max_pixels_in_work=100)
         await race.come("a", 60)

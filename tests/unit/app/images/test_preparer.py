@@ -1,4 +1,4 @@
-"""app/images/preparer.py: what is made of an upload, and that nothing strange comes back from where it is made."""
+"""app/images/preparer.py: what becomes of an upload, and that no strange answer of a worker gets through."""
 
 import struct
 from io import BytesIO
@@ -34,7 +34,7 @@ def test_the_answer_is_what_was_prepared(encode):
     assert (there.size, there.box, there.format, there.thumbnail) == (here.size, here.box, here.format, here.thumbnail)
 
 
-def test_a_image_of_more_pixels_than_asked_for_is_not_decoded(encode, monkeypatch):
+def test_an_image_of_more_pixels_than_the_request_allows_is_not_decoded(encode, monkeypatch):
     monkeypatch.setattr("app.images.preparer.upright_rgb", lambda image: pytest.fail("decoded"))
     assert ask(encode(Image.new("RGB", (50, 20))), max_pixels=999) == Larger(1000)
 
@@ -83,7 +83,7 @@ def test_the_thumbnail_keeps_the_shape_and_is_never_larger(encode, size, expecte
     assert Image.open(BytesIO(ask(encode(Image.new("RGB", size, "teal"))).thumbnail)).size == expected
 
 
-def test_the_thumbnail_shows_the_picture(encode):
+def test_the_thumbnail_shows_the_image(encode):
     left = Image.new("RGB", (64, 64), "white")
     left.paste("black", (0, 0, 32, 64))
     shown = np.asarray(Image.open(BytesIO(ask(encode(left)).thumbnail)))
@@ -103,7 +103,7 @@ def test_without_maps_there_is_no_thumbnail(encode):
 
 
 @given(st.binary(max_size=300), st.booleans())
-def test_whatever_comes_back_is_read_or_refused(junk, cut):
+def test_any_answer_is_read_or_refused(junk, cut):
     out = BytesIO()
     Image.new("RGB", (20, 10)).save(out, "PNG")
     whole = preparer(pack_request(thumbnail=True, max_pixels=1000), out.getvalue())

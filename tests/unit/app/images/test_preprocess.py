@@ -48,7 +48,7 @@ def test_it_is_resize_then_centre_crop():
     assert (pixels == np.asarray(resized.crop((left, 4, left + 24, 28)))).all()
 
 
-def test_a_image_of_the_right_size_is_not_touched():
+def test_an_image_of_the_right_size_is_not_touched():
     noise = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8)
     pixels, box = preprocess(Image.fromarray(noise), spec("squash", (24, 32), (24, 32)))
     assert (pixels == noise).all()
