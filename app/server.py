@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 
 KEEP_ALIVE_S = 75  # longer than load balancers keep idle connections, so that they close first
 CLOSE = (b"connection", b"close")
-GRACE_S = 5.0  # for the engine and the worker threads to end, after the last request
-FLUSH_S = 1.0  # for the answers of a failed service to leave, and for probes to see why
+GRACE_S = 5.0  # after the last request, for the engine and the worker threads to end
+FLUSH_S = 1.0  # after a failure, for responses to be sent and for probes to see why
 EXIT_FAILED = 70  # EX_SOFTWARE of sysexits.h
 EXIT_OVERDUE = 75  # EX_TEMPFAIL
 
 
 def load() -> tuple[FastAPI, Settings]:
-    """The service as VIT_* variables ask for it, with its model warm. Ends the process when it cannot be."""
+    """The service that the VIT_* variables ask for, with its model warm. Exits with 2 or 3 if that is not possible."""
     try:
         settings = Settings()
     except ValidationError as error:
@@ -46,7 +46,7 @@ def load() -> tuple[FastAPI, Settings]:
         sys.exit(2)
     configure(settings.log_format, settings.log_level)
     allow_open_files(4 * settings.max_connections)
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it when it is imported, not later
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported
     from app.main import create_app
 
     try:
@@ -55,12 +55,12 @@ def load() -> tuple[FastAPI, Settings]:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(3)
     gc.collect()
-    gc.freeze()  # what stays for good: walking through it would stop the event loop for 50 to 110 ms now and then
+    gc.freeze()  # a full collection over these permanent objects would block the event loop for 50 to 110 ms
     return app, settings
 
 
 def serve(app: FastAPI, settings: Settings) -> None:
-    """One server at one or two ports: the door tells them apart."""
+    """Run one server at one or two ports. The door tells them apart."""
     ports = [settings.port, settings.metrics_port] if settings.metrics_port else [settings.port]
     configs = [
         uvicorn.Config(
@@ -69,7 +69,7 @@ def serve(app: FastAPI, settings: Settings) -> None:
             port=port,
             http=partial(GuardedProtocol, max_connections=settings.max_connections),  # type: ignore[arg-type]  # any factory of protocols will do
             ws="none",
-            log_config=None,  # its loggers write as all others do
+            log_config=None,  # uvicorn's loggers use the handler of all others
             access_log=False,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=settings.drain_timeout_s,
@@ -82,10 +82,11 @@ def serve(app: FastAPI, settings: Settings) -> None:
 
 
 class Server(uvicorn.Server):
-    """Serves until SIGTERM or SIGINT, and ends the process by itself when the service fails.
+    """Serves until SIGTERM or SIGINT. Ends the process by itself when the service fails.
 
-    At SIGTERM it serves on for `drain_delay_s`, at SIGINT it does not; then what is in work has `drain_timeout_s` of
-    `config` to finish. A second signal ends the process at once, and so does shutting down for far too long.
+    After SIGTERM it goes on serving for `drain_delay_s`; after SIGINT it does not. Then requests in work have the
+    graceful timeout of `config` to finish. A second signal ends the process at once, and so does a shutdown that takes
+    longer than all of this.
     """
 
     def __init__(self, config: uvicorn.Config, *, lifecycle: Lifecycle, drain_delay_s: float) -> None:
@@ -113,14 +114,14 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _close_after_each_answer(self) -> None:
-        """Whoever keeps a connection is sent to open another, which may lead to another replica."""
+        """Clients that keep a connection open have to open a new one, which may lead to another replica."""
         if CLOSE not in self.config.encoded_headers:
             self.config.encoded_headers.append(CLOSE)
             self.server_state.default_headers = [*self.server_state.default_headers, CLOSE]
 
 
 def _exit_after(seconds: float, code: int) -> None:
-    """From a thread of its own: the event loop and the engine may both be stuck by then."""
+    """Exit from a thread of its own, because the event loop and the engine may both be stuck by then."""
     timer = threading.Timer(seconds, os._exit, [code])
     timer.daemon = True
     timer.start()

@@ -52,7 +52,7 @@ def star(encode: Encode) -> bytes:
 
 @pytest.fixture(scope="session")
 def hang_up() -> Callable[[FastAPI, str, bytes], int]:
-    """POST and leave before the answer: `hang_up(app, path, body)` is the status that nobody reads.
+    """POST and disconnect before the answer: `hang_up(app, path, body)` is the status that no client reads.
 
     The request is taken apart by hand, to leave in the middle of it.
     """

@@ -49,7 +49,7 @@ def nice_ticks(largest: float, *, most: int = 8) -> list[float]:
 def _draw_legend(canvas: Canvas, series: Series) -> None:
     x = float(LEFT)
     for (numbers, fill, outline, _), kind in zip(series, ("reference", "served"), strict=False):
-        text = f"{numbers.pictures:,} {kind} picture{'s' * (numbers.pictures != 1)}"
+        text = f"{numbers.pictures:,} {kind} image{'s' * (numbers.pictures != 1)}"
         canvas.dot(x + RADIUS, 70, radius=RADIUS, fill=fill, outline=outline)
         canvas.text(x + 20, 70, text, size=16, anchor="lm")
         x += 20 + text_width(text, size=16) + 28

@@ -1,4 +1,4 @@
-"""Untrusted bytes to a checked, opened image. The type is told from the bytes, and limits come before pixels.
+"""Untrusted bytes to a checked, opened image. The bytes tell the type, and limits are checked before any pixel.
 
 Knows nothing of HTTP, and imports little: it runs in processes of its own.
 """

@@ -1,4 +1,4 @@
-"""A circuit breaker (Nygard, Release It!): nobody waits for what has just failed several times in a row."""
+"""A circuit breaker (Nygard, Release It!): no request waits for a store that has just failed several times in a row."""
 
 import asyncio
 import logging

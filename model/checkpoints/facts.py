@@ -40,7 +40,7 @@ class Facts:
         return [self.note(name, example, "") for name, example in examples.items()]
 
     def missing_flags(self, examples: Mapping[str, Any]) -> str:
-        """The options that set those of the facts that nobody has set, with the values of the examples."""
+        """The `--set` options for the facts that are not set yet, with the values of the examples."""
         missing = (name for name in examples if name not in self.overrides)
         return " ".join(f"--set {name}={_text(examples[name])}" for name in missing)
 
@@ -53,7 +53,7 @@ class Facts:
             )
 
     def _parse(self, name: str, like: Any) -> Any:
-        """The text of an override as a value of the type of `like`; what is not a Python literal is text."""
+        """The text of an override as a value of the type of `like`. Text that is not a Python literal stays text."""
         text = self.overrides[name]
         try:
             value = ast.literal_eval(text)

@@ -73,7 +73,7 @@ def called(module: Any, name: str) -> tuple[type, dict[str, Any]]:
 
 
 def defaults(model_class: type) -> dict[str, Any]:
-    """Arguments of a class and what they are when nobody says; VisionTransformerDistilled passes all on to its base."""
+    """Arguments of a class and their defaults. VisionTransformerDistilled passes all arguments on to its base."""
     parameters = inspect.signature(model_class).parameters
     if "kwargs" in parameters:
         return defaults(model_class.__base__)

@@ -1,4 +1,4 @@
-"""Every error has one shape (RFC 9457), whoever found it, and the service is well afterwards."""
+"""Every error has one shape (RFC 9457), whatever part found it, and the service works afterwards."""
 
 import struct
 import zlib

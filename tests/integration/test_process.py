@@ -44,7 +44,7 @@ def test_a_client_that_sends_far_too_much_still_gets_its_answer(server, declared
 
 
 def test_a_declared_length_over_the_limit_is_refused_unread(server):
-    """The client waits for `100 Continue`, and is told 413 instead."""
+    """The client waits for `100 Continue` and gets 413 instead."""
     _, base = server
     with socket.create_connection(("127.0.0.1", int(base.rsplit(":", 1)[1])), timeout=10) as connection:
         connection.sendall(
@@ -85,7 +85,7 @@ def test_cuda_that_does_not_work_keeps_it_from_starting():
 
 
 def test_collecting_garbage_does_not_walk_through_the_whole_service():
-    """That takes 50 to 110 ms, in which the event loop answers nobody."""
+    """That takes 50 to 110 ms, in which the event loop answers no request."""
     program = """
 import gc
 from app import server

@@ -160,7 +160,7 @@ def test_a_redis_that_never_answers_is_given_up(run, redis_server, metrics, hast
 
 
 def test_a_restart_between_two_requests_costs_neither(run, redis_server, metrics):
-    """The connections of the pool are closed, and nobody knows until one is used."""
+    """The pool's connections are closed, and the service learns of it only when it uses one."""
 
     async def scenario(store: RedisStore) -> None:
         await asyncio.gather(*(store.put(make_record()) for _ in range(8)))

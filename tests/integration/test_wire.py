@@ -1,4 +1,4 @@
-"""Raw bytes to the real server: what is no good HTTP, or takes too long, gets an answer and never a reset."""
+"""Raw bytes to the real server: invalid or slow HTTP gets an answer and never a reset."""
 
 import gzip
 import time

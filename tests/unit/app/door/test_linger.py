@@ -10,7 +10,7 @@ from app.door.linger import LingeringTransport
 
 
 class Wire:
-    """A transport that notes what it is told."""
+    """A transport that records the calls."""
 
     def __init__(self, unsent: int = 0) -> None:
         self.told: list[str] = []

@@ -6,7 +6,7 @@ from app.stores.breaker import FAILURES, PAUSE_S, Breaker
 
 
 class Guarded:
-    """Fails as often as it is told to; time passes only when `tick` is called."""
+    """Fails as often as it is set to. Time passes only when `tick` is called."""
 
     def __init__(self, *, failing_probes: int = 0) -> None:
         self.failing_probes = failing_probes

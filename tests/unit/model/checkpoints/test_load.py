@@ -82,7 +82,7 @@ def test_a_closed_loop_ends_at_a_refusal():
 
 
 def test_an_open_loop_does_not_wait_for_answers():
-    """The server answers nobody before all have asked."""
+    """The server answers only when all requests have arrived."""
     due = list(load.arrivals(0.05, 400))
     everybody = asyncio.Event()
 
