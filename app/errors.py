@@ -1,28 +1,7 @@
-"""Everything that can go wrong for a client, as one tree, and the HTTP status of each kind.
+"""Everything that can go wrong for a client, in the order of its HTTP status. docs/api.md lists it as a table.
 
-    ServiceError
-    ├── MalformedRequest      400   the HTTP message or its body cannot be parsed
-    ├── Unauthorized          401   no API key, or a wrong one
-    ├── NotFound              404   no such path at this port
-    ├── UnknownAttention      404   no maps under this id: unknown, expired or malformed, all the same
-    ├── UnknownPicture        404   the model has no picture of itself under this name
-    ├── SlowRequest           408   the request did not arrive in time
-    ├── BodyTooLarge          413   too many bytes
-    ├── UnsupportedType       415   not one of the accepted image types
-    ├── UnsupportedEncoding   415   a compressed body
-    ├── UnusableImage         422   an accepted type that cannot be decoded or is over a limit
-    ├── InvalidParameter      422   a parameter out of range
-    ├── HeaderTooLarge        431   too many header fields, or too many bytes of them
-    ├── InferenceFailed       500   the model produced NaN or infinity for this image
-    ├── Overloaded            503   the service is full; carries Retry-After, as do those below
-    ├── DeadlineExceeded      503   the answer was not ready in time
-    ├── Unavailable           503   the service is stopping, or has failed and is about to be restarted
-    └── StoreUnavailable      503   the maps may exist, but their store does not answer
-
-    CannotStart                     no usable bundle, device or API keys: the process exits with code 3
-
-`app/api/problems.py` turns each into an HTTP response. A detail repeats no exception text, no path and no bytes of the
-user. This module imports the standard library only, because the processes that decode images import it too.
+`app/api/problems.py` turns each error into a response. A detail repeats no exception text, no path and no bytes of
+the user. This module imports the standard library only, because the processes that decode images import it too.
 """
 
 import random
@@ -135,9 +114,7 @@ class DeadlineExceeded(ServiceError):
     status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "deadline-exceeded", "The answer was not ready in time"
 
     def __init__(self) -> None:
-        super().__init__(
-            "The deadline of this request passed before the answer was ready. Send this request again in a moment."
-        )
+        super().__init__("The deadline passed before the answer was ready. Send this request again in a moment.")
 
 
 class Unavailable(ServiceError):

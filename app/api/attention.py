@@ -6,12 +6,12 @@ from functools import partial
 from typing import Annotated
 
 import numpy as np
-from fastapi import APIRouter, Depends, Header, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse
 
-from app.api.conditional import answer_once
+from app.api.conditional import ConditionalDep
 from app.api.problems import problems
-from app.api.representation import MEDIA_TYPES, Format, npy, preferred_format, representations
+from app.api.representation import Format, npy, representations
 from app.api.services import ChoiceDep, ImageAnswer, ServicesDep, StagesDep
 from app.drawing.colormaps import Colormap
 from app.drawing.heatmap import Interpolation, Style, draw
@@ -80,19 +80,18 @@ async def attention(
     services: ServicesDep,
     stages: StagesDep,
     choice: ChoiceDep,
+    conditional: ConditionalDep,
     style: Annotated[Style, Depends(_style)],
     id: str = "",
     scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
     format: Annotated[Format | None, Query(description="Overrides the Accept header")] = None,
-    accept: Annotated[str, Header(include_in_schema=False)] = "",
-    if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Response:
     """One attention map of an image classified before: a PNG, the raw numbers as JSON, or a NumPy array."""
     if not id:
         return JSONResponse(HOW_TO_ASK)
     record = await services.kept(id, stages)
     shown = choose(record, services.bundle.manifest, choice)
-    kind = format or preferred_format(accept)
+    kind = format or conditional.preferred
     ends = limits(shown.values, shown.siblings, scale, signed=shown.signed)
 
     def as_json() -> bytes:
@@ -121,11 +120,5 @@ async def attention(
         "json": as_json,
         "npy": partial(npy, shown.values),
     }
-    return await answer_once(
-        recipe=(id, services.bundle.digest, shown.chosen, kind, style, scale),
-        if_none_match=if_none_match,
-        media_type=MEDIA_TYPES[kind],
-        pool=services.cpu_pool,
-        stages=stages,
-        render=renderers[kind],
-    )
+    recipe = (id, services.bundle.digest, shown.chosen, style, scale)
+    return await conditional.answer(recipe, renderers[kind], kind)

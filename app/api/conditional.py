@@ -5,38 +5,57 @@ import hashlib
 import re
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Annotated
 
-from fastapi import Response
+from fastapi import Depends, Header, Response
 
+from app.api.representation import MEDIA_TYPES, Format, preferred_format
+from app.api.services import ServicesDep, StagesDep
 from app.telemetry.stages import Stages
 
 MAX_AGE_S = 3600
 _OPAQUE_TAG = re.compile(r'"[^"]*"')
 
 
-async def answer_once(
-    *,
-    recipe: tuple[object, ...],
-    if_none_match: str,
-    media_type: str,
-    pool: Executor,
-    stages: Stages,
-    max_age_s: int = MAX_AGE_S,
-    render: Callable[[], bytes],
-) -> Response:
-    """The bytes of `render`, drawn in `pool`, or 304 if the client's copy has the same recipe (RFC 9110, 13.1.2).
+@dataclass(frozen=True, kw_only=True)
+class Conditional:
+    """What a request says about the answer that it wants, and what draws it."""
 
-    `recipe` is everything that the bytes depend on; its parts have a `repr` that says all of them.
-    """
-    etag = f'"{hashlib.sha256(repr(recipe).encode()).hexdigest()[:32]}"'
-    headers = {"ETag": etag, "Cache-Control": f"private, max-age={max_age_s}", "Vary": "Accept"}
-    if _matches(if_none_match, etag):
-        return Response(status_code=304, headers=headers)
-    with stages.time("render"):
-        body = await asyncio.get_running_loop().run_in_executor(pool, render)
-    return Response(body, media_type=media_type, headers=headers)
+    preferred: Format
+    if_none_match: str
+    pool: Executor
+    stages: Stages
+
+    async def answer(
+        self, recipe: tuple[object, ...], render: Callable[[], bytes], kind: Format, *, max_age_s: int = MAX_AGE_S
+    ) -> Response:
+        """The bytes of `render`, drawn in the pool, or 304 if the client's copy has the same recipe (RFC 9110, 13.1.2).
+
+        `recipe` is everything that the bytes depend on, but for `kind`. Its parts have a `repr` that says all of them.
+        """
+        etag = f'"{hashlib.sha256(repr((*recipe, kind)).encode()).hexdigest()[:32]}"'
+        headers = {"ETag": etag, "Cache-Control": f"private, max-age={max_age_s}", "Vary": "Accept"}
+        if _matches(self.if_none_match, etag):
+            return Response(status_code=304, headers=headers)
+        with self.stages.time("render"):
+            body = await asyncio.get_running_loop().run_in_executor(self.pool, render)
+        return Response(body, media_type=MEDIA_TYPES[kind], headers=headers)
 
 
 def _matches(if_none_match: str, etag: str) -> bool:
     """By weak comparison, for which `W/` makes no difference (RFC 9110, 8.8.3.2)."""
     return if_none_match.strip() == "*" or etag in _OPAQUE_TAG.findall(if_none_match)
+
+
+async def _conditional(
+    services: ServicesDep,
+    stages: StagesDep,
+    accept: Annotated[str, Header(include_in_schema=False)] = "",
+    if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
+) -> Conditional:
+    preferred = preferred_format(accept)
+    return Conditional(preferred=preferred, if_none_match=if_none_match, pool=services.cpu_pool, stages=stages)
+
+
+ConditionalDep = Annotated[Conditional, Depends(_conditional)]

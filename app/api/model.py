@@ -6,13 +6,13 @@ The model's own pictures were made at export. One of them, attention distance, g
 from functools import partial
 from typing import Annotated, get_args
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
-from app.api.conditional import MAX_AGE_S, answer_once
+from app.api.conditional import MAX_AGE_S, ConditionalDep
 from app.api.problems import problems
-from app.api.representation import MEDIA_TYPES, preferred_format, representations
-from app.api.services import ServicesDep, StagesDep
+from app.api.representation import representations
+from app.api.services import ServicesDep
 from app.bundle import PICTURE_FORMATS, Bundle, Manifest, PictureFormat, picture_file
 from app.drawing.chart import draw_distance
 from app.errors import UnknownPicture
@@ -85,26 +85,21 @@ async def pictures(services: ServicesDep) -> ModelPicturesResponse:
 @router.get("/model/inspect/{name}", responses=problems(404, 422) | representations("png", "json"))
 async def picture(
     services: ServicesDep,
-    stages: StagesDep,
+    conditional: ConditionalDep,
     name: str,
     format: Annotated[PictureFormat | None, Query(description="Overrides the Accept header")] = None,
-    accept: Annotated[str, Header(include_in_schema=False)] = "",
-    if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Response:
     """A picture of the model itself, or its numbers: filters, positions, attention distance."""
     manifest = services.bundle.manifest
     if name not in manifest.inspect:
         raise UnknownPicture(manifest.inspect)
-    kind: PictureFormat = format or ("json" if preferred_format(accept) == "json" else "png")
+    kind: PictureFormat = format or ("json" if conditional.preferred == "json" else "png")
     served = services.distance.mean() if name == DISTANCE else None
-    return await answer_once(
-        recipe=(manifest.files[picture_file(name, kind)], served),
-        if_none_match=if_none_match,
-        media_type=MEDIA_TYPES[kind],
-        pool=services.cpu_pool,
-        stages=stages,
+    return await conditional.answer(
+        (manifest.files[picture_file(name, kind)], served),
+        partial(_body, services.bundle, name, kind, served),
+        kind,
         max_age_s=0 if name == DISTANCE else MAX_AGE_S,
-        render=partial(_body, services.bundle, name, kind, served),
     )
 
 

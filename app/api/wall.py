@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query, Response
 
-from app.api.conditional import answer_once
+from app.api.conditional import ConditionalDep
 from app.api.problems import problems
-from app.api.representation import MEDIA_TYPES, Format, npy, preferred_format, representations
+from app.api.representation import Format, npy, representations
 from app.api.services import ImageAnswer, ServicesDep, StagesDep
 from app.drawing.colormaps import Colormap
 from app.drawing.heatmap import Interpolation, Style
@@ -41,6 +41,7 @@ router = APIRouter()
 async def wall(
     services: ServicesDep,
     stages: StagesDep,
+    conditional: ConditionalDep,
     id: str,
     method: Annotated[
         Method, Query(description="Must be class_token: no other method has a map for each head")
@@ -52,8 +53,6 @@ async def wall(
     colorbar: Annotated[bool, Query(description="Draw a colour bar with the raw numbers at the right")] = False,
     scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
     format: Annotated[Format | None, Query(description="Overrides the Accept header")] = None,
-    accept: Annotated[str, Header(include_in_schema=False)] = "",
-    if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Response:
     """Layers down, heads across, all on one scale: a PNG, where its cells lie as JSON, or all numbers for NumPy."""
     if method != "class_token":
@@ -86,12 +85,6 @@ async def wall(
         "json": as_json,
         "npy": partial(npy, maps),
     }
-    kind = format or preferred_format(accept)
-    return await answer_once(
-        recipe=("wall", id, services.bundle.digest, kind, style, scale),
-        if_none_match=if_none_match,
-        media_type=MEDIA_TYPES[kind],
-        pool=services.cpu_pool,
-        stages=stages,
-        render=renderers[kind],
-    )
+    kind = format or conditional.preferred
+    recipe = ("wall", id, services.bundle.digest, style, scale)
+    return await conditional.answer(recipe, renderers[kind], kind)

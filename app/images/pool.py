@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,10 +22,10 @@ from pathlib import Path
 from app.images import nursery
 from app.images.lanes import Lanes
 from app.images.nursery import ANSWER, ORDER, REPORT, REQUEST, Work
+from app.images.watch import Watch
 
 log = logging.getLogger(__name__)
 
-MAX_WALL_FACTOR = 5  # times the time limit, for a worker that is kept waiting for a processor
 MAX_ANSWER_BYTES = 2**30
 STOP_S = 5.0
 
@@ -169,7 +168,7 @@ class WorkerPool:
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         assert worker.connection
-        watch = _Watch(worker, timeout_s=self._timeout_s)
+        watch = Watch(worker.process, kill=worker.kill, timeout_s=self._timeout_s)
         answer = None
         try:
             await _send(worker.connection, REQUEST.pack(len(request), len(data)) + request, data)
@@ -196,46 +195,6 @@ class WorkerPool:
                 for each in self._workers:
                     each.process = 0  # ended with their nursery
         self._nursery.renew(worker)
-
-
-class _Watch:
-    """Kills a worker that works too long at a request. The time that it waits for a processor does not count, up to a
-    bound: it has a low priority, and a large image beside a busy model is no hang.
-    """
-
-    def __init__(self, worker: _Worker, *, timeout_s: float) -> None:
-        self._worker = worker
-        self._timeout_s = timeout_s
-        self._loop = asyncio.get_running_loop()
-        self._deadline = self._loop.time() + MAX_WALL_FACTOR * timeout_s
-        self._cpu_s_before = _cpu_seconds(worker.process)
-        self.timed_out = False
-        self._timer = self._loop.call_later(timeout_s, self._check)
-
-    def stop(self) -> None:
-        self._timer.cancel()
-
-    def _check(self) -> None:
-        left_s = self._timeout_s - (_cpu_seconds(self._worker.process) - self._cpu_s_before)
-        if _is_runnable(self._worker.process) and left_s > 0 and self._loop.time() < self._deadline:
-            self._timer = self._loop.call_later(max(left_s, 0.05), self._check)
-            return
-        self.timed_out = True
-        self._worker.kill()
-
-
-def _cpu_seconds(process: int) -> float:
-    try:
-        return time.clock_gettime((~process << 3) | 2)  # the clock of clock_getcpuclockid(3) on Linux
-    except OSError:
-        return 0.0
-
-
-def _is_runnable(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "R"
-    except OSError:
-        return False
 
 
 async def _send(connection: socket.socket, header: bytes, data: bytes) -> None:
