@@ -36,13 +36,13 @@ def test_a_section_of_networks():
 
 def test_a_section_of_pipelines():
     rows = [
-        Pipeline(name="squash", size=(224, 288), pictures=5, equal=5, error=8e-6),
-        Pipeline(name="tensors", size=(224, 224), pictures=5, equal=1, error=1.0, reason="rounds in another way"),
+        Pipeline(name="squash", size=(224, 288), images=5, equal=5, error=8e-6),
+        Pipeline(name="tensors", size=(224, 224), images=5, equal=1, error=1.0, reason="rounds in another way"),
     ]
     lines = pipelines("Preprocessing", rows).splitlines()
     assert lines[2].startswith("1 of 2 pipelines give")
     assert lines[4:] == [
-        "| pipeline | input | equal pictures | difference |",
+        "| pipeline | input | equal images | difference |",
         "| --- | --- | --- | --- |",
         "| squash | 224×288 | 5 of 5 | 8e-06 |",
         "| tensors | 224×224 | 1 of 5 | 1e+00 |",
@@ -76,4 +76,4 @@ def test_a_peer_that_there_is_not_is_refused():
     command = [sys.executable, "-m", "tests.parity", "keras"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
-    assert "keras is none of timm, transformers, torchvision, preprocessing" in done.stderr
+    assert "keras is not one of timm, transformers, torchvision, preprocessing" in done.stderr
