@@ -13,17 +13,17 @@ async def unless_gone(request: Request, work: asyncio.Future[T]) -> T | None:
 
     Drops what is left of the body.
     """
-    gone = asyncio.ensure_future(_disconnected(request))
+    disconnected = asyncio.ensure_future(_disconnected(request))
     try:
-        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((work, disconnected), return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
-            gone.result()  # raises if something is wrong with the body that is dropped
+            disconnected.result()  # raises if something is wrong with the body that is dropped
             return None
         return work.result()
     finally:
-        for future in (gone, work):
+        for future in (disconnected, work):
             future.cancel()
-        await asyncio.gather(gone, work, return_exceptions=True)  # else asyncio logs exceptions as never retrieved
+        await asyncio.gather(disconnected, work, return_exceptions=True)  # else asyncio logs their exceptions
 
 
 async def _disconnected(request: Request) -> None:

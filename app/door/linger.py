@@ -36,13 +36,13 @@ class LingeringTransport:
         if self.is_closing():
             return
         self._closing = True
-        patience = FLUSH_S if self._transport.get_write_buffer_size() else LINGER_S
+        timeout_s = FLUSH_S if self._transport.get_write_buffer_size() else LINGER_S
         if self._sending():
             self._transport.write_eof()
             self._transport.resume_reading()  # the protocol drops what comes
         else:
             self._transport.close()
-        self._timer = asyncio.get_running_loop().call_later(patience, self._transport.abort)
+        self._timer = asyncio.get_running_loop().call_later(timeout_s, self._transport.abort)
 
     def ended(self) -> None:
         """The connection is gone: release the protocol behind `sending`, and the timer, which would keep both alive."""
