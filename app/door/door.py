@@ -1,8 +1,8 @@
 """What every request passes before the framework sees it, and every response on its way out.
 
 The header is checked first, without reading a byte of the body: request id, port, API key, deadline, capacity, and what
-the header says of the body. Then an image has to arrive, or its first 64 KiB. Every body is bounded while it is read. The
-protocol below (`protocol.py`) bounds the header.
+the header says of the body. Then an image has to arrive, or its first 64 KiB. Every body is bounded while it is read,
+and the protocol below (`protocol.py`) bounds the header.
 
 FastAPI cannot do this, because it reads a whole body before its dependencies run. Starlette's own limit cannot either,
 because it answers in plain text.
