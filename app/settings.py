@@ -22,7 +22,7 @@ class Settings(BaseSettings):
     ] = 0
     api_keys: Annotated[
         SecretStr | None,
-        Field(description="Comma-separated API keys. If set, every request must send one"),
+        Field(description="Comma-separated API keys. If set, requests must send one; probes and the page need none"),
     ] = None
     api_keys_file: Annotated[Path | None, Field(description="File with more API keys, one on each line")] = None
     device: Annotated[

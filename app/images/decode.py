@@ -91,4 +91,4 @@ def sniff(data: bytes) -> str:
         return "TIFF"
     if data.startswith(b"BM") and data[6:10] == bytes(4):
         return "BMP"
-    raise UnsupportedType(f"The body is not an image of an accepted type: {', '.join(PARSERS)}.")
+    raise UnsupportedType(f"This is not an image of an accepted type: {', '.join(PARSERS)}.")

@@ -44,8 +44,8 @@ class Choice(BaseModel):
     layer: Annotated[
         str | None,
         Field(
-            description="Layer index (negative counts from the end) or `mean`. "
-            "Default: the last layer; for evidence, `sum`. Rollout ignores it"
+            description="Layer index (negative counts from the end) or `mean`; for evidence also `sum`. "
+            "Default: the last layer; for evidence, `sum`. No effect on rollout"
         ),
     ] = None
     head: Annotated[str, Field(description="Head index, `mean`, `max` or `min`. Only class_token has single heads")] = (

@@ -57,7 +57,7 @@ export class Controls {
     byId("why").hidden = !signed;
     this.#offer("label", this.#classes.map(({ index, label }) => [String(index), label]));
     this.#offer("against", [
-      ["", "anything else"],
+      ["", "no second label"],
       ...this.#classes.filter(({ index }) => String(index) !== this.#label).map(({ index, label }) => [String(index), label]),
     ]);
     this.#offer("colormap", [["", signed ? "diverging" : "viridis"], ...COLORMAPS.slice(signed ? 0 : 1).map((c) => [c, c])]);

@@ -75,7 +75,7 @@ def test_every_sample_is_there(page):
 def test_a_text_file_is_refused_in_a_sentence_beside_it(page, star, complaints):
     page.set_input_files("#file", [as_file("notes.txt", b"hello", "text/plain"), as_file("a.jpg", star, "image/jpeg")])
     settle(page)
-    assert refusal(page).startswith("notes.txt The body is not an image of an accepted type")
+    assert refusal(page).startswith("notes.txt This is not an image of an accepted type")
     assert page.locator(".labels .name").first.inner_text() == "star"  # the other file is not delayed
     page.get_by_role("button", name="Remove").click()
     assert page.locator(".queue li").count() == 1
