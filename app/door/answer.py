@@ -21,9 +21,7 @@ HEADERS = {
 
 
 class Answer:
-    """Wraps `send`. Adds the request's id, security headers that the route has not set itself, and `Connection: close`
-    where the connection cannot go on.
-    """
+    """Wraps `send` to add the request's id, missing security headers, and `Connection: close` before a connection ends."""
 
     def __init__(self, send: Send, *, path: str, request_id: str, closing: Callable[[], bool]) -> None:
         self._send = send

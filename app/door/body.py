@@ -31,9 +31,7 @@ class Bodies:
             raise self.too_large()
 
     def too_large(self) -> BodyTooLarge:
-        return BodyTooLarge(
-            f"The request body is larger than the limit of {self.max_bytes} bytes (VIT_MAX_UPLOAD_BYTES)."
-        )
+        return BodyTooLarge(f"The request body exceeds {self.max_bytes} bytes (VIT_MAX_UPLOAD_BYTES).")
 
 
 class Body:

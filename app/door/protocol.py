@@ -164,9 +164,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unparsed = 0
         self._header_bytes += size
         if self._header_bytes > MAX_HEADER_BYTES or self._header_fields > MAX_HEADER_FIELDS:
-            self._parse_error = HeaderTooLarge(
-                f"The header exceeds {MAX_HEADER_FIELDS} fields or {MAX_HEADER_BYTES} bytes."
-            )
+            detail = f"The header exceeds {MAX_HEADER_FIELDS} fields or {MAX_HEADER_BYTES} bytes."
+            self._parse_error = HeaderTooLarge(detail)
             raise ValueError  # stops the parser; the error's own traceback would tie it to this connection
 
     # The header's time
