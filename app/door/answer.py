@@ -21,7 +21,7 @@ HEADERS = {
 
 
 class Answer:
-    """Wraps `send` to add the request's id, missing security headers, and `Connection: close` before a connection ends."""
+    """Wraps `send` to add the request's id, missing security headers, and `Connection: close` where one ends."""
 
     def __init__(self, send: Send, *, path: str, request_id: str, closing: Callable[[], bool]) -> None:
         self._send = send
