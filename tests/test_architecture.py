@@ -43,6 +43,9 @@ HOMES = {
     "uvicorn": {"server", "main", "door", "api"},
     "onnxruntime": {"inference.cpu", "inference.cuda"},
     "redis": {"stores.redis"},
+    "cachetools": {"images.quarantine", "stores.memory"},
+    "httptools": {"door.protocol"},
+    "opentelemetry": {"telemetry", "door.observation"},
     "prometheus_client": {"telemetry.metrics", "api.probes"},
     "PIL": {"images", "drawing", "maps.faithfulness"},
 }
