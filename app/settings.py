@@ -69,6 +69,9 @@ class Settings(BaseSettings):
         int,
         Field(ge=0, description="Threads that draw maps; 0: one for each allowed core, at least two"),
     ] = 0
+    max_drawings: Annotated[
+        int, Field(ge=1, description="Limit of maps, walls and reports in work or waiting; further ones get 503")
+    ] = 64
     decode_workers: Annotated[
         int, Field(ge=0, description="Processes that decode images; 0: one for each allowed core, at least two")
     ] = 0
