@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 
 MAX_ANSWER_BYTES = 2**30
 STOP_S = 5.0
+# Variables that the interpreter and its libraries read. No others are passed on: API keys and the store's password are
+# in the environment, and an image may take a worker over.
+ENVIRONMENT = ("PATH", "PYTHON", "LD_", "LANG", "LC_", "TZ", "OPENBLAS_")
 
 
 class WorkerFailed(Exception):
@@ -74,10 +77,8 @@ class _Nursery:
         self._control, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-m", nursery.__name__, str(theirs.fileno())]
-            paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, env=environment, pass_fds=[theirs.fileno()], process_group=0
+                command, stdin=subprocess.PIPE, env=_environment(), pass_fds=[theirs.fileno()], process_group=0
             )
         assert self._process.stdin
         with self._process.stdin as stdin:
@@ -109,6 +110,12 @@ class _Nursery:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _environment() -> dict[str, str]:
+    paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    passed = {name: value for name, value in os.environ.items() if name.startswith(ENVIRONMENT)}
+    return {**passed, "PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
 
 
 class WorkerPool:

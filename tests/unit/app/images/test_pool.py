@@ -177,6 +177,18 @@ def test_they_end_with_the_service_even_when_it_is_killed_and_they_hang():
     until(lambda: all(map(is_gone, processes)))
 
 
+def test_they_get_no_secret(monkeypatch):
+    secrets = {"VIT_API_KEYS": "s3cret", "VIT_STORE": "redis://:s3cret@host", "AWS_SECRET_ACCESS_KEY": "s3cret"}
+    for name, value in {**secrets, "LC_ALL": "C.UTF-8"}.items():
+        monkeypatch.setenv(name, value)
+    with started() as pool:
+        for process in (pool._nursery._process.pid, *(worker.process for worker in pool._workers)):
+            environment = Path(f"/proc/{process}/environ").read_bytes()
+            assert b"s3cret" not in environment
+            assert b"LC_ALL=C.UTF-8" in environment
+            assert b"OPENBLAS_NUM_THREADS=1" in environment
+
+
 def test_little_is_imported():
     """What a worker has in memory: no framework, no engine, no model of data."""
     code = "import sys, app.images.preparer, app.images.nursery; print(*sys.modules)"
