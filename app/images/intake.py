@@ -2,7 +2,7 @@
 
 from app.errors import Overloaded, UnusableImage
 from app.images.decode import Limits
-from app.images.pool import WorkerFailed, WorkerPool, WorkerTimedOut
+from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack_request, unpack_answer
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
@@ -40,7 +40,9 @@ class Intake:
         self._pool.stop()
 
     async def prepare(self, data: bytes, *, thumbnail: bool) -> Prepared:
-        """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started."""
+        """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or two were ended from
+        outside. That is no fault of the image, so it is not remembered.
+        """
         if await self._quarantine.holds(data):
             raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
         try:
@@ -51,18 +53,23 @@ class Intake:
                 )
             if isinstance(answer, Larger):
                 raise GarbledAnswer
+        except (WorkerKilled, OSError):
+            raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
         except (WorkerFailed, GarbledAnswer) as failure:
             await self._quarantine.add(data)
             if isinstance(failure, WorkerTimedOut):
                 raise UnusableImage("Decoding this image takes too long.") from None
             raise UnusableImage("The image could not be decoded: the decoder crashed on it.") from None
-        except OSError:
-            raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
         return answer
 
     async def _ask(self, data: bytes, *, thumbnail: bool, max_pixels: int, large_pixels: int = 0) -> Prepared | Larger:
         request = pack_request(thumbnail=thumbnail, max_pixels=min(max_pixels, self._max_pixels))
-        answer = await self._pool.run(request, data, large_pixels=large_pixels)
+        try:
+            answer = await self._pool.run(request, data, large_pixels=large_pixels)
+        except WorkerTimedOut:
+            raise
+        except WorkerFailed:  # perhaps not by this image
+            answer = await self._pool.run(request, data, large_pixels=large_pixels)
         return unpack_answer(answer, shape=self._input_size)
 
 

@@ -1,8 +1,7 @@
 """Worker processes that decode and can be killed: a crash or a hang costs the image that caused it and no other.
 
-The pool is our own for three reasons. It never unpickles what a worker sends, because an image may have taken
-the worker over. It forks workers from a small nursery and not from this process. And an exchange takes a few system
-calls on the event loop and no thread. docs/decoding.md compares it with pebble, concurrent.futures and multiprocessing.
+The pool is our own: it never unpickles what a worker sends, because an image may have taken the worker over, and it
+forks workers from a small nursery. docs/decoding.md compares it with pebble, concurrent.futures and multiprocessing.
 """
 
 import asyncio
@@ -35,6 +34,10 @@ ENVIRONMENT = ("PATH", "PYTHON", "LD_", "LANG", "LC_", "TZ", "OPENBLAS_")
 
 class WorkerFailed(Exception):
     """A worker ended, or sent no answer, in the middle of a request. Another takes its place."""
+
+
+class WorkerKilled(WorkerFailed):
+    """A worker was ended from outside: by the kernel when memory was short, by a person, or with its nursery."""
 
 
 class WorkerTimedOut(WorkerFailed):
@@ -87,8 +90,10 @@ class _Nursery:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def renew(self, worker: _Worker) -> None:
-        """Put a new process in place of `worker`'s. Raises OSError when none can be started."""
+    def renew(self, worker: _Worker) -> int:
+        """Put a new process in place of `worker`'s, and return the exit code of the old one: -SIGKILL if it ended with
+        an earlier nursery. Raises OSError when none can be started.
+        """
         worker.close()
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
@@ -97,11 +102,16 @@ class _Nursery:
         if len(report) < REPORT.size:
             ours.close()
             raise ConnectionError("the nursery has ended")
-        ours.setblocking(False)
+        old = worker.process
         worker.process, exit_code = REPORT.unpack(report)
-        worker.connection = ours
         if exit_code:
-            log.warning("a decoding process ended with exit code %d and was replaced", exit_code)
+            log.warning("a decoding process ended with exit code %d", exit_code)
+        if not worker.process:
+            ours.close()
+            raise ChildProcessError("no process can be forked")
+        ours.setblocking(False)
+        worker.connection = ours
+        return exit_code if old else -signal.SIGKILL
 
     def stop(self) -> None:
         self._control.close()
@@ -156,7 +166,7 @@ class WorkerPool:
         """A worker's answer to a request about the upload `data`. `large_pixels` are those of a large image, see Lanes.
 
         A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
-        Raises WorkerFailed or WorkerTimedOut, and OSError when no process can be started.
+        Raises WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be started.
         """
         large_pixels = min(large_pixels, self._max_pixels_in_work)
         await self._lanes.enter(large_pixels)
@@ -176,32 +186,50 @@ class WorkerPool:
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         assert worker.connection
         watch = Watch(worker.process, kill=worker.kill, timeout_s=self._timeout_s)
-        answer = None
         try:
             await _send(worker.connection, REQUEST.pack(len(request), len(data)) + request, data)
             (size,) = ANSWER.unpack(await _receive(worker.connection, ANSWER.size))
             if size > MAX_ANSWER_BYTES:
-                raise ConnectionError("the answer is too large")
-            answer = await _receive(worker.connection, size)
-            return answer
+                raise WorkerFailed("the answer is too large")
+            return await _receive(worker.connection, size)
         except OSError as error:
-            raise (WorkerTimedOut if watch.timed_out else WorkerFailed) from error
+            watch.stop()  # it must not kill the next process
+            worker.close()
+            if watch.timed_out:
+                raise WorkerTimedOut from error
+            raise await self._why_it_ended(worker) from error
+        except BaseException:
+            worker.kill()
+            worker.close()
+            raise
         finally:
             watch.stop()
-            if answer is None:
-                worker.kill()
-                worker.close()
 
-    def _renew(self, worker: _Worker) -> None:
+    async def _why_it_ended(self, worker: _Worker) -> WorkerFailed:
+        """A new process takes its place, because the exit code is known only then."""
+        try:
+            exit_code = await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
+        except OSError:  # its nursery has ended, or cannot fork
+            return WorkerKilled()
+        return WorkerKilled() if exit_code == -signal.SIGKILL else WorkerFailed(f"exit code {exit_code}")
+
+    def _renew(self, worker: _Worker) -> int:
+        nursery = self._living_nursery()
+        try:
+            return nursery.renew(worker)
+        except ConnectionError:  # it has ended since
+            nursery.stop()
+            return self._living_nursery().renew(worker)
+
+    def _living_nursery(self) -> _Nursery:
         with self._starting:
-            if self._nursery and not self._nursery.is_alive():
-                self._nursery.stop()
-                self._nursery = None
-            if self._nursery is None:
+            if self._nursery is None or not self._nursery.is_alive():
+                if self._nursery:
+                    self._nursery.stop()
                 self._nursery = _Nursery(work=self._work, memory_bytes=self._memory_bytes)
                 for each in self._workers:
                     each.process = 0  # ended with their nursery
-        self._nursery.renew(worker)
+            return self._nursery
 
 
 async def _send(connection: socket.socket, header: bytes, data: bytes) -> None:

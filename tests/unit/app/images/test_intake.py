@@ -1,6 +1,8 @@
 """app/images/intake.py: an image's way through real processes, and the error for one that made a process fail."""
 
 import asyncio
+import os
+import signal
 
 import pytest
 from PIL import Image
@@ -12,7 +14,8 @@ from app.images.pool import WorkerPool
 from app.images.preparer import Preparer
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
-from tests.support.saboteur import CRASH, GARBLE, SPIN, Saboteur
+from tests.support.processes import eventually
+from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, Saboteur
 
 LARGE = (2001, 2000)
 PREPARER = Preparer(
@@ -31,14 +34,17 @@ def pool():
 
 
 @pytest.fixture
-def prepare(pool):
-    intake = Intake(
+def intake(pool):
+    return Intake(
         pool=pool,
         quarantine=Quarantine(ttl_s=100, max_items=10),
         input_size=(8, 8),
         max_pixels=5_000_000,
     )
 
+
+@pytest.fixture
+def prepare(intake):
     async def all_of_them(images):
         asked = (intake.prepare(data, thumbnail=True) for data in images)
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -83,11 +89,55 @@ def test_the_next_time_it_does_not_get_that_far(prepare, star, pool):
     assert [worker.process for worker in pool._workers] == before
 
 
+@pytest.fixture
+def killed(pool, intake, star):
+    """Prepare an image and kill -9 its process so many times: what comes of it."""
+
+    async def scenario(times):
+        victims = set()
+        asked = asyncio.ensure_future(intake.prepare(star + PAUSE, thumbnail=True))
+        while len(victims) < times:
+            await asyncio.sleep(0.01)
+            (busy,) = [worker for worker in pool._workers if worker not in pool._idle]
+            if busy.process not in victims and busy.connection:
+                await asyncio.sleep(0.2)
+                victims.add(busy.process)
+                os.kill(busy.process, signal.SIGKILL)
+        (answer,) = await asyncio.gather(asked, return_exceptions=True)
+        return answer
+
+    return lambda times: asyncio.run(scenario(times))
+
+
+def test_an_image_whose_worker_was_killed_from_outside_gets_another_one(killed):
+    assert killed(1).format == "JPEG"
+
+
+def test_an_image_whose_workers_were_killed_twice_is_not_to_blame(killed, prepare, star):
+    refused = killed(2)
+    assert isinstance(refused, Overloaded), refused
+    (again,) = prepare(star + PAUSE)
+    assert again.format == "JPEG"
+
+
+def test_a_killed_nursery_costs_no_image(pool, intake, star):
+    async def scenario():
+        asked = [asyncio.ensure_future(intake.prepare(star + PAUSE, thumbnail=True)) for _ in range(2)]
+        await asyncio.sleep(0.3)
+        os.kill(pool._nursery._process.pid, signal.SIGKILL)
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert [type(answer).__name__ for answer in asyncio.run(scenario())] == ["Prepared", "Prepared"]
+
+
 def test_when_no_worker_can_be_started_the_service_is_overloaded(prepare, star, pool, monkeypatch):
     def fail(worker):
         raise BlockingIOError
 
-    prepare(star + CRASH, star)
+    prepare(star)
+    for worker in pool._workers:
+        os.kill(worker.process, signal.SIGKILL)
+    eventually(lambda: not any(worker.is_ready() for worker in pool._workers), seconds=20)
     monkeypatch.setattr(pool, "_renew", fail)
     kinds = {type(answer) for answer in prepare(star, star, star, star)}
     assert Overloaded in kinds
