@@ -9,6 +9,7 @@ from app.images.quarantine import Quarantine
 from app.machine import allowed_cores, allowed_memory
 from app.settings import Settings
 
+MIN_WORKERS = 2  # one for large images, one for small
 LARGE_PIXELS = 4_000_000  # an image of more takes a tenth of a second to decode, and not milliseconds
 BYTES_PER_PIXEL = 12  # of an image that is being decoded: as decoded, as turned or converted, and what is made of it
 WORKER_BYTES_PER_PIXEL = 24  # the most of any format: an animated WebP, of which libwebp keeps three canvases
@@ -76,10 +77,13 @@ class Intake:
 def open_intake(*, settings: Settings, framing: Framing) -> Intake:
     """An intake that has not been started."""
     limits = Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
+    memory = allowed_memory() // 4  # for small images as for large ones
+    max_small = max(memory // (LARGE_PIXELS * BYTES_PER_PIXEL), 1)
     pool = WorkerPool(
         work=Preparer(limits=limits, framing=framing, thumbnail_px=settings.thumbnail_px),
-        workers=settings.decode_workers or max(allowed_cores(), 2),
-        max_pixels_in_work=settings.max_decode_pixels or allowed_memory() // 4 // BYTES_PER_PIXEL,
+        workers=settings.decode_workers or max(min(allowed_cores(), max_small), MIN_WORKERS),
+        max_small=max_small,
+        max_pixels_in_work=settings.max_decode_pixels or memory // BYTES_PER_PIXEL,
         memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
         timeout_s=settings.decode_timeout_s,
     )

@@ -132,18 +132,16 @@ class WorkerPool:
     """Processes that each do one request at a time. `start` and `stop` block; `run` belongs to the event loop."""
 
     def __init__(
-        self, *, work: Work, workers: int, max_pixels_in_work: int, memory_bytes: int, timeout_s: float
+        self, *, work: Work, workers: int, max_small: int, max_pixels_in_work: int, memory_bytes: int, timeout_s: float
     ) -> None:
-        """`work` is pickled and sent to the nursery.
-
-        `max_pixels_in_work` limits all large images together, `memory_bytes` each worker, and `timeout_s` the time that
-        a worker works at one request.
+        """`work` is pickled and sent to the nursery. `max_small` and `max_pixels_in_work` are those of `Lanes`,
+        `memory_bytes` limits each worker, and `timeout_s` the time that it works at one request.
         """
         self._work = work
         self._memory_bytes = memory_bytes
         self._timeout_s = timeout_s
         self._max_pixels_in_work = max_pixels_in_work
-        self._lanes = Lanes(workers=workers, max_pixels_in_work=max_pixels_in_work)
+        self._lanes = Lanes(workers=workers, max_small=max_small, max_pixels_in_work=max_pixels_in_work)
         self._workers = [_Worker() for _ in range(workers)]
         self._idle = list(self._workers)
         self._nursery: _Nursery | None = None

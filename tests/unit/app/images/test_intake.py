@@ -9,11 +9,12 @@ from PIL import Image
 
 from app.errors import Overloaded, UnsupportedType, UnusableImage
 from app.images.decode import Limits
-from app.images.intake import Intake
+from app.images.intake import BYTES_PER_PIXEL, LARGE_PIXELS, Intake, open_intake
 from app.images.pool import WorkerPool
 from app.images.preparer import Preparer
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
+from app.settings import Settings
 from tests.support.processes import eventually
 from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, Saboteur
 
@@ -27,7 +28,9 @@ PREPARER = Preparer(
 
 @pytest.fixture(scope="module")
 def pool():
-    pool = WorkerPool(work=Saboteur(PREPARER), workers=2, max_pixels_in_work=5_000_000, memory_bytes=2**29, timeout_s=3)
+    pool = WorkerPool(
+        work=Saboteur(PREPARER), workers=2, max_small=2, max_pixels_in_work=5_000_000, memory_bytes=2**29, timeout_s=3
+    )
     pool.start()
     yield pool
     pool.stop()
@@ -157,3 +160,18 @@ def test_only_large_images_count_by_their_pixels(encode):
     for size in ((2000, 2000), LARGE):
         asyncio.run(intake.prepare(encode(Image.new("RGB", size)), thumbnail=False))
     assert asked == [0, 0, 2001 * 2000]
+
+
+@pytest.mark.parametrize(
+    ("cores", "gibibytes", "asked", "workers"),
+    [(64, 2, 0, 11), (64, 64, 0, 64), (2, 2, 0, 2), (1, 0.125, 0, 2), (64, 2, 64, 64)],
+)
+def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibibytes, asked, workers):
+    memory = int(gibibytes * 2**30)
+    monkeypatch.setattr("app.images.intake.allowed_cores", lambda: cores)
+    monkeypatch.setattr("app.images.intake.allowed_memory", lambda: memory)
+    intake = open_intake(settings=Settings(decode_workers=asked), framing=PREPARER._framing)
+    assert len(intake._pool._workers) == workers
+    small = intake._pool._lanes._free_small_workers
+    assert small >= 1
+    assert small == 1 or small * LARGE_PIXELS * BYTES_PER_PIXEL <= memory / 4

@@ -22,7 +22,7 @@ REQUEST = b"request"
 
 @contextmanager
 def started(workers: int = 2, **options) -> Iterator[WorkerPool]:
-    options = {"max_pixels_in_work": 100, "memory_bytes": 2**28, "timeout_s": 20.0, **options}
+    options = {"max_small": workers, "max_pixels_in_work": 100, "memory_bytes": 2**28, "timeout_s": 20.0, **options}
     pool = WorkerPool(**{"work": Saboteur(whoami), "workers": workers, **options})
     pool.start()
     try:
@@ -185,7 +185,7 @@ import asyncio, sys
 from app.images.pool import WorkerPool
 from tests.support.saboteur import SPIN, Saboteur, whoami
 pool = WorkerPool(
-    work=Saboteur(whoami), workers=2, max_pixels_in_work=1, memory_bytes=2**28, timeout_s=1000
+    work=Saboteur(whoami), workers=2, max_small=2, max_pixels_in_work=1, memory_bytes=2**28, timeout_s=1000
 )
 pool.start()
 async def main():
