@@ -99,6 +99,15 @@ class HeaderTooLarge(ServiceError):
     status, kind, title = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "header-too-large", "The header is too large"
 
 
+class Fault(ServiceError):
+    """Something that was not expected. It reveals nothing."""
+
+    status, kind, title = HTTPStatus.INTERNAL_SERVER_ERROR, "internal-server-error", "Internal Server Error"
+
+    def __init__(self) -> None:
+        super().__init__("This is a fault of the service, not of the request.")
+
+
 class InferenceFailed(ServiceError):
     status, kind, title = HTTPStatus.INTERNAL_SERVER_ERROR, "inference-failed", "The model failed on this image"
 

@@ -8,6 +8,7 @@ from PIL import Image
 
 from app.api.uploads import MAX_FIELDS
 from app.errors import ServiceError
+from app.images.intake import Intake
 from tests.support.problems import check_problem
 
 
@@ -74,6 +75,24 @@ def test_one_shape(client, star, name):
 
 def test_a_wrong_method_says_which_is_right(client):
     assert client.get("/classify").headers["allow"] == "POST"
+
+
+def test_an_image_that_fails_unexpectedly_fails_alone(client, star, monkeypatch):
+    prepare, sent = Intake.prepare, []
+
+    async def fail_once(intake, data, **options):
+        sent.append(data)
+        if len(sent) == 2:
+            raise RuntimeError("/etc/passwd")
+        return await prepare(intake, data, **options)
+
+    monkeypatch.setattr(Intake, "prepare", fail_once)
+    response = client.post("/classify", files=[("image", ("a", star))] * 3)
+    assert response.status_code == 200
+    first, failed, last = response.json()["results"]
+    assert first["predictions"] == last["predictions"]
+    assert failed["error"]["type"] == "urn:vit-serve:problem:internal-server-error"
+    assert "passwd" not in response.text
 
 
 def test_a_failure_of_ours_is_a_500_that_tells_nothing(client, star, monkeypatch):
