@@ -106,12 +106,24 @@ def test_a_failure_of_ours_is_a_500_that_tells_nothing(client, star, monkeypatch
     assert "secret" not in response.text
 
 
-def test_a_full_service_says_when_to_come_back(serve, star):
-    with serve(max_queue_images=1) as client:
+def test_a_full_service_says_when_to_come_back(serve, star, monkeypatch):
+    with serve(max_queue_images=2) as client:
+        monkeypatch.setattr(client.app.state.services.admission, "images", 1)
         response = client.post("/classify", files=[("a", ("a", star)), ("b", ("b", star))])
         assert response.status_code == 503
         check_problem(response)
         assert 1 <= int(response.headers["retry-after"]) <= 3
+        monkeypatch.undo()
+        assert client.post("/classify", content=star).status_code == 200
+
+
+def test_a_request_that_will_never_fit_is_not_asked_to_come_back(serve, star):
+    with serve(max_queue_images=1) as client:
+        response = client.post("/classify", files=[("a", ("a", star)), ("b", ("b", star))])
+        assert response.status_code == 400
+        check_problem(response)
+        assert "at most 1" in response.json()["detail"]
+        assert "retry-after" not in response.headers
         assert client.post("/classify", content=star).status_code == 200
 
 
