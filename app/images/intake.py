@@ -14,6 +14,7 @@ LARGE_PIXELS = 4_000_000  # an image of more takes a tenth of a second to decode
 BYTES_PER_PIXEL = 12  # of an image that is being decoded: as decoded, as turned or converted, and what is made of it
 WORKER_BYTES_PER_PIXEL = 24  # the most of any format: an animated WebP, of which libwebp keeps three canvases
 WORKER_BYTES = 256 * 2**20  # in addition to those for pixels
+ANSWER_BYTES = 2**16  # in addition to pixels and thumbnail, each of at most three bytes a pixel
 QUARANTINE_S = 600.0
 QUARANTINE_ITEMS = 1000
 
@@ -84,6 +85,7 @@ def open_intake(*, settings: Settings, framing: Framing) -> Intake:
         workers=settings.decode_workers or max(min(allowed_cores(), max_small), MIN_WORKERS),
         max_small=max_small,
         max_pixels_in_work=settings.max_decode_pixels or memory // BYTES_PER_PIXEL,
+        max_answer_bytes=ANSWER_BYTES + 3 * (framing.size[0] * framing.size[1] + settings.thumbnail_px**2),
         memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
         timeout_s=settings.decode_timeout_s,
     )

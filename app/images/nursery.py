@@ -1,4 +1,4 @@
-"""The processes that decode, from the inside. `app/images/pool.py` starts and ends them.
+"""The processes that decode, from the inside. `app/images/processes.py` starts and ends them.
 
 One process, the nursery, imports what decoding needs and then only forks workers on request. A worker starts within
 milliseconds and shares the nursery's memory, and no process that has threads or CUDA is ever forked. A worker answers

@@ -63,6 +63,7 @@ def ours() -> Iterator[Ask]:
         workers=WORKERS,
         max_small=WORKERS,
         max_pixels_in_work=1,
+        max_answer_bytes=2**30,
         memory_bytes=2**30,
         timeout_s=TIMEOUT_S,
     )

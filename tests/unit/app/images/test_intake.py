@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -11,7 +12,7 @@ from app.errors import Overloaded, UnsupportedType, UnusableImage
 from app.images.decode import Limits
 from app.images.intake import BYTES_PER_PIXEL, LARGE_PIXELS, Intake, open_intake
 from app.images.pool import WorkerPool
-from app.images.preparer import Preparer
+from app.images.preparer import Preparer, pack_request
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
 from app.settings import Settings
@@ -29,7 +30,13 @@ PREPARER = Preparer(
 @pytest.fixture(scope="module")
 def pool():
     pool = WorkerPool(
-        work=Saboteur(PREPARER), workers=2, max_small=2, max_pixels_in_work=5_000_000, memory_bytes=2**29, timeout_s=3
+        work=Saboteur(PREPARER),
+        workers=2,
+        max_small=2,
+        max_pixels_in_work=5_000_000,
+        max_answer_bytes=2**20,
+        memory_bytes=2**29,
+        timeout_s=3,
     )
     pool.start()
     yield pool
@@ -175,3 +182,14 @@ def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibi
     small = intake._pool._lanes._free_small_workers
     assert small >= 1
     assert small == 1 or small * LARGE_PIXELS * BYTES_PER_PIXEL <= memory / 4
+
+
+def test_the_largest_answer_fits_its_limit(encode):
+    """Noise is what JPEG makes the least of."""
+    framing, thumbnail_px = Framing((64, 64), "shortest", (64, 64), "half_even", "bicubic"), 512
+    noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
+    limits = Limits(max_pixels=10**6, max_aspect_ratio=64)
+    preparer = Preparer(limits=limits, framing=framing, thumbnail_px=thumbnail_px)
+    answer = preparer(pack_request(thumbnail=True, max_pixels=10**6), encode(noise))
+    pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), framing=framing)._pool
+    assert 0.2 * pool._max_answer_bytes < len(answer) < pool._max_answer_bytes

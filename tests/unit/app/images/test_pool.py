@@ -22,7 +22,14 @@ REQUEST = b"request"
 
 @contextmanager
 def started(workers: int = 2, **options) -> Iterator[WorkerPool]:
-    options = {"max_small": workers, "max_pixels_in_work": 100, "memory_bytes": 2**28, "timeout_s": 20.0, **options}
+    options = {
+        "max_small": workers,
+        "max_pixels_in_work": 100,
+        "max_answer_bytes": 2**25,
+        "memory_bytes": 2**28,
+        "timeout_s": 20.0,
+        **options,
+    }
     pool = WorkerPool(**{"work": Saboteur(whoami), "workers": workers, **options})
     pool.start()
     try:
@@ -67,6 +74,12 @@ def test_requests_and_answers_of_any_size(size):
     with started(1) as pool:
         (answer,) = ask(pool, bytes(size))
         assert answer.split(b" ", 2)[1:] == [REQUEST, bytes(size)]
+
+
+def test_an_answer_over_its_limit_is_not_read():
+    with started(1, max_answer_bytes=1000) as pool:
+        answers = ask(pool, bytes(2000), b"well")
+        assert [type(answer) for answer in answers] == [WorkerFailed, bytearray]
 
 
 @pytest.mark.parametrize("end", [CRASH, EXIT, HANG_UP])
@@ -185,7 +198,8 @@ import asyncio, sys
 from app.images.pool import WorkerPool
 from tests.support.saboteur import SPIN, Saboteur, whoami
 pool = WorkerPool(
-    work=Saboteur(whoami), workers=2, max_small=2, max_pixels_in_work=1, memory_bytes=2**28, timeout_s=1000
+    work=Saboteur(whoami), workers=2, max_small=2, max_pixels_in_work=1, max_answer_bytes=1, memory_bytes=2**28,
+    timeout_s=1000,
 )
 pool.start()
 async def main():
