@@ -4,11 +4,13 @@
 the user. This module imports the standard library only, because the processes that decode images import it too.
 """
 
+import math
 import random
 from collections.abc import Iterable
 from http import HTTPStatus
 
-RETRY_AFTER_S = (1, 3)  # drawn at random, so that refused clients do not all come back at once
+MAX_RETRY_AFTER_S = 30  # without the spread
+MIN_SPREAD_S = 2  # drawn at random, so that refused clients do not all come back at once
 
 
 class CannotStart(Exception):
@@ -22,14 +24,17 @@ class ServiceError(Exception):
     kind = "internal"
     title = "The service failed"
 
-    def __init__(self, detail: str) -> None:
+    def __init__(self, detail: str, *, wait_s: float = 0.0) -> None:
+        """`wait_s` is the wait that is predicted for a request that comes now, where one is."""
         super().__init__(detail)
         self.detail = detail
+        self._wait_s = wait_s
 
     @property
     def headers(self) -> dict[str, str]:
         if self.status == HTTPStatus.SERVICE_UNAVAILABLE:
-            return {"Retry-After": str(random.randint(*RETRY_AFTER_S))}
+            first = min(max(math.ceil(self._wait_s), 1), MAX_RETRY_AFTER_S)
+            return {"Retry-After": str(random.randint(first, first + max(first // 2, MIN_SPREAD_S)))}
         return {}
 
 
@@ -97,6 +102,15 @@ class InvalidParameter(ServiceError):
 
 class HeaderTooLarge(ServiceError):
     status, kind, title = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "header-too-large", "The header is too large"
+
+
+class Fault(ServiceError):
+    """Something that was not expected. It reveals nothing."""
+
+    status, kind, title = HTTPStatus.INTERNAL_SERVER_ERROR, "internal-server-error", "Internal Server Error"
+
+    def __init__(self) -> None:
+        super().__init__("This is a fault of the service, not of the request.")
 
 
 class InferenceFailed(ServiceError):

@@ -5,6 +5,8 @@ import resource
 import sys
 from pathlib import Path
 
+CGROUP = Path("/sys/fs/cgroup")  # of this process, as a container sees it
+
 # When threads compete for the cores, the event loop goes first, then the model, then image processing.
 MODEL_NICENESS = 5
 IMAGES_NICENESS = 15  # the model's threads wait for each other after every operator
@@ -17,23 +19,29 @@ def yield_by(niceness: int) -> None:
 
 
 def allowed_cores() -> int:
-    """Processors this process may use: the smaller of its affinity and its control group's quota (cgroup v2)."""
+    """Processors this process may use: the smaller of its affinity and its control group's quota (cgroup v2 or v1)."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = Path("/sys/fs/cgroup/cpu.max")
-    if quota.is_file():
-        allowed, period = quota.read_text().split()
-        if allowed != "max":
-            cores = min(cores, max(1, int(allowed) // int(period)))
-    return cores
+    quota, period = _first_of("cpu.max").split() or (
+        _first_of("cpu/cpu.cfs_quota_us") or "max",
+        _first_of("cpu/cpu.cfs_period_us"),
+    )
+    return cores if quota in ("max", "-1") else min(cores, max(1, int(quota) // int(period)))
 
 
 def allowed_memory() -> int:
-    """Bytes this process may use: the smaller of the machine's memory and its control group's limit (cgroup v2)."""
+    """Bytes this process may use: the smaller of the machine's memory and its control group's limit (cgroup v2 or v1).
+
+    Where there is no limit, version 1 says a number larger than any memory.
+    """
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = Path("/sys/fs/cgroup/memory.max")
-    if limit.is_file() and (allowed := limit.read_text().strip()) != "max":
-        return min(machine, int(allowed))
-    return machine
+    limit = _first_of("memory.max", "memory/memory.limit_in_bytes")
+    return machine if limit in ("", "max") else min(machine, int(limit))
+
+
+def _first_of(*files: str) -> str:
+    """The text of the first of these files of the control group that is there, else an empty one."""
+    found = (CGROUP / file for file in files if (CGROUP / file).is_file())
+    return next((file.read_text().strip() for file in found), "")
 
 
 def allow_open_files(wanted: int) -> None:

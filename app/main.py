@@ -12,6 +12,7 @@ from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
 from app.api import attention, classify, model, page, probes, report, verify, wall
+from app.api.drawings import Drawings
 from app.api.problems import install_handlers
 from app.api.services import Services
 from app.bundle import Bundle, load_bundle
@@ -120,6 +121,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         metrics=metrics,
         distance=distance,
         cpu_pool=cpu_pool,
+        drawings=Drawings(pool=cpu_pool, max_in_work=settings.max_drawings),
     )
     for routes in (classify, attention, wall, report, verify, model, probes, page):
         app.include_router(routes.router)

@@ -69,8 +69,16 @@ class Settings(BaseSettings):
         int,
         Field(ge=0, description="Threads that draw maps; 0: one for each allowed core, at least two"),
     ] = 0
+    max_drawings: Annotated[
+        int, Field(ge=1, description="Limit of maps, walls and reports in work or waiting; further ones get 503")
+    ] = 64
     decode_workers: Annotated[
-        int, Field(ge=0, description="Processes that decode images; 0: one for each allowed core, at least two")
+        int,
+        Field(
+            ge=0,
+            description="Processes that decode images; 0: one for each allowed core, at least two, "
+            "but no more than can work on images of four megapixels in a quarter of the available memory",
+        ),
     ] = 0
     decode_timeout_s: Annotated[
         float, Field(gt=0, description="Longest time of work on one image, in seconds; then its decoder is killed")

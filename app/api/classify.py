@@ -14,7 +14,7 @@ from app.api.hangup import unless_gone
 from app.api.problems import UNANSWERED, Problem, problem_of, problems, respond
 from app.api.services import ModelName, Services, ServicesDep, StagesDep
 from app.api.uploads import read_images
-from app.errors import DeadlineExceeded, ServiceError
+from app.errors import DeadlineExceeded, Fault, ServiceError
 from app.inference.labels import Prediction
 from app.telemetry.logs import access_log
 from app.telemetry.stages import Stages
@@ -65,6 +65,8 @@ IMAGE_BODY = {
 
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
 
+log = logging.getLogger(__name__)
+
 router = APIRouter()
 
 
@@ -93,10 +95,12 @@ async def classify(
             _classify_one(services, data, top_k=top_k, attention=attention, deadline=deadline, stages=stages)
             for data in images
         ]
-        outcomes = await unless_gone(request, asyncio.gather(*work))
-        if outcomes is None:
+        working = asyncio.gather(*work, return_exceptions=True)
+        ended = await unless_gone(request, working)
+        if ended is None:
             services.metrics.images("abandoned", len(images))
             return Response(status_code=UNANSWERED)
+        outcomes = [_outcome(of_one) for of_one in ended]
         if any(isinstance(outcome, Result | DeadlineExceeded) for outcome in outcomes):
             answered()  # images that never reach the model say nothing about the wait for it
     for outcome in outcomes:
@@ -129,6 +133,14 @@ async def _classify_one(
         attention=f"/attention/{done.id}" if done.id else None,
         image=ImageInfo(width=done.width, height=done.height, format=done.format),
     )
+
+
+def _outcome(ended: Result | ServiceError | BaseException) -> Result | ServiceError:
+    """What an image gets. An exception that was not expected fails this image alone."""
+    if isinstance(ended, Result | ServiceError):
+        return ended
+    log.error("an image failed unexpectedly", exc_info=ended)
+    return Fault()
 
 
 async def _facts(services: Services, data: bytes, outcome: Result | ServiceError) -> dict[str, object]:

@@ -1,15 +1,14 @@
 """Answers that are drawn only if the client does not have them already."""
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Header, Response
+from fastapi import Depends, Header, Request, Response
 
+from app.api.drawings import Drawings
 from app.api.representation import MEDIA_TYPES, Format, preferred_format
 from app.api.services import ServicesDep, StagesDep
 from app.telemetry.stages import Stages
@@ -24,22 +23,24 @@ class Conditional:
 
     preferred: Format
     if_none_match: str
-    pool: Executor
+    drawings: Drawings
+    deadline: float  # seconds of time.monotonic
     stages: Stages
 
     async def answer(
         self, recipe: tuple[object, ...], render: Callable[[], bytes], kind: Format, *, max_age_s: int = MAX_AGE_S
     ) -> Response:
-        """The bytes of `render`, drawn in the pool, or 304 if the client's copy has the same recipe (RFC 9110, 13.1.2).
+        """The bytes of `render`, or 304 if the client's copy has the same recipe (RFC 9110, 13.1.2).
 
         `recipe` is everything that the bytes depend on, but for `kind`. Its parts have a `repr` that says all of them.
+        Raises Overloaded and DeadlineExceeded.
         """
         etag = f'"{hashlib.sha256(repr((*recipe, kind)).encode()).hexdigest()[:32]}"'
         headers = {"ETag": etag, "Cache-Control": f"private, max-age={max_age_s}", "Vary": "Accept"}
         if _matches(self.if_none_match, etag):
             return Response(status_code=304, headers=headers)
         with self.stages.time("render"):
-            body = await asyncio.get_running_loop().run_in_executor(self.pool, render)
+            body = await self.drawings.draw(render, deadline=self.deadline)
         return Response(body, media_type=MEDIA_TYPES[kind], headers=headers)
 
 
@@ -49,13 +50,20 @@ def _matches(if_none_match: str, etag: str) -> bool:
 
 
 async def _conditional(
+    request: Request,
     services: ServicesDep,
     stages: StagesDep,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
     if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Conditional:
     preferred = preferred_format(accept)
-    return Conditional(preferred=preferred, if_none_match=if_none_match, pool=services.cpu_pool, stages=stages)
+    return Conditional(
+        preferred=preferred,
+        if_none_match=if_none_match,
+        drawings=services.drawings,
+        deadline=request.state.deadline,
+        stages=stages,
+    )
 
 
 ConditionalDep = Annotated[Conditional, Depends(_conditional)]

@@ -82,7 +82,7 @@ async def pictures(services: ServicesDep) -> ModelPicturesResponse:
     )
 
 
-@router.get("/model/inspect/{name}", responses=problems(404, 422) | representations("png", "json"))
+@router.get("/model/inspect/{name}", responses=problems(404, 422, 503) | representations("png", "json"))
 async def picture(
     services: ServicesDep,
     conditional: ConditionalDep,

@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
-from app.errors import InvalidParameter, ServiceError
+from app.errors import Fault, InvalidParameter, ServiceError
 
 PROBLEM_TYPE = "application/problem+json"
 NAMESPACE = "urn:vit-serve:problem:"
@@ -61,7 +61,7 @@ def respond_to(error: ServiceError, state: MutableMapping[str, Any]) -> Response
 
 def respond_to_fault(state: MutableMapping[str, Any]) -> Response:
     """For a fault of the service itself: it reveals nothing."""
-    return respond(framework_problem(500, "This is a fault of the service, not of the request."), state)
+    return respond_to(Fault(), state)
 
 
 def install_handlers(app: FastAPI) -> None:

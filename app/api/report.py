@@ -1,9 +1,10 @@
 """GET /attention/{id}/report: which heads mattered, and when the answer formed."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from app.api.problems import problems
@@ -45,6 +46,7 @@ router = APIRouter()
 
 @router.get("/attention/{id}/report", responses=problems(404, 422, 503))
 async def report(
+    request: Request,
     services: ServicesDep,
     stages: StagesDep,
     id: str,
@@ -56,6 +58,8 @@ async def report(
     record = await services.kept(id, stages)
     labels, maps, lens = services.bundle.manifest.labels, record.maps, record.maps.lens
     k = 0 if label is None else find_class(maps, labels, label)
+    with stages.time("render"):
+        numbers = await services.drawings.draw(partial(head_report, maps, k), deadline=request.state.deadline)
     return ReportResponse(
         id=id,
         model=services.model_name,
@@ -63,6 +67,6 @@ async def report(
         index=int(maps.classes[k]),
         logit=float(maps.logits[k]),
         predictions=list(record.predictions),
-        heads=HeadNumbers(**{name: numbers.tolist() for name, numbers in asdict(head_report(maps, k)).items()}),
+        heads=HeadNumbers(**{name: of_heads.tolist() for name, of_heads in asdict(numbers).items()}),
         lens=None if lens is None else Lens(classes=[labels[i] for i in maps.classes], scores=lens.tolist()),
     )

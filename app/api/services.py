@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel
 
+from app.api.drawings import Drawings
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.errors import UnknownAttention
@@ -47,7 +48,8 @@ class Services:
     store: Store
     metrics: Metrics
     distance: RunningDistance  # over the images explained since the start
-    cpu_pool: Executor  # draws maps, off the event loop
+    cpu_pool: Executor  # for work that would hold up the event loop
+    drawings: Drawings  # bounds those of it that are maps
 
     @property
     def model_name(self) -> ModelName:

@@ -67,7 +67,14 @@ async def verify(
     of_map = choice if choice.method == "evidence" else choice.model_copy(update={"label": None})
     shown = choose(record, services.bundle.manifest, of_map)
     verifying = services.verifier.verify(
-        record.pixels, shown.values, index=index, fill=fill, steps=steps, random_orders=random_orders, seed=id
+        record.pixels,
+        shown.values,
+        index=index,
+        fill=fill,
+        steps=steps,
+        random_orders=random_orders,
+        seed=id,
+        deadline=request.state.deadline,
     )
     curves = await unless_gone(request, asyncio.ensure_future(verifying))
     if curves is None:

@@ -2,17 +2,19 @@
 
 from app.errors import Overloaded, UnusableImage
 from app.images.decode import Limits
-from app.images.pool import WorkerFailed, WorkerPool, WorkerTimedOut
+from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack_request, unpack_answer
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
 from app.machine import allowed_cores, allowed_memory
 from app.settings import Settings
 
+MIN_WORKERS = 2  # one for large images, one for small
 LARGE_PIXELS = 4_000_000  # an image of more takes a tenth of a second to decode, and not milliseconds
 BYTES_PER_PIXEL = 12  # of an image that is being decoded: as decoded, as turned or converted, and what is made of it
 WORKER_BYTES_PER_PIXEL = 24  # the most of any format: an animated WebP, of which libwebp keeps three canvases
 WORKER_BYTES = 256 * 2**20  # in addition to those for pixels
+ANSWER_BYTES = 2**16  # in addition to pixels and thumbnail, each of at most three bytes a pixel
 QUARANTINE_S = 600.0
 QUARANTINE_ITEMS = 1000
 
@@ -40,7 +42,9 @@ class Intake:
         self._pool.stop()
 
     async def prepare(self, data: bytes, *, thumbnail: bool) -> Prepared:
-        """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started."""
+        """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or two were ended from
+        outside. That is no fault of the image, so it is not remembered.
+        """
         if await self._quarantine.holds(data):
             raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
         try:
@@ -51,28 +55,37 @@ class Intake:
                 )
             if isinstance(answer, Larger):
                 raise GarbledAnswer
+        except (WorkerKilled, OSError):
+            raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
         except (WorkerFailed, GarbledAnswer) as failure:
             await self._quarantine.add(data)
             if isinstance(failure, WorkerTimedOut):
                 raise UnusableImage("Decoding this image takes too long.") from None
             raise UnusableImage("The image could not be decoded: the decoder crashed on it.") from None
-        except OSError:
-            raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
         return answer
 
     async def _ask(self, data: bytes, *, thumbnail: bool, max_pixels: int, large_pixels: int = 0) -> Prepared | Larger:
         request = pack_request(thumbnail=thumbnail, max_pixels=min(max_pixels, self._max_pixels))
-        answer = await self._pool.run(request, data, large_pixels=large_pixels)
+        try:
+            answer = await self._pool.run(request, data, large_pixels=large_pixels)
+        except WorkerTimedOut:
+            raise
+        except WorkerFailed:  # perhaps not by this image
+            answer = await self._pool.run(request, data, large_pixels=large_pixels)
         return unpack_answer(answer, shape=self._input_size)
 
 
 def open_intake(*, settings: Settings, framing: Framing) -> Intake:
     """An intake that has not been started."""
     limits = Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
+    memory = allowed_memory() // 4  # for small images as for large ones
+    max_small = max(memory // (LARGE_PIXELS * BYTES_PER_PIXEL), 1)
     pool = WorkerPool(
         work=Preparer(limits=limits, framing=framing, thumbnail_px=settings.thumbnail_px),
-        workers=settings.decode_workers or max(allowed_cores(), 2),
-        max_pixels_in_work=settings.max_decode_pixels or allowed_memory() // 4 // BYTES_PER_PIXEL,
+        workers=settings.decode_workers or max(min(allowed_cores(), max_small), MIN_WORKERS),
+        max_small=max_small,
+        max_pixels_in_work=settings.max_decode_pixels or memory // BYTES_PER_PIXEL,
+        max_answer_bytes=ANSWER_BYTES + 3 * (framing.size[0] * framing.size[1] + settings.thumbnail_px**2),
         memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
         timeout_s=settings.decode_timeout_s,
     )

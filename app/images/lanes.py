@@ -9,12 +9,14 @@ from collections import deque
 class Lanes:
     """Counts free workers and the pixels of the large images that are being decoded. Belongs to one event loop.
 
-    A small image takes any free worker. A large one waits until its pixels fit below `max_pixels_in_work`, and, where
-    there are several workers, leaves one to small images. Large images wait for each other in order.
+    A small image takes any free worker, as long as fewer than `max_small` others are decoded. A large one waits until
+    its pixels fit below `max_pixels_in_work`, and, where there are several workers, leaves one to small images. Large
+    images wait for each other in order, and so do small ones.
     """
 
-    def __init__(self, *, workers: int, max_pixels_in_work: int) -> None:
+    def __init__(self, *, workers: int, max_small: int, max_pixels_in_work: int) -> None:
         self._free_workers = workers
+        self._free_small_workers = max_small
         self._free_large_workers = max(workers - 1, 1)
         self._free_pixels = max_pixels_in_work
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -40,23 +42,31 @@ class Lanes:
         if large_pixels:
             self._free_large_workers += 1
             self._free_pixels += large_pixels
+        else:
+            self._free_small_workers += 1
         self._admit()
 
     def _admit(self) -> None:
         passed_over: deque[tuple[int, asyncio.Future[None]]] = deque()
+        large_wait = False
         while self._waiting and self._free_workers:
             large_pixels, entered = self._waiting.popleft()
             if entered.cancelled():
                 continue
-            if large_pixels and (passed_over or not self._fits(large_pixels)):
+            if (large_pixels and large_wait) or not self._fits(large_pixels):
                 passed_over.append((large_pixels, entered))
+                large_wait = large_wait or large_pixels > 0
                 continue
             self._free_workers -= 1
             if large_pixels:
                 self._free_large_workers -= 1
                 self._free_pixels -= large_pixels
+            else:
+                self._free_small_workers -= 1
             entered.set_result(None)
         self._waiting = passed_over + self._waiting
 
     def _fits(self, large_pixels: int) -> bool:
+        if not large_pixels:
+            return self._free_small_workers > 0
         return self._free_large_workers > 0 and large_pixels <= self._free_pixels

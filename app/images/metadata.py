@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # not a stuffed byte, a restart marker or padding
 _SOI, _EOI, _SOS, _TEM, _COM = 0xD8, 0xD9, 0xDA, 0x01, 0xFE
-_ADOBE = 0xEE  # the one APPn segment that pixels need: it names their colour transform
+# The APPn segments that libjpeg guesses the colours from
+_ADOBE = 0xEE
+_APP0, _JFIF = 0xE0, b"JFIF\0"
+_JFIF_BYTES = 14  # a shorter one is none to libjpeg
 _EXIF = b"Exif\0\0"
 MAX_SEGMENTS = 10_000  # a camera writes tens, an ICC profile of the largest allowed size 255
 
@@ -18,7 +21,7 @@ _MAX_ENTRIES = 1000  # of a directory; cameras write tens
 
 
 class Jpeg(NamedTuple):
-    bare: bytes  # the file without comments and without application data other than Adobe's, so that none is parsed
+    bare: bytes  # the file without comments and without application data but JFIF's and Adobe's, so that none is parsed
     exif: bytes  # the first Exif block, a TIFF structure; empty where there is none
 
 
@@ -48,7 +51,7 @@ def read_jpeg(data: bytes, *, max_scans: int) -> Jpeg | None:
             scans += 1
             if scans > max_scans:
                 return None
-        elif not scans and not _is_metadata(marker):
+        elif not scans and not _is_metadata(marker, data[position + 2 : min(end, position + 2 + _JFIF_BYTES)]):
             kept.append(data[start:end])
         elif not exif and data.startswith(_EXIF, position + 2):
             exif = data[position + 2 + len(_EXIF) : end]
@@ -56,7 +59,10 @@ def read_jpeg(data: bytes, *, max_scans: int) -> Jpeg | None:
     return Jpeg(b"".join(kept), exif)
 
 
-def _is_metadata(marker: int) -> bool:
+def _is_metadata(marker: int, start: bytes) -> bool:
+    """`start` is the first _JFIF_BYTES of the segment's data, or all of it."""
+    if marker == _APP0:
+        return not start.startswith(_JFIF) or len(start) < _JFIF_BYTES
     return marker == _COM or (0xE0 <= marker <= 0xEF and marker != _ADOBE)
 
 

@@ -1,4 +1,4 @@
-"""The processes that decode, from the inside. `app/images/pool.py` starts and ends them.
+"""The processes that decode, from the inside. `app/images/processes.py` starts and ends them.
 
 One process, the nursery, imports what decoding needs and then only forks workers on request. A worker starts within
 milliseconds and shares the nursery's memory, and no process that has threads or CUDA is ever forked. A worker answers
@@ -14,6 +14,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,7 +27,10 @@ Work = Callable[[bytes, bytes], bytes]  # from a request and an upload to an ans
 REQUEST = struct.Struct("!HQ")  # before every request: how many bytes of it and of its upload follow
 ANSWER = struct.Struct("!Q")  # before every answer: how many bytes of it follow
 ORDER = struct.Struct("!iQ")  # to the nursery: the process to end or 0, and the memory of the new one in bytes
-REPORT = struct.Struct("!ii")  # from it: the new process, and the exit code of the old one (a signal's is negative)
+REPORT = struct.Struct("!ii")  # from it: the new process, or 0 where none can be forked, and how the old one ended
+
+HAD_TO_BE_ENDED = 1  # in a report, of a process that did not end by itself; else its exit code, a signal's negative
+ENDING_S = 0.1  # from closing its socket until a process has ended
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
@@ -52,7 +56,12 @@ def _nurse(control: socket.socket, work: Work) -> None:
         ended = _end(old) if old else 0
         (descriptor,) = descriptors
         nursery = os.getpid()
-        child = os.fork()
+        try:
+            child = os.fork()
+        except OSError:  # no memory, or too many processes; the workers that are there go on
+            os.close(descriptor)
+            control.sendall(REPORT.pack(0, ended))
+            continue
         if child == 0:
             control.close()
             _serve(socket.socket(fileno=descriptor), work, memory_bytes=memory_bytes, nursery=nursery)
@@ -62,8 +71,16 @@ def _nurse(control: socket.socket, work: Work) -> None:
 
 
 def _end(process: int) -> int:
+    """The exit code of a process that has ended, or HAD_TO_BE_ENDED."""
+    until = time.monotonic() + ENDING_S
+    while time.monotonic() < until:
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.001)
     os.kill(process, signal.SIGKILL)  # the number is still its own, because it has not been waited for
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    os.waitpid(process, 0)
+    return HAD_TO_BE_ENDED
 
 
 def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, nursery: int) -> None:

@@ -108,7 +108,7 @@ def pack_answer(answer: Prepared | Larger | UnsupportedType | UnusableImage) -> 
 
 
 def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared | Larger:
-    """`shape` is the height and width of the network's input. The pixels are a view of `answer`.
+    """`shape` is the height and width of the network's input. Nothing that is returned keeps `answer` in memory.
 
     Raises UnsupportedType, UnusableImage, or GarbledAnswer.
     """
@@ -121,7 +121,7 @@ def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared | La
         end = start + shape[0] * shape[1] * 3
         width, height = map(int, facts["size"])
         return Prepared(
-            pixels=np.frombuffer(answer, np.uint8, end - start, start).reshape(*shape, 3),
+            pixels=np.frombuffer(answer, np.uint8, end - start, start).reshape(*shape, 3).copy(),
             size=(width, height),
             box=Box(*map(float, facts["box"])),
             format=str(facts["format"]),

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from app.errors import Overloaded, ServiceError, Unavailable
+from app.errors import MalformedRequest, Overloaded, ServiceError, Unavailable
 from app.lifecycle import Lifecycle
 
 DECAY = 0.95  # of both sums, with every answer
@@ -44,22 +44,25 @@ class Admission:
         """
         if failure := self._lifecycle.failure:
             return Unavailable(failure)
+        if images > self._max_images:
+            return MalformedRequest(f"The request has more images than fit at a time: send at most {self._max_images}.")
+        wait_s = self.images * self.image_s
         if self.images + images > self._max_images:
-            return Overloaded("Too many images are waiting. Send this request again in a moment.")
+            return Overloaded("Too many images are waiting. Send this request again in a moment.", wait_s=wait_s)
         if self.images < MIN_IMAGES_AHEAD:
             return None
-        wait_s = self.images * self.image_s
         if wait_s > self._max_wait_s:
-            return Overloaded("The wait would be too long. Send this request again in a moment.")
+            return Overloaded("The wait would be too long. Send this request again in a moment.", wait_s=wait_s)
         if time.monotonic() + wait_s + images * self.image_s > deadline:
-            return Overloaded("The answer would miss this request's deadline. Send it again in a moment.")
+            late = "The answer would miss this request's deadline. Send it again in a moment."
+            return Overloaded(late, wait_s=wait_s)
         return None
 
     @contextmanager
     def admit(self, images: int, *, deadline: float = math.inf) -> Iterator[Callable[[], None]]:
         """Count `images` as accepted. Call the function that it yields when the model has answered: it learns the wait.
 
-        Raises Overloaded or Unavailable at once, without waiting for a place.
+        Raises MalformedRequest, Overloaded or Unavailable at once, without waiting for a place.
         """
         if refusal := self.refusal(images, deadline=deadline):
             raise refusal

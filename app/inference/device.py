@@ -1,6 +1,7 @@
 """The engine for the device that the settings ask for."""
 
 import logging
+from pathlib import Path
 
 from app.bundle import Bundle
 from app.inference.cpu import OnnxEngine
@@ -11,9 +12,12 @@ from app.settings import Settings
 
 log = logging.getLogger(__name__)
 
+NVIDIA_DRIVER = Path("/proc/driver/nvidia")  # of the kernel, so a container without the GPU's libraries sees it too
+
 
 def open_engine(*, settings: Settings, bundle: Bundle) -> OnnxEngine:
-    """A warm engine, for the thread that this is called in. `auto` uses the CPU where CUDA does not work.
+    """A warm engine, for the thread that this is called in. `auto` uses the CPU where CUDA does not work,
+    and warns of it where the machine has an NVIDIA GPU.
 
     Raises DeviceError when the settings ask for CUDA and it does not work.
     """
@@ -24,7 +28,7 @@ def open_engine(*, settings: Settings, bundle: Bundle) -> OnnxEngine:
         except DeviceError as error:
             if settings.device == "cuda":
                 raise
-            log.info("%s", error)
+            log.log(logging.WARNING if NVIDIA_DRIVER.exists() else logging.INFO, "%s", error)
     threads = settings.model_threads or allowed_cores()
     return _warm(OnnxEngine(folder=folder, image_size=image_size, threads=threads, max_batch=max_batch))
 

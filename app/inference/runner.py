@@ -48,7 +48,7 @@ class Runner:
             if batch:
                 self._process(batch)
             else:
-                self._probe("explain")
+                self._probe("classify")  # the cheaper one
             self._queue.done(batch)
 
     def _process(self, batch: list[Ticket]) -> None:

@@ -1,6 +1,8 @@
 """Runs deletion and insertion of a map on the served model, behind ordinary requests."""
 
 import asyncio
+import math
+import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -10,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Bundle
-from app.errors import Overloaded, Unavailable
+from app.errors import DeadlineExceeded, Overloaded, Unavailable
 from app.inference.batcher import Batcher
 from app.inference.contract import Engine
 from app.inference.labels import scores
@@ -47,19 +49,26 @@ class Verifier:
         steps: int,
         random_orders: int,
         seed: str,
+        deadline: float = math.inf,
     ) -> tuple[Curve, Curve]:
         """Deletion and insertion of class `index` for a map (rows, columns) of `pixels` (height, width, 3).
 
-        Raises Overloaded at once when MAX_IN_WORK verifications are in work, and Unavailable, even halfway, when the
-        service stops: it does not wait for so long a piece of work.
+        Raises Overloaded at once when MAX_IN_WORK verifications are in work; DeadlineExceeded at `deadline`, in seconds
+        of time.monotonic; and Unavailable, even halfway, when the service stops: it does not wait for so long a piece
+        of work. Images that wait for the model leave its queue; a batch that it has begun is finished.
         """
         with self._admit():
-            planned = partial(Trial.of, values, steps=steps, random_orders=random_orders, seed=seed)
-            trial = await asyncio.get_running_loop().run_in_executor(self._cpu_pool, planned)
-            return trial.curves(await self._scores(trial, pixels, index=index, fill=fill))
+            try:
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    planned = partial(Trial.of, values, steps=steps, random_orders=random_orders, seed=seed)
+                    trial = await asyncio.get_running_loop().run_in_executor(self._cpu_pool, planned)
+                    found = await self._scores(trial, pixels, index=index, fill=fill, deadline=deadline)
+            except TimeoutError:
+                raise DeadlineExceeded from None
+            return trial.curves(found)
 
     async def _scores(
-        self, trial: Trial, pixels: npt.NDArray[np.uint8], *, index: int, fill: Fill
+        self, trial: Trial, pixels: npt.NDArray[np.uint8], *, index: int, fill: Fill, deadline: float
     ) -> npt.NDArray[np.float64]:
         """Scores (images,) of all images of the trial."""
         loop = asyncio.get_running_loop()
@@ -72,7 +81,8 @@ class Verifier:
             chunk = trial.covered[len(found) :][: self._engine.best_batch("classify")]
             images = await loop.run_in_executor(self._cpu_pool, partial(cover, pixels, under, chunk, patch=patch))
             async with self._turn:
-                answers = await asyncio.gather(*(self._batcher.run("classify", image) for image in images))
+                runs = (self._batcher.run("classify", image, deadline=deadline) for image in images)
+                answers = await asyncio.gather(*runs)
             found += [float(scores(answer["logits"], self._manifest.score)[index]) for answer in answers]
         return np.array(found)
 

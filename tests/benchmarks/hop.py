@@ -58,7 +58,15 @@ def threads() -> Iterator[Ask]:
 
 @contextmanager
 def ours() -> Iterator[Ask]:
-    pool = WorkerPool(work=preparer(), workers=WORKERS, max_pixels_in_work=1, memory_bytes=2**30, timeout_s=TIMEOUT_S)
+    pool = WorkerPool(
+        work=preparer(),
+        workers=WORKERS,
+        max_small=WORKERS,
+        max_pixels_in_work=1,
+        max_answer_bytes=2**30,
+        memory_bytes=2**30,
+        timeout_s=TIMEOUT_S,
+    )
     pool.start()
 
     async def ask() -> Prepared:

@@ -2,14 +2,19 @@
 
 import json
 import re
+import socket
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 from app.server import KEEP_ALIVE_S
 from app.settings import Settings
-from tests.load.balancers import haproxy_file, nginx_file
+from tests.load.balancers import BALANCERS, haproxy_file, nginx_file
 
 NGINX = Path("docker/nginx.conf").read_text()
 HAPROXY = Path("docker/haproxy.cfg").read_text()
@@ -60,7 +65,9 @@ def test_haproxy_hears_that_a_replica_drains_before_it_stops_listening():
 
 
 def test_a_request_is_repeated_once_but_not_because_a_replica_is_full():
-    assert directive("proxy_next_upstream").split() == ["error", "timeout", "non_idempotent"]
+    all_paths, of_verify = re.findall(r"^ *proxy_next_upstream ([^;]+);", NGINX, re.MULTILINE)
+    assert of_verify.split() == ["error", "timeout"]
+    assert all_paths.split() == ["error", "timeout", "non_idempotent"]
     assert directive("proxy_next_upstream_tries") == "2"
     assert directive("retries", HAPROXY) == "1"
     assert directive("retry-on", HAPROXY).split() == ["conn-failure", "empty-response"]
@@ -72,6 +79,42 @@ def test_the_problems_of_balancers_are_json():
         ("body-too-large", 413),
         *(("unavailable", status) for status in (502, 503, 504)),
     }
+
+
+@contextmanager
+def hanging_up() -> Iterator[tuple[int, list[bytes]]]:
+    """A replica that dies under every request: its port, and the first line of what it has received."""
+    received: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        received.append(connection.recv(4096).partition(b"\r\n")[0])
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1], received
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+@pytest.mark.parametrize("name", BALANCERS)
+@pytest.mark.parametrize(
+    ("path", "times"), [("/classify", 2), ("/attention/x/verify", 1), ("/attention/x/v%65rify?steps=64", 1)]
+)
+def test_a_verification_that_died_with_its_replica_is_not_repeated(need, tmp_path, name, path, times):
+    need(name)
+    with hanging_up() as (first, one), hanging_up() as (second, other):
+        with BALANCERS[name]([first, second], tmp_path) as balancer:
+            answer = httpx.post(f"http://127.0.0.1:{balancer.port}{path}", content=b"x", timeout=20)
+        posts = [line for line in one + other if line.startswith(b"POST")]
+    assert len(posts) == times
+    assert answer.status_code in (502, 503)
 
 
 @pytest.mark.parametrize("program", ["nginx", "haproxy"])

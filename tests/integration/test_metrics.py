@@ -51,8 +51,10 @@ def test_images_are_counted_by_what_became_of_them(client, star):
     assert value(client, "vit_images_total", outcome="unusable-image") == 1
 
 
-def test_refusals_are_counted_by_their_reason(client, star):
-    client.post("/classify", files=[("image", star)] * 3)  # one more than there are places
+def test_refusals_are_counted_by_their_reason(client, star, monkeypatch):
+    with monkeypatch.context() as full:
+        full.setattr(client.app.state.services.admission, "images", 1)
+        client.post("/classify", files=[("image", star)] * 2)  # one more than there are places
     client.get("/attention/nope")
     client.get("/nowhere")
     client.get("/attention/nope?alpha=7")

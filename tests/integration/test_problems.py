@@ -8,6 +8,7 @@ from PIL import Image
 
 from app.api.uploads import MAX_FIELDS
 from app.errors import ServiceError
+from app.images.intake import Intake
 from tests.support.problems import check_problem
 
 
@@ -76,6 +77,24 @@ def test_a_wrong_method_says_which_is_right(client):
     assert client.get("/classify").headers["allow"] == "POST"
 
 
+def test_an_image_that_fails_unexpectedly_fails_alone(client, star, monkeypatch):
+    prepare, sent = Intake.prepare, []
+
+    async def fail_once(intake, data, **options):
+        sent.append(data)
+        if len(sent) == 2:
+            raise RuntimeError("/etc/passwd")
+        return await prepare(intake, data, **options)
+
+    monkeypatch.setattr(Intake, "prepare", fail_once)
+    response = client.post("/classify", files=[("image", ("a", star))] * 3)
+    assert response.status_code == 200
+    first, failed, last = response.json()["results"]
+    assert first["predictions"] == last["predictions"]
+    assert failed["error"]["type"] == "urn:vit-serve:problem:internal-server-error"
+    assert "passwd" not in response.text
+
+
 def test_a_failure_of_ours_is_a_500_that_tells_nothing(client, star, monkeypatch):
     def fail(*args):
         raise RuntimeError("secret of the engine")
@@ -87,12 +106,24 @@ def test_a_failure_of_ours_is_a_500_that_tells_nothing(client, star, monkeypatch
     assert "secret" not in response.text
 
 
-def test_a_full_service_says_when_to_come_back(serve, star):
-    with serve(max_queue_images=1) as client:
+def test_a_full_service_says_when_to_come_back(serve, star, monkeypatch):
+    with serve(max_queue_images=2) as client:
+        monkeypatch.setattr(client.app.state.services.admission, "images", 1)
         response = client.post("/classify", files=[("a", ("a", star)), ("b", ("b", star))])
         assert response.status_code == 503
         check_problem(response)
         assert 1 <= int(response.headers["retry-after"]) <= 3
+        monkeypatch.undo()
+        assert client.post("/classify", content=star).status_code == 200
+
+
+def test_a_request_that_will_never_fit_is_not_asked_to_come_back(serve, star):
+    with serve(max_queue_images=1) as client:
+        response = client.post("/classify", files=[("a", ("a", star)), ("b", ("b", star))])
+        assert response.status_code == 400
+        check_problem(response)
+        assert "at most 1" in response.json()["detail"]
+        assert "retry-after" not in response.headers
         assert client.post("/classify", content=star).status_code == 200
 
 

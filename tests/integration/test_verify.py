@@ -104,6 +104,14 @@ def test_a_client_that_hangs_up_leaves_the_line(client, link, hang_up):
     assert verify(client, link, steps=4).status_code == 200
 
 
+def test_the_deadline_of_the_request_holds(client, link):
+    params = {"steps": 64, "random_orders": 8, "fill": "blur"}
+    late = client.post(f"{link}/verify", params=params, headers={"X-Request-Timeout": "0.05"})
+    assert late.status_code == 503
+    assert late.json()["type"] == "urn:vit-serve:problem:deadline-exceeded"
+    assert verify(client, link, steps=4).status_code == 200
+
+
 def test_a_grid_with_fewer_patches_than_steps_has_a_step_a_patch(serve, oblong_bundle, encode):
     with serve(bundle=oblong_bundle) as client:
         result = client.post("/classify", content=encode(Image.new("RGB", (200, 100), "teal"))).json()["results"][0]

@@ -3,11 +3,13 @@
 import os
 import signal
 import time
+from pathlib import Path
+from typing import Any
 
 from app.images.nursery import Work
 
-CRASH, EXIT, SPIN, SLEEP, PAUSE, GARBLE, HOARD = (
-    f"<{what}>".encode() for what in ("crash", "exit", "spin", "sleep", "pause", "garble", "hoard")
+CRASH, EXIT, SPIN, SLEEP, PAUSE, GARBLE, HOARD, HANG_UP = (
+    f"<{what}>".encode() for what in ("crash", "exit", "spin", "sleep", "pause", "garble", "hoard", "hang up")
 )
 
 
@@ -31,9 +33,31 @@ class Saboteur:
             time.sleep(1)
         if data.endswith(GARBLE):
             return b"\xff" * 100
+        if data.endswith(HANG_UP):  # and live on
+            os.closerange(3, 100)
+            time.sleep(600)
         if data.endswith(HOARD):
             bytearray(2**34)
         return self._work(request, data)
+
+
+class ForkUnlessFull(Saboteur):
+    """Lets the nursery, which unpickles it, fork only while there is no file `full`."""
+
+    def __init__(self, work: Work, full: Path) -> None:
+        super().__init__(work)
+        self._full = full
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        fork = os.fork
+
+        def limited() -> int:
+            if self._full.exists():
+                raise BlockingIOError
+            return fork()
+
+        os.fork = limited
 
 
 def whoami(request: bytes, data: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """app/api/conditional.py: an answer is drawn once for a client that keeps its copy."""
 
 import asyncio
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,6 +9,7 @@ import pytest
 from fastapi import Response
 
 from app.api.conditional import MAX_AGE_S, Conditional
+from app.api.drawings import Drawings
 from app.telemetry.stages import Stages
 
 RECIPE = ("map", 3, None, 0.5)
@@ -24,7 +26,13 @@ class Drawing:
     def answer(self, if_none_match: str = "", *, recipe: tuple[object, ...] = RECIPE, max_age_s: int = MAX_AGE_S):
         async def answered() -> Response:
             stages = Stages(observe=lambda stage, seconds: self.timed.append(stage))
-            conditional = Conditional(preferred="png", if_none_match=if_none_match, pool=pool, stages=stages)
+            conditional = Conditional(
+                preferred="png",
+                if_none_match=if_none_match,
+                drawings=Drawings(pool=pool, max_in_work=1),
+                deadline=math.inf,
+                stages=stages,
+            )
             return await conditional.answer(recipe, self._render, "png", max_age_s=max_age_s)
 
         with ThreadPoolExecutor(1, thread_name_prefix="pool") as pool:

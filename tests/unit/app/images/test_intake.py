@@ -1,18 +1,23 @@
 """app/images/intake.py: an image's way through real processes, and the error for one that made a process fail."""
 
 import asyncio
+import os
+import signal
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from app.errors import Overloaded, UnsupportedType, UnusableImage
 from app.images.decode import Limits
-from app.images.intake import Intake
+from app.images.intake import BYTES_PER_PIXEL, LARGE_PIXELS, Intake, open_intake
 from app.images.pool import WorkerPool
-from app.images.preparer import Preparer
+from app.images.preparer import Preparer, pack_request
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
-from tests.support.saboteur import CRASH, GARBLE, SPIN, Saboteur
+from app.settings import Settings
+from tests.support.processes import eventually
+from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, Saboteur
 
 LARGE = (2001, 2000)
 PREPARER = Preparer(
@@ -24,21 +29,32 @@ PREPARER = Preparer(
 
 @pytest.fixture(scope="module")
 def pool():
-    pool = WorkerPool(work=Saboteur(PREPARER), workers=2, max_pixels_in_work=5_000_000, memory_bytes=2**29, timeout_s=3)
+    pool = WorkerPool(
+        work=Saboteur(PREPARER),
+        workers=2,
+        max_small=2,
+        max_pixels_in_work=5_000_000,
+        max_answer_bytes=2**20,
+        memory_bytes=2**29,
+        timeout_s=3,
+    )
     pool.start()
     yield pool
     pool.stop()
 
 
 @pytest.fixture
-def prepare(pool):
-    intake = Intake(
+def intake(pool):
+    return Intake(
         pool=pool,
         quarantine=Quarantine(ttl_s=100, max_items=10),
         input_size=(8, 8),
         max_pixels=5_000_000,
     )
 
+
+@pytest.fixture
+def prepare(intake):
     async def all_of_them(images):
         asked = (intake.prepare(data, thumbnail=True) for data in images)
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -83,11 +99,55 @@ def test_the_next_time_it_does_not_get_that_far(prepare, star, pool):
     assert [worker.process for worker in pool._workers] == before
 
 
+@pytest.fixture
+def killed(pool, intake, star):
+    """Prepare an image and kill -9 its process so many times: what comes of it."""
+
+    async def scenario(times):
+        victims = set()
+        asked = asyncio.ensure_future(intake.prepare(star + PAUSE, thumbnail=True))
+        while len(victims) < times:
+            await asyncio.sleep(0.01)
+            (busy,) = [worker for worker in pool._workers if worker not in pool._idle]
+            if busy.process not in victims and busy.connection:
+                await asyncio.sleep(0.2)
+                victims.add(busy.process)
+                os.kill(busy.process, signal.SIGKILL)
+        (answer,) = await asyncio.gather(asked, return_exceptions=True)
+        return answer
+
+    return lambda times: asyncio.run(scenario(times))
+
+
+def test_an_image_whose_worker_was_killed_from_outside_gets_another_one(killed):
+    assert killed(1).format == "JPEG"
+
+
+def test_an_image_whose_workers_were_killed_twice_is_not_to_blame(killed, prepare, star):
+    refused = killed(2)
+    assert isinstance(refused, Overloaded), refused
+    (again,) = prepare(star + PAUSE)
+    assert again.format == "JPEG"
+
+
+def test_a_killed_nursery_costs_no_image(pool, intake, star):
+    async def scenario():
+        asked = [asyncio.ensure_future(intake.prepare(star + PAUSE, thumbnail=True)) for _ in range(2)]
+        await asyncio.sleep(0.3)
+        os.kill(pool._nursery._process.pid, signal.SIGKILL)
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert [type(answer).__name__ for answer in asyncio.run(scenario())] == ["Prepared", "Prepared"]
+
+
 def test_when_no_worker_can_be_started_the_service_is_overloaded(prepare, star, pool, monkeypatch):
     def fail(worker):
         raise BlockingIOError
 
-    prepare(star + CRASH, star)
+    prepare(star)
+    for worker in pool._workers:
+        os.kill(worker.process, signal.SIGKILL)
+    eventually(lambda: not any(worker.is_ready() for worker in pool._workers), seconds=20)
     monkeypatch.setattr(pool, "_renew", fail)
     kinds = {type(answer) for answer in prepare(star, star, star, star)}
     assert Overloaded in kinds
@@ -107,3 +167,29 @@ def test_only_large_images_count_by_their_pixels(encode):
     for size in ((2000, 2000), LARGE):
         asyncio.run(intake.prepare(encode(Image.new("RGB", size)), thumbnail=False))
     assert asked == [0, 0, 2001 * 2000]
+
+
+@pytest.mark.parametrize(
+    ("cores", "gibibytes", "asked", "workers"),
+    [(64, 2, 0, 11), (64, 64, 0, 64), (2, 2, 0, 2), (1, 0.125, 0, 2), (64, 2, 64, 64)],
+)
+def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibibytes, asked, workers):
+    memory = int(gibibytes * 2**30)
+    monkeypatch.setattr("app.images.intake.allowed_cores", lambda: cores)
+    monkeypatch.setattr("app.images.intake.allowed_memory", lambda: memory)
+    intake = open_intake(settings=Settings(decode_workers=asked), framing=PREPARER._framing)
+    assert len(intake._pool._workers) == workers
+    small = intake._pool._lanes._free_small_workers
+    assert small >= 1
+    assert small == 1 or small * LARGE_PIXELS * BYTES_PER_PIXEL <= memory / 4
+
+
+def test_the_largest_answer_fits_its_limit(encode):
+    """Noise is what JPEG makes the least of."""
+    framing, thumbnail_px = Framing((64, 64), "shortest", (64, 64), "half_even", "bicubic"), 512
+    noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
+    limits = Limits(max_pixels=10**6, max_aspect_ratio=64)
+    preparer = Preparer(limits=limits, framing=framing, thumbnail_px=thumbnail_px)
+    answer = preparer(pack_request(thumbnail=True, max_pixels=10**6), encode(noise))
+    pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), framing=framing)._pool
+    assert 0.2 * pool._max_answer_bytes < len(answer) < pool._max_answer_bytes

@@ -11,7 +11,7 @@ class Race:
     """Entries by name, in the order in which they were let in."""
 
     def __init__(self, **options) -> None:
-        self.lanes = Lanes(**options)
+        self.lanes = Lanes(**{"max_small": options["workers"], **options})
         self.entered: list[str] = []
         self.tasks: dict[str, asyncio.Task] = {}
 
@@ -54,6 +54,21 @@ async def test_large_ones_leave_a_worker_to_small_ones():
     race.lanes.leave(10)
     await settle()
     assert race.entered == ["large", "small", "another"]
+
+
+@race
+async def test_small_ones_are_bounded_too_and_leave_a_worker_to_large_ones():
+    race = Race(workers=4, max_small=2, max_pixels_in_work=100)
+    for name in "abc":
+        await race.come(name)
+    await race.come("large", 10)
+    assert race.entered == ["a", "b", "large"]
+    race.lanes.leave(10)
+    await settle()
+    assert race.entered == ["a", "b", "large"]
+    race.lanes.leave(0)
+    await settle()
+    assert race.entered == ["a", "b", "large", "c"]
 
 
 @race

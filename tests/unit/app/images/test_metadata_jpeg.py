@@ -56,6 +56,22 @@ def test_the_first_exif_block_is_kept_apart():
     assert read(jpeg()).exif == b""
 
 
+def test_the_jfif_marker_stays_for_colours_are_guessed_from_it():
+    """Without it libjpeg takes components that are named R, G and B for RGB, and not for YCbCr."""
+    named = bytearray(jpeg(Image.new("RGB", (8, 8), "teal")))
+    for marker, first, step in ((b"\xff\xc0", 10, 3), (b"\xff\xda", 5, 2)):  # of the frame, of the scan
+        at = named.index(marker)
+        named[at + first : at + first + 3 * step : step] = b"RGB"
+    bare = read(bytes(named)).bare
+    assert (pixels(bare) == pixels(bytes(named))).all()
+    assert abs(pixels(bare)[0, 0].astype(int) - (0, 128, 128)).max() <= 2
+
+
+@pytest.mark.parametrize("start", [b"JFXX\0" + bytes(20), b"JFIF\0", b"JFIF\0" + bytes(8)])
+def test_other_data_under_that_marker_is_left_out(start):
+    assert len(read(spliced(segment(0xE0, start))).bare) == len(read(jpeg()).bare)
+
+
 def test_adobes_marker_stays_for_it_says_how_colours_were_made():
     data = jpeg(Image.new("CMYK", (8, 8)))
     assert b"Adobe" in read(data).bare

@@ -12,18 +12,25 @@ from pathlib import Path
 
 import pytest
 
-from app.images.pool import WorkerFailed, WorkerPool, WorkerTimedOut
+from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.machine import IMAGES_NICENESS
 from tests.support.processes import eventually
-from tests.support.saboteur import CRASH, EXIT, HOARD, PAUSE, SLEEP, SPIN, Saboteur, whoami
+from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, ForkUnlessFull, Saboteur, whoami
 
 REQUEST = b"request"
 
 
 @contextmanager
 def started(workers: int = 2, **options) -> Iterator[WorkerPool]:
-    options = {"max_pixels_in_work": 100, "memory_bytes": 2**28, "timeout_s": 20.0, **options}
-    pool = WorkerPool(work=Saboteur(whoami), workers=workers, **options)
+    options = {
+        "max_small": workers,
+        "max_pixels_in_work": 100,
+        "max_answer_bytes": 2**25,
+        "memory_bytes": 2**28,
+        "timeout_s": 20.0,
+        **options,
+    }
+    pool = WorkerPool(**{"work": Saboteur(whoami), "workers": workers, **options})
     pool.start()
     try:
         yield pool
@@ -69,7 +76,13 @@ def test_requests_and_answers_of_any_size(size):
         assert answer.split(b" ", 2)[1:] == [REQUEST, bytes(size)]
 
 
-@pytest.mark.parametrize("end", [CRASH, EXIT])
+def test_an_answer_over_its_limit_is_not_read():
+    with started(1, max_answer_bytes=1000) as pool:
+        answers = ask(pool, bytes(2000), b"well")
+        assert [type(answer) for answer in answers] == [WorkerFailed, bytearray]
+
+
+@pytest.mark.parametrize("end", [CRASH, EXIT, HANG_UP])
 def test_a_crash_costs_one_request(end):
     with started() as pool:
         answers = ask(pool, b"a", end, b"b", b"c")
@@ -104,6 +117,35 @@ def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
         os.kill(first, signal.SIGKILL)
         until(lambda: is_gone(first))
         assert worker_of(ask(pool, b"b")[0]) != first
+
+
+def test_a_worker_that_was_killed_at_work_is_no_crash():
+    async def scenario(pool: WorkerPool) -> None:
+        asked = asyncio.ensure_future(pool.run(REQUEST, SLEEP))
+        await asyncio.sleep(0.2)
+        os.kill(pool._workers[0].process, signal.SIGKILL)
+        with pytest.raises(WorkerKilled):
+            await asked
+
+    with started(1) as pool:
+        asyncio.run(scenario(pool))
+        worker_of(ask(pool, b"well")[0])
+
+
+def test_where_none_can_be_forked_the_others_go_on(tmp_path):
+    full = tmp_path / "full"
+    with started(work=ForkUnlessFull(whoami, full)) as pool:
+        nursery = pool._nursery._process.pid
+        full.touch()
+        first, second = (worker.process for worker in pool._workers)
+        os.kill(second, signal.SIGKILL)
+        until(lambda: is_gone(second))
+        answers = ask(pool, *[b"x"] * 4)
+        assert {worker_of(answer) for answer in answers if isinstance(answer, bytearray)} == {first}
+        assert any(isinstance(answer, OSError) for answer in answers)
+        assert pool._nursery._process.pid == nursery
+        full.unlink()
+        assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}) == 2
 
 
 def test_if_all_of_them_were_killed_they_all_come_back():
@@ -156,7 +198,8 @@ import asyncio, sys
 from app.images.pool import WorkerPool
 from tests.support.saboteur import SPIN, Saboteur, whoami
 pool = WorkerPool(
-    work=Saboteur(whoami), workers=2, max_pixels_in_work=1, memory_bytes=2**28, timeout_s=1000
+    work=Saboteur(whoami), workers=2, max_small=2, max_pixels_in_work=1, max_answer_bytes=1, memory_bytes=2**28,
+    timeout_s=1000,
 )
 pool.start()
 async def main():
@@ -175,6 +218,18 @@ def test_they_end_with_the_service_even_when_it_is_killed_and_they_hang():
         assert not any(map(is_gone, processes))
         service.kill()
     until(lambda: all(map(is_gone, processes)))
+
+
+def test_they_get_no_secret(monkeypatch):
+    secrets = {"VIT_API_KEYS": "s3cret", "VIT_STORE": "redis://:s3cret@host", "AWS_SECRET_ACCESS_KEY": "s3cret"}
+    for name, value in {**secrets, "LC_ALL": "C.UTF-8"}.items():
+        monkeypatch.setenv(name, value)
+    with started() as pool:
+        for process in (pool._nursery._process.pid, *(worker.process for worker in pool._workers)):
+            environment = Path(f"/proc/{process}/environ").read_bytes()
+            assert b"s3cret" not in environment
+            assert b"LC_ALL=C.UTF-8" in environment
+            assert b"OPENBLAS_NUM_THREADS=1" in environment
 
 
 def test_little_is_imported():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import Overloaded, Unavailable
+from app.errors import MalformedRequest, Overloaded, Unavailable
 from app.inference import admission
 from app.inference.admission import Admission
 from app.lifecycle import Lifecycle
@@ -56,6 +56,23 @@ def test_a_request_is_refused_that_would_be_answered_too_late(clock):
         assert isinstance(places.refusal(deadline=clock.now + 0.39), Overloaded)
         assert places.refusal(deadline=clock.now + 0.41) is None
         assert isinstance(places.refusal(2, deadline=clock.now + 0.41), Overloaded)
+
+
+def test_a_refused_client_comes_back_when_the_wait_is_over_and_not_with_all_others():
+    places = made(image_s=0.1, max_wait_s=1.0, max_images=1000)
+    with places.admit(200):
+        found = {int(places.refusal().headers["Retry-After"]) for _ in range(200)}
+        assert min(found) == 20
+        assert max(found) == 30
+    slow = made(image_s=10.0, max_wait_s=1.0)
+    with slow.admit(100):
+        assert {int(slow.refusal().headers["Retry-After"]) for _ in range(200)} <= set(range(30, 46))
+
+
+def test_more_images_than_ever_fit_are_no_matter_of_waiting():
+    refusal = made(max_images=4).refusal(5)
+    assert isinstance(refusal, MalformedRequest)
+    assert "at most 4" in refusal.detail
 
 
 def test_an_idle_service_refuses_nothing_because_of_a_prediction(clock):

@@ -34,6 +34,7 @@ class FakeEngine:
         self.faults: dict[int, Exception] = {}  # by the pixel of the image that causes it
         self.fits = 1000  # images; there is no memory for more
         self.probes = 0
+        self.probed: set[str] = set()
         self.works = True
         self.seconds = 0.0
 
@@ -53,6 +54,7 @@ class FakeEngine:
 
     def probe(self, graph):
         self.probes += 1
+        self.probed.add(graph)
         if not self.works:
             raise RuntimeError("broken")
         return {"logits": np.zeros((1, 1), np.float32)}
@@ -343,6 +345,7 @@ def test_an_idle_engine_tests_itself(engine, lifecycle, monkeypatch):
         while engine.probes < 2:
             await asyncio.sleep(0.01)
         assert lifecycle.ready
+        assert engine.probed == {"classify"}
         engine.works = False
         assert await asyncio.to_thread(failed.wait, 10)
 

@@ -31,3 +31,11 @@ def test_the_cpu_is_used_and_warm(name):
 def test_cuda_is_not_replaced_by_the_cpu():
     with pytest.raises(DeviceError, match="no driver"):
         opened("cuda")
+
+
+@pytest.mark.parametrize(("driver", "level"), [(True, "WARNING"), (False, "INFO")])
+def test_a_gpu_that_is_not_used_is_a_warning(monkeypatch, tmp_path, caplog, driver, level):
+    monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path if driver else tmp_path / "none")
+    with caplog.at_level("INFO"):
+        opened("auto")
+    assert [line.levelname for line in caplog.records if line.message == "no driver"] == [level]

@@ -1,10 +1,19 @@
 """app/maps/record.py: what is kept of a forward pass."""
 
-import numpy as np
+import gc
+import tracemalloc
 
+import numpy as np
+import pytest
+
+from app.bundle import load_bundle
+from app.images.decode import Limits
+from app.images.preparer import Prepared, Preparer, pack_request, unpack_answer
 from app.inference.cpu import OnnxEngine
-from app.maps.record import Maps
+from app.inference.labels import rank
+from app.maps.record import Maps, Record
 from app.settings import DEMO_BUNDLE
+from app.stores.memory import bytes_of
 
 
 def test_nothing_kept_holds_on_to_the_batch():
@@ -12,3 +21,37 @@ def test_nothing_kept_holds_on_to_the_batch():
     outputs = engine.run("explain", np.zeros((3, 64, 64, 3), dtype=np.uint8))
     maps = Maps.of({name: rows[1] for name, rows in outputs.items()})
     assert [name for name, array in maps.arrays().items() if array.base is not None] == []
+
+
+def test_a_record_takes_the_memory_that_it_is_counted_with(star):
+    """One as it is made for an upload: by way of a worker's answer and of a batch."""
+    bundle = load_bundle(DEMO_BUNDLE)
+    manifest = bundle.manifest
+    engine = OnnxEngine(folder=DEMO_BUNDLE, image_size=manifest.image.size, threads=1)
+    limits = Limits(max_pixels=10**6, max_aspect_ratio=64)
+    preparer = Preparer(limits=limits, framing=manifest.image.framing, thumbnail_px=512)
+
+    def kept() -> Record:
+        answer = bytearray(preparer(pack_request(thumbnail=True, max_pixels=10**6), star))
+        prepared = unpack_answer(answer, shape=manifest.image.size)
+        assert isinstance(prepared, Prepared)
+        assert prepared.thumbnail
+        outputs = {name: rows[0] for name, rows in engine.run("explain", [prepared.pixels] * 2).items()}
+        maps = Maps.of(outputs)
+        return Record(
+            maps=maps,
+            predictions=tuple(rank(outputs["logits"], manifest.labels, manifest.score, len(maps.classes))),
+            image_size=prepared.size,
+            box=prepared.box,
+            pixels=prepared.pixels,
+            thumbnail=prepared.thumbnail,
+        )
+
+    kept()
+    gc.collect()
+    tracemalloc.start()
+    records = [kept() for _ in range(20)]
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0] / len(records)
+    tracemalloc.stop()
+    assert taken == pytest.approx(bytes_of(records[0]), rel=0.02)

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.bundle import load_bundle
-from app.errors import Overloaded, Unavailable
+from app.errors import DeadlineExceeded, Overloaded, Unavailable
 from app.inference.batcher import Batcher
 from app.lifecycle import Lifecycle
 from app.maps.faithfulness import Curve
@@ -77,8 +78,8 @@ def run(engine, scenario, *, lifecycle=None):
     return asyncio.run(main())
 
 
-def verification(verifier) -> asyncio.Future[tuple[Curve, Curve]]:
-    return asyncio.ensure_future(verifier.verify(PIXELS, VALUES, index=1, fill="black", **PLAN))
+def verification(verifier, **options) -> asyncio.Future[tuple[Curve, Curve]]:
+    return asyncio.ensure_future(verifier.verify(PIXELS, VALUES, index=1, fill="black", **PLAN, **options))
 
 
 async def entered(engine) -> None:
@@ -125,6 +126,18 @@ def test_a_service_that_stops_does_not_wait_for_it(engine, lifecycle):
 
     run(engine, scenario, lifecycle=lifecycle)
     assert len(engine.batches) == 1
+
+
+def test_it_ends_at_its_deadline_and_its_place_is_free_again(engine):
+    async def scenario(verifier, batcher):
+        with pytest.raises(DeadlineExceeded):
+            await verification(verifier, deadline=time.monotonic() + 0.2)
+        engine.steps.release(1000)
+        await batcher.run("classify", ORDINARY)
+        assert len(engine.batches) == 2  # the one that had begun, and the ordinary image
+        await asyncio.gather(*(verification(verifier) for _ in range(MAX_IN_WORK)))
+
+    run(engine, scenario)
 
 
 def test_one_too_many_is_refused_until_another_is_done(engine):

@@ -7,7 +7,7 @@ import pytest
 
 from app.maps.record import Record
 from app.stores.id import ID_PATTERN
-from app.stores.memory import MemoryStore
+from app.stores.memory import MemoryStore, bytes_of
 from tests.support.records import make_record
 
 
@@ -31,12 +31,13 @@ def get(store: MemoryStore, key: str) -> Record | None:
     return asyncio.run(store.get(key))
 
 
-def record(kilobytes: int) -> Record:
-    return make_record(thumbnail=bytes(1000 * kilobytes - make_record().nbytes))
+def record(tens: int) -> Record:
+    """One that takes so many times 10 kB."""
+    return make_record(thumbnail=bytes(10_000 * tens - bytes_of(make_record())))
 
 
 def test_what_is_put_comes_back_under_an_unguessable_id(clock):
-    store = MemoryStore(max_bytes=10_000, ttl_s=60, clock=clock)
+    store = MemoryStore(max_bytes=100_000, ttl_s=60, clock=clock)
     first, second = record(1), record(1)
     keys = [put(store, first), put(store, second)]
     assert [get(store, key) for key in keys] == [first, second]
@@ -45,7 +46,7 @@ def test_what_is_put_comes_back_under_an_unguessable_id(clock):
 
 
 def test_the_least_recently_used_goes_first(clock):
-    store = MemoryStore(max_bytes=3000, ttl_s=60, clock=clock)
+    store = MemoryStore(max_bytes=30_000, ttl_s=60, clock=clock)
     a, b, c = (put(store, record(1)) for _ in range(3))
     assert get(store, a)
     d = put(store, record(1))
@@ -54,7 +55,7 @@ def test_the_least_recently_used_goes_first(clock):
 
 
 def test_records_expire(clock):
-    store = MemoryStore(max_bytes=3000, ttl_s=60, clock=clock)
+    store = MemoryStore(max_bytes=30_000, ttl_s=60, clock=clock)
     key = put(store, record(1))
     clock.now = 59.9
     assert get(store, key)
@@ -63,7 +64,7 @@ def test_records_expire(clock):
 
 
 def test_expired_records_are_freed_even_if_no_one_asks_for_them(clock):
-    store = MemoryStore(max_bytes=3000, ttl_s=60, clock=clock)
+    store = MemoryStore(max_bytes=30_000, ttl_s=60, clock=clock)
     expired = weakref.ref(first := record(1))
     put(store, first)
     del first
@@ -73,8 +74,23 @@ def test_expired_records_are_freed_even_if_no_one_asks_for_them(clock):
     assert expired() is None
 
 
+def test_expired_records_are_freed_even_if_no_request_comes_any_more():
+    async def scenario() -> None:
+        store = MemoryStore(max_bytes=30_000, ttl_s=0.1)
+        expired = weakref.ref(first := record(1))
+        await store.put(first)
+        del first
+        await asyncio.sleep(0.05)
+        assert expired() is not None
+        await asyncio.sleep(0.2)
+        assert expired() is None
+        assert store._sweep is None
+
+    asyncio.run(scenario())
+
+
 def test_a_record_over_the_limit_is_not_kept_and_drops_nothing(clock):
-    store = MemoryStore(max_bytes=1500, ttl_s=60, clock=clock)
+    store = MemoryStore(max_bytes=15_000, ttl_s=60, clock=clock)
     key = put(store, record(1))
     assert put(store, record(2)) is None
     assert get(store, key)

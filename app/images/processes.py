@@ -1,0 +1,112 @@
+"""The processes that decode, from the outside: workers, and the nursery (`app/images/nursery.py`) that forks them."""
+
+import logging
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.images import nursery
+from app.images.nursery import ORDER, REPORT, Work
+
+log = logging.getLogger(__name__)
+
+STOP_S = 5.0
+# Beginnings of variables that the interpreter and its libraries read. No others are passed on: API keys and the store's
+# password are in the environment, and an image may take a worker over.
+PASSED_ON = ("PATH", "PYTHON", "LD_", "LANG", "LC_", "TZ", "OPENBLAS_")
+SET = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "MALLOC_TRIM_THRESHOLD_": "16777216",  # glibc keeps this much freed memory: else an image may cost 350 page faults
+    "MALLOC_MMAP_THRESHOLD_": "4194304",  # and gives back blocks of this size and more, as large images need them
+}
+
+
+@dataclass(eq=False)
+class Worker:
+    process: int = 0  # 0 before the first
+    connection: socket.socket | None = None
+
+    def is_ready(self) -> bool:
+        """Whether it waits for a request. A worker may have been killed from outside, which is no image's fault."""
+        if self.connection is None:
+            return False
+        try:
+            self.connection.recv(1, socket.MSG_PEEK)  # bytes without a request are as wrong as a closed socket
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.process, signal.SIGKILL)
+
+    def close(self) -> None:
+        if self.connection:
+            self.connection.close()
+            self.connection = None
+
+
+class Nursery:
+    """`app/images/nursery.py`, from the outside. Threads may share it; all methods block."""
+
+    def __init__(self, *, work: Work, memory_bytes: int) -> None:
+        self._memory_bytes = memory_bytes
+        self._lock = threading.Lock()
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-m", nursery.__name__, str(theirs.fileno())]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, env=_environment(), pass_fds=[theirs.fileno()], process_group=0
+            )
+        assert self._process.stdin
+        with self._process.stdin as stdin:
+            pickle.dump(work, stdin)
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def renew(self, worker: Worker) -> int:
+        """Put a new process in place of `worker`'s, and return the exit code of the old one: -SIGKILL if it ended with
+        an earlier nursery. Raises OSError when none can be started.
+        """
+        worker.close()
+        ours, theirs = socket.socketpair()
+        with theirs, self._lock:
+            socket.send_fds(self._control, [ORDER.pack(worker.process, self._memory_bytes)], [theirs.fileno()])
+            report = self._control.recv(REPORT.size)
+        if len(report) < REPORT.size:
+            ours.close()
+            raise ConnectionError("the nursery has ended")
+        old = worker.process
+        worker.process, exit_code = REPORT.unpack(report)
+        if exit_code:
+            log.warning("a decoding process ended with exit code %d", exit_code)
+        if not worker.process:
+            ours.close()
+            raise ChildProcessError("no process can be forked")
+        ours.setblocking(False)
+        worker.connection = ours
+        return exit_code if old else -signal.SIGKILL
+
+    def stop(self) -> None:
+        self._control.close()
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _environment() -> dict[str, str]:
+    paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    passed = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
+    return {**passed, **SET, "PYTHONPATH": os.pathsep.join(paths)}

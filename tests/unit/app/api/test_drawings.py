@@ -1,0 +1,60 @@
+"""app/api/drawings.py: a bound on what is drawn at a time, and on when it begins."""
+
+import asyncio
+import math
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from app.api.drawings import Drawings
+from app.errors import DeadlineExceeded, Overloaded
+
+
+def draw(scenario, *, max_in_work: int = 2):
+    """Run `scenario(drawings)` with one thread that draws."""
+
+    async def main():
+        return await asyncio.wait_for(scenario(Drawings(pool=pool, max_in_work=max_in_work)), 20)
+
+    with ThreadPoolExecutor(1) as pool:
+        return asyncio.run(main())
+
+
+def test_one_too_many_is_refused_at_once_and_places_come_back():
+    async def scenario(drawings: Drawings) -> None:
+        go_on = threading.Event()
+        drawn = [asyncio.ensure_future(drawings.draw(go_on.wait, deadline=math.inf)) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded):
+            await drawings.draw(bytes, deadline=math.inf)
+        go_on.set()
+        assert await asyncio.gather(*drawn) == [True, True]
+        assert await drawings.draw(bytes, deadline=math.inf) == b""
+
+    draw(scenario)
+
+
+def test_what_waits_until_its_deadline_is_never_drawn():
+    async def scenario(drawings: Drawings) -> None:
+        go_on, late = threading.Event(), []
+        first = asyncio.ensure_future(drawings.draw(go_on.wait, deadline=math.inf))
+        await asyncio.sleep(0)
+        with pytest.raises(DeadlineExceeded):
+            await drawings.draw(lambda: late.append(1), deadline=time.monotonic() + 0.05)
+        go_on.set()
+        await first
+        await drawings.draw(bytes, deadline=math.inf)
+        assert late == []
+
+    draw(scenario)
+
+
+def test_a_place_comes_back_from_what_fails():
+    async def scenario(drawings: Drawings) -> None:
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):
+                await drawings.draw(lambda: 1 / 0, deadline=math.inf)
+
+    draw(scenario, max_in_work=1)
