@@ -41,6 +41,7 @@ class Member:
     position_resize: PositionResize
     pool: Literal["cls", "mean", "cls_mean"]
     crop_share: float = 0.875  # side of the crop over the short side after the resize: 224 / 256
+    side: int | None = None  # pixels of the crop; None if it is what the table of positions was trained for
     evaluation: str  # the file with the preprocessing
 
 
@@ -51,7 +52,11 @@ DEIT3 = Member(
 MAE = Member(name="MAE", position_resize="bicubic", pool="mean", evaluation="mae util/datasets.py")
 DINO = Member(name="DINO", position_resize="bicubic_offset", pool="cls_mean", evaluation="dino eval_linear.py")
 DINOV2 = Member(
-    name="DINOv2", position_resize="bicubic_offset", pool="cls_mean", evaluation="dinov2 data/transforms.py"
+    name="DINOv2",
+    position_resize="bicubic_offset",
+    pool="cls_mean",
+    side=224,  # the table is of 518 pixels: positions are interpolated
+    evaluation="dinov2 data/transforms.py",
 )
 DINOV2_REGISTERS = replace(DINOV2, name="DINOv2 with registers", position_resize="bicubic_antialias")
 
@@ -103,9 +108,10 @@ def describe(source: Source, facts: Facts) -> Description:
             " other weights, and give the folder"
         )
     width, _, patch, _ = shape("patch_embed.proj.weight")
-    side, _ = square_grid(shape("pos_embed")[1], most_slots=len(TOKENS))
-    preprocessing = note_recipe(facts, _recipe(member, side * patch), member.evaluation)
-    image_size = facts.note("image_size", preprocessing.size, "the table of positions")
+    grid, _ = square_grid(shape("pos_embed")[1], most_slots=len(TOKENS))
+    preprocessing = note_recipe(facts, _recipe(member, member.side or grid * patch), member.evaluation)
+    sized_by = member.evaluation if member.side else "the table of positions"
+    image_size = facts.note("image_size", preprocessing.size, sized_by)
     if width in HEADS:
         heads = facts.note("heads", HEADS[width], f"all published models of width {width}")
     else:
