@@ -52,6 +52,8 @@ def export(options: argparse.Namespace) -> None:
         f"Largest difference to PyTorch on {parity.pictures} images: logits {parity.logits:.0e} (relative), "
         f"attention {parity.attention:.0e}, rollout {parity.rollout:.0e}."
     )
+    if checkpoint.weights:
+        print(f"Weights: {checkpoint.weights}.")  # noqa: T201
     if manifest.labels_from:
         print(f"Labels: {manifest.labels_from}{_doubt(manifest.labels_from)}")  # noqa: T201
     if agreement := manifest.agreement:

@@ -15,6 +15,7 @@ def report(description: Description) -> str:
         "architecture": description.architecture,
         "name": description.name,
         "parameters": f"{parameters(config) / 1e6:.2f} M",
+        **({"weights": description.weights} if description.weights else {}),
         "labels": f"{len(description.labels)}: {', '.join(description.labels[:4])}, ...",
         "score": description.score,
         **config.to_json(),

@@ -98,7 +98,7 @@ def _describe(source: Source, overrides: dict[str, str] | None, labels: str | No
     facts.check_overrides()
     description.origins.update(facts.origins)
     description.overrides.update(facts.overrides)
-    return family, _named(description, labels)
+    return family, replace(_named(description, labels), weights=source.weights)
 
 
 def _named(description: Description, given: str | None) -> Description:

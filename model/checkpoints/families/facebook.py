@@ -12,6 +12,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
+from model.checkpoints.families.timm_architectures import is_known
 from model.checkpoints.recipe import note_recipe
 from model.checkpoints.score import note_score
 from model.checkpoints.source import Source
@@ -77,9 +78,10 @@ def _names(source: Source) -> dict[str, str]:
 
 
 def _member(source: Source) -> Member | None:
-    """None for the files of other libraries; timm's own have a config.json."""
+    """None for the files of other libraries; timm's own have a config.json, or name their architecture."""
     names = _names(source)
-    if source.config or not {"cls_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.attn.qkv.bias"} <= {*names}:
+    named = source.config or is_known(source.architecture)
+    if named or not {"cls_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.attn.qkv.bias"} <= {*names}:
         return None
     wrapped = "model" in source.wrappers
     evidence = {

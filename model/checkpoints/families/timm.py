@@ -1,4 +1,5 @@
-"""timm: config.json as `save_for_hf` writes it (models/_hub.py), or a lone file and its architecture given by hand.
+"""timm: config.json as `save_for_hf` writes it (models/_hub.py), a file of its train.py, or another lone file and its
+architecture given by hand.
 
 No file contains the switches of a network: timm's architecture names imply them, see timm_architectures.py. Tensors
 have the names of model/vit.py except for those in RENAMED.
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.timm_architectures import Architecture, find, network
+from model.checkpoints.families.timm_architectures import Architecture, find, is_known, network
 from model.checkpoints.families.timm_positions import fit_positions, grid_of_file, relative_tables
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
@@ -55,6 +56,8 @@ def describe(source: Source, facts: Facts) -> Description:
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
         named = facts.note("architecture", config["architecture"], "config.json")
+    elif is_known(source.architecture):
+        named = facts.note("architecture", source.architecture, "arch in the file")
     else:
         named = facts.need("architecture", "vit_base_patch16_224")
     architecture, tag = find(named)
