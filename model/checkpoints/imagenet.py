@@ -1,7 +1,8 @@
 """The classes of ImageNet's versions, by their number and by the WordNet ids of their synsets.
 
-tests/golden/make_labels.py writes imagenet.json.gz from timm and torchvision; the file says of which releases, and
-under which licences. Names are torchvision's for ImageNet-1k and WordNet's for the rest, and no two synsets share one.
+tests/golden/make_labels.py writes imagenet.json.gz from timm and torchvision, and the file says of which releases;
+imagenet_licences.txt has their licences. Names are torchvision's for ImageNet-1k and WordNet's for the rest, and no two
+synsets share one.
 """
 
 import gzip

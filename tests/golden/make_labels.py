@@ -2,7 +2,8 @@
 
 `python tests/golden/make_labels.py` where both are installed, as for `make parity`; neither is imported. timm's
 data/_info has the WordNet ids (synsets) of each version in the order of its classes, and WordNet's lemmas and
-definitions. torchvision's models/_meta.py has short names for ImageNet-1k.
+definitions. torchvision's models/_meta.py has short names for ImageNet-1k. The licences of all three are in
+imagenet_licences.txt beside the table.
 """
 
 import gzip
@@ -23,10 +24,6 @@ VERSIONS = {  # timm's data/imagenet_info.py says what each is
     "ImageNet-22k in Microsoft's order": "imagenet22k_ms_synsets.txt",
     "ImageNet-21k": "imagenet21k_goog_synsets.txt",
 }
-LICENCE = (
-    "Lists: timm, Apache-2.0. Names of ImageNet-1k: torchvision, BSD-3-Clause. Lemmas and definitions: WordNet 3.0, "
-    "copyright 2006 by Princeton University, WordNet licence (https://wordnet.princeton.edu/license-and-commercial-use)."
-)
 
 
 def main() -> None:
@@ -41,7 +38,6 @@ def main() -> None:
     place = {wordnet: i for i, wordnet in enumerate(named)}
     table = {
         "source": f"timm {version('timm')}, torchvision {version('torchvision')}",
-        "licence": LICENCE,
         "wordnet": list(named),
         "names": list(named.values()),
         "versions": {name: steps([place[wordnet] for wordnet in ids]) for name, ids in versions.items()},

@@ -5,6 +5,7 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,6 +63,17 @@ def test_inspect_says_where_the_labels_came_from(checkpoint, capsys):
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("labels"))
     assert line.split(maxsplit=1)[1].startswith("7: class 0, class 1, class 2, class 3, ...")
     assert line.endswith("numbered, set by hand")
+
+
+def test_inspect_says_which_weights_were_taken(tmp_path, capsys):
+    state = torch.load("tests/golden/checkpoints/deit/checkpoint.pth", weights_only=True)["model"]
+    content = {"arch": "deit_tiny_patch16_224.fb_in1k", "state_dict": state, "state_dict_ema": state}
+    torch.save(content, tmp_path / "model_best.pth.tar")
+    small = ("embed_dim=24", "depth=4", "num_heads=3", "patch_size=4", "mlp_ratio=2.0")
+    main(["inspect", str(tmp_path / "model_best.pth.tar"), *(part for fact in small for part in ("--set", fact))])
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert "state_dict_ema; the file has state_dict too" in lines["weights"]
+    assert "arch in the file" in lines["architecture"]
 
 
 def test_inspect_says_what_a_file_is_without_reading_weights(checkpoint, capsys, monkeypatch):
