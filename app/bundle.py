@@ -118,6 +118,8 @@ class Manifest(Frozen):
     pool: Literal["cls", "cls_mean", "mean", "mean_all", "map"]  # what the head reads; app/maps/choice.py: ROWS
     explains: tuple[str, ...]  # outputs of the explaining graph
     labels: Annotated[tuple[str, ...], Field(min_length=1)]
+    labels_from: str = ""  # where they were found; empty for a checkpoint of this project
+    wordnet: tuple[str, ...] = ()  # WordNet id of each label, such as n02099601, where they are known
     score: Literal["softmax", "sigmoid"]
     parity: Parity
     agreement: Agreement | None = None  # None for fp32, where parity says all

@@ -43,9 +43,18 @@ class Classifier:
         self._distance = distance
 
     async def classify(
-        self, data: bytes, *, top_k: int, attention: bool, stages: Stages, deadline: float = math.inf
+        self,
+        data: bytes,
+        *,
+        top_k: int | None,
+        threshold: float = 0.0,
+        attention: bool,
+        stages: Stages,
+        deadline: float = math.inf,
     ) -> Classified:
-        """Raises UnsupportedType or UnusableImage before an image reaches a batch, and the errors of `Batcher.run`.
+        """At most `top_k` labels, or all, with a score of at least `threshold`.
+
+        Raises UnsupportedType or UnusableImage before an image reaches a batch, and the errors of `Batcher.run`.
 
         `deadline` is in seconds of time.monotonic.
         """
@@ -54,15 +63,15 @@ class Classifier:
         graph: Graph = "explain" if attention else "classify"
         outputs = await self._batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
         return Classified(
-            predictions=self._rank(outputs, top_k),
+            predictions=self._rank(outputs, top_k, threshold),
             width=prepared.size[0],
             height=prepared.size[1],
             format=prepared.format,
             id=await self._keep(prepared, outputs, stages),
         )
 
-    def _rank(self, outputs: Outputs, top_k: int) -> list[Prediction]:
-        return rank(outputs["logits"], self._manifest.labels, self._manifest.score, top_k)
+    def _rank(self, outputs: Outputs, top_k: int | None, threshold: float = 0.0) -> list[Prediction]:
+        return rank(outputs["logits"], self._manifest.labels, self._manifest.score, top_k, threshold)
 
     async def _keep(self, prepared: Prepared, outputs: Outputs, stages: Stages) -> str | None:
         if prepared.thumbnail is None:

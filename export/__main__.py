@@ -11,6 +11,7 @@ from app.bundle import Precision
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.describe import report
+from model.checkpoints.labels import BY_NUMBER, UNNAMED
 from model.checkpoints.load import describe_checkpoint
 
 CHECKPOINT = "a file with weights, a folder as a model hub stores it, or hf://org/name[@revision]"
@@ -25,7 +26,8 @@ def main(arguments: list[str]) -> None:
 
 def inspect(options: argparse.Namespace) -> None:
     try:
-        print(report(describe_checkpoint(options.checkpoint, overrides=dict(options.set))))  # noqa: T201
+        description = describe_checkpoint(options.checkpoint, overrides=dict(options.set), labels=options.labels)
+        print(report(description))  # noqa: T201
     except (CheckpointError, ValueError) as error:
         sys.exit(f"not inspected: {error}")
 
@@ -40,22 +42,33 @@ def export(options: argparse.Namespace) -> None:
     if options.image_size:
         overrides["image_size"] = options.image_size
     try:
-        checkpoint = load_checkpoint(options.checkpoint, overrides=overrides)
+        checkpoint = load_checkpoint(options.checkpoint, overrides=overrides, labels=options.labels)
         manifest = write_bundle(checkpoint, options.out, replace=options.replace, precision=options.precision)
     except (CheckpointError, FileExistsError, ParityError, ValueError) as error:
         sys.exit(f"not exported: {error}")
     parity = manifest.parity
     print(  # noqa: T201
-        f"{options.out}: {manifest.name}, {manifest.layers} layers, {len(manifest.labels)} labels. "
+        f"{options.out}: {manifest.name}, {manifest.layers} layers, {len(manifest.labels):,} labels. "
         f"Largest difference to PyTorch on {parity.pictures} images: logits {parity.logits:.0e} (relative), "
         f"attention {parity.attention:.0e}, rollout {parity.rollout:.0e}."
     )
+    if checkpoint.weights:
+        print(f"Weights: {checkpoint.weights}.")  # noqa: T201
+    if manifest.labels_from:
+        print(f"Labels: {manifest.labels_from}{_doubt(manifest.labels_from)}")  # noqa: T201
     if agreement := manifest.agreement:
         print(  # noqa: T201
             f"{manifest.precision} gives the same label as fp32 on {agreement.top1:.1%} of {agreement.pictures} images."
             f" Probabilities differ by {agreement.probability_mean:.1g} on average, at most "
             f"{agreement.probability_max:.1g}."
         )
+
+
+def _doubt(labels_from: str) -> str:
+    """What to do about labels that the checkpoint does not have."""
+    if labels_from.endswith(BY_NUMBER):
+        return ". If the model has other classes, name them with --labels FILE, or number them with --labels none."
+    return ". --labels FILE names them." if labels_from == UNNAMED else ""
 
 
 def _image_size(text: str) -> str:
@@ -78,7 +91,7 @@ def _inspect_parser() -> argparse.ArgumentParser:
         prog="python -m export inspect", description="Show what a checkpoint is and where each fact was found."
     )
     parser.add_argument("checkpoint", help=CHECKPOINT)
-    _add_overrides(parser)
+    _add_facts(parser)
     return parser
 
 
@@ -90,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="`python -m export inspect CHECKPOINT` shows what a checkpoint is.",
     )
     parser.add_argument("--checkpoint", required=True, help=CHECKPOINT)
-    _add_overrides(parser)
+    _add_facts(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder to write, such as bundles/NAME")
     parser.add_argument(
         "--precision",
@@ -109,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_overrides(parser: argparse.ArgumentParser) -> None:
+def _add_facts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set",
         type=_override,
@@ -117,6 +130,13 @@ def _add_overrides(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="FACT=VALUE",
         help="override a fact of the checkpoint, or give one that the file does not contain, such as heads=12",
+    )
+    parser.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="names of the classes: one a line, a JSON list or object, or a CSV with a column label and perhaps one "
+        "index. `none` numbers them. Without it, names are the checkpoint's own, or those of the ImageNet that has "
+        "as many classes.",
     )
 
 

@@ -84,6 +84,8 @@ def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifes
         pool=config.pool,
         explains=explain.outputs,
         labels=checkpoint.labels,
+        labels_from=checkpoint.labels_from,
+        wordnet=checkpoint.wordnet,
         score=checkpoint.score,
         parity=parity,
         agreement=agreement,

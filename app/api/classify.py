@@ -63,6 +63,7 @@ IMAGE_BODY = {
     }
 }
 
+TOP_K = 5  # labels, unless a request says otherwise
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,12 @@ async def classify(
     request: Request,
     services: ServicesDep,
     stages: StagesDep,
-    top_k: Annotated[int, Query(ge=1, description="Labels to return; fewer where the model has fewer")] = 5,
+    top_k: Annotated[
+        int | None, Query(ge=1, description=f"Labels to return at most; {TOP_K} by default, or all with `threshold`")
+    ] = None,
+    threshold: Annotated[
+        float | None, Query(ge=0, le=1, allow_inf_nan=False, description="Return labels with at least this score only")
+    ] = None,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> Any:
     """Name what is in one or more images. Repeating a request is harmless: it gives the same scores and another id."""
@@ -90,9 +96,19 @@ async def classify(
     except ClientDisconnect:
         return Response(status_code=UNANSWERED)
     deadline: float = request.state.deadline
+    if threshold is None:
+        top_k, threshold = top_k or TOP_K, 0.0
     with services.admission.admit(len(images), deadline=deadline) as answered:
         work = [
-            _classify_one(services, data, top_k=top_k, attention=attention, deadline=deadline, stages=stages)
+            _classify_one(
+                services,
+                data,
+                top_k=top_k,
+                threshold=threshold,
+                attention=attention,
+                deadline=deadline,
+                stages=stages,
+            )
             for data in images
         ]
         working = asyncio.gather(*work, return_exceptions=True)
@@ -116,12 +132,19 @@ async def classify(
 
 
 async def _classify_one(
-    services: Services, data: bytes, *, top_k: int, attention: bool, deadline: float, stages: Stages
+    services: Services,
+    data: bytes,
+    *,
+    top_k: int | None,
+    threshold: float,
+    attention: bool,
+    deadline: float,
+    stages: Stages,
 ) -> Result | ServiceError:
     try:
         async with asyncio.timeout(deadline - time.monotonic()):
             done = await services.classifier.classify(
-                data, top_k=top_k, attention=attention, deadline=deadline, stages=stages
+                data, top_k=top_k, threshold=threshold, attention=attention, deadline=deadline, stages=stages
             )
     except TimeoutError:
         return DeadlineExceeded()

@@ -23,11 +23,20 @@ def scores(logits: npt.NDArray[np.floating], kind: Literal["softmax", "sigmoid"]
 
 
 def rank(
-    logits: npt.NDArray[np.floating], labels: tuple[str, ...], kind: Literal["softmax", "sigmoid"], top_k: int
+    logits: npt.NDArray[np.floating],
+    labels: tuple[str, ...],
+    kind: Literal["softmax", "sigmoid"],
+    top_k: int | None,
+    threshold: float = 0.0,
 ) -> list[Prediction]:
-    """The `top_k` most likely labels, or all if there are fewer, the most likely first. `logits` is (classes,)."""
+    """The labels with a score of at least `threshold`, at most `top_k` of them, the most likely first.
+
+    `logits` is (classes,). Equal logits are in the order of the model.
+    """
     probabilities = scores(logits, kind)
-    kth = np.partition(logits, -top_k)[-top_k] if top_k < len(logits) else -np.inf
-    largest = np.flatnonzero(logits >= kth)  # sort only these, of perhaps thousands; includes ties with the last
+    kth = np.partition(logits, -top_k)[-top_k] if top_k is not None and top_k < len(logits) else -np.inf
+    largest = np.flatnonzero(
+        (logits >= kth) & (probabilities >= threshold)
+    )  # sort only these, of perhaps thousands; includes ties with the last
     best = largest[np.argsort(-logits[largest], kind="stable")][:top_k]
     return [Prediction(label=labels[i], index=int(i), score=float(probabilities[i])) for i in best]

@@ -21,7 +21,11 @@ class Description:
     architecture: str  # the name in that library
     config: ViTConfig
     preprocessing: Preprocessing
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # one for each class; a family's loader gives none if the checkpoint has none
+    wordnet: tuple[str, ...] = ()  # ids of the synsets that the labels stand for, where they are known
+    labels_from: str = ""  # where they were found; empty for a checkpoint of this project
+    dataset: str = ""  # where the checkpoint names the ImageNet that it was trained on
+    weights: str = ""  # which were taken, where the file has several
     score: Literal["softmax", "sigmoid"] = "softmax"
     origins: dict[str, str] = field(default_factory=dict)  # where each fact was found
     overrides: dict[str, str] = field(default_factory=dict)  # facts that a person has set

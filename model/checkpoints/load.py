@@ -1,6 +1,7 @@
 """Recognises a checkpoint by its content and loads it. Loading fails, with a name, unless every tensor is used."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +12,7 @@ from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Descriptio
 from model.checkpoints.facts import Facts
 from model.checkpoints.families import facebook, google, huggingface, lucidrains, native, timm, torchvision
 from model.checkpoints.hub import SCHEME, fetch
+from model.checkpoints.labels import choose
 from model.checkpoints.source import Source
 from model.vit import VisionTransformer
 
@@ -48,10 +50,15 @@ LIKENESS = {
 }
 
 
-def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None) -> Checkpoint:
-    """The network with its weights, preprocessing and labels. Raises CheckpointError with the reason."""
+def load_checkpoint(
+    path: str | Path, *, overrides: dict[str, str] | None = None, labels: str | None = None
+) -> Checkpoint:
+    """The network with its weights, preprocessing and labels. Raises CheckpointError with the reason.
+
+    `overrides` are facts by name; `labels` is a file with names of the classes, or "none" to number them.
+    """
     source = _open(path)
-    family, description = _describe(source, overrides)
+    family, description = _describe(source, overrides, labels)
     tensors = family.tensors(source, description)
     if source.unused:
         raise CheckpointError(f"{description.architecture} does not use all tensors: {first_few(source.unused)}")
@@ -64,9 +71,11 @@ def load_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None
     return Checkpoint(**vars(description), model=model.eval())
 
 
-def describe_checkpoint(path: str | Path, *, overrides: dict[str, str] | None = None) -> Description:
+def describe_checkpoint(
+    path: str | Path, *, overrides: dict[str, str] | None = None, labels: str | None = None
+) -> Description:
     """Everything but the weights, without reading a tensor. Raises CheckpointError with the reason."""
-    return _describe(_open(path), overrides)[1]
+    return _describe(_open(path), overrides, labels)[1]
 
 
 def _open(path: str | Path) -> Source:
@@ -77,7 +86,7 @@ def _open(path: str | Path) -> Source:
     return Source(fetch(repository), name=repository)
 
 
-def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[Family, Description]:
+def _describe(source: Source, overrides: dict[str, str] | None, labels: str | None) -> tuple[Family, Description]:
     family = next((family for family in FAMILIES if family.recognises(source)), None)
     if family is None:
         raise CheckpointError(_unknown(source))
@@ -89,7 +98,20 @@ def _describe(source: Source, overrides: dict[str, str] | None) -> tuple[Family,
     facts.check_overrides()
     description.origins.update(facts.origins)
     description.overrides.update(facts.overrides)
-    return family, description
+    return family, replace(_named(description, labels), weights=source.weights)
+
+
+def _named(description: Description, given: str | None) -> Description:
+    """With a label for each class."""
+    labels = choose(
+        description.config.num_classes,
+        own=description.labels,
+        wordnet=description.wordnet,
+        origin=description.labels_from,
+        dataset=description.dataset,
+        given=given,
+    )
+    return replace(description, labels=labels.names, wordnet=labels.wordnet, labels_from=labels.origin)
 
 
 def _unknown(source: Source) -> str:

@@ -30,8 +30,10 @@ WEIGHT_FILES = (
     "open_clip_pytorch_model.bin",
 )
 SHARDS = {"model.safetensors.index.json": ["model-?????-of-?????.safetensors"]}  # patterns of the files that it lists
-LONE_FILES = (".safetensors", ".pth", ".pt")  # suffixes in a folder without any of those names
-WRAPPERS = ("model", "state_dict", "model_state", "model_ema", "teacher", "encoder", "target_encoder")
+LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar")  # suffixes in a folder without any of those names
+# Dictionaries around a state dict, the first that is there before the others. timm's train.py evaluates state_dict_ema,
+# the moving average of state_dict (models/_helpers.py load_state_dict, use_ema).
+WRAPPERS = ("state_dict_ema", "model", "state_dict", "model_state", "model_ema", "teacher", "encoder", "target_encoder")
 WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "timm_model.")
 
 
@@ -44,10 +46,12 @@ class Source:
         Raises CheckpointError for anything else.
         """
         self.file, *others = _weights_files(path)
-        self.name = name or (path.stem if path.is_file() else path.resolve().name)
+        self.name = name or (path.resolve().name if path.is_dir() else Path(path.name.removesuffix(".tar")).stem)
         self.folder = self.file.parent
         self.metadata: dict[str, str] = {}
         self.wrappers: tuple[str, ...] = ()  # names of the dictionaries around the state dict
+        self.weights = ""  # which state dict was taken, where the file has several
+        self.architecture = ""  # as a training script has named it
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._read: Callable[[str], Tensor]
         self._open()
@@ -168,7 +172,11 @@ class Source:
                 f"{self.file.name} is not a PyTorch file of plain tensors: it holds code or other objects, which are "
                 "never run; save its state_dict() instead"
             ) from None
-        state, self.wrappers = _unwrap(content)
+        state, self.wrappers, others = _unwrap(content)
+        if others:
+            self.weights = f"{self.wrappers[-1]}; the file has {', '.join(others)} too"
+        if isinstance(content, dict) and isinstance(content.get("arch"), str):
+            self.architecture = content["arch"]
         tensors = self._strip(state)
         self._shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         self._read = lambda name: tensors[name]
@@ -191,7 +199,7 @@ def _weights_files(path: Path) -> list[Path]:
             return [path / name]
     if not path.is_dir():
         raise CheckpointError(f"{path} is not a file")
-    found = [file for file in path.iterdir() if file.suffix in LONE_FILES]
+    found = [file for file in path.iterdir() if file.name.endswith(LONE_FILES)]
     if len(found) not in (1, 2):
         raise CheckpointError(
             f"{path} has none of {', '.join(WEIGHT_FILES)}, and {len(found)} files of {', '.join(LONE_FILES)}: name one"
@@ -199,19 +207,27 @@ def _weights_files(path: Path) -> list[Path]:
     return sorted(found, key=lambda file: file.stat().st_size, reverse=True)
 
 
-def _unwrap(content: Any) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    """The state dict in what a training script saved, and the names of the dictionaries around it.
+def _unwrap(content: Any) -> tuple[dict[str, Tensor], tuple[str, ...], list[str]]:
+    """The state dict in what a training script saved, the names of the dictionaries around it, and of those beside it.
 
-    Raises CheckpointError if there is no state dict.
+    A tensor beside those dictionaries, such as a counter, is no weight. Raises CheckpointError without a state dict.
     """
     wrappers: tuple[str, ...] = ()
+    others: list[str] = []
     while isinstance(content, dict):
-        tensors = {key: value for key, value in content.items() if isinstance(value, Tensor)}
-        if tensors:
-            return tensors, wrappers
-        wrapper = next((name for name in WRAPPERS if isinstance(content.get(name), dict)), "")
-        wrappers, content = (*wrappers, wrapper), content.get(wrapper)
+        inside = [name for name in WRAPPERS if _holds_tensors(content.get(name))]
+        if not inside:
+            tensors = {key: value for key, value in content.items() if isinstance(value, Tensor)}
+            if not tensors:
+                break
+            return tensors, wrappers, others
+        wrappers, content, others = (*wrappers, inside[0]), content[inside[0]], inside[1:]
     raise CheckpointError("the file holds no state dict")
+
+
+def _holds_tensors(content: Any) -> bool:
+    """Whether a dictionary, or one in it, has a tensor."""
+    return isinstance(content, dict) and any(isinstance(v, Tensor) or _holds_tensors(v) for v in content.values())
 
 
 def _from_numpy(array: np.ndarray[Any, Any]) -> Tensor:

@@ -1,6 +1,9 @@
 """POST /classify through the whole app, on the demo model."""
 
+import json
+import shutil
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,6 +73,40 @@ def test_top_k(client, star, top_k, given):
     assert len(result["predictions"]) == given
     if given == 12:
         assert sum(p["score"] for p in result["predictions"]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("query", "given"), [("threshold=0", 12), ("threshold=0&top_k=3", 3), ("threshold=0.5", 1)])
+def test_a_threshold_alone_gives_all_labels_that_reach_it(client, star, query, given):
+    (result,) = client.post(f"/classify?{query}", content=star).json()["results"]
+    assert len(result["predictions"]) == given
+    assert result["predictions"][0]["label"] == "star"
+    assert client.get(result["attention"]).status_code == 200
+
+
+def test_no_label_reaches_a_threshold_of_one(client, star):
+    (result,) = client.post("/classify?threshold=1", content=star).json()["results"]
+    assert result["predictions"] == []
+
+
+def test_a_multi_label_model_returns_several_labels_above_the_threshold(serve, star, tmp_path):
+    """The demo's scores, each label by itself."""
+    bundle = Path(shutil.copytree(DEMO_BUNDLE, tmp_path / "bundle"))
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    (bundle / "manifest.json").write_text(json.dumps(manifest | {"score": "sigmoid"}))
+    with serve(bundle=bundle) as client:
+        ranked, reached = (
+            client.post(f"/classify?{query}", content=star).json()["results"][0]["predictions"]
+            for query in ("top_k=12", "threshold=0.5")
+        )
+    assert [p["index"] for p in reached] == [p["index"] for p in ranked if p["score"] >= 0.5]
+    assert 1 < len(reached) < 12
+
+
+@pytest.mark.parametrize("threshold", ["-0.1", "1.1", "nan", "half"])
+def test_a_threshold_that_is_no_score_is_refused(client, star, threshold):
+    response = client.post(f"/classify?threshold={threshold}", content=star)
+    assert response.status_code == 422
+    assert "threshold" in response.text
 
 
 def test_a_bad_image_among_good_ones_costs_only_itself(client, star):

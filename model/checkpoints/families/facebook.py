@@ -12,7 +12,9 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
+from model.checkpoints.families.timm_architectures import is_known
 from model.checkpoints.recipe import note_recipe
+from model.checkpoints.score import note_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import square_grid, without_slots
 from model.config import PositionResize, ViTConfig
@@ -40,6 +42,7 @@ class Member:
     position_resize: PositionResize
     pool: Literal["cls", "mean", "cls_mean"]
     crop_share: float = 0.875  # side of the crop over the short side after the resize: 224 / 256
+    side: int | None = None  # pixels of the crop; None if it is what the table of positions was trained for
     evaluation: str  # the file with the preprocessing
 
 
@@ -50,7 +53,11 @@ DEIT3 = Member(
 MAE = Member(name="MAE", position_resize="bicubic", pool="mean", evaluation="mae util/datasets.py")
 DINO = Member(name="DINO", position_resize="bicubic_offset", pool="cls_mean", evaluation="dino eval_linear.py")
 DINOV2 = Member(
-    name="DINOv2", position_resize="bicubic_offset", pool="cls_mean", evaluation="dinov2 data/transforms.py"
+    name="DINOv2",
+    position_resize="bicubic_offset",
+    pool="cls_mean",
+    side=224,  # the table is of 518 pixels: positions are interpolated
+    evaluation="dinov2 data/transforms.py",
 )
 DINOV2_REGISTERS = replace(DINOV2, name="DINOv2 with registers", position_resize="bicubic_antialias")
 
@@ -71,9 +78,10 @@ def _names(source: Source) -> dict[str, str]:
 
 
 def _member(source: Source) -> Member | None:
-    """None for the files of other libraries; timm's own have a config.json."""
+    """None for the files of other libraries; timm's own have a config.json, or name their architecture."""
     names = _names(source)
-    if source.config or not {"cls_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.attn.qkv.bias"} <= {*names}:
+    named = source.config or is_known(source.architecture)
+    if named or not {"cls_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.attn.qkv.bias"} <= {*names}:
         return None
     wrapped = "model" in source.wrappers
     evidence = {
@@ -102,9 +110,10 @@ def describe(source: Source, facts: Facts) -> Description:
             " other weights, and give the folder"
         )
     width, _, patch, _ = shape("patch_embed.proj.weight")
-    side, _ = square_grid(shape("pos_embed")[1], most_slots=len(TOKENS))
-    preprocessing = note_recipe(facts, _recipe(member, side * patch), member.evaluation)
-    image_size = facts.note("image_size", preprocessing.size, "the table of positions")
+    grid, _ = square_grid(shape("pos_embed")[1], most_slots=len(TOKENS))
+    preprocessing = note_recipe(facts, _recipe(member, member.side or grid * patch), member.evaluation)
+    sized_by = member.evaluation if member.side else "the table of positions"
+    image_size = facts.note("image_size", preprocessing.size, sized_by)
     if width in HEADS:
         heads = facts.note("heads", HEADS[width], f"all published models of width {width}")
     else:
@@ -139,7 +148,8 @@ def describe(source: Source, facts: Facts) -> Description:
             distillation_head="head_dist.weight" in names,
         ),
         preprocessing=preprocessing,
-        labels=tuple(f"class {i}" for i in range(num_classes)),
+        labels=(),
+        score=note_score(facts, num_classes),
     )
 
 

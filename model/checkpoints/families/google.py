@@ -25,6 +25,7 @@ from model.checkpoints.families.flax_layers import (
     stem_layers,
 )
 from model.checkpoints.recipe import note_recipe
+from model.checkpoints.score import note_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import square_grid, without_slots
 from model.config import ViTConfig
@@ -34,7 +35,6 @@ from model.preprocessing import Preprocessing
 ROOTS = ("", "params/", "opt/target/", "params/img/", "img/")
 # Of vit_jax and the paper's big_vision; of big_vision; of big_vision before 2022.
 POSITION_TABLES = ("Transformer/posembed_input/pos_embedding", "pos_embedding", "Transformer/pos_embedding")
-IMAGENET_21K = 21843  # classes
 
 
 class Layout(NamedTuple):
@@ -133,19 +133,14 @@ def describe(source: Source, facts: Facts) -> Description:
         pool="cls" if class_token else "mean" if layout.map_head is None else "map",
         representation_size=(shape("pre_logits/kernel")[1] if f"{layout.root}pre_logits/kernel" in source else None),
     )
-    multi_label = num_classes == IMAGENET_21K
     return Description(
         name=facts.note("name", source.name, "the file's name"),
         family=layout.library,
         architecture=f"{layout.library} ViT",
         config=config,
         preprocessing=preprocessing,
-        labels=tuple(f"class {i}" for i in range(num_classes)),
-        score=facts.note(
-            "score",
-            "sigmoid" if multi_label else "softmax",
-            "trained on ImageNet-21k with sigmoid_xent" if multi_label else "trained with softmax_xent",
-        ),
+        labels=(),
+        score=note_score(facts, num_classes),
     )
 
 

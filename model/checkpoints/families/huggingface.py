@@ -5,7 +5,7 @@ change, so the place of the blocks and each name in them are looked up separatel
 """
 
 import re
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.huggingface_images import describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS
+from model.checkpoints.score import Score, note_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import first_present, take_layer, without_slots
 from model.config import ViTConfig
@@ -97,7 +98,8 @@ def describe(source: Source, facts: Facts) -> Description:
         config=ViTConfig(**fields),
         preprocessing=preprocessing,
         labels=_labels(config.get("id2label"), classes),
-        score=facts.note("score", _score(config.get("problem_type"), classes), "config.json"),
+        labels_from="config.json",
+        score=note_score(facts, classes, stated=_score(config.get("problem_type")), origin="config.json"),
     )
 
 
@@ -176,16 +178,22 @@ def _pair(size: int | list[int]) -> tuple[int, int]:
 
 
 def _labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
+    """Empty without names: LABEL_0, LABEL_1 and so on are what transformers writes then."""
     if not id2label:
-        return tuple(f"class {i}" for i in range(classes))
+        return ()
     labels = {int(number): str(label) for number, label in id2label.items()}
     if sorted(labels) != list(range(classes)):
         raise CheckpointError(f"config.json's id2label has {len(labels)} labels, not one for each of {classes} classes")
-    return tuple(labels[i] for i in range(classes))
+    names = tuple(labels[i] for i in range(classes))
+    return () if names == tuple(f"LABEL_{i}" for i in range(classes)) else names
 
 
-def _score(problem_type: str | None, classes: int) -> Literal["softmax", "sigmoid"]:
+def _score(problem_type: str | None) -> Score | None:
     """As in pipelines/image_classification.py. Raises CheckpointError for a regression."""
     if problem_type == "regression":
         raise CheckpointError("config.json says problem_type regression: the outputs are numbers, not scores of labels")
-    return "sigmoid" if problem_type == "multi_label_classification" or classes == 1 else "softmax"
+    known: dict[str | None, Score] = {
+        "multi_label_classification": "sigmoid",
+        "single_label_classification": "softmax",
+    }
+    return known.get(problem_type)

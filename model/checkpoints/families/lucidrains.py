@@ -11,6 +11,7 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import note_recipe
+from model.checkpoints.score import note_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import square_grid, without_slots
 from model.config import ViTConfig
@@ -129,7 +130,8 @@ def describe(source: Source, facts: Facts) -> Description:
             pool="cls" if pool == "cls" else "mean_all",
         ),
         preprocessing=preprocessing,
-        labels=tuple(f"class {i}" for i in range(num_classes)),
+        labels=(),
+        score=note_score(facts, num_classes),
     )
 
 

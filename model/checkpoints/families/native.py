@@ -10,6 +10,7 @@ from torch import Tensor
 from model.checkpoints.assign import assign
 from model.checkpoints.checkpoint import Checkpoint, Description
 from model.checkpoints.facts import Facts
+from model.checkpoints.score import note_score
 from model.checkpoints.source import Source
 from model.config import ViTConfig
 from model.positions import resize
@@ -33,7 +34,8 @@ def describe(source: Source, facts: Facts) -> Description:
         config=config.resized(size),
         preprocessing=Preprocessing.from_json(stated["preprocessing"]).resized(size),
         labels=tuple(stated["labels"]),
-        score=stated["score"],
+        wordnet=tuple(stated.get("wordnet", ())),
+        score=note_score(facts, config.num_classes, stated=stated["score"], origin="metadata"),
         figures=stated["figures"],
     )
 
@@ -64,6 +66,7 @@ def save(checkpoint: Checkpoint, path: Path) -> None:
         "config": checkpoint.model.config.to_json(),
         "preprocessing": checkpoint.preprocessing.to_json(),
         "labels": checkpoint.labels,
+        "wordnet": checkpoint.wordnet,
         "score": checkpoint.score,
         "figures": checkpoint.figures,
     }

@@ -1,4 +1,5 @@
-"""timm: config.json as `save_for_hf` writes it (models/_hub.py), or a lone file and its architecture given by hand.
+"""timm: config.json as `save_for_hf` writes it (models/_hub.py), a file of its train.py, or another lone file and its
+architecture given by hand.
 
 No file contains the switches of a network: timm's architecture names imply them, see timm_architectures.py. Tensors
 have the names of model/vit.py except for those in RENAMED.
@@ -13,15 +14,19 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.timm_architectures import Architecture, find, network
+from model.checkpoints.families.timm_architectures import Architecture, find, is_known, network
 from model.checkpoints.families.timm_positions import fit_positions, grid_of_file, relative_tables
 from model.checkpoints.families.timm_preprocessing import preprocessing
+from model.checkpoints.imagenet import names_of
+from model.checkpoints.score import note_score
 from model.checkpoints.source import Source
 from model.config import ViTConfig
 
 FAMILY = "timm"
 TOWER = "visual.trunk."  # OpenCLIP keeps a timm tower here, beside the text tower
-CLASSES = (1000, 11221, 11821, 21841, 21843)  # ImageNet-1k, 21k-P, 12k, 22k, Google's 21k; others are embeddings
+# Classes of the ImageNets as tags name them: 21k is Google's or 21k-P. Heads of other sizes may be embeddings.
+IMAGENETS = {"in1k": (1000,), "in12k": (11821,), "in21k": (21843, 11221), "in22k": (21841,)}
+CLASSES = tuple(classes for numbers in IMAGENETS.values() for classes in numbers)
 
 RENAMED = (
     (r"patch_embed\.backbone\.(conv|norm)\.", r"patch_embed.backbone.stem.\1."),  # a stem of the root alone
@@ -51,6 +56,8 @@ def describe(source: Source, facts: Facts) -> Description:
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
         named = facts.note("architecture", config["architecture"], "config.json")
+    elif is_known(source.architecture):
+        named = facts.note("architecture", source.architecture, "arch in the file")
     else:
         named = facts.need("architecture", "vit_base_patch16_224")
     architecture, tag = find(named)
@@ -63,7 +70,7 @@ def describe(source: Source, facts: Facts) -> Description:
     num_classes = outputs - (stated.get("label_offset") or 0)  # timm cuts off background classes, which come first
     if config.get("num_classes", num_classes) != num_classes:
         raise CheckpointError(f"config.json says {config['num_classes']} classes, the head has {num_classes}")
-    labels = _labels(config, stated, num_classes)
+    labels, wordnet = _labels(config, stated, num_classes)
     if not labels and (tower := _embedding_of(architecture, tag, outputs)):
         raise CheckpointError(
             f"{tower} has a projection to {outputs} numbers, which are an embedding to compare, not classes"
@@ -77,7 +84,11 @@ def describe(source: Source, facts: Facts) -> Description:
         architecture=architecture.name,
         config=network(architecture, arguments, image_size=size, num_classes=num_classes),
         preprocessing=preprocessing(facts, size, stated, published),
-        labels=labels or tuple(f"class {i}" for i in range(num_classes)),
+        labels=labels,
+        wordnet=wordnet,
+        labels_from="config.json",
+        dataset=_dataset(tag, num_classes),
+        score=note_score(facts, num_classes),
     )
 
 
@@ -210,12 +221,24 @@ def _embedding_of(architecture: Architecture, tag: str | None, outputs: int) -> 
     return None
 
 
-def _labels(config: dict[str, Any], stated: dict[str, Any], num_classes: int) -> tuple[str, ...]:
-    """`label_names` is a list, or a dict from class to name; `label_descriptions` has a longer text for a name."""
+def _dataset(tag: str | None, num_classes: int) -> str:
+    """The tag, if the last ImageNet in it, such as in1k in augreg_in21k_ft_in1k, has so many classes."""
+    named = re.findall(r"in\d+k", tag or "")
+    return f"timm's tag {tag}" if named and num_classes in IMAGENETS.get(named[-1], ()) else ""
+
+
+def _labels(
+    config: dict[str, Any], stated: dict[str, Any], num_classes: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Labels, and their WordNet ids if those are the names that they describe.
+
+    `label_names` is a list, or a dict from class to name; `label_descriptions` has a longer text for a name.
+    """
     names = config.get("label_names") or stated.get("label_names") or stated.get("labels") or ()
     words = config.get("label_descriptions") or stated.get("label_descriptions") or {}
     if isinstance(names, dict):
         names = [names.get(str(i), f"class {i}") for i in range(num_classes)]
     if names and len(names) != num_classes:
         raise CheckpointError(f"config.json has {len(names)} labels for {num_classes} classes")
-    return tuple(str(words.get(name, name)) for name in names)
+    described = all(name in words for name in names) and names_of(names) is not None
+    return tuple(str(words.get(name, name)) for name in names), tuple(names) if described else ()

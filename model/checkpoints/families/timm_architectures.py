@@ -91,6 +91,12 @@ def table() -> dict[str, Any]:
     return content
 
 
+def is_known(name: str) -> bool:
+    """Whether `find` finds it."""
+    known = table()
+    return name in known["aliases"] or name.partition(".")[0] in known["architectures"]
+
+
 def find(name: str) -> tuple[Architecture, str | None]:
     """Architecture and tag of a name such as `vit_base_patch16_224` or `vit_base_patch16_224.augreg_in21k`.
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import need_recipe, note_recipe
+from model.checkpoints.score import note_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import first_present, square_grid, take_layer, without_slots
 from model.config import ViTConfig
@@ -91,7 +92,8 @@ def describe(source: Source, facts: Facts) -> Description:
             representation_size=source.shape(f"{HIDDEN}.weight")[0] if f"{HIDDEN}.weight" in source else None,
         ),
         preprocessing=preprocessing,
-        labels=tuple(f"class {i}" for i in range(classes)),  # torchvision keeps the categories in its code
+        labels=(),  # torchvision keeps the categories in its code
+        score=note_score(facts, classes),
     )
 
 

@@ -19,6 +19,7 @@ from tests.golden.torchvision_operators import declare
 SIDE, PATCH, GRID = 16, 4, 4
 NATIVE = 7  # patches a side of DINOv2's table
 PLAIN = {"img_size": SIDE, "patch_size": PATCH, "embed_dim": 24, "depth": 4, "num_heads": 3, "mlp_ratio": 2}
+EVALUATED = {**PLAIN, "img_size": 224, "patch_size": 16}  # as DINOv2 is, whatever its table of positions
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 CLASSES = 6
 
@@ -50,11 +51,16 @@ def make(folder: Path) -> None:
     mean = Classifier(backbone, 2 * 24, lambda cls, patches: torch.stack([cls[-1], patches.mean(1)], -1).flatten(1))
     write(folder / "dino-mean-patch", dino({"teacher": {**teacher, **projection}}, mean), mean)
 
+    backbone = random(VisionTransformer(**EVALUATED, num_classes=0, init_values=1))
+    table = native_table(backbone, grid=14, native=20, scale_factor=((14 + 0.1) / 20,) * 2)
+    state = {**backbone.state_dict(), "pos_embed": table, "mask_token": torch.ones(1, 24)}
+    linear = Classifier(backbone, 2 * 24, lambda cls, patches: torch.cat([cls[-1], patches.mean(1)], dim=1))
+    write(folder / "dinov2", dinov2(state, linear), linear, side=224)
+
     backbone = random(VisionTransformer(**PLAIN, num_classes=0, init_values=1))
     table = native_table(backbone, scale_factor=((GRID + 0.1) / NATIVE,) * 2)
     state = {**backbone.state_dict(), "pos_embed": table, "mask_token": torch.ones(1, 24)}
     linear = Classifier(backbone, 2 * 24, lambda cls, patches: torch.cat([cls[-1], patches.mean(1)], dim=1))
-    write(folder / "dinov2", dinov2(state, linear), linear, image_size="16,16")
     hub = {f"backbone.{key}": tensor for key, tensor in state.items()}
     hub |= {f"linear_head.{key}": tensor for key, tensor in linear.head.state_dict().items()}
     write(folder / "dinov2-hub", {"checkpoint.pth": hub}, linear, image_size="16,16")
@@ -107,12 +113,12 @@ def renamed(model: nn.Module, *pairs: tuple[str, str]) -> dict[str, Tensor]:
     return state
 
 
-def native_table(backbone: nn.Module, **target) -> Tensor:
+def native_table(backbone: nn.Module, *, grid: int = GRID, native: int = NATIVE, **target) -> Tensor:
     """A larger table of positions; the backbone gets what DINOv2 makes of it for its own size."""
     own = backbone.pos_embed
-    slots = own.shape[1] - GRID * GRID
-    table = torch.randn(1, slots + NATIVE * NATIVE, own.shape[2]) / 4
-    square = table[:, slots:].unflatten(1, (NATIVE, NATIVE)).permute(0, 3, 1, 2)
+    slots = own.shape[1] - grid * grid
+    table = torch.randn(1, slots + native * native, own.shape[2]) / 4
+    square = table[:, slots:].unflatten(1, (native, native)).permute(0, 3, 1, 2)
     resized = F.interpolate(square, mode="bicubic", **target).permute(0, 2, 3, 1).flatten(1, 2)
     own.data = torch.cat([table[:, :slots], resized], dim=1)
     return table
@@ -127,7 +133,9 @@ def dinov2(backbone: dict, model: Classifier) -> dict[str, dict]:
     return {"checkpoint.hub/pretrain.pth": backbone, "checkpoint.hub/linear_head.pth": model.head.state_dict()}
 
 
-def write(case: Path, files: dict[str, dict], model: nn.Module, *, share: float = 0.875, **overrides: str) -> None:
+def write(
+    case: Path, files: dict[str, dict], model: nn.Module, *, side: int = SIDE, share: float = 0.875, **overrides: str
+) -> None:
     from torchvision import transforms
 
     for name, content in files.items():
@@ -137,8 +145,8 @@ def write(case: Path, files: dict[str, dict], model: nn.Module, *, share: float 
     picture = np.random.default_rng(1).integers(0, 256, (43, 61, 3), dtype=np.uint8)
     preprocess = transforms.Compose(
         [
-            transforms.Resize(int(SIDE / share), transforms.InterpolationMode.BICUBIC),
-            transforms.CenterCrop(SIDE),
+            transforms.Resize(int(side / share), transforms.InterpolationMode.BICUBIC),
+            transforms.CenterCrop(side),
             transforms.ToTensor(),
             transforms.Normalize(MEAN, STD),
         ]

@@ -1,9 +1,11 @@
 """export/__main__.py: what a person types, and what it says."""
 
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ from export.__main__ import main
 from model.checkpoints.describe import parameters
 from model.checkpoints.families.native import save
 from tests.golden.test_checkpoints import CASES, describe, overrides_of, path_of
-from tests.support.toy import toy_checkpoint
+from tests.support.toy import toy_checkpoint, toy_model
 
 
 @pytest.fixture
@@ -33,6 +35,45 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     said = capsys.readouterr().out
     assert "Largest difference to PyTorch" in said
     assert "fp16 gives the same label as fp32 on 100.0% of 96 images." in said
+
+
+def test_export_says_where_the_labels_came_from(checkpoint, tmp_path, capsys):
+    (tmp_path / "dogs.csv").write_text("index,label\n" + "".join(f"{i},dog {i}\n" for i in range(7)))
+    out = tmp_path / "dogs"
+    main(["--checkpoint", str(checkpoint), "--out", str(out), "--labels", str(tmp_path / "dogs.csv")])
+    manifest = load_bundle(out).manifest
+    assert (manifest.labels[6], manifest.labels_from, manifest.wordnet) == ("dog 6", "dogs.csv", ())
+    assert "Labels: dogs.csv\n" in capsys.readouterr().out
+
+
+def test_export_says_what_to_do_about_a_guess(checkpoint, tmp_path, capsys):
+    path = tmp_path / "thousand.safetensors"
+    toy = toy_checkpoint()
+    config = replace(toy.model.config, num_classes=1000)
+    save(replace(toy, model=toy_model(config), config=config, labels=()), path)
+    main(["--checkpoint", str(path), "--out", str(tmp_path / "thousand")])
+    manifest = load_bundle(tmp_path / "thousand").manifest
+    assert (manifest.labels[207], manifest.wordnet[207]) == ("golden retriever", "n02099601")
+    said = "Labels: ImageNet-1k, by the number of classes. If the model has other classes, name them with --labels FILE"
+    assert said in capsys.readouterr().out
+
+
+def test_inspect_says_where_the_labels_came_from(checkpoint, capsys):
+    main(["inspect", str(checkpoint), "--labels", "none"])
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("labels"))
+    assert line.split(maxsplit=1)[1].startswith("7: class 0, class 1, class 2, class 3, ...")
+    assert line.endswith("numbered, set by hand")
+
+
+def test_inspect_says_which_weights_were_taken(tmp_path, capsys):
+    state = torch.load("tests/golden/checkpoints/deit/checkpoint.pth", weights_only=True)["model"]
+    content = {"arch": "deit_tiny_patch16_224.fb_in1k", "state_dict": state, "state_dict_ema": state}
+    torch.save(content, tmp_path / "model_best.pth.tar")
+    small = ("embed_dim=24", "depth=4", "num_heads=3", "patch_size=4", "mlp_ratio=2.0")
+    main(["inspect", str(tmp_path / "model_best.pth.tar"), *(part for fact in small for part in ("--set", fact))])
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert "state_dict_ema; the file has state_dict too" in lines["weights"]
+    assert "arch in the file" in lines["architecture"]
 
 
 def test_inspect_says_what_a_file_is_without_reading_weights(checkpoint, capsys, monkeypatch):
@@ -57,6 +98,8 @@ def test_parameters_are_counted_as_torch_does():
         (["--checkpoint", "nowhere.npz"], "nowhere.npz is not a file"),
         (["--checkpoint", "{}", "--set", "colour=red"], "--set colour: this kind of checkpoint has image_size, name"),
         (["--checkpoint", "{}", "--image-size", "33"], "not a multiple of patch_size"),
+        (["--checkpoint", "{}", "--labels", "constraints.txt"], "labels, the model has 7 classes"),
+        (["--checkpoint", "{}", "--labels", "nowhere.txt"], "nowhere.txt cannot be read as labels: No such file"),
     ],
 )
 def test_refusals_are_one_clear_line_and_leave_nothing(checkpoint, tmp_path, arguments, said):

@@ -43,3 +43,16 @@ def test_no_more_than_there_are():
 def test_equal_labels_come_in_the_order_of_the_model(z, top_k):
     ranked = rank(np.array(z, dtype=np.float32), tuple(map(str, range(len(z)))), "sigmoid", top_k)
     assert [p.index for p in ranked] == sorted(range(len(z)), key=lambda i: (-z[i], i))[:top_k]
+
+
+@pytest.mark.parametrize(("kind", "reached"), [("sigmoid", [1, 2, 0]), ("softmax", [1, 2])])
+def test_a_threshold_gives_every_label_that_reaches_it(kind, reached):
+    z, labels = np.array([0.0, 3.0, 2.5, -4.0]), ("a", "b", "c", "d")
+    assert [p.index for p in rank(z, labels, kind, None, 0.3)] == reached
+    assert [p.index for p in rank(z, labels, kind, 1, 0.3)] == reached[:1]
+    assert rank(z, labels, kind, None, 1.0) == []
+    assert len(rank(z, labels, kind, None)) == 4
+
+
+def test_a_score_equal_to_the_threshold_reaches_it():
+    assert [p.index for p in rank(np.array([0.0, -1.0]), ("a", "b"), "sigmoid", None, 0.5)] == [0]

@@ -66,6 +66,40 @@ def test_a_file_without_tensors_is_refused(tmp_path):
         Source(tmp_path / "x.pth")
 
 
+AVERAGED = {name: tensor + 1 for name, tensor in TENSORS.items()}
+
+
+def test_timms_average_of_the_weights_is_preferred_and_said(tmp_path):
+    """As timm's load_state_dict with use_ema does it, and so its evaluation."""
+    torch.save({"epoch": 3, "state_dict": AVERAGED, "state_dict_ema": TENSORS}, tmp_path / "x.pth.tar")
+    source = Source(tmp_path / "x.pth.tar")
+    assert source.weights == "state_dict_ema; the file has state_dict too"
+    check(source)
+
+
+def test_a_file_with_one_state_dict_has_nothing_to_say(tmp_path):
+    torch.save({"state_dict": TENSORS, "state_dict_ema": None, "model": {"depth": 12}}, tmp_path / "x.pth")
+    source = Source(tmp_path / "x.pth")
+    assert source.weights == ""
+    check(source)
+
+
+def test_a_tensor_beside_the_state_dict_does_not_hide_it(tmp_path):
+    torch.save({"epoch": torch.tensor(3), "loss": torch.zeros(1), "model": TENSORS}, tmp_path / "x.pth")
+    check(Source(tmp_path / "x.pth"))
+
+
+@pytest.mark.parametrize("file", ["x.pth.tar", "x.pth", "x.pt"])
+def test_a_lone_file_of_any_suffix_in_a_folder(tmp_path, file):
+    (tmp_path / "run").mkdir()
+    torch.save({"arch": "vit_tiny_patch16_224", "state_dict": TENSORS}, tmp_path / "run" / file)
+    (tmp_path / "run" / "args.yaml").write_text("lr: 1")
+    source = Source(tmp_path / "run")
+    assert (source.name, source.architecture) == ("run", "vit_tiny_patch16_224")
+    assert Source(tmp_path / "run" / file).name == "x"
+    check(source)
+
+
 def test_what_is_not_taken_is_remembered(tmp_path):
     save_file(TENSORS, tmp_path / "x.safetensors")
     source = Source(tmp_path / "x.safetensors")

@@ -52,13 +52,31 @@ def test_each_is_told_by_its_names(case, architecture, dialect):
     assert (description.architecture, description.config.position_resize) == (architecture, dialect)
 
 
-def test_the_size_is_that_of_the_table_and_the_crop_seven_eighths():
-    native = describe_checkpoint(GOLDEN / "dinov2/checkpoint.hub", overrides=HEADS)
-    assert native.preprocessing.size == native.config.image_size == (28, 28)
-    assert native.preprocessing.resize_size == (32, 32)
-    smaller = describe_checkpoint(GOLDEN / "dinov2/checkpoint.hub", overrides={**HEADS, "image_size": "16,16"})
-    assert smaller.preprocessing.size == smaller.config.image_size == (16, 16)
+@pytest.mark.parametrize(
+    "case", ["dinov2/checkpoint.hub", "dinov2-hub/checkpoint.pth", "dinov2-registers/checkpoint.hub"]
+)
+def test_dinov2_is_served_as_its_own_evaluation_does_whatever_its_table(case):
+    """dinov2 data/transforms.py, make_classification_eval_transform: Resize(256, BICUBIC), CenterCrop(224)."""
+    description = describe_checkpoint(GOLDEN / case, overrides=HEADS)
+    assert description.preprocessing.size == description.config.image_size == (224, 224)
+    assert (description.preprocessing.resize_mode, description.preprocessing.resize_size) == ("shortest", (256, 256))
+    assert (description.preprocessing.crop, description.preprocessing.interpolation) == ("center", "bicubic")
+    assert description.origins["image_size"] == "dinov2 data/transforms.py"
+
+
+def test_the_size_of_the_others_is_that_of_the_table():
+    for case in ("deit/checkpoint.pth", "mae/checkpoint.pth", "dino-four-blocks/checkpoint.dino"):
+        description = describe_checkpoint(GOLDEN / case, overrides=HEADS)
+        assert description.preprocessing.size == description.config.image_size == (16, 16)
+        assert description.preprocessing.resize_size == (18, 18)
+        assert description.origins["image_size"] == "the table of positions"
     assert describe_checkpoint(GOLDEN / "deit-3/checkpoint.pth", overrides=HEADS).preprocessing.resize_size == (16, 16)
+
+
+def test_a_size_set_by_hand_keeps_the_share_of_the_crop():
+    smaller = describe_checkpoint(GOLDEN / "dinov2/checkpoint.hub", overrides={**HEADS, "image_size": "112,112"})
+    assert smaller.preprocessing.size == smaller.config.image_size == (112, 112)
+    assert smaller.preprocessing.resize_size == (128, 128)
 
 
 def test_published_widths_imply_the_heads(saved):

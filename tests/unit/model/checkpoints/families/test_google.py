@@ -86,7 +86,7 @@ def test_a_training_file_of_imagenet_21k_scores_each_label_by_itself(altered):
     description = describe_checkpoint(altered("google-vit-jax", classes))
     assert description.score == "sigmoid"
     assert "sigmoid_xent" in description.origins["score"]
-    assert description.labels[-1] == "class 21842"
+    assert description.labels_from == "ImageNet-21k, by the number of classes"
 
 
 def test_facts_set_by_hand_win_and_are_named(altered):

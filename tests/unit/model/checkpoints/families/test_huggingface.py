@@ -107,7 +107,11 @@ def test_keys_that_are_not_in_config_json_are_their_classs_defaults(altered):
 
 @pytest.mark.parametrize(
     ("keys", "score"),
-    [({}, "softmax"), ({"problem_type": "multi_label_classification"}, "sigmoid")],
+    [
+        ({}, "softmax"),
+        ({"problem_type": "multi_label_classification"}, "sigmoid"),
+        ({"problem_type": "single_label_classification"}, "softmax"),
+    ],
 )
 def test_the_problem_type_says_how_to_score(altered, keys, score):
     assert describe_checkpoint(altered(**keys)).score == score
@@ -115,6 +119,11 @@ def test_the_problem_type_says_how_to_score(altered, keys, score):
 
 def test_labels_without_names_are_numbered(altered):
     assert describe_checkpoint(altered(id2label=None)).labels == ("class 0", "class 1", "class 2", "class 3", "class 4")
+
+
+def test_names_that_transformers_makes_up_are_none(altered):
+    description = describe_checkpoint(altered(id2label={str(i): f"LABEL_{i}" for i in range(5)}))
+    assert description.labels[4] == "class 4"
 
 
 def test_labels_are_in_the_order_of_their_numbers(altered):

@@ -328,3 +328,41 @@ def test_other_families_are_not_taken_for_timm(tmp_path):
     ):
         folder = write(tmp_path / str(i), {key: weight}, {"architectures": ["ViTForImageClassification"]})
         assert not timm.recognises(Source(folder))
+
+
+TRAINED = {"embed_dim": "24", "depth": "2", "num_heads": "3", "patch_size": "8"}
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """What timm's train.py saves: utils/checkpoint_saver.py."""
+
+    def save(arch: str) -> tuple[Path, Any]:
+        model, state = toy("vit_tiny_patch16_224")
+        worse = {key: tensor + 1 for key, tensor in state.items()}
+        content = {"epoch": 9, "arch": arch, "optimizer": {"state": {0: {"step": torch.tensor(7.0)}}}, "metric": 71.2}
+        torch.save({**content, "state_dict": worse, "state_dict_ema": state}, tmp_path / "model_best.pth.tar")
+        return tmp_path / "model_best.pth.tar", model
+
+    return save
+
+
+def test_a_training_checkpoint_names_its_architecture_and_its_average_is_loaded(trained):
+    path, model = trained("vit_tiny_patch16_224.augreg_in21k_ft_in1k")
+    checkpoint = load_checkpoint(path, overrides=TRAINED)
+    assert checkpoint.family == "timm"
+    assert checkpoint.origins["architecture"] == "arch in the file"
+    assert checkpoint.weights == "state_dict_ema; the file has state_dict too"
+    assert_same(checkpoint.model, model)
+
+
+def test_the_architecture_of_a_training_checkpoint_can_be_replaced(trained):
+    path, _ = trained("vit_base_patch16_224")
+    tag = "vit_tiny_patch16_224.augreg_in21k_ft_in1k"
+    assert load_checkpoint(path, overrides={**TRAINED, "architecture": tag}).architecture == "vit_tiny_patch16_224"
+
+
+def test_an_arch_that_timm_does_not_have_is_not_used(trained):
+    path, _ = trained("visiontransformer")  # the class, where train.py had no arguments
+    with pytest.raises(CheckpointError, match="the file does not say architecture"):
+        load_checkpoint(path, overrides=TRAINED)

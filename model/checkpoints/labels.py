@@ -1,0 +1,127 @@
+"""Names of the classes: a person's file, else the checkpoint's own, else those of the ImageNet with as many classes."""
+
+import csv
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.imagenet import names_of, version_of
+
+NONE = "none"  # in place of a file: number the classes
+BY_NUMBER = "by the number of classes"
+UNNAMED = "numbered, as the checkpoint has no names"
+
+
+class Labels(NamedTuple):
+    names: tuple[str, ...]
+    origin: str
+    wordnet: tuple[str, ...] = ()  # ids of the synsets that the names stand for, where they are known
+
+
+def choose(
+    classes: int, *, own: tuple[str, ...], wordnet: tuple[str, ...], origin: str, dataset: str, given: str | None
+) -> Labels:
+    """The labels of a model with so many classes.
+
+    `own` are the names that the checkpoint has at `origin`, and `wordnet` their ids if it has those too; `dataset` says
+    where the checkpoint names the ImageNet that it was trained on. `given` is a file, or "none" to number the classes.
+    Raises CheckpointError for a file that cannot be read or has another number of names.
+    """
+    if given == NONE:
+        return _numbered(classes, "numbered, set by hand")
+    if given is not None:
+        path = Path(given)
+        names = read(path)
+        if len(names) != classes:
+            raise CheckpointError(f"{path.name} has {len(names):,} labels, the model has {classes:,} classes")
+        return _readable(names, path.name)
+    if own:
+        return Labels(own, origin, wordnet) if wordnet else _readable(own, origin)
+    if version := version_of(classes):
+        found = names_of(version.wordnet)
+        assert found
+        return Labels(found, f"{version.name}, {dataset or BY_NUMBER}", version.wordnet)
+    return _numbered(classes, UNNAMED)
+
+
+def read(path: Path) -> tuple[str, ...]:
+    """The labels in a file, in the order of the classes. Raises CheckpointError, with the reason.
+
+    The content is one label a line; or JSON: a list, an object of indices and labels either way round, or the object of
+    Keras' imagenet_class_index.json, whose labels are pairs of a WordNet id and a name; or, in a file that ends in
+    .csv, a table with a column `label` and perhaps one `index`.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise CheckpointError(f"{path} cannot be read as labels: {reason}") from None
+    try:
+        if path.suffix.lower() == ".csv":
+            names = _from_csv(text)
+        elif text.lstrip()[:1] in ("[", "{"):
+            names = _from_json(json.loads(text))
+        else:
+            names = text.rstrip().splitlines()
+        if not all(name.strip() for name in names):
+            raise ValueError(f"label {next(i for i, name in enumerate(names) if not name.strip())} is empty")
+    except ValueError as error:
+        raise CheckpointError(f"{path.name} cannot be read as labels: {error}") from None
+    return tuple(name.strip() for name in names)
+
+
+def _from_csv(text: str) -> list[str]:
+    rows = csv.DictReader(text.splitlines())
+    columns = {name.strip().lower(): name for name in rows.fieldnames or ()}
+    if "label" not in columns:
+        raise ValueError(f"its first line is {', '.join(columns) or 'empty'}, and no column is called label")
+    found = [(row.get(columns.get("index", "")), row[columns["label"]] or "") for row in rows]
+    return _in_order(found) if "index" in columns else [label for _, label in found]
+
+
+def _from_json(content: Any) -> list[str]:
+    if isinstance(content, list):
+        return [_name(label) for label in content]
+    if all(key.isdecimal() for key in content):
+        return _in_order((key, _name(label)) for key, label in content.items())
+    return _in_order((index, label) for label, index in content.items())
+
+
+def _name(label: Any) -> str:
+    match label:
+        case str():
+            return label
+        case int() | float():
+            return str(label)
+        case [str(), str(name)]:
+            return name
+    raise ValueError(f"{label!r} is not a label")
+
+
+def _in_order(pairs: Iterable[tuple[Any, str]]) -> list[str]:
+    """Labels by index. Raises ValueError unless the indices are 0, 1, 2 and so on, in any order."""
+    found: dict[int, str] = {}
+    for index, label in pairs:
+        try:
+            number = int(index)
+        except (TypeError, ValueError):
+            raise ValueError(f"{index!r} is not an index") from None
+        if number in found:
+            raise ValueError(f"index {number} is there twice")
+        found[number] = label
+    for i in range(len(found)):
+        if i not in found:
+            raise ValueError(f"there is no label of index {i}")
+    return [found[i] for i in range(len(found))]
+
+
+def _readable(names: tuple[str, ...], origin: str) -> Labels:
+    """WordNet ids as names; other labels as they are."""
+    found = names_of(names)
+    return Labels(names, origin) if found is None else Labels(found, f"{origin}, as WordNet ids", names)
+
+
+def _numbered(classes: int, origin: str) -> Labels:
+    return Labels(tuple(f"class {i}" for i in range(classes)), origin)

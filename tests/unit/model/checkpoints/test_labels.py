@@ -1,0 +1,223 @@
+"""model/checkpoints/labels.py: whose names the classes get, and files with names."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.families.timm import IMAGENETS
+from model.checkpoints.families.timm_architectures import table
+from model.checkpoints.imagenet import names_of, version_of
+from model.checkpoints.labels import choose, read
+from model.checkpoints.load import describe_checkpoint
+
+GOLDEN = Path("tests/golden/checkpoints")
+RETRIEVER = ("golden retriever", "n02099601")  # class 207 of ImageNet-1k
+
+
+def torch_file(case, head):
+    """A golden file with other classes."""
+
+    def write(folder, classes):
+        content = torch.load(next((GOLDEN / case).glob("checkpoint.pt*")), weights_only=True)
+        state = content.get("model", content)
+        state[f"{head}.weight"] = torch.ones(classes, state[f"{head}.weight"].shape[1])
+        state[f"{head}.bias"] = torch.ones(classes)
+        torch.save(content, folder / "x.pth")
+        return folder / "x.pth"
+
+    return write
+
+
+def google_file(folder, classes):
+    with np.load(GOLDEN / "google-vit-jax/checkpoint.npz") as archive:
+        arrays = dict(archive)
+    arrays["head/kernel"] = np.ones((arrays["head/kernel"].shape[0], classes), np.float32)
+    np.savez(folder / "x.npz", **arrays | {"head/bias": np.ones(classes, np.float32)})
+    return folder / "x.npz"
+
+
+def hub_folder(case, **config):
+    def write(folder, classes):
+        names = {
+            "id2label": {str(i): f"LABEL_{i}" for i in range(classes)},
+            "label_names": None,
+            "num_classes": classes,
+        }
+        state = load_file(GOLDEN / case / "model.safetensors")
+        head = "head" if "head.weight" in state else "classifier"
+        state |= {f"{head}.weight": torch.ones(classes, 24), f"{head}.bias": torch.ones(classes)}
+        save_file(state, folder / "model.safetensors")
+        for name in ("config.json", "preprocessor_config.json"):
+            if (GOLDEN / case / name).exists():
+                content = json.loads((GOLDEN / case / name).read_text())
+                if name == "config.json":
+                    content |= names | config
+                (folder / name).write_text(json.dumps(content))
+        return folder
+
+    return write
+
+
+def stated(case):
+    path = GOLDEN / case / "overrides.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+PLAIN = json.loads((GOLDEN / "timm-plain/config.json").read_text())["pretrained_cfg"]
+UNTAGGED = {key: value for key, value in PLAIN.items() if key != "tag"}
+FAMILIES = {
+    "deit": torch_file("deit", "head"),
+    "torchvision-vit": torch_file("torchvision-vit", "heads.head"),
+    "vit-pytorch-1.9.2-mean": torch_file("vit-pytorch-1.9.2-mean", "mlp_head"),
+    "google-vit-jax": google_file,
+    "huggingface-vit": hub_folder("huggingface-vit"),
+    "timm-plain": hub_folder("timm-plain", pretrained_cfg=UNTAGGED),
+}
+
+
+@pytest.mark.parametrize("case", FAMILIES)
+def test_a_thousand_classes_without_names_are_those_of_imagenet_and_said_to_be_a_guess(tmp_path, case):
+    description = describe_checkpoint(FAMILIES[case](tmp_path, 1000), overrides=stated(case))
+    assert (description.labels[207], description.wordnet[207]) == RETRIEVER
+    assert description.labels_from == "ImageNet-1k, by the number of classes"
+
+
+@pytest.mark.parametrize("case", FAMILIES)
+def test_the_guess_can_be_refused_or_replaced(tmp_path, case):
+    path = FAMILIES[case](tmp_path, 1000)
+    numbered = describe_checkpoint(path, overrides=stated(case), labels="none")
+    assert (numbered.labels[207], numbered.wordnet) == ("class 207", ())
+    assert numbered.labels_from == "numbered, set by hand"
+    (tmp_path / "mine.txt").write_text("".join(f"thing {i}\n" for i in range(1000)))
+    mine = describe_checkpoint(path, overrides=stated(case), labels=str(tmp_path / "mine.txt"))
+    assert (mine.labels[207], mine.wordnet, mine.labels_from) == ("thing 207", (), "mine.txt")
+
+
+def test_a_wrong_number_of_labels_is_refused_with_both_numbers(tmp_path):
+    (tmp_path / "mine.txt").write_text("cat\ndog\n")
+    with pytest.raises(CheckpointError, match=r"^mine\.txt has 2 labels, the model has 1,000 classes$"):
+        describe_checkpoint(google_file(tmp_path, 1000), labels=str(tmp_path / "mine.txt"))
+
+
+def test_other_numbers_of_classes_stay_numbered(tmp_path):
+    description = describe_checkpoint(google_file(tmp_path, 37))
+    assert description.labels == tuple(f"class {i}" for i in range(37))
+    assert description.labels_from == "numbered, as the checkpoint has no names"
+
+
+@pytest.mark.parametrize(
+    ("classes", "name", "some"),
+    [
+        (1000, "ImageNet-1k", {0: "tench", 134: "crane bird", 207: "golden retriever", 517: "crane"}),
+        (10450, "ImageNet-21k-P (Winter 2021)", {0: "benthos"}),
+        (11221, "ImageNet-21k-P", {0: "benthos"}),
+        (11821, "ImageNet-12k", {0: "benthos"}),
+        (21841, "ImageNet-22k", {0: "organism"}),
+        (21842, "ImageNet-22k in Microsoft's order", {0: "tench", 207: "golden retriever"}),
+        (21843, "ImageNet-21k", {0: "organism"}),
+    ],
+)
+def test_every_version_has_a_different_name_for_each_class(classes, name, some):
+    version = version_of(classes)
+    names = names_of(version.wordnet)
+    assert version.name == name
+    assert len(set(version.wordnet)) == len(set(names)) == classes
+    assert {i: names[i] for i in some} == some
+
+
+def test_the_tag_of_timm_says_which_imagenet():
+    def chosen(dataset):
+        return choose(21843, own=(), wordnet=(), origin="", dataset=dataset, given=None).origin
+
+    assert chosen("timm's tag augreg_in21k") == "ImageNet-21k, timm's tag augreg_in21k"
+    assert chosen("") == "ImageNet-21k, by the number of classes"
+
+
+@pytest.mark.parametrize(
+    ("tag", "classes", "origin"),
+    [
+        ("augreg_in21k_ft_in1k", 1000, "ImageNet-1k, timm's tag augreg_in21k_ft_in1k"),
+        ("augreg_in21k", 21843, "ImageNet-21k, timm's tag augreg_in21k"),
+        ("augreg_in21k", 1000, "ImageNet-1k, by the number of classes"),  # fine-tuned, with the tag of its origin
+        ("augreg_in21k", 6, "numbered, as the checkpoint has no names"),
+    ],
+)
+def test_a_file_of_timm_says_where_its_classes_are_from(tmp_path, tag, classes, origin):
+    folder = hub_folder("timm-plain", pretrained_cfg=PLAIN | {"tag": tag})(tmp_path, classes)
+    assert describe_checkpoint(folder, overrides=stated("timm-plain")).labels_from == origin
+
+
+def test_tags_of_timm_agree_with_the_number_of_classes():
+    sizes = {classes for numbers in IMAGENETS.values() for classes in numbers}
+    for name, entry in table()["architectures"].items():
+        for tag, (classes, _) in entry["tags"].items():
+            named = re.findall(r"in\d+k", tag)
+            assert classes not in sizes or not named or classes in IMAGENETS[named[-1]], f"{name}.{tag}"
+
+
+def test_names_of_the_checkpoint_win():
+    own = tuple(f"breed {i}" for i in range(1000))
+    labels = choose(1000, own=own, wordnet=(), origin="config.json", dataset="", given=None)
+    assert (labels.names, labels.origin, labels.wordnet) == (own, "config.json", ())
+
+
+def test_wordnet_ids_become_names_and_are_kept(tmp_path):
+    labels = choose(2, own=("n02099601", "n01440764"), wordnet=(), origin="config.json", dataset="", given=None)
+    assert labels == (("golden retriever", "tench"), "config.json, as WordNet ids", ("n02099601", "n01440764"))
+    words = {"n02099601": "a golden dog", "n01440764": "a fish"}
+    folder = hub_folder("timm-plain", label_names=[*words], label_descriptions=words)(tmp_path, 2)
+    described = describe_checkpoint(folder, overrides=stated("timm-plain"))
+    assert described.labels == ("a golden dog", "a fish")
+    assert described.wordnet == ("n02099601", "n01440764")
+    assert names_of(("n99999999", "n02099601")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.txt", "cat\ndog, hound\nnewt\n\n"),
+        ("x.names", "\ufeffcat\r\ndog, hound\r\nnewt"),
+        ("x.json", '["cat", "dog, hound", "newt"]'),
+        ("x.json", '{"2": "newt", "0": "cat", "1": "dog, hound"}'),
+        ("x.json", '{"newt": 2, "cat": 0, "dog, hound": "1"}'),
+        ("x.json", '{"0": ["n1", "cat"], "1": ["n2", "dog, hound"], "2": ["n3", "newt"]}'),
+        ("x.csv", 'index,label\n2,newt\n0,cat\n1,"dog, hound"\n'),
+        ("x.csv", 'Label\ncat\n"dog, hound"\nnewt\n'),
+        ("x.csv", 'file,label\na,cat\nb,"dog, hound"\nc,newt\n'),
+    ],
+)
+def test_files_with_labels(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert read(tmp_path / name) == ("cat", "dog, hound", "newt")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("x.txt", b"cat\n\nnewt", "label 1 is empty"),
+        ("x.txt", b"caf\xe9", "not text in UTF-8"),
+        ("x.json", b'["cat", null]', "None is not a label"),
+        ("x.json", b'["cat"', "Expecting"),
+        ("x.json", b'{"cat": 0, "dog": 0}', "index 0 is there twice"),
+        ("x.json", b'{"1": "cat", "2": "dog"}', "no label of index 0"),
+        ("x.json", b'{"cat": "feline"}', "'feline' is not an index"),
+        ("x.csv", b"cat\ndog\n", "its first line is cat, and no column is called label"),
+        ("x.csv", b"", "its first line is empty"),
+        ("x.csv", b"index,label\n0\n", "label 0 is empty"),
+    ],
+)
+def test_files_that_are_refused_say_why(tmp_path, name, text, said):
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(CheckpointError, match=f"cannot be read as labels: .*{said}"):
+        read(tmp_path / name)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(CheckpointError, match="No such file"):
+        read(tmp_path / "x.txt")
