@@ -112,7 +112,7 @@ def test_an_open_loop_times_from_when_a_request_was_due():
 
 
 def test_an_open_loop_counts_refusals_and_those_left_without_an_answer(monkeypatch):
-    monkeypatch.setattr(load, "PATIENCE", 0.05)
+    monkeypatch.setattr(load, "PATIENCE_S", 0.05)
     due = list(load.arrivals(0.05, 400))
 
     async def fickle(number):
