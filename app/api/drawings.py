@@ -23,7 +23,7 @@ class Drawings:
         """The result of `render`, called in the pool. `deadline` is in seconds of time.monotonic.
 
         Raises Overloaded at once when `max_in_work` others are drawn or wait, and DeadlineExceeded at the deadline.
-        What has not begun by then is never drawn.
+        A drawing that has not begun by then never begins.
         """
         if self._in_work >= self._max_in_work:
             raise Overloaded("Too many maps are being drawn. Send this request again in a moment.")

@@ -108,8 +108,9 @@ def killed(pool, intake, star):
         asked = asyncio.ensure_future(intake.prepare(star + PAUSE, thumbnail=True))
         while len(victims) < times:
             await asyncio.sleep(0.01)
-            (busy,) = [worker for worker in pool._workers if worker not in pool._idle]
-            if busy.process not in victims and busy.connection:
+            assert not asked.done()
+            busy = next((worker for worker in pool._workers if worker not in pool._idle), None)
+            if busy and busy.process not in victims and busy.connection:  # none is busy between a death and the retry
                 await asyncio.sleep(0.2)
                 victims.add(busy.process)
                 os.kill(busy.process, signal.SIGKILL)
