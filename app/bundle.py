@@ -84,16 +84,17 @@ class Tokens(Frozen):
 
 
 class Parity(Frozen):
-    """Largest differences between PyTorch and ONNX Runtime, measured at export."""
+    """Largest differences between PyTorch and ONNX Runtime, measured at export. None: the model does not have it."""
 
     pictures: int
-    logits: float  # relative to the largest logit
+    logits: float | None = None  # relative to the largest logit
+    embedding: float  # relative to its largest number
     attention: float  # absolute
     rollout: float  # absolute
-    evidence: float  # relative to the largest part of a logit
+    evidence: float | None = None  # relative to the largest part of a logit
     distance: float  # patches
-    lens: float  # absolute
-    receipt: float  # a logit minus the sum of its parts, relative to the largest part
+    lens: float | None = None  # absolute
+    receipt: float | None = None  # a logit minus the sum of its parts, relative to the largest part
 
 
 class Agreement(Frozen):
@@ -117,7 +118,8 @@ class Manifest(Frozen):
     heads: Annotated[int, Field(ge=1)]
     pool: Literal["cls", "cls_mean", "mean", "mean_all", "map"]  # what the head reads; app/maps/choice.py: ROWS
     explains: tuple[str, ...]  # outputs of the explaining graph
-    labels: Annotated[tuple[str, ...], Field(min_length=1)]
+    features: Annotated[int, Field(ge=1)]  # numbers of an embedding: what the head reads
+    labels: tuple[str, ...]  # none for a model without a head
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
     wordnet: tuple[str, ...] = ()  # WordNet id of each label, such as n02099601, where they are known
     score: Literal["softmax", "sigmoid"]

@@ -83,6 +83,7 @@ def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifes
         heads=config.heads,
         pool=config.pool,
         explains=explain.outputs,
+        features=config.embedding,
         labels=checkpoint.labels,
         labels_from=checkpoint.labels_from,
         wordnet=checkpoint.wordnet,

@@ -7,6 +7,7 @@ have the names of model/vit.py except for those in RENAMED.
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -64,17 +65,17 @@ def describe(source: Source, facts: Facts) -> Description:
     tag = tag or stated.get("tag")
 
     head = _prefix(source) + "head.weight"
-    if head not in source:
-        raise CheckpointError(f"there is no {head}: this is a feature extractor (num_classes=0) without classes")
-    outputs = source.shape(head)[0]
-    num_classes = outputs - (stated.get("label_offset") or 0)  # timm cuts off background classes, which come first
+    outputs = source.shape(head)[0] if head in source else 0
+    # timm cuts off background classes, which come first
+    num_classes = outputs - (stated.get("label_offset") or 0) if outputs else 0
     if config.get("num_classes", num_classes) != num_classes:
         raise CheckpointError(f"config.json says {config['num_classes']} classes, the head has {num_classes}")
     labels, wordnet = _labels(config, stated, num_classes)
-    if not labels and (tower := _embedding_of(architecture, tag, outputs)):
-        raise CheckpointError(
-            f"{tower} has a projection to {outputs} numbers, which are an embedding to compare, not classes"
-        )
+    projects = not labels and _is_projection(architecture, tag, outputs)
+    if projects:  # a person who has fine-tuned it to as many classes can say so
+        projects = facts.note("projection", projects, f"the published head of {architecture.name}")
+    projection = outputs if projects else None
+    num_classes = 0 if projects else num_classes
     arguments = architecture.with_arguments(_arguments(source, config, facts, architecture))
     published = architecture.published(tag, outputs)
     size = _image_size(source, facts, architecture, arguments, stated, published)
@@ -82,7 +83,12 @@ def describe(source: Source, facts: Facts) -> Description:
         name=facts.note("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
         family=FAMILY,
         architecture=architecture.name,
-        config=network(architecture, arguments, image_size=size, num_classes=num_classes),
+        config=replace(
+            network(architecture, arguments, image_size=size, num_classes=num_classes),
+            representation_size=projection,
+            representation="linear" if projection else "tanh",
+            representation_bias=not projection or f"{_prefix(source)}head.bias" in source,
+        ),
         preprocessing=preprocessing(facts, size, stated, published),
         labels=labels,
         wordnet=wordnet,
@@ -147,9 +153,13 @@ def _absent_biases(found: dict[str, Tensor], config: ViTConfig) -> None:
 
 
 def _classes(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """The rows of the head that are classes: timm's label_offset is the number of rows before them."""
+    """The rows of the head that are classes: timm's label_offset is the number of rows before them. A projection to
+    embeddings is no head.
+    """
     for key in ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias"):
-        if key in found:
+        if key in found and config.representation_size:
+            found[key.replace("head", "pre_logits")] = found.pop(key)
+        elif key in found:
             found[key] = found[key][-config.num_classes :]
 
 
@@ -213,12 +223,10 @@ def _image_size(
     return facts.note("image_size", (height, width), origin)
 
 
-def _embedding_of(architecture: Architecture, tag: str | None, outputs: int) -> str | None:
-    """The published tower whose head has so many outputs, unless these are the classes of an ImageNet."""
-    for name, (published, _) in architecture.tags.items():
-        if tag in (None, name) and published == outputs and outputs not in CLASSES:
-            return f"{architecture.name}.{name}"
-    return None
+def _is_projection(architecture: Architecture, tag: str | None, outputs: int) -> bool:
+    """Whether a head of so many outputs is that of a published image tower: an embedding to compare with text."""
+    alike = (published == outputs for name, (published, _) in architecture.tags.items() if tag in (None, name))
+    return outputs > 0 and outputs not in CLASSES and any(alike)
 
 
 def _dataset(tag: str | None, num_classes: int) -> str:
