@@ -25,6 +25,7 @@ BACKBONE = "embeddings.patch_embeddings.backbone.bit."
 STEM = (("embedder.convolution.", "stem.conv."), ("embedder.", "stem."), ("encoder.", ""), (".layers.", ".blocks."))
 PREFIX = {"cls_token": "cls_token", "dist_token": "distillation_token"}
 NORM = {"before_pool": ("norm", "layernorm"), "after_pool": ("fc_norm", "pooler.layernorm")}
+POOLER = "pooler.dense"
 HEADS = ("classifier", "cls_classifier")  # the second beside a distillation_classifier
 BLOCKS = ("encoder.layer.", "encoder.layers.", "layers.")
 # Names of our layers to theirs, those of version 4 first. Names in one string are stacked in that order.
@@ -61,8 +62,6 @@ def describe(source: Source, facts: Facts) -> Description:
     stated, kind = _stated(source), KINDS[model_type]
     architecture = (config.get("architectures") or [f"a {model_type} model"])[0]
     head = next((name for name in HEADS if f"{name}.weight" in source), None)
-    if head is None:
-        raise CheckpointError(f"{source.file.name} holds {architecture} without an image classifier: it has no labels")
     if stated["num_channels"] != 3:
         raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
     size = _pair(stated["image_size"])
@@ -72,7 +71,10 @@ def describe(source: Source, facts: Facts) -> Description:
             f"the image processor gives {preprocessing.size} and {architecture} takes {size}, which transformers "
             f"rejects: choose a size with --set image_size={size[0]},{size[1]}; positions are resized if needed"
         )
-    classes, switches = source.shape(f"{head}.weight")[0], kind.switches(stated)
+    switches = kind.switches(stated)
+    classes = source.shape(f"{head}.weight")[0] if head else 0
+    if head is None:
+        switches |= _pooler(source, switches)
     fields: dict[str, Any] = {
         "image_size": preprocessing.size,
         "patch_size": stated["patch_size"],
@@ -97,7 +99,7 @@ def describe(source: Source, facts: Facts) -> Description:
         architecture=architecture,
         config=ViTConfig(**fields),
         preprocessing=preprocessing,
-        labels=_labels(config.get("id2label"), classes),
+        labels=_labels(config.get("id2label"), classes) if head else (),
         labels_from="config.json",
         score=note_score(facts, classes, stated=_score(config.get("problem_type")), origin="config.json"),
     )
@@ -112,8 +114,11 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
         **_embeddings(source, root, config),
         **take_layer(source, "patch_embed.proj", [root + PATCHES]),
         **take_layer(source, norm, [root + their_norm]),
-        **take_layer(source, "head", HEADS),
     }
+    if config.num_classes:
+        taken |= take_layer(source, "head", HEADS)
+    if config.representation_size:
+        taken |= take_layer(source, "pre_logits", [root + POOLER])
     if config.distillation_head:
         taken |= take_layer(source, "head_dist", ["distillation_classifier"])
     for i in range(config.depth):
@@ -130,6 +135,7 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
             taken[f"{ours}attn.relative_position_bias_table"] = table
     # A mask token is for masked image modelling; ...ForImageClassification builds its model without a dense pooler.
     source.ignore(re.escape(root) + r"(embeddings\.mask_token|pooler\.dense\.(weight|bias))")
+    source.ignore(r"decoder\..*")  # of ViTMAEForPreTraining
     source.ignore(r".*\.relative_position_index")  # computed from the grid; early files contain it
     return taken
 
@@ -151,6 +157,15 @@ def _embeddings(source: Source, root: str, config: ViTConfig) -> dict[str, Tenso
                 name = name.replace(theirs, ours)
             taken[f"patch_embed.backbone.{name}"] = source.take(key)
     return taken
+
+
+def _pooler(source: Source, switches: dict[str, Any]) -> dict[str, Any]:
+    """What `pooler_output` of a model without a classifier reads, as fields of ViTConfig. Dinov2Model takes the class
+    token alone, ViTModel and DeiTModel put it through a layer with tanh.
+    """
+    fields: dict[str, Any] = {"pool": "cls"} if switches.get("pool") == "cls_mean" else {}
+    dense = f"{_root(source)}{POOLER}.weight"
+    return fields | ({"representation_size": source.shape(dense)[0]} if dense in source else {})
 
 
 def _stated(source: Source) -> dict[str, Any]:

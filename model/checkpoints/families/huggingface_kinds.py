@@ -115,6 +115,7 @@ DINOV2 = {"layer_norm_eps": 1e-6, "mlp_ratio": 4, "use_swiglu_ffn": False, "num_
 KINDS = {
     "vit": Kind("ViT", vit, {}),
     "vit_msn": Kind("ViT", vit, {"layer_norm_eps": 1e-6}),
+    "vit_mae": Kind("ViT", vit, {}),
     "deit": Kind("DeiT", deit, {}),
     "ijepa": Kind("ViT", ijepa, {}),
     "dinov2": Kind("Bit", dinov2, {**DINOV2, "patch_size": 14}, interpolates=True),
