@@ -52,6 +52,7 @@ class Source:
         self.wrappers: tuple[str, ...] = ()  # names of the dictionaries around the state dict
         self.weights = ""  # which state dict was taken, where the file has several
         self.architecture = ""  # as a training script has named it
+        self.arguments: dict[str, Any] = {}  # of the command line of that script
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._read: Callable[[str], Tensor]
         self._open()
@@ -176,7 +177,9 @@ class Source:
         if others:
             self.weights = f"{self.wrappers[-1]}; the file has {', '.join(others)} too"
         if isinstance(content, dict) and isinstance(content.get("arch"), str):
-            self.architecture = content["arch"]
+            self.architecture = re.sub(r"^hf[-_]hub:timm/", "", content["arch"])
+        if isinstance(content, dict) and isinstance(content.get("args"), argparse.Namespace):
+            self.arguments = vars(content["args"])
         tensors = self._strip(state)
         self._shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         self._read = lambda name: tensors[name]

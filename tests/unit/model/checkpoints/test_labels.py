@@ -193,8 +193,25 @@ def test_wordnet_ids_become_names_and_are_kept(tmp_path):
     ],
 )
 def test_files_with_labels(tmp_path, name, text):
-    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / name).write_bytes(text.encode())
     assert read(tmp_path / name) == ("cat", "dog, hound", "newt")
+
+
+def test_only_ends_of_lines_end_a_label(tmp_path):
+    """Not the other characters at which str.splitlines splits."""
+    labels = ["\u732b", "caf\u00e9\u2028noir", "a\u0085b", "page\u000cbreak", "\U0001f415 dog"]
+    (tmp_path / "x.txt").write_bytes("\r\n".join(labels).encode())
+    assert read(tmp_path / "x.txt") == ("\u732b", "caf\u00e9 noir", "a b", "page break", "\U0001f415 dog")
+    (tmp_path / "x.csv").write_bytes(b'label\r\n"sea\r\nlion"\r\n\r\nnewt\r\n')
+    assert read(tmp_path / "x.csv") == ("sea lion", "newt")
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.csv", "x.json"])
+@pytest.mark.parametrize("text", ["", "\n", "\ufeff\n\n"])
+def test_an_empty_file_never_fits(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"has 0 labels, the model has 3 classes|no column is called label"):
+        choose(3, own=(), wordnet=(), origin="", dataset="", given=str(tmp_path / name))
 
 
 @pytest.mark.parametrize(
@@ -210,6 +227,13 @@ def test_files_with_labels(tmp_path, name, text):
         ("x.csv", b"cat\ndog\n", "its first line is cat, and no column is called label"),
         ("x.csv", b"", "its first line is empty"),
         ("x.csv", b"index,label\n0\n", "label 0 is empty"),
+        ("x.csv", b'label\n"cat\ndog\n', "unexpected end of data"),
+        ("x.csv", b'label\n"' + b"cat\n" * 40_000 + b'"', "field larger than field limit"),
+        ("x.json", b'{"cat": Infinity}', "inf is not an index"),
+        ("x.json", b'{"cat": 0.7}', "0.7 is not an index"),
+        ("x.json", b'{"cat": false}', "False is not an index"),
+        ("x.json", b'{"cat": -1}', "-1 is not an index"),
+        ("x.json", b"[" * 100_000, "recursion"),
     ],
 )
 def test_files_that_are_refused_say_why(tmp_path, name, text, said):
