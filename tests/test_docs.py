@@ -13,6 +13,7 @@ from app.errors import ServiceError
 from app.main import VERSION
 from app.settings import DEMO_BUNDLE, Settings
 from tests.benchmarks.__main__ import BENCHMARKS, FOLDER, PAGES, table
+from tests.golden import naming
 
 README = Path("README.md").read_text()
 README_CHARACTERS = 15_000
@@ -144,6 +145,10 @@ def test_every_make_target_is_documented():
 
 def test_the_version_is_that_of_the_project():
     assert tomllib.loads(Path("pyproject.toml").read_text())["project"]["version"] == VERSION
+
+
+def test_the_table_of_names():
+    assert block("naming", "docs/checkpoints.md").strip() == naming.table()
 
 
 def test_every_page_is_in_the_index():

@@ -179,7 +179,7 @@ class Source:
         if isinstance(content, dict) and isinstance(content.get("arch"), str):
             self.architecture = re.sub(r"^hf[-_]hub:timm/", "", content["arch"])
         if isinstance(content, dict) and isinstance(content.get("args"), argparse.Namespace):
-            self.arguments = vars(content["args"])
+            self.arguments = dict(vars(content["args"]))
         tensors = self._strip(state)
         self._shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         self._read = lambda name: tensors[name]

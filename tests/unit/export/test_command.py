@@ -65,8 +65,8 @@ def test_inspect_says_what_to_do_about_a_guess(tmp_path, capsys):
     save(replace(toy, model=toy_model(config), config=config, labels=()), path)
     main(["inspect", str(path)])
     assert capsys.readouterr().out.endswith(
-        "\nLabels: ImageNet-1k, by the number of classes. If the model has other classes, name them with --labels FILE, "
-        "or number them with --labels none.\n"
+        "\nLabels: ImageNet-1k, by the number of classes. If the model has other classes, name them with "
+        "--labels FILE, or number them with --labels none.\n"
     )
     main(["inspect", str(path), "--labels", "none"])
     assert "Labels:" not in capsys.readouterr().out

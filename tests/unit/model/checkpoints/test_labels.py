@@ -2,12 +2,8 @@
 
 import json
 import re
-from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm import IMAGENETS
@@ -15,58 +11,9 @@ from model.checkpoints.families.timm_architectures import table
 from model.checkpoints.imagenet import names_of, version_of
 from model.checkpoints.labels import choose, read
 from model.checkpoints.load import describe_checkpoint
+from tests.support.published import GOLDEN, google_file, hub_folder, stated, torch_file
 
-GOLDEN = Path("tests/golden/checkpoints")
 RETRIEVER = ("golden retriever", "n02099601")  # class 207 of ImageNet-1k
-
-
-def torch_file(case, head):
-    """A golden file with other classes."""
-
-    def write(folder, classes):
-        content = torch.load(next((GOLDEN / case).glob("checkpoint.pt*")), weights_only=True)
-        state = content.get("model", content)
-        state[f"{head}.weight"] = torch.ones(classes, state[f"{head}.weight"].shape[1])
-        state[f"{head}.bias"] = torch.ones(classes)
-        torch.save(content, folder / "x.pth")
-        return folder / "x.pth"
-
-    return write
-
-
-def google_file(folder, classes):
-    with np.load(GOLDEN / "google-vit-jax/checkpoint.npz") as archive:
-        arrays = dict(archive)
-    arrays["head/kernel"] = np.ones((arrays["head/kernel"].shape[0], classes), np.float32)
-    np.savez(folder / "x.npz", **arrays | {"head/bias": np.ones(classes, np.float32)})
-    return folder / "x.npz"
-
-
-def hub_folder(case, **config):
-    def write(folder, classes):
-        names = {
-            "id2label": {str(i): f"LABEL_{i}" for i in range(classes)},
-            "label_names": None,
-            "num_classes": classes,
-        }
-        state = load_file(GOLDEN / case / "model.safetensors")
-        head = "head" if "head.weight" in state else "classifier"
-        state |= {f"{head}.weight": torch.ones(classes, 24), f"{head}.bias": torch.ones(classes)}
-        save_file(state, folder / "model.safetensors")
-        for name in ("config.json", "preprocessor_config.json"):
-            if (GOLDEN / case / name).exists():
-                content = json.loads((GOLDEN / case / name).read_text())
-                if name == "config.json":
-                    content |= names | config
-                (folder / name).write_text(json.dumps(content))
-        return folder
-
-    return write
-
-
-def stated(case):
-    path = GOLDEN / case / "overrides.json"
-    return json.loads(path.read_text()) if path.exists() else {}
 
 
 PLAIN = json.loads((GOLDEN / "timm-plain/config.json").read_text())["pretrained_cfg"]
