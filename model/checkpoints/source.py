@@ -33,7 +33,18 @@ SHARDS = {"model.safetensors.index.json": ["model-?????-of-?????.safetensors"]} 
 LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar")  # suffixes in a folder without any of those names
 # Dictionaries around a state dict, the first that is there before the others. timm's train.py evaluates state_dict_ema,
 # the moving average of state_dict (models/_helpers.py load_state_dict, use_ema).
-WRAPPERS = ("state_dict_ema", "model", "state_dict", "model_state", "model_ema", "teacher", "encoder", "target_encoder")
+WRAPPERS = (
+    "state_dict_ema",
+    "model",
+    "state_dict",
+    "model_state_dict",  # as PyTorch's tutorials save it
+    "model_state",
+    "model_ema",
+    "module",  # DeepSpeed
+    "teacher",
+    "encoder",
+    "target_encoder",
+)
 WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "timm_model.")
 
 
