@@ -92,9 +92,8 @@ def rows() -> list[Row]:
 
 def line(row: Row) -> str:
     with TemporaryDirectory() as folder:
-        found = describe_checkpoint(
-            row.write(Path(folder), row.classes), overrides=stated(row.case) if row.case else {}
-        )
+        overrides = stated(row.case) if row.case else {}
+        found = describe_checkpoint(row.write(Path(folder), row.classes), overrides=overrides)
     assert len(found.labels) == row.classes
     cells = (
         row.file,
