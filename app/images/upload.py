@@ -1,8 +1,8 @@
 """The bytes of one image as they arrive.
 
 To join pieces at the end would take their memory twice. A buffer that grows is copied, and leaves holes in the heap
-into which the next one does not fit. So all but the start of an upload lies outside the heap, and goes back to the system
-at the end.
+into which the next one does not fit. So all but the start of an upload lies outside the heap, and its memory goes back
+to the system at the end.
 """
 
 import hashlib
