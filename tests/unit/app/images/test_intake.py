@@ -18,6 +18,7 @@ from app.images.pool import WorkerPool
 from app.images.preparer import Preparer, pack_request
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
+from app.images.upload import Upload
 from app.settings import Settings
 from tests.support.processes import eventually
 from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, ForkUnlessFull, Saboteur
@@ -71,7 +72,7 @@ def intake(pool):
 @pytest.fixture
 def prepare(intake):
     async def all_of_them(images):
-        asked = (intake.prepare(data, thumbnail=True) for data in images)
+        asked = (intake.prepare(Upload(data), thumbnail=True) for data in images)
         return await asyncio.gather(*asked, return_exceptions=True)
 
     return lambda *images: asyncio.run(all_of_them(images))
@@ -120,7 +121,7 @@ def killed(pool, intake, star):
 
     async def scenario(times):
         victims = set()
-        asked = asyncio.ensure_future(intake.prepare(star + PAUSE, thumbnail=True))
+        asked = asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True))
         while len(victims) < times:
             await asyncio.sleep(0.01)
             assert not asked.done()
@@ -148,7 +149,7 @@ def test_an_image_whose_workers_were_killed_twice_is_not_to_blame(killed, prepar
 
 def test_a_killed_nursery_costs_no_image(pool, intake, star):
     async def scenario():
-        asked = [asyncio.ensure_future(intake.prepare(star + PAUSE, thumbnail=True)) for _ in range(2)]
+        asked = [asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True)) for _ in range(2)]
         await asyncio.sleep(0.3)
         os.kill(pool._nursery._process.pid, signal.SIGKILL)
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -160,12 +161,12 @@ def test_a_worker_that_cannot_be_replaced_costs_no_image(star, tmp_path):
     full = tmp_path / "full"
     with started(ForkUnlessFull(PREPARER, full)) as pool:
         intake = intake_of(pool)
-        asyncio.run(intake.prepare(star, thumbnail=True))
+        asyncio.run(intake.prepare(Upload(star), thumbnail=True))
         full.touch()
         process = pool._idle[-1].process  # the next to be asked
         os.kill(process, signal.SIGKILL)
         eventually(lambda: not pool._idle[-1].is_ready(), seconds=20)
-        prepared = [asyncio.run(intake.prepare(star, thumbnail=True)).format for _ in range(3)]
+        prepared = [asyncio.run(intake.prepare(Upload(star), thumbnail=True)).format for _ in range(3)]
         assert prepared == ["JPEG"] * 3
 
 
@@ -188,13 +189,13 @@ def test_only_large_images_count_by_their_pixels(encode):
     asked = []
 
     class Here:
-        async def run(self, request: bytes, data: bytes, *, large_pixels: int) -> bytearray:
+        async def run(self, request: bytes, upload: Upload, *, large_pixels: int) -> bytearray:
             asked.append(large_pixels)
-            return bytearray(PREPARER(request, data))
+            return bytearray(PREPARER(request, b"".join(upload.parts())))
 
     intake = Intake(pool=Here(), quarantine=Quarantine(ttl_s=1, max_items=1), input_size=(8, 8), max_pixels=5_000_000)
     for size in ((2000, 2000), LARGE):
-        asyncio.run(intake.prepare(encode(Image.new("RGB", size)), thumbnail=False))
+        asyncio.run(intake.prepare(Upload(encode(Image.new("RGB", size))), thumbnail=False))
     assert asked == [0, 0, 2001 * 2000]
 
 
