@@ -28,7 +28,10 @@ def open_engine(*, settings: Settings, bundle: Bundle) -> OnnxEngine:
         except DeviceError as error:
             if settings.device == "cuda":
                 raise
-            log.log(logging.WARNING if NVIDIA_DRIVER.exists() else logging.INFO, "%s", error)
+            if NVIDIA_DRIVER.exists():
+                log.warning("%s; the CPU is used instead", error)
+            else:
+                log.info("this machine has no NVIDIA GPU, so the CPU is used")
     threads = settings.model_threads or allowed_cores()
     return _warm(OnnxEngine(folder=folder, image_size=image_size, threads=threads, max_batch=max_batch))
 
