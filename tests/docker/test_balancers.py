@@ -117,6 +117,21 @@ def test_a_verification_that_died_with_its_replica_is_not_repeated(need, tmp_pat
     assert answer.status_code in (502, 503)
 
 
+@pytest.mark.parametrize(
+    ("name", "size", "times"),
+    [("haproxy", 2**20 - 2**14, 2), ("haproxy", 2**20 + 1, 1), ("nginx", 2**20 + 1, 2), ("nginx", 8 * 2**20, 2)],
+)
+def test_a_request_is_repeated_if_the_balancer_keeps_its_body(need, tmp_path, name, size, times):
+    """docs/deployment.md says up to which size. What is larger fails with its replica."""
+    need(name)
+    with hanging_up() as (first, one), hanging_up() as (second, other):
+        with BALANCERS[name]([first, second], tmp_path) as balancer:
+            answer = httpx.post(f"http://127.0.0.1:{balancer.port}/classify", content=bytes(size), timeout=20)
+        posts = [line for line in one + other if line.startswith(b"POST")]
+    assert len(posts) == times
+    assert answer.status_code in (502, 503)
+
+
 @pytest.mark.parametrize("program", ["nginx", "haproxy"])
 def test_the_configuration_is_valid(need, tmp_path, program):
     if program == "nginx":
