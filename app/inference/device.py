@@ -31,7 +31,8 @@ def open_engine(*, settings: Settings, bundle: Bundle) -> OnnxEngine:
             if NVIDIA_DRIVER.exists():
                 log.warning("%s; the CPU is used instead", error)
             else:
-                log.info("this machine has no NVIDIA GPU, so the CPU is used")
+                log.info("found no NVIDIA GPU, so the CPU is used")
+                log.debug("%s", error)
     threads = settings.model_threads or allowed_cores()
     return _warm(OnnxEngine(folder=folder, image_size=image_size, threads=threads, max_batch=max_batch))
 

@@ -37,7 +37,7 @@ def test_cuda_is_not_replaced_by_the_cpu():
     ("driver", "said"),
     [
         (True, ("WARNING", "no driver; the CPU is used instead")),
-        (False, ("INFO", "this machine has no NVIDIA GPU, so the CPU is used")),
+        (False, ("INFO", "found no NVIDIA GPU, so the CPU is used")),
     ],
 )
 def test_a_gpu_that_is_not_used_is_a_warning_and_none_is_no_fault(monkeypatch, tmp_path, caplog, driver, said):
