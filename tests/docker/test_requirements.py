@@ -1,4 +1,4 @@
-"""What is installed, and where that is possible. Run `make lock` after a change of constraints.txt or pyproject.toml."""
+"""What is installed, and where it can be. Run `make lock` after a change of constraints.txt or pyproject.toml."""
 
 import os
 import re
