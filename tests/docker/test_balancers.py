@@ -121,9 +121,12 @@ def hanging_up() -> Iterator[tuple[int, list[bytes]]]:
 )
 def test_a_verification_that_died_with_its_replica_is_not_repeated(need, tmp_path, name, path, times):
     need(name)
-    with hanging_up() as (first, one), hanging_up() as (second, other):
-        with BALANCERS[name]([first, second], tmp_path) as balancer:
-            answer = httpx.post(f"http://127.0.0.1:{balancer.port}{path}", content=b"x", timeout=20)
+    with (
+        hanging_up() as (first, one),
+        hanging_up() as (second, other),
+        BALANCERS[name]([first, second], tmp_path) as balancer,
+    ):
+        answer = httpx.post(f"http://127.0.0.1:{balancer.port}{path}", content=b"x", timeout=20)
     assert len(one + other) == times
     assert answer.status_code in (502, 503)
 
@@ -135,9 +138,12 @@ def test_a_verification_that_died_with_its_replica_is_not_repeated(need, tmp_pat
 def test_a_request_is_repeated_if_the_balancer_keeps_its_body(need, tmp_path, name, size, times):
     """docs/deployment.md says up to which size. What is larger fails with its replica."""
     need(name)
-    with hanging_up() as (first, one), hanging_up() as (second, other):
-        with BALANCERS[name]([first, second], tmp_path) as balancer:
-            answer = httpx.post(f"http://127.0.0.1:{balancer.port}/classify", content=bytes(size), timeout=20)
+    with (
+        hanging_up() as (first, one),
+        hanging_up() as (second, other),
+        BALANCERS[name]([first, second], tmp_path) as balancer,
+    ):
+        answer = httpx.post(f"http://127.0.0.1:{balancer.port}/classify", content=bytes(size), timeout=20)
     assert len(one + other) == times
     assert answer.status_code in (502, 503)
 
