@@ -102,6 +102,16 @@ class Settings(BaseSettings):
         int, Field(ge=0, description="Memory for attention maps kept in this process, in bytes")
     ] = 256 * 2**20
     store_ttl_s: Annotated[float, Field(gt=0, description="How long attention maps are kept, in seconds")] = 900.0
+    store_connect_timeout_s: Annotated[
+        float, Field(gt=0, le=10, description="Longest wait for a new connection to Redis, TLS included, in seconds")
+    ] = 0.2
+    store_timeout_s: Annotated[
+        float,
+        Field(
+            gt=0, le=10, description="Longest wait for an answer of Redis, or for a free connection to it, in seconds"
+        ),
+    ] = 0.15
+    store_connections: Annotated[int, Field(ge=1, description="Largest number of connections to Redis")] = 16
     thumbnail_px: Annotated[
         int, Field(ge=16, le=2048, description="Long side, in pixels, of the thumbnail that maps are drawn on")
     ] = 512

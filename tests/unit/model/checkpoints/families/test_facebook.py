@@ -94,7 +94,7 @@ def test_published_widths_imply_the_heads(saved):
     state |= {"patch_embed.proj.weight": torch.zeros(1280, 3, 4, 4), "head.weight": torch.zeros(6, 1280)}
     description = describe_checkpoint(saved(deit={"model": state}))
     assert description.config.heads == 16
-    with pytest.raises(CheckpointError, match=r"does not say heads: give it with --set heads=1"):
+    with pytest.raises(CheckpointError, match=r"does not say heads: give it, as in this example: --set heads=1"):
         describe_checkpoint(GOLDEN / "deit/checkpoint.pth")
 
 
