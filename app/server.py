@@ -19,6 +19,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import ValidationError
 
+from app.door.cors import Cors
 from app.door.protocol import GuardedProtocol
 from app.errors import CannotStart
 from app.lifecycle import Lifecycle
@@ -62,12 +63,13 @@ def load() -> tuple[FastAPI, Settings]:
 def serve(app: FastAPI, settings: Settings) -> None:
     """Run one server at one or two ports. The door tells them apart."""
     ports = [settings.port, settings.metrics_port] if settings.metrics_port else [settings.port]
+    protocol = partial(GuardedProtocol, max_connections=settings.max_connections, cors=Cors(settings.cors_origins))
     configs = [
         uvicorn.Config(
             app,
             host=settings.host,
             port=port,
-            http=partial(GuardedProtocol, max_connections=settings.max_connections),  # type: ignore[arg-type]  # any factory of protocols will do
+            http=protocol,  # type: ignore[arg-type]  # any factory of protocols will do
             ws="none",
             log_config=None,  # uvicorn's loggers use the handler of all others
             access_log=False,

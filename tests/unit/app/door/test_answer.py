@@ -2,18 +2,25 @@
 
 import asyncio
 
+from starlette.requests import HTTPConnection
+
 from app.door.answer import DOCS_POLICY, HEADERS, POLICY, Answer
+from app.door.cors import Cors
+
+CLOSED = Cors([])
 
 
-def sent(headers: dict[str, str], *bodies: bytes, path: str = "/classify", closing: bool = False):
+def sent(headers: dict[str, str], *bodies: bytes, path: str = "/classify", closing: bool = False, cors: Cors = CLOSED):
     """The header fields and the body that arrive."""
     messages = []
 
     async def send(message):
         messages.append(message)
 
+    request = HTTPConnection({"type": "http", "path": path, "headers": [(b"origin", b"https://app.example")]})
+
     async def answer():
-        out = Answer(send, path=path, request_id="r-1", closing=lambda: closing)
+        out = Answer(send, request=request, request_id="r-1", cors=cors, closing=lambda: closing)
         assert not out.started
         raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         await out.send({"type": "http.response.start", "status": 200, "headers": raw})

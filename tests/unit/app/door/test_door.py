@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.door.cors import Cors
 from app.door.door import Door
 from app.door.keys import ApiKeys
 from app.errors import BodyTooLarge, Overloaded, UnusableImage
@@ -36,6 +37,7 @@ class Guarded:
             self.app,
             settings=self.settings,
             keys=ApiKeys(self.keys, metrics_port=9000),
+            cors=Cors(self.settings.cors_origins),
             refusal=lambda deadline: Overloaded("Full.") if self.full else None,
         )
 
@@ -173,6 +175,6 @@ def test_what_is_no_http_passes_through():
     async def app(scope, receive, send):
         seen.append(scope["type"])
 
-    door = Door(app, settings=SETTINGS, keys=ApiKeys([], metrics_port=0), refusal=lambda deadline: None)
+    door = Door(app, settings=SETTINGS, keys=ApiKeys([], metrics_port=0), cors=Cors([]), refusal=lambda deadline: None)
     asyncio.run(door({"type": "lifespan"}, None, None))
     assert seen == ["lifespan"]
