@@ -60,3 +60,9 @@ def test_a_connection_that_cannot_go_on_is_said_to_close():
 def test_other_answers_are_passed_on_as_they_come():
     _, body = sent({"Content-Type": "image/png"}, b"one", b"two")
     assert body == b"onetwo"
+
+
+def test_an_allowed_origin_may_read_every_answer():
+    fields, _ = sent({"Vary": "Accept"}, b"", cors=Cors(["https://app.example"]))
+    assert (fields["Access-Control-Allow-Origin"], fields["Vary"]) == ("https://app.example", "Accept, Origin")
+    assert "Access-Control-Allow-Origin" not in sent({}, b"")[0]
