@@ -79,7 +79,7 @@ REFUSED = {
     405: ("DELETE", "/classify", KEY, b""),
     413: ("POST", "/classify", KEY, bytes(20_001)),
     415: ("POST", "/classify", KEY, b"no image"),
-    422: ("GET", "/attention/x?layer=", KEY, b""),
+    422: ("GET", "/attention/x?alpha=9", KEY, b""),
 }
 
 
