@@ -21,6 +21,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import ValidationError
 
+from app.door.cors import Cors
 from app.door.protocol import GuardedProtocol
 from app.errors import CannotStart
 from app.lifecycle import Lifecycle
@@ -69,9 +70,10 @@ def serve(app: FastAPI, settings: Settings) -> None:
     except CannotStart as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(3)
+    protocol = partial(GuardedProtocol, max_connections=settings.max_connections, cors=Cors(settings.cors_origins))
     config = uvicorn.Config(
         app,
-        http=partial(GuardedProtocol, max_connections=settings.max_connections),  # type: ignore[arg-type]  # any factory of protocols will do
+        http=protocol,  # type: ignore[arg-type]  # any factory of protocols will do
         ws="none",
         log_config=None,  # uvicorn's loggers use the handler of all others
         access_log=False,

@@ -58,7 +58,8 @@ def settings_table() -> str:
     for name, field in Settings.model_fields.items():
         assert field.default is not PydanticUndefined
         default = field.default.relative_to(Path.cwd()) if name == "bundle" else field.default
-        lines.append(f"| `VIT_{name.upper()}` | `{default}` | {field.description} |")
+        shown = "none" if default in ("", ()) else f"`{default}`"
+        lines.append(f"| `VIT_{name.upper()}` | {shown} | {field.description} |")
     return "\n".join(lines)
 
 
