@@ -83,7 +83,8 @@ class Verifier:
             async with self._turn:
                 runs = (self._batcher.run("classify", image, deadline=deadline) for image in images)
                 answers = await asyncio.gather(*runs)
-            found += [float(scores(answer["logits"], self._manifest.score)[index]) for answer in answers]
+            kind, temperature = self._manifest.score, self._manifest.temperature
+            found += [float(scores(answer["logits"], kind, temperature)[index]) for answer in answers]
         return np.array(found)
 
     @contextmanager
