@@ -78,8 +78,9 @@ def export(options: argparse.Namespace) -> None:
 def measured(manifest: Manifest) -> Iterator[str]:
     """What was measured on images: sentences."""
     if agreement := manifest.agreement:
+        other = "PyTorch" if manifest.precision == "fp32" else "fp32"
         yield (
-            f"{manifest.precision} gives the same label as fp32 on {agreement.top1:.1%} of {agreement.pictures} images."
+            f"{manifest.precision} gives the same label as {other} on {agreement.top1:.1%} of {agreement.pictures} images."
             f" Probabilities differ by {agreement.probability_mean:.1g} on average, at most "
             f"{agreement.probability_max:.1g}."
         )

@@ -1,7 +1,7 @@
 """How far the images of a batch change each other's answers: `--precision int8` rounds on the range of the whole batch.
 
-Each of the demo's held-out images is classified alone and in a batch of 8 with seven others. No time is measured, so the
-figures do not depend on the machine's load.
+Each of the demo's held-out images is classified alone and in a batch of 8 with seven others. No time is measured, so
+the figures do not depend on the machine's load.
 """
 
 import tempfile

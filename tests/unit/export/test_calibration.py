@@ -76,7 +76,7 @@ def test_each_half_has_the_temperature_of_the_other():
 @pytest.mark.parametrize(
     ("logits", "labels", "why"),
     [
-        (np.eye(2).repeat(20, axis=0), [0, 1] * 20, "100 labelled images, and there are 40"),
+        (np.eye(2).repeat(20, axis=0), [0, 1] * 20, "100 labelled images that can be judged, and there are 40"),
         (np.eye(2).repeat(60, axis=0), [0] * 60 + [1] * 60, "all labels are right"),
         (np.eye(2).repeat(60, axis=0), [1] * 60 + [0] * 60, "not likelier than others"),
     ],

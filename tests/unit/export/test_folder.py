@@ -111,7 +111,7 @@ def test_of_many_images_some_are_chosen_evenly(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("names", "count", "said"),
     [
-        (("",), FEWEST - 1, "31 images of it can be decoded, 32 are needed"),
+        (("",), FEWEST - 1, "it has 31 images that can be decoded, and 32 are needed"),
         (("a", "b", "moon"), 60, "2 of 3 folders are called by the name of one label, but not moon"),
         (("a", ""), 60, "folders are labels, but 001.png is in none of them"),
         (("a",), 0, "this is not a folder"),
