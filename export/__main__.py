@@ -80,8 +80,8 @@ def measured(manifest: Manifest) -> Iterator[str]:
     if agreement := manifest.agreement:
         other = "PyTorch" if manifest.precision == "fp32" else "fp32"
         yield (
-            f"{manifest.precision} gives the same label as {other} on {agreement.top1:.1%} of {agreement.pictures} images."
-            f" Probabilities differ by {agreement.probability_mean:.1g} on average, at most "
+            f"{manifest.precision} gives the same label as {other} on {agreement.top1:.1%} of {agreement.pictures} "
+            f"images. Probabilities differ by {agreement.probability_mean:.1g} on average, at most "
             f"{agreement.probability_max:.1g}."
         )
         if agreement.accuracy is not None and agreement.accuracy_fp32 is not None:

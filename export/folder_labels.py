@@ -36,11 +36,16 @@ def folder_labels(folders: Collection[str], labels: Sequence[str], wordnet: Sequ
 
 
 def _matched(folders: Collection[str], ids: Sequence[str], plain: Callable[[str], str]) -> dict[str, int]:
-    """Folders whose name is the same as exactly one of `ids`, once both are `plain`."""
-    plain_ids = [plain(id) for id in ids]
-    count = Counter(plain_ids)
-    places = {id: index for index, id in enumerate(plain_ids) if count[id] == 1}
-    return {folder: places[plain(folder)] for folder in folders if plain(folder) in places}
+    """Folders that are called by exactly one of `ids`, as it is or else once both are `plain`."""
+    exactly, plainly = _places(ids), _places([plain(id) for id in ids])
+    found = {folder: exactly.get(folder, plainly.get(plain(folder))) for folder in folders}
+    return {folder: index for folder, index in found.items() if index is not None}
+
+
+def _places(ids: Sequence[str]) -> dict[str, int]:
+    """Indices of those that are there once."""
+    count = Counter(ids)
+    return {id: index for index, id in enumerate(ids) if count[id] == 1}
 
 
 def _plain(name: str) -> str:
