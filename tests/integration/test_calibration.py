@@ -85,7 +85,7 @@ def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serv
         lean = client.post("/classify?top_k=7&attention=false", content=out.getvalue()).json()["results"][0]
         kept = client.post("/classify?top_k=7", content=out.getvalue()).json()["results"][0]
         report = client.get(f"{kept['attention']}/report").json()
-        verified = client.post(f"{kept['attention']}/verify?steps=2&random_orders=1").json()
+        verified = client.post(f"{kept['attention']}/verify?steps=4&random_orders=1").json()
         evidence = client.get(f"{kept['attention']}?method=evidence&format=json").json()
     best = kept["predictions"][0]
     for result, of_graph in ((lean, lean_logits), (kept, logits)):
