@@ -77,7 +77,8 @@ class Classifier:
         """At most `top_k` labels, or all, with a score of at least `threshold`; none for a model without a head."""
         if logits is None:
             return []
-        return rank(logits, self._manifest.labels, self._manifest.score, top_k, threshold)
+        shape = self._manifest
+        return rank(logits, shape.labels, shape.score, top_k, threshold, shape.temperature)
 
     async def _keep(self, prepared: Prepared, outputs: Outputs, stages: Stages) -> str | None:
         if prepared.thumbnail is None:

@@ -51,7 +51,11 @@ async def classify(
     ] = None,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> Any:
-    """Name what is in one or more images. Repeating a request is harmless: it gives the same scores and another id."""
+    """Name what is in one or more images.
+
+    Repeating a request is harmless: it gives the same scores and another id. In int8 the scores differ a little between
+    repetitions, because they depend on which images share a forward pass.
+    """
     if not services.bundle.manifest.labels:
         raise NoClasses
     outcomes = await each_image(request, services, stages, attention=attention, outcome="classified")
