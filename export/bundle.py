@@ -79,6 +79,8 @@ def write_bundle(
 def _fill(
     folder: Path, checkpoint: Checkpoint, precision: Precision, given: Images | None, *, calibrate: bool
 ) -> Manifest:
+    if calibrate and not checkpoint.labels:
+        raise ValueError("the model has no head, so it has no scores to calibrate")
     weights = SharedWeights(folder / WEIGHTS)
     spec, preprocessing = image_spec(checkpoint.preprocessing), checkpoint.preprocessing
     images = given or DrawnImages(spec, labels=checkpoint.labels)
