@@ -25,6 +25,7 @@ from app.machine import allowed_cores
 from export.agreement import measure_agreement
 from export.graphs import ClassifyGraph, ExplainGraph
 from export.image_spec import image_spec
+from export.known_answer import known_answer
 from export.onnx_file import SharedWeights, trace
 from export.parity import check_parity
 from export.portraits.gallery import portraits
@@ -67,6 +68,7 @@ def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifes
     engine = OnnxEngine(folder=folder, image_size=spec.size, threads=allowed_cores())
     parity = check_parity(checkpoint, spec, engine, precision)
     agreement = None if precision == "fp32" else measure_agreement(checkpoint, spec, engine)
+    answer = known_answer(checkpoint, spec, engine, precision)
     gallery = portraits(checkpoint.model, engine, spec)
     for portrait in gallery:
         portrait.write(folder)
@@ -89,6 +91,7 @@ def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifes
         score=checkpoint.score,
         parity=parity,
         agreement=agreement,
+        known_answer=answer,
         overrides=checkpoint.overrides,
         figures=checkpoint.figures,
         inspect={portrait.name: portrait.title for portrait in gallery},
