@@ -6,6 +6,7 @@ from app.bundle import load_bundle
 from app.inference import device
 from app.inference.device import open_engine
 from app.inference.faults import DeviceError
+from app.inference.known_answer import WrongAnswer
 from app.settings import DEMO_BUNDLE, Settings
 
 
@@ -39,3 +40,22 @@ def test_a_gpu_that_is_not_used_is_a_warning(monkeypatch, tmp_path, caplog, driv
     with caplog.at_level("INFO"):
         opened("auto")
     assert [line.levelname for line in caplog.records if line.message == "no driver"] == [level]
+
+
+@pytest.fixture
+def wrong_cuda(monkeypatch, tmp_path):
+    def wrong(**_):
+        raise WrongAnswer("The model computes wrong numbers on CUDA")
+
+    monkeypatch.setattr(device, "CudaEngine", wrong)
+    monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path / "none")
+
+
+def test_a_gpu_that_computes_wrong_numbers_is_replaced_with_a_warning(wrong_cuda, caplog):
+    assert opened("auto").provider == "CPUExecutionProvider"
+    assert [line.levelname for line in caplog.records if "wrong numbers" in line.message] == ["WARNING"]
+
+
+def test_a_gpu_that_computes_wrong_numbers_is_refused_where_it_was_asked_for(wrong_cuda):
+    with pytest.raises(WrongAnswer, match="wrong numbers on CUDA"):
+        opened("cuda")
