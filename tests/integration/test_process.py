@@ -7,12 +7,16 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from hashlib import sha256
 
 import httpx
 import numpy as np
 import pytest
 
+from tests.benchmarks.peak import peak_mib
+from tests.load.connection import Connection, file_part, form, post
+from tests.load.server import reset_peak
 from tests.support.processes import served, start
 
 
@@ -33,6 +37,29 @@ def test_it_serves_many_clients_at_once_and_stops_when_told(server, star):
     out, _ = process.communicate(timeout=20)
     assert "Traceback" not in out
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("request_of", [post, lambda image: form(file_part(image))], ids=["raw", "form"])
+def test_bodies_in_work_take_their_memory_once(server, request_of):
+    """VIT_MAX_INTAKE_BYTES counts bytes of bodies, so what they take is what it bounds."""
+    process, base = server
+    bodies, mebibytes = 8, 16
+    request = request_of(b"\xff\xd8\xff" + bytes(mebibytes * 2**20))
+
+    def peak() -> float:
+        reset_peak(process.pid)
+        before = peak_mib(process.pid)
+        with ExitStack() as opened:
+            clients = [opened.enter_context(Connection(int(base.rsplit(":", 1)[1]))) for _ in range(bodies)]
+            for client in clients:
+                client.send(request[:-1000])
+            for client in clients:
+                client.send(request[-1000:])
+            assert {client.answer().status for client in clients} == {422}
+        return peak_mib(process.pid) - before
+
+    peak()  # the heap's own habits change with what is freed
+    assert peak() < 1.2 * bodies * mebibytes
 
 
 @pytest.mark.parametrize("declared", [True, False])

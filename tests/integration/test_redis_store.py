@@ -8,7 +8,7 @@ import pytest
 
 from app.errors import StoreUnavailable
 from app.stores.breaker import FAILURES
-from app.stores.envelope import seal
+from app.stores.envelope import CHECKSUM, MAGIC, START, VERSION, seal
 from app.stores.id import new_id
 from app.stores.redis import PREFIX, RedisStore
 from app.telemetry.metrics import Metrics
@@ -106,6 +106,8 @@ def test_a_malformed_id_is_unknown_and_not_asked_for(run, redis_server, key):
         (b"\x80\x04cos\nsystem\n", "damaged"),
         (seal(make_record(), model=MODEL)[:-1], "damaged"),
         (seal(make_record(), model="cd" * 32), "other-model"),
+        (START.pack(MAGIC, VERSION - 1, 0, 0, bytes.fromhex(MODEL)) + bytes(CHECKSUM.size), "other-version"),
+        (START.pack(MAGIC, VERSION + 1, 0, 0, bytes.fromhex(MODEL)) + bytes(CHECKSUM.size), "other-version"),
     ],
 )
 def test_what_is_no_record_of_this_model_is_unknown(run, redis_server, metrics, junk, reason):

@@ -15,6 +15,7 @@ from app.images.pool import WorkerPool
 from app.images.preparer import Preparer, pack_request
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
+from app.images.upload import Upload
 from app.settings import Settings
 from tests.support.processes import eventually
 from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, Saboteur
@@ -57,7 +58,7 @@ def intake(pool):
 @pytest.fixture
 def prepare(intake):
     async def all_of_them(images):
-        asked = (intake.prepare(data, thumbnail=True) for data in images)
+        asked = (intake.prepare(Upload(data), thumbnail=True) for data in images)
         return await asyncio.gather(*asked, return_exceptions=True)
 
     return lambda *images: asyncio.run(all_of_them(images))
@@ -106,7 +107,7 @@ def killed(pool, intake, star):
 
     async def scenario(times):
         victims = set()
-        asked = asyncio.ensure_future(intake.prepare(star + PAUSE, thumbnail=True))
+        asked = asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True))
         while len(victims) < times:
             await asyncio.sleep(0.01)
             assert not asked.done()
@@ -134,7 +135,7 @@ def test_an_image_whose_workers_were_killed_twice_is_not_to_blame(killed, prepar
 
 def test_a_killed_nursery_costs_no_image(pool, intake, star):
     async def scenario():
-        asked = [asyncio.ensure_future(intake.prepare(star + PAUSE, thumbnail=True)) for _ in range(2)]
+        asked = [asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True)) for _ in range(2)]
         await asyncio.sleep(0.3)
         os.kill(pool._nursery._process.pid, signal.SIGKILL)
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -161,15 +162,15 @@ def test_only_large_images_count_by_their_pixels(encode):
     asked = []
 
     class Here:
-        async def run(self, request: bytes, data: bytes, *, large_pixels: int) -> bytearray:
+        async def run(self, request: bytes, upload: Upload, *, large_pixels: int) -> bytearray:
             asked.append(large_pixels)
-            return bytearray(PREPARER(request, data))
+            return bytearray(PREPARER(request, b"".join(upload.parts())))
 
     intake = Intake(
         pool=Here(), quarantine=Quarantine(ttl_s=1, max_items=1), input_size=(8, 8), max_pixels=5_000_000, max_memory=0
     )
     for size in ((2000, 2000), LARGE):
-        asyncio.run(intake.prepare(encode(Image.new("RGB", size)), thumbnail=False))
+        asyncio.run(intake.prepare(Upload(encode(Image.new("RGB", size))), thumbnail=False))
     assert asked == [0, 0, 2001 * 2000]
 
 

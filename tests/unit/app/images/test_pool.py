@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
+from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS
 from tests.support.processes import eventually
 from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, ForkUnlessFull, Saboteur, whoami
@@ -40,7 +41,7 @@ def started(workers: int = 2, **options) -> Iterator[WorkerPool]:
 
 def ask(pool: WorkerPool, *uploads: bytes) -> list[bytes | BaseException]:
     async def all_of_them():
-        asked = [pool.run(REQUEST, data) for data in uploads]
+        asked = [pool.run(REQUEST, Upload(data)) for data in uploads]
         return await asyncio.gather(*asked, return_exceptions=True)
 
     return asyncio.run(all_of_them())
@@ -121,7 +122,7 @@ def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
 
 def test_a_worker_that_was_killed_at_work_is_no_crash():
     async def scenario(pool: WorkerPool) -> None:
-        asked = asyncio.ensure_future(pool.run(REQUEST, SLEEP))
+        asked = asyncio.ensure_future(pool.run(REQUEST, Upload(SLEEP)))
         await asyncio.sleep(0.2)
         os.kill(pool._workers[0].process, signal.SIGKILL)
         with pytest.raises(WorkerKilled):
@@ -175,11 +176,11 @@ def test_they_yield_to_the_model():
 
 def test_a_caller_that_leaves_takes_no_worker_with_it():
     async def scenario(pool: WorkerPool) -> None:
-        gone = [asyncio.ensure_future(pool.run(REQUEST, b"x" * 1_000_000)) for _ in range(6)]
+        gone = [asyncio.ensure_future(pool.run(REQUEST, Upload(b"x" * 1_000_000))) for _ in range(6)]
         await asyncio.sleep(0)
         for task in gone:
             task.cancel()
-        assert len(await pool.run(REQUEST, b"y")) > 0
+        assert len(await pool.run(REQUEST, Upload(b"y"))) > 0
 
     with started() as pool:
         workers = {worker.process for worker in pool._workers}
@@ -196,6 +197,7 @@ def test_nothing_is_left_after_the_stop():
 KILLED = """
 import asyncio, sys
 from app.images.pool import WorkerPool
+from app.images.upload import Upload
 from tests.support.saboteur import SPIN, Saboteur, whoami
 pool = WorkerPool(
     work=Saboteur(whoami), workers=2, max_small=2, max_pixels_in_work=1, max_answer_bytes=1, memory_bytes=2**28,
@@ -203,7 +205,7 @@ pool = WorkerPool(
 )
 pool.start()
 async def main():
-    busy = asyncio.ensure_future(pool.run(b"", SPIN))
+    busy = asyncio.ensure_future(pool.run(b"", Upload(SPIN)))
     while sum(worker not in pool._idle for worker in pool._workers) != 1: await asyncio.sleep(0.01)
     print(pool._nursery._process.pid, *(worker.process for worker in pool._workers), flush=True)
     await busy
