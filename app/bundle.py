@@ -127,7 +127,7 @@ class KnownAnswer(Frozen):
     """A small image, and what PyTorch computed for it in float32: app/inference/known_answer.py compares."""
 
     size: tuple[Side, Side]  # height, width
-    pixels: bytes  # uint8, (height, width, 3); in JSON as base64
+    pixels: bytes  # uint8, (height, width, 3); in JSON as URL-safe base64
     logits: tuple[float, ...]
     classes: tuple[int, ...]  # the most likely ones, which evidence and lens are for, the most likely first
     sums: dict[str, tuple[float, ...]]  # of each other output of the explaining graph, flat
