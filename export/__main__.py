@@ -27,9 +27,11 @@ def main(arguments: list[str]) -> None:
 def inspect(options: argparse.Namespace) -> None:
     try:
         description = describe_checkpoint(options.checkpoint, overrides=dict(options.set), labels=options.labels)
-        print(report(description))  # noqa: T201
     except (CheckpointError, ValueError) as error:
         sys.exit(f"not inspected: {error}")
+    print(report(description))  # noqa: T201
+    if doubt := _doubt(description.labels_from):
+        print(f"Labels: {description.labels_from}{doubt}")  # noqa: T201
 
 
 def export(options: argparse.Namespace) -> None:

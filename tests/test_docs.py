@@ -21,6 +21,7 @@ from app.stores.memory import bytes_of
 from model.config import variant
 from model.demo.train import CONFIG as DEMO_CONFIG
 from tests.benchmarks.__main__ import BENCHMARKS, FOLDER, PAGES, table
+from tests.golden import naming
 from tests.support.records import make_maps, make_record
 
 README = Path("README.md").read_text()
@@ -57,7 +58,8 @@ def settings_table() -> str:
     for name, field in Settings.model_fields.items():
         assert field.default is not PydanticUndefined
         default = field.default.relative_to(Path.cwd()) if name == "bundle" else field.default
-        lines.append(f"| `VIT_{name.upper()}` | `{default}` | {field.description} |")
+        shown = "none" if default in ("", ()) else f"`{default}`"
+        lines.append(f"| `VIT_{name.upper()}` | {shown} | {field.description} |")
     return "\n".join(lines)
 
 
@@ -190,6 +192,10 @@ def test_every_make_target_is_documented():
 
 def test_the_version_is_that_of_the_project():
     assert tomllib.loads(Path("pyproject.toml").read_text())["project"]["version"] == VERSION
+
+
+def test_the_table_of_names():
+    assert block("naming", "docs/checkpoints.md").strip() == naming.table()
 
 
 def test_every_page_is_in_the_index():

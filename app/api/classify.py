@@ -153,7 +153,7 @@ async def _classify_one(
     return Result(
         id=done.id,
         predictions=done.predictions,
-        attention=f"/attention/{done.id}" if done.id else None,
+        attention=f"{services.settings.root_path}/attention/{done.id}" if done.id else None,
         image=ImageInfo(width=done.width, height=done.height, format=done.format),
     )
 

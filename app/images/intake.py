@@ -82,7 +82,7 @@ class Intake:
             answer = await self._pool.run(request, upload, large_pixels=large_pixels)
         except WorkerTimedOut:
             raise
-        except WorkerFailed:  # perhaps not by this image
+        except (WorkerFailed, OSError):  # perhaps not by this image, or another worker is there
             answer = await self._pool.run(request, upload, large_pixels=large_pixels)
         return unpack_answer(answer, shape=self._input_size)
 

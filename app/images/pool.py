@@ -57,6 +57,7 @@ class WorkerPool:
         self._idle = list(self._workers)
         self._nursery: Nursery | None = None
         self._starting = threading.Lock()
+        self._stopped = False
 
     def start(self) -> None:
         for worker in self._workers:
@@ -64,12 +65,15 @@ class WorkerPool:
 
     def stop(self) -> None:
         """Requests in work are dropped."""
+        with self._starting:
+            self._stopped = True  # a worker that ends now is not replaced
         for worker in self._workers:
             if worker.connection:
                 worker.kill()
-            worker.close()
         if self._nursery:
             self._nursery.stop()
+        for worker in self._workers:
+            worker.close()
 
     async def run(self, request: bytes, upload: Upload, *, large_pixels: int = 0) -> bytearray:
         """A worker's answer to a request about an upload. `large_pixels` are those of a large image, see Lanes.
@@ -87,7 +91,10 @@ class WorkerPool:
     def _finished(self, worker: Worker, large_pixels: int, exchange: asyncio.Future[bytearray]) -> None:
         if not exchange.cancelled():
             exchange.exception()  # marks it as seen, even if the caller has left
-        self._idle.append(worker)
+        if worker.connection:
+            self._idle.append(worker)
+        else:
+            self._idle.insert(0, worker)  # the last to be asked: where none can be forked, it would fail at once
         self._lanes.leave(large_pixels)
 
     async def _exchange(self, worker: Worker, request: bytes, upload: Upload) -> bytearray:
@@ -132,6 +139,8 @@ class WorkerPool:
 
     def _living_nursery(self) -> Nursery:
         with self._starting:
+            if self._stopped:
+                raise ConnectionAbortedError("the pool is stopped")
             if self._nursery is None or not self._nursery.is_alive():
                 if self._nursery:
                     self._nursery.stop()

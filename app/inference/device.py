@@ -35,8 +35,11 @@ def open_engine(*, settings: Settings, bundle: Bundle, max_memory: float = math.
         except DeviceError as error:
             if settings.device == "cuda":
                 raise
-            to_warn = NVIDIA_DRIVER.exists() or isinstance(error, WrongAnswer)
-            log.log(logging.WARNING if to_warn else logging.INFO, "%s", error)
+            if NVIDIA_DRIVER.exists() or isinstance(error, WrongAnswer):
+                log.warning("%s; the CPU is used instead", error)
+            else:
+                log.info("found no NVIDIA GPU, so the CPU is used")
+                log.debug("%s", error)
     threads = settings.model_threads or allowed_cores()
     return _warm(
         OnnxEngine(

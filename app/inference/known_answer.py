@@ -54,7 +54,7 @@ class KnownImage:
                 raise WrongAnswer(
                     f"The model computes wrong numbers on {provider}: for the bundle's known image, {name} of the "
                     f"{graph} graph differs from PyTorch by {of_rows[row]:.1e}, and {allowed:.1e} is allowed "
-                    f"(image {row + 1} of a batch of {len(of_rows)}). If it happens again, export the bundle again."
+                    f"(image {row + 1} of a batch of {len(of_rows)})"
                 )
             self.largest[graph] = max(self.largest.get(graph, 0.0), float(of_rows.max()) / allowed)
 

@@ -92,7 +92,7 @@ def test_it_leaves_nothing_behind_in_the_home_of_its_user(tmp_path, monkeypatch,
 
 
 def refusal(**variables: str) -> tuple[int, str]:
-    process = start(port="0", **variables)
+    process = start(**{"port": "0", **variables})
     out, _ = process.communicate(timeout=60)
     return process.returncode, out
 
@@ -174,4 +174,20 @@ print(gc.get_freeze_count(), len(gc.get_objects()))
 def test_settings_that_make_no_sense_are_named():
     code, out = refusal(max_batch="0")
     assert code == 2
-    assert "VIT_MAX_BATCH" in out
+    assert out == "cannot start: VIT_MAX_BATCH: Input should be greater than or equal to 1\n"
+
+
+@pytest.mark.parametrize("taken", ["port", "metrics_port"])
+def test_a_port_in_use_keeps_it_from_starting(taken):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code, out = refusal(**{taken: str(port), "log_level": "warning"})
+    assert (code, out) == (3, f"cannot start: port {port} of 127.0.0.1 is in use\n")
+
+
+@pytest.mark.parametrize("host", ["203.0.113.1", "2001:db8::1"])  # reserved for documentation
+def test_an_address_of_another_machine_keeps_it_from_starting(host):
+    code, out = refusal(host=host, log_level="error")
+    assert code == 3
+    assert out.startswith(f"cannot start: port 0 of {host} cannot be used: ")
+    assert out.count("\n") == 1

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from PIL import Image
 from app.errors import Overloaded, UnsupportedType, UnusableImage
 from app.images.decode import Limits
 from app.images.intake import BYTES_PER_PIXEL, LARGE_PIXELS, Intake, open_intake
+from app.images.nursery import Work
 from app.images.pool import WorkerPool
 from app.images.preparer import Preparer, pack_request
 from app.images.preprocess import Framing
@@ -18,7 +21,7 @@ from app.images.quarantine import Quarantine
 from app.images.upload import Upload
 from app.settings import Settings
 from tests.support.processes import eventually
-from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, Saboteur
+from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, ForkUnlessFull, Saboteur
 
 LARGE = (2001, 2000)
 PREPARER = Preparer(
@@ -28,10 +31,10 @@ PREPARER = Preparer(
 )
 
 
-@pytest.fixture(scope="module")
-def pool():
+@contextmanager
+def started(work: Work) -> Iterator[WorkerPool]:
     pool = WorkerPool(
-        work=Saboteur(PREPARER),
+        work=work,
         workers=2,
         max_small=2,
         max_pixels_in_work=5_000_000,
@@ -40,12 +43,19 @@ def pool():
         timeout_s=3,
     )
     pool.start()
-    yield pool
-    pool.stop()
+    try:
+        yield pool
+    finally:
+        pool.stop()
 
 
-@pytest.fixture
-def intake(pool):
+@pytest.fixture(scope="module")
+def pool():
+    with started(Saboteur(PREPARER)) as pool:
+        yield pool
+
+
+def intake_of(pool: WorkerPool) -> Intake:
     return Intake(
         pool=pool,
         quarantine=Quarantine(ttl_s=100, max_items=10),
@@ -53,6 +63,11 @@ def intake(pool):
         max_pixels=5_000_000,
         max_memory=0,
     )
+
+
+@pytest.fixture
+def intake(pool):
+    return intake_of(pool)
 
 
 @pytest.fixture
@@ -141,6 +156,19 @@ def test_a_killed_nursery_costs_no_image(pool, intake, star):
         return await asyncio.gather(*asked, return_exceptions=True)
 
     assert [type(answer).__name__ for answer in asyncio.run(scenario())] == ["Prepared", "Prepared"]
+
+
+def test_a_worker_that_cannot_be_replaced_costs_no_image(star, tmp_path):
+    full = tmp_path / "full"
+    with started(ForkUnlessFull(PREPARER, full)) as pool:
+        intake = intake_of(pool)
+        asyncio.run(intake.prepare(Upload(star), thumbnail=True))
+        full.touch()
+        process = pool._idle[-1].process  # the next to be asked
+        os.kill(process, signal.SIGKILL)
+        eventually(lambda: not pool._idle[-1].is_ready(), seconds=20)
+        prepared = [asyncio.run(intake.prepare(Upload(star), thumbnail=True)).format for _ in range(3)]
+        assert prepared == ["JPEG"] * 3
 
 
 def test_when_no_worker_can_be_started_the_service_is_overloaded(prepare, star, pool, monkeypatch):
