@@ -72,7 +72,8 @@ class Classifier:
         )
 
     def _rank(self, outputs: Outputs, top_k: int | None, threshold: float = 0.0) -> list[Prediction]:
-        return rank(outputs["logits"], self._manifest.labels, self._manifest.score, top_k, threshold)
+        shape = self._manifest
+        return rank(outputs["logits"], shape.labels, shape.score, top_k, threshold, shape.temperature)
 
     async def _keep(self, prepared: Prepared, outputs: Outputs, stages: Stages) -> str | None:
         if prepared.thumbnail is None:

@@ -46,6 +46,7 @@ def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: np
     if model.config.head_layers == 1 and model.config.pool != "map":
         with torch.no_grad():
             of_layers = torch.stack([model.classify(model.normed([stream])) for stream in streams[1:]])  # (L, B, C)
+        of_layers = of_layers / checkpoint.temperature
         scores = of_layers.softmax(-1) if checkpoint.score == "softmax" else of_layers.sigmoid()
         outputs["lens"] = torch.stack([of_layer.gather(1, torch.from_numpy(classes)) for of_layer in scores], dim=1)
     return {"classes": classes, **{name: value.detach().numpy() for name, value in outputs.items()}}

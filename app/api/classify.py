@@ -90,7 +90,11 @@ async def classify(
     ] = None,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> Any:
-    """Name what is in one or more images. Repeating a request is harmless: it gives the same scores and another id."""
+    """Name what is in one or more images.
+
+    Repeating a request is harmless: it gives the same scores and another id. In int8 the scores differ a little between
+    repetitions, because they depend on which images share a forward pass.
+    """
     try:
         images = await read_images(request, max_images=services.settings.max_images_per_request)
     except ClientDisconnect:
