@@ -133,6 +133,7 @@ class Tolerance(Frozen):
     """
 
     logits: PositiveFloat
+    embedding: PositiveFloat
     attention: PositiveFloat
     rollout: PositiveFloat
     evidence: PositiveFloat
@@ -145,7 +146,7 @@ class KnownAnswer(Frozen):
 
     size: tuple[Side, Side]  # height, width
     pixels: bytes  # uint8, (height, width, 3); in JSON as URL-safe base64
-    logits: tuple[float, ...]
+    logits: tuple[float, ...]  # none without a head, nor classes
     classes: tuple[int, ...]  # the most likely ones, which evidence and lens are for, the most likely first
     sums: dict[str, tuple[float, ...]]  # of each other output of the explaining graph, flat
     tolerance: Tolerance
