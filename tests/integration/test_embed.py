@@ -12,10 +12,8 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
-from export.bundle import write_bundle
 from export.reference import normalised
 from model.checkpoints import load_checkpoint
-from tests.support.toy import toy_checkpoint
 
 CHECKPOINT = "model/demo/shapes.safetensors"
 NPY = {"Accept": "application/x-npy"}
@@ -27,14 +25,6 @@ def lossless(size: tuple[int, int] = (90, 70), *, seed: int = 0) -> bytes:
     out = BytesIO()
     Image.fromarray(pixels).save(out, "PNG")
     return out.getvalue()
-
-
-@pytest.fixture(scope="module")
-def headless_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A toy model with a 3 x 5 grid and no head."""
-    out = tmp_path_factory.mktemp("bundles") / "headless"
-    write_bundle(toy_checkpoint(num_classes=0), out, replace=False)
-    return out
 
 
 @pytest.fixture(scope="module")
