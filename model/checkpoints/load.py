@@ -10,7 +10,16 @@ from torch import Tensor, nn
 from model.checkpoints.assign import assign, first_few
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families import facebook, google, huggingface, lucidrains, native, timm, torchvision
+from model.checkpoints.families import (
+    facebook,
+    google,
+    huggingface,
+    huggingface_clip,
+    lucidrains,
+    native,
+    timm,
+    torchvision,
+)
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import choose
 from model.checkpoints.source import Source
@@ -37,7 +46,7 @@ class Family(Protocol):
 
 
 # The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
-FAMILIES: tuple[Family, ...] = (native, google, huggingface, torchvision, lucidrains, facebook, timm)
+FAMILIES: tuple[Family, ...] = (native, google, huggingface, huggingface_clip, torchvision, lucidrains, facebook, timm)
 
 HEADS = ("head.", "head_dist.")  # tensors that a model without a head does not have
 
