@@ -124,7 +124,7 @@ class Manifest(Frozen):
     wordnet: tuple[str, ...] = ()  # WordNet id of each label, such as n02099601, where they are known
     score: Literal["softmax", "sigmoid"]
     parity: Parity
-    agreement: Agreement | None = None  # None for fp32, where parity says all
+    agreement: Agreement | None = None  # None for fp32, where parity says all, and without labels
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says
     figures: dict[str, float] = {}  # the checkpoint's own, measured on held-out images in float32
     inspect: dict[str, str] = {}  # titles of the model's own pictures by name, in the order to show them

@@ -66,7 +66,8 @@ def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifes
         onnx.save(proto, folder / file)
     engine = OnnxEngine(folder=folder, image_size=spec.size, threads=allowed_cores())
     parity = check_parity(checkpoint, spec, engine, precision)
-    agreement = None if precision == "fp32" else measure_agreement(checkpoint, spec, engine)
+    compared = precision != "fp32" and checkpoint.config.num_classes > 0
+    agreement = measure_agreement(checkpoint, spec, engine) if compared else None
     gallery = portraits(checkpoint.model, engine, spec)
     for portrait in gallery:
         portrait.write(folder)

@@ -1,4 +1,4 @@
-"""Hugging Face transformers: ...ForImageClassification under the names of version 4 or 5 (models/*/modeling_*.py).
+"""Hugging Face transformers: ...ForImageClassification and backbones, named as by version 4 or 5 (modeling_*.py).
 
 Version 5 renamed the blocks (transformers #41693, conversion_mapping.py), and there are files from every stage of that
 change, so the place of the blocks and each name in them are looked up separately.
@@ -26,6 +26,7 @@ BACKBONE = "embeddings.patch_embeddings.backbone.bit."
 STEM = (("embedder.convolution.", "stem.conv."), ("embedder.", "stem."), ("encoder.", ""), (".layers.", ".blocks."))
 PREFIX = {"cls_token": "cls_token", "dist_token": "distillation_token"}
 NORM = {"before_pool": ("norm", "layernorm"), "after_pool": ("fc_norm", "pooler.layernorm")}
+CLASSIFIER = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how their classes' names end
 POOLER = "pooler.dense"
 HEADS = ("classifier", "cls_classifier")  # the second beside a distillation_classifier
 BLOCKS = ("encoder.layer.", "encoder.layers.", "layers.")
@@ -63,6 +64,8 @@ def describe(source: Source, facts: Facts) -> Description:
     stated, kind = _stated(source), KINDS[model_type]
     architecture = (config.get("architectures") or [f"a {model_type} model"])[0]
     head = next((name for name in HEADS if f"{name}.weight" in source), None)
+    if head is None and architecture.endswith(CLASSIFIER):
+        raise CheckpointError(f"{source.file.name} holds {architecture} without {HEADS[0]}.weight")
     if stated["num_channels"] != 3:
         raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
     size = pair(stated["image_size"])
