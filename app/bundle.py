@@ -121,6 +121,7 @@ class Manifest(Frozen):
     features: Annotated[int, Field(ge=1)]  # numbers of an embedding: what the head reads
     labels: tuple[str, ...]  # none for a model without a head
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
+    prompts: tuple[str, ...] = ()  # sentences with {} for the label, where a text tower has read the labels
     wordnet: tuple[str, ...] = ()  # WordNet id of each label, such as n02099601, where they are known
     score: Literal["softmax", "sigmoid"]
     parity: Parity

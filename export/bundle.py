@@ -87,6 +87,7 @@ def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifes
         features=config.embedding,
         labels=checkpoint.labels,
         labels_from=checkpoint.labels_from,
+        prompts=checkpoint.prompts,
         wordnet=checkpoint.wordnet,
         score=checkpoint.score,
         parity=parity,

@@ -169,7 +169,8 @@ def _still(norm: nn.Module, x: Tensor, at: Tensor | None = None) -> Tensor:
     assert isinstance(norm, nn.LayerNorm | nn.RMSNorm | UnitNorm)
     spread = (x if at is None else at).detach()
     if isinstance(norm, UnitNorm):
-        return x / spread.norm(dim=-1, keepdim=True)
+        unit: Tensor = x / spread.norm(dim=-1, keepdim=True)
+        return unit
     if isinstance(norm, nn.LayerNorm):
         x, spread = x - x.mean(-1, keepdim=True), spread - spread.mean(-1, keepdim=True)
     scale = (spread.square().mean(-1, keepdim=True) + (norm.eps or 0)).sqrt()

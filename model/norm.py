@@ -16,7 +16,8 @@ class UnitNorm(nn.Module):
     """Vectors (..., F) to the same directions with length 1: what CLIP and SigLIP compare with text."""
 
     def forward(self, vectors: Tensor) -> Tensor:
-        return vectors / vectors.norm(dim=-1, keepdim=True)
+        out: Tensor = vectors / vectors.norm(dim=-1, keepdim=True)
+        return out
 
 
 class LayerScale(nn.Module):

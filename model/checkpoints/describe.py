@@ -16,15 +16,24 @@ def report(description: Description) -> str:
         "name": description.name,
         "parameters": f"{parameters(config) / 1e6:.2f} M",
         **({"weights": description.weights} if description.weights else {}),
-        "labels": f"{len(description.labels)}: {', '.join(description.labels[:4])}, ...",
+        "labels": _labels(description),
+        **({"prompts": ", ".join(description.prompts)} if description.prompts else {}),
         "score": description.score,
         **config.to_json(),
         **{f"preprocessing.{name}": value for name, value in description.preprocessing.to_json().items()},
     }
-    origins = {**description.origins, "labels": description.labels_from or "metadata"}
+    origins = {**description.origins, "labels": description.labels_from or ("metadata" if description.labels else "")}
     rows = [(n, str(v), origins.get(n.removeprefix("preprocessing."), "")) for n, v in facts.items()]
     names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join(f"{name:<{names}}  {value:<{values}}  {origin}".rstrip() for name, value, origin in rows)
+
+
+def _labels(description: Description) -> str:
+    if description.labels:
+        return f"{len(description.labels)}: {', '.join(description.labels[:4])}, ..."
+    if description.text_tower:
+        return "none: it gives embeddings, or with --labels FILE chooses among the labels in it"
+    return "none: it gives embeddings"
 
 
 def parameters(config: ViTConfig) -> int:

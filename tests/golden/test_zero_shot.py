@@ -1,0 +1,62 @@
+"""Labels that a person types, against transformers' own zero-shot numbers. The text towers run in transformers."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from app.images.preprocess import preprocess
+from export.image_spec import image_spec
+from export.reference import normalised
+from model.checkpoints import load_checkpoint
+from tests.golden.peers.huggingface_clip import LABELS, PROMPTS
+from tests.golden.test_checkpoints import FOLDER
+
+CASES = sorted(path.parent for path in FOLDER.rglob("labels.txt"))
+
+
+def logits(checkpoint, pixels):
+    with torch.inference_mode():
+        return checkpoint.model(torch.from_numpy(pixels)[None])[0].numpy()
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case.name)
+def case(request):
+    return request.param
+
+
+@pytest.fixture
+def expected(case):
+    return np.load(case / "expected.npz")
+
+
+def test_logits_are_those_of_transformers(case, expected):
+    checkpoint = load_checkpoint(case, labels=str(case / "labels.txt"))
+    assert checkpoint.labels == LABELS
+    assert checkpoint.labels_from == "labels.txt, with the text tower"
+    assert checkpoint.prompts == ("This is a photo of {}.",)
+    assert logits(checkpoint, expected["pixels"]) == pytest.approx(expected["beside_texts"], abs=1e-4)
+    assert np.ptp(expected["beside_texts"]) > 0.01  # else the comparison would say little
+
+
+def test_several_prompts_are_averaged_as_in_clips_notebook(case, expected):
+    checkpoint = load_checkpoint(case, labels=str(case / "labels.txt"), prompts=PROMPTS)
+    assert checkpoint.prompts == PROMPTS
+    assert logits(checkpoint, expected["pixels"]) == pytest.approx(expected["beside_prompts"], abs=1e-4)
+    assert np.abs(expected["beside_prompts"] - expected["beside_texts"]).max() > 1e-3
+
+
+def test_scores_are_those_of_the_pipeline(case, expected):
+    """From the picture to the score, through the service's preprocessing."""
+    checkpoint = load_checkpoint(case, labels=str(case / "labels.txt"))
+    crop, _ = preprocess(Image.fromarray(expected["picture"]), image_spec(checkpoint.preprocessing).framing)
+    with torch.inference_mode():
+        found = checkpoint.model(normalised(np.stack([crop]), checkpoint))[0]
+    scores = found.softmax(-1) if checkpoint.score == "softmax" else found.sigmoid()
+    assert scores.numpy() == pytest.approx(expected["scores"], abs=1e-5)
+
+
+def test_without_labels_they_give_embeddings(case, expected):
+    checkpoint = load_checkpoint(case)
+    assert (checkpoint.labels, checkpoint.prompts, checkpoint.text_tower) == ((), (), True)
+    assert checkpoint.config.embedding == len(expected["embedding"])
