@@ -52,7 +52,7 @@ class ImageSpec(Frozen):
 
     size: tuple[Side, Side]  # height, width of the input in pixels
     resize: Resize
-    crop: Literal["center", "none"]
+    crop: Literal["center", "corner", "none"]  # "corner": the upper left
     crop_rounding: Literal["half_even", "floor"] = "half_even"  # where the margin is an odd number of pixels
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "bilinear_sampled"]
     mean: tuple[float, float, float]
@@ -68,7 +68,8 @@ class ImageSpec(Frozen):
 
     @property
     def framing(self) -> Framing:
-        return Framing(self.size, self.resize.mode, self.resize.size, self.crop_rounding, self.interpolation)
+        resize = self.resize
+        return Framing(self.size, resize.mode, resize.size, self.crop_rounding, self.interpolation, self.crop)
 
 
 class Tokens(Frozen):

@@ -21,6 +21,7 @@ PLACE = "{}"
 PROMPT = "This is a photo of {}."
 PIPELINE = "transformers' zero-shot-image-classification"  # where PROMPT is the default
 BATCH = 64  # texts
+VOCABULARIES = ("tokenizer.json", "vocab.json", "*.model")  # without one, transformers makes an empty tokeniser
 SIGLIP_TOKENS = 64  # of every text, padded or cut, as in its training
 
 
@@ -69,7 +70,10 @@ def _text_tower(folder: Path) -> tuple[Any, Any]:
         raise CheckpointError(
             "--labels of CLIP and SigLIP needs transformers: python -m pip install --group zero-shot, or `make setup`"
         ) from None
+    if not any(file for pattern in VOCABULARIES for file in folder.glob(pattern)):
+        raise CheckpointError("there is no tokeniser (tokenizer.json) beside these weights: download it too")
     logging.disable_progress_bar()
+    logging.set_verbosity_error()
     try:
         tower = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
         return tower.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)

@@ -1,14 +1,20 @@
 """Labels that a person types, against transformers' own zero-shot numbers. The text towers run in transformers."""
 
+import itertools
+import shutil
+
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from app.bundle import load_bundle
 from app.images.preprocess import preprocess
+from export.__main__ import main
 from export.image_spec import image_spec
 from export.reference import normalised
 from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
 from tests.golden.peers.huggingface_clip import LABELS, PROMPTS
 from tests.golden.test_checkpoints import FOLDER
 
@@ -60,3 +66,38 @@ def test_without_labels_they_give_embeddings(case, expected):
     checkpoint = load_checkpoint(case)
     assert (checkpoint.labels, checkpoint.prompts, checkpoint.text_tower) == ((), (), True)
     assert checkpoint.config.embedding == len(expected["embedding"])
+
+
+def test_a_folder_without_a_tokeniser_is_refused(case, tmp_path):
+    shutil.copytree(case, tmp_path / "untold", ignore=shutil.ignore_patterns("tokenizer*", "spiece.model"))
+    with pytest.raises(CheckpointError, match=r"there is no tokeniser \(tokenizer\.json\) beside these weights"):
+        load_checkpoint(tmp_path / "untold", labels=str(case / "labels.txt"))
+
+
+def test_a_text_that_clip_cannot_read_whole_is_refused(tmp_path):
+    (tmp_path / "long.txt").write_text("cat\n" + 40 * "mat " + "\n")
+    with pytest.raises(CheckpointError, match=r'reads at most 32 tokens, and "This is a photo of mat .*" has more'):
+        load_checkpoint(FOLDER / "huggingface-clip", labels=str(tmp_path / "long.txt"))
+
+
+def test_many_labels_are_read_in_batches(tmp_path):
+    """Where a batch ends, and how long its longest text is, changes nothing."""
+    names = [" ".join(letters) for letters in itertools.permutations("catdo", 4)]
+    (tmp_path / "many.txt").write_text("\n".join(names))
+    (tmp_path / "few.txt").write_text("\n".join(names[-2:]))
+    many, few = (
+        load_checkpoint(FOLDER / "huggingface-clip", labels=str(tmp_path / f"{count}.txt")) for count in ("many", "few")
+    )
+    assert len(many.labels) == 120
+    torch.testing.assert_close(many.model.head.weight[-2:], few.model.head.weight)
+
+
+def test_the_command_writes_a_bundle_with_the_labels_and_prompts(tmp_path, capsys):
+    case, out = FOLDER / "huggingface-clip", tmp_path / "out"
+    prompts = [part for prompt in PROMPTS for part in ("--prompt", prompt)]
+    main(["--checkpoint", str(case), "--labels", str(case / "labels.txt"), *prompts, "--out", str(out)])
+    manifest = load_bundle(out).manifest
+    assert (manifest.labels, manifest.prompts, manifest.score) == (LABELS, PROMPTS, "softmax")
+    assert manifest.labels_from == "labels.txt, with the text tower"
+    assert {"evidence", "lens"} <= set(manifest.explains)
+    assert "Labels: labels.txt, with the text tower\n" in capsys.readouterr().out

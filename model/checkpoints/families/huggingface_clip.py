@@ -76,11 +76,13 @@ def describe(source: Source, facts: Facts) -> Description:
     size = pair(stated["image_size"])
     preprocessing = describe_images(source, facts, processor=kind.processor, size=size)
     check_size(preprocessing, size, facts, architecture=architecture)
+    patch_size = pair(stated["patch_size"])[0]
+    preprocessing = preprocessing.whole_patches(patch_size)
     classes = source.shape(f"{HEAD}.weight")[0] if f"{HEAD}.weight" in source else 0
-    if stated.get("vision_use_head") is False and not classes:
-        raise CheckpointError(
-            f"{architecture} has no head (vision_use_head), so transformers pools its tokens in no way"
-        )
+    if not classes and architecture.endswith("ForImageClassification"):
+        raise CheckpointError(f"{source.file.name} holds {architecture} without {HEAD}.weight")
+    if not classes and stated.get("vision_use_head") is False:
+        raise CheckpointError(f"{architecture} has no attention pool (vision_use_head), and so no output to serve")
     text_tower = "text_model.embeddings.token_embedding.weight" in source and not classes
     fields = {
         "heads": stated["num_attention_heads"],
@@ -96,7 +98,7 @@ def describe(source: Source, facts: Facts) -> Description:
         architecture=architecture,
         config=ViTConfig(
             image_size=preprocessing.size,
-            patch_size=pair(stated["patch_size"])[0],
+            patch_size=patch_size,
             width=stated["hidden_size"],
             depth=stated["num_hidden_layers"],
             mlp_dim=stated["intermediate_size"],
