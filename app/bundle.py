@@ -99,13 +99,29 @@ class Parity(Frozen):
 
 
 class Agreement(Frozen):
-    """The lean graph of a lower precision against the float32 network, measured at export."""
+    """The lean graph against the float32 network, measured at export."""
 
     pictures: int
+    source: Literal["drawn", "folder"] = "drawn"  # shapes that the exporter draws, or a person's own images
+    ranges: int = 24  # further images of this source, which the ranges of int8 and fp16 are from
     top1: float  # share of the images that get the same label
     probability_mean: float  # mean over images of the largest difference of a label's probability
     probability_max: float
-    accuracy: float | None  # share of correct labels, where they are known, as for the demo model
+    accuracy: float | None  # share of correct labels of the graph, where the right ones are known
+    accuracy_fp32: float | None = None  # and of the float32 network
+
+
+class Calibration(Frozen):
+    """How far the scores of the lean graph are from being probabilities, on labelled images, measured at export.
+
+    Guo et al. 2017, arXiv 1706.04599: the expected calibration error is the mean difference between the score of the
+    top label and how often it is right, over images in 15 bins of equal width.
+    """
+
+    pictures: int
+    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)]  # the most likely one, of all these images
+    error_before: float  # of scores without a temperature
+    error_after: float  # each half of the images has the temperature of the other half
 
 
 class Manifest(Frozen):
@@ -125,8 +141,10 @@ class Manifest(Frozen):
     prompts: tuple[str, ...] = ()  # sentences with {} for the label, where a text tower has read the labels
     wordnet: tuple[str, ...] = ()  # WordNet id of each label, such as n02099601, where they are known
     score: Literal["softmax", "sigmoid"]
+    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # scores are those of logits / temperature
     parity: Parity
-    agreement: Agreement | None = None  # None for fp32, where parity says all, and without labels
+    agreement: Agreement | None = None  # None for fp32 without a folder of images: parity says all; and without labels
+    calibration: Calibration | None = None  # None where no labelled images were given
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says
     figures: dict[str, float] = {}  # the checkpoint's own, measured on held-out images in float32
     inspect: dict[str, str] = {}  # titles of the model's own pictures by name, in the order to show them

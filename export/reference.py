@@ -61,6 +61,7 @@ def _of_classes(
         }
         if model.config.head_layers == 1 and model.config.pool != "map":
             of_layers = torch.stack([model.classify(model.normed([stream])) for stream in streams[1:]])  # (L, B, C)
+            of_layers = of_layers / checkpoint.temperature
             scores = of_layers.softmax(-1) if checkpoint.score == "softmax" else of_layers.sigmoid()
             outputs["lens"] = torch.stack([of_layer.gather(1, classes) for of_layer in scores], dim=1)
     return outputs

@@ -72,11 +72,10 @@ async def model(services: ServicesDep) -> ModelResponse:
 @router.get("/model/inspect")
 async def pictures(services: ServicesDep) -> ModelPicturesResponse:
     """The model's pictures of itself and their addresses. Which there are depends on the model."""
+    folder = f"{services.settings.root_path}/model/inspect"
     return ModelPicturesResponse(
         pictures=[
-            ModelPicture(
-                name=name, title=title, **{kind: f"/model/inspect/{name}?format={kind}" for kind in PICTURE_FORMATS}
-            )
+            ModelPicture(name=name, title=title, **{kind: f"{folder}/{name}?format={kind}" for kind in PICTURE_FORMATS})
             for name, title in services.bundle.manifest.inspect.items()
         ]
     )

@@ -6,6 +6,7 @@ from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedO
 from app.images.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack_request, unpack_answer
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
+from app.images.upload import Upload
 from app.machine import allowed_cores, allowed_memory
 from app.settings import Settings
 
@@ -41,37 +42,39 @@ class Intake:
         """Blocks until the workers have ended. Images that are still being decoded are dropped."""
         self._pool.stop()
 
-    async def prepare(self, data: bytes, *, thumbnail: bool) -> Prepared:
+    async def prepare(self, upload: Upload, *, thumbnail: bool) -> Prepared:
         """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or two were ended from
         outside. That is no fault of the image, so it is not remembered.
         """
-        if await self._quarantine.holds(data):
+        if await self._quarantine.holds(upload):
             raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
         try:
-            answer = await self._ask(data, thumbnail=thumbnail, max_pixels=LARGE_PIXELS)
+            answer = await self._ask(upload, thumbnail=thumbnail, max_pixels=LARGE_PIXELS)
             if isinstance(answer, Larger):
                 answer = await self._ask(
-                    data, thumbnail=thumbnail, max_pixels=self._max_pixels, large_pixels=answer.pixels
+                    upload, thumbnail=thumbnail, max_pixels=self._max_pixels, large_pixels=answer.pixels
                 )
             if isinstance(answer, Larger):
                 raise GarbledAnswer
         except (WorkerKilled, OSError):
             raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
         except (WorkerFailed, GarbledAnswer) as failure:
-            await self._quarantine.add(data)
+            await self._quarantine.add(upload)
             if isinstance(failure, WorkerTimedOut):
                 raise UnusableImage("Decoding this image takes too long.") from None
             raise UnusableImage("The image could not be decoded: the decoder crashed on it.") from None
         return answer
 
-    async def _ask(self, data: bytes, *, thumbnail: bool, max_pixels: int, large_pixels: int = 0) -> Prepared | Larger:
+    async def _ask(
+        self, upload: Upload, *, thumbnail: bool, max_pixels: int, large_pixels: int = 0
+    ) -> Prepared | Larger:
         request = pack_request(thumbnail=thumbnail, max_pixels=min(max_pixels, self._max_pixels))
         try:
-            answer = await self._pool.run(request, data, large_pixels=large_pixels)
+            answer = await self._pool.run(request, upload, large_pixels=large_pixels)
         except WorkerTimedOut:
             raise
-        except WorkerFailed:  # perhaps not by this image
-            answer = await self._pool.run(request, data, large_pixels=large_pixels)
+        except (WorkerFailed, OSError):  # perhaps not by this image, or another worker is there
+            answer = await self._pool.run(request, upload, large_pixels=large_pixels)
         return unpack_answer(answer, shape=self._input_size)
 
 

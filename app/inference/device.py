@@ -28,7 +28,11 @@ def open_engine(*, settings: Settings, bundle: Bundle) -> OnnxEngine:
         except DeviceError as error:
             if settings.device == "cuda":
                 raise
-            log.log(logging.WARNING if NVIDIA_DRIVER.exists() else logging.INFO, "%s", error)
+            if NVIDIA_DRIVER.exists():
+                log.warning("%s; the CPU is used instead", error)
+            else:
+                log.info("found no NVIDIA GPU, so the CPU is used")
+                log.debug("%s", error)
     threads = settings.model_threads or allowed_cores()
     return _warm(OnnxEngine(folder=folder, image_size=image_size, threads=threads, max_batch=max_batch))
 

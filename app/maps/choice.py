@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.bundle import Manifest, Prefix
-from app.errors import InvalidParameter
+from app.errors import InvalidParameter, NoClasses
 from app.maps.record import Maps, Record
 
 Method = Literal["class_token", "rollout", "evidence"]
@@ -108,6 +108,8 @@ def choose(record: Record, manifest: Manifest, choice: Choice) -> AttentionMap:
     evidence: what each token adds to the logit of a label directly, over all heads; see export/evidence.py.
     """
     if choice.method == "evidence":
+        if not manifest.labels:
+            raise NoClasses
         return _evidence(record.maps, manifest, choice)
     if choice.label is not None or choice.against is not None:
         raise InvalidParameter("label and against need method=evidence: attention is the same for every label.")
@@ -118,7 +120,7 @@ def choose(record: Record, manifest: Manifest, choice: Choice) -> AttentionMap:
         recipe = f"{whose} in the product over all layers of (mean over heads + identity) / 2"
         rollout = record.maps.rollout
         return _map(rollout, rollout, manifest, Chosen(method="rollout", layer="all", head="mean", recipe=recipe))
-    rows = record.maps.attention.astype(np.float32)  # (layers, heads, tokens)
+    rows = record.maps.attention  # (layers, heads, tokens)
     of_layer = rows.mean(axis=0) if layer == "mean" else rows[layer]
     row = of_layer[head] if isinstance(head, int) else REDUCE[head](of_layer, axis=0)
     where = "mean over layers" if layer == "mean" else f"layer {layer}"

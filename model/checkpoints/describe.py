@@ -33,7 +33,7 @@ def _labels(description: Description) -> str:
         return f"{len(description.labels)}: {', '.join(description.labels[:4])}, ..."
     if description.text_tower:
         return "none: it gives embeddings, or with --labels FILE chooses among the labels in it"
-    return "none: it gives embeddings"
+    return "none: it has no head"
 
 
 def parameters(config: ViTConfig) -> int:

@@ -32,6 +32,8 @@ def with_classes(description: Description, *, given: str, prompts: tuple[str, ..
     if wrong := next((prompt for prompt in prompts if PLACE not in prompt), None):
         raise CheckpointError(f'--prompt "{wrong}" has no {PLACE} in place of the label, as in "{PROMPT}"')
     labels = from_file(Path(given))
+    if not labels.names:
+        raise CheckpointError(f"{Path(given).name} has no labels")
     twice = [name for name, count in Counter(labels.names).items() if count > 1]
     if twice:
         raise CheckpointError(f"{Path(given).name} has the label {twice[0]} more than once")

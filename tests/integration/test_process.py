@@ -6,10 +6,14 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import httpx
 import pytest
 
+from tests.benchmarks.peak import peak_mib
+from tests.load.connection import Connection, file_part, form, post
+from tests.load.server import reset_peak
 from tests.support.processes import served, start
 
 
@@ -30,6 +34,29 @@ def test_it_serves_many_clients_at_once_and_stops_when_told(server, star):
     out, _ = process.communicate(timeout=20)
     assert "Traceback" not in out
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("request_of", [post, lambda image: form(file_part(image))], ids=["raw", "form"])
+def test_bodies_in_work_take_their_memory_once(server, request_of):
+    """VIT_MAX_INTAKE_BYTES counts bytes of bodies, so what they take is what it bounds."""
+    process, base = server
+    bodies, mebibytes = 8, 16
+    request = request_of(b"\xff\xd8\xff" + bytes(mebibytes * 2**20))
+
+    def peak() -> float:
+        reset_peak(process.pid)
+        before = peak_mib(process.pid)
+        with ExitStack() as opened:
+            clients = [opened.enter_context(Connection(int(base.rsplit(":", 1)[1]))) for _ in range(bodies)]
+            for client in clients:
+                client.send(request[:-1000])
+            for client in clients:
+                client.send(request[-1000:])
+            assert {client.answer().status for client in clients} == {422}
+        return peak_mib(process.pid) - before
+
+    peak()  # the heap's own habits change with what is freed
+    assert peak() < 1.2 * bodies * mebibytes
 
 
 @pytest.mark.parametrize("declared", [True, False])
@@ -62,7 +89,7 @@ def test_it_leaves_nothing_behind_in_the_home_of_its_user(tmp_path, monkeypatch,
 
 
 def refusal(**variables: str) -> tuple[int, str]:
-    process = start(port="0", **variables)
+    process = start(**{"port": "0", **variables})
     out, _ = process.communicate(timeout=60)
     return process.returncode, out
 
@@ -100,4 +127,20 @@ print(gc.get_freeze_count(), len(gc.get_objects()))
 def test_settings_that_make_no_sense_are_named():
     code, out = refusal(max_batch="0")
     assert code == 2
-    assert "VIT_MAX_BATCH" in out
+    assert out == "cannot start: VIT_MAX_BATCH: Input should be greater than or equal to 1\n"
+
+
+@pytest.mark.parametrize("taken", ["port", "metrics_port"])
+def test_a_port_in_use_keeps_it_from_starting(taken):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code, out = refusal(**{taken: str(port), "log_level": "warning"})
+    assert (code, out) == (3, f"cannot start: port {port} of 127.0.0.1 is in use\n")
+
+
+@pytest.mark.parametrize("host", ["203.0.113.1", "2001:db8::1"])  # reserved for documentation
+def test_an_address_of_another_machine_keeps_it_from_starting(host):
+    code, out = refusal(host=host, log_level="error")
+    assert code == 3
+    assert out.startswith(f"cannot start: port 0 of {host} cannot be used: ")
+    assert out.count("\n") == 1

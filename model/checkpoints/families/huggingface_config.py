@@ -5,6 +5,10 @@ from typing import Any
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.score import Score
 
+# Microsoft's BEiT of ImageNet-22k numbers its 21,841 labels as Google's 21,843, without the two that it does not have
+# (models/beit/convert_beit_unilm_to_pytorch.py): the classes are the labels in that order.
+NUMBERS_22K = [number for number in range(21843) if number not in (9205, 15027)]
+
 
 def pair(size: int | list[int]) -> tuple[int, int]:
     """(height, width) of a size, which is one number for a square."""
@@ -19,9 +23,10 @@ def labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
     if not id2label:
         return ()
     found = {int(number): str(label) for number, label in id2label.items()}
-    if sorted(found) != list(range(classes)):
+    numbers = sorted(found)
+    if len(numbers) != classes or numbers not in (list(range(classes)), NUMBERS_22K):
         raise CheckpointError(f"config.json's id2label has {len(found)} labels, not one for each of {classes} classes")
-    names = tuple(found[i] for i in range(classes))
+    names = tuple(found[number] for number in numbers)
     return () if names == tuple(f"LABEL_{i}" for i in range(classes)) else names
 
 

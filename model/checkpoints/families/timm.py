@@ -63,6 +63,7 @@ def describe(source: Source, facts: Facts) -> Description:
         named = facts.need("architecture", "vit_base_patch16_224")
     architecture, tag = find(named)
     tag = tag or stated.get("tag")
+    trained = named == source.architecture  # by train.py: a tag says what it began with, not which classes it has
 
     head = _prefix(source) + "head.weight"
     outputs = source.shape(head)[0] if head in source else 0
@@ -71,13 +72,14 @@ def describe(source: Source, facts: Facts) -> Description:
     if config.get("num_classes", num_classes) != num_classes:
         raise CheckpointError(f"config.json says {config['num_classes']} classes, the head has {num_classes}")
     labels, wordnet = _labels(config, stated, num_classes)
-    projects = not labels and _is_projection(architecture, tag, outputs)
+    projects = not labels and not trained and _is_projection(architecture, tag, outputs)
     if projects:  # a person who has fine-tuned it to as many classes can say so
         projects = facts.note("projection", projects, f"the published head of {architecture.name}")
     projection = outputs if projects else None
     num_classes = 0 if projects else num_classes
     arguments = architecture.with_arguments(_arguments(source, config, facts, architecture))
-    published = architecture.published(tag, outputs)
+    began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
+    published = architecture.published(began, outputs)
     size = _image_size(source, facts, architecture, arguments, stated, published)
     return Description(
         name=facts.note("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
@@ -89,11 +91,11 @@ def describe(source: Source, facts: Facts) -> Description:
             representation="linear" if projection else "tanh",
             representation_bias=not projection or f"{_prefix(source)}head.bias" in source,
         ),
-        preprocessing=preprocessing(facts, size, stated, published),
+        preprocessing=preprocessing(facts, size, stated, published, arguments=source.arguments),
         labels=labels,
         wordnet=wordnet,
         labels_from="config.json",
-        dataset=_dataset(tag, num_classes),
+        dataset="" if trained else _dataset(tag, num_classes),
         score=note_score(facts, num_classes),
     )
 

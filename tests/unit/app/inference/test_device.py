@@ -33,9 +33,18 @@ def test_cuda_is_not_replaced_by_the_cpu():
         opened("cuda")
 
 
-@pytest.mark.parametrize(("driver", "level"), [(True, "WARNING"), (False, "INFO")])
-def test_a_gpu_that_is_not_used_is_a_warning(monkeypatch, tmp_path, caplog, driver, level):
+@pytest.mark.parametrize(
+    ("driver", "said"),
+    [
+        (True, ("WARNING", "no driver; the CPU is used instead")),
+        (False, ("INFO", "found no NVIDIA GPU, so the CPU is used")),
+    ],
+)
+def test_a_gpu_that_is_not_used_is_a_warning_and_none_is_no_fault(monkeypatch, tmp_path, caplog, driver, said):
     monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path if driver else tmp_path / "none")
     with caplog.at_level("INFO"):
         opened("auto")
-    assert [line.levelname for line in caplog.records if line.message == "no driver"] == [level]
+    assert [(line.levelname, line.message) for line in caplog.records] == [
+        said,
+        ("INFO", "the model runs on CPUExecutionProvider"),
+    ]
