@@ -9,7 +9,8 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.source import SHARDS, WEIGHT_FILES
 
 SCHEME = "hf://"
-DESCRIPTIONS = ["config.json", "preprocessor_config.json", "processor_config.json"]  # what loaders read beside weights
+# What loaders read beside weights.
+DESCRIPTIONS = ["config.json", "preprocessor_config.json", "processor_config.json", "open_clip_config.json"]
 TOKENISER = ["tokenizer*.json", "special_tokens_map.json", "vocab.*", "merges.txt", "*.model"]
 
 

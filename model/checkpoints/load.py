@@ -18,6 +18,7 @@ from model.checkpoints.families import (
     huggingface_clip,
     lucidrains,
     native,
+    openclip,
     timm,
     torchvision,
 )
@@ -47,7 +48,17 @@ class Family(Protocol):
 
 
 # The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
-FAMILIES: tuple[Family, ...] = (native, google, huggingface, huggingface_clip, torchvision, lucidrains, facebook, timm)
+FAMILIES: tuple[Family, ...] = (
+    native,
+    google,
+    huggingface,
+    huggingface_clip,
+    openclip,
+    torchvision,
+    lucidrains,
+    facebook,
+    timm,
+)
 
 HEADS = ("head.", "head_dist.")  # tensors that a model without a head does not have
 
