@@ -92,6 +92,21 @@ def test_many_labels_are_read_in_batches(tmp_path):
     torch.testing.assert_close(many.model.head.weight[-2:], few.model.head.weight)
 
 
+def test_a_bundle_answers_with_the_scores_of_the_pipeline(case, expected, tmp_path, serve, encode):
+    """From labels.txt to an answer; its receipt adds up to the logit."""
+    out = tmp_path / "out"
+    main(["--checkpoint", str(case), "--labels", str(case / "labels.txt"), "--out", str(out)])
+    with serve(bundle=out, max_batch=1) as client:
+        (result,) = client.post("/classify", content=encode(Image.fromarray(expected["picture"]))).json()["results"]
+        found = {prediction["label"]: prediction["score"] for prediction in result["predictions"]}
+        assert [found[label] for label in LABELS] == pytest.approx(expected["scores"].tolist(), abs=1e-5)
+        for place, label in enumerate(LABELS):
+            params = {"method": "evidence", "label": label, "format": "json"}
+            receipt = client.get(result["attention"], params=params).json()["receipt"]
+            assert receipt["logit"] == pytest.approx(float(expected["beside_texts"][place]), abs=1e-4)
+            assert abs(receipt["rounding"]) < 1e-4 * max(map(abs, receipt.values()))
+
+
 def test_the_command_writes_a_bundle_with_the_labels_and_prompts(tmp_path, capsys):
     case, out = FOLDER / "huggingface-clip", tmp_path / "out"
     prompts = [part for prompt in PROMPTS for part in ("--prompt", prompt)]
