@@ -28,7 +28,7 @@ from app.inference.batcher import Batcher
 from app.inference.contract import Engine
 from app.inference.device import open_engine
 from app.lifecycle import Lifecycle
-from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
+from app.machine import IMAGES_NICENESS, allowed_cores, allowed_memory, yield_by
 from app.maps.distance import RunningDistance
 from app.maps.verifier import Verifier
 from app.settings import Settings
@@ -148,11 +148,13 @@ def _telemetry(settings: Settings) -> TelemetryConfig:
 
 def _start(settings: Settings, bundle: Bundle, intake: Intake, batcher: Batcher) -> Engine:
     """Start the processes that decode, load the model and hash the bundle's files, all at the same time."""
+    of_store = settings.store_max_bytes if settings.store == "memory" else 0
+    max_memory = allowed_memory() - intake.max_memory - of_store
     with ThreadPoolExecutor(2) as starter:
         checked = starter.submit(bundle.check_files)
         started = starter.submit(intake.start)
         try:
-            engine = batcher.start(lambda: open_engine(settings=settings, bundle=bundle))
+            engine = batcher.start(lambda: open_engine(settings=settings, bundle=bundle, max_memory=max_memory))
             checked.result()
         except BaseException:
             started.result()

@@ -32,6 +32,7 @@ from export.calibration import Uncalibrated, calibration
 from export.graphs import ClassifyGraph, ExplainGraph
 from export.image_spec import image_spec
 from export.images import DrawnImages, Images
+from export.known_answer import known_answer
 from export.onnx_file import SharedWeights, trace
 from export.parity import check_parity
 from export.portraits.gallery import portraits
@@ -126,6 +127,7 @@ def _fill(
         parity=parity,
         agreement=agreement(measured, images, checkpoint) if measured else None,
         calibration=calibrated,
+        known_answer=known_answer(checkpoint, spec, engine, precision),
         overrides=checkpoint.overrides,
         figures=checkpoint.figures,
         inspect={portrait.name: portrait.title for portrait in gallery},

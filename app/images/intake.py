@@ -26,9 +26,18 @@ class Intake:
     """
 
     def __init__(
-        self, *, pool: WorkerPool, quarantine: Quarantine, input_size: tuple[int, int], max_pixels: int
+        self,
+        *,
+        pool: WorkerPool,
+        quarantine: Quarantine,
+        input_size: tuple[int, int],
+        max_pixels: int,
+        max_memory: int,
     ) -> None:
-        """`input_size` is the height and width of the network's input, `max_pixels` the most of one image."""
+        """`input_size` is the height and width of the network's input, `max_pixels` the most of one image, and
+        `max_memory` what all images that are being decoded take at most, in bytes.
+        """
+        self.max_memory = max_memory
         self._pool = pool
         self._quarantine = quarantine
         self._input_size = input_size
@@ -83,11 +92,15 @@ def open_intake(*, settings: Settings, framing: Framing) -> Intake:
     limits = Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
     memory = allowed_memory() // 4  # for small images as for large ones
     max_small = max(memory // (LARGE_PIXELS * BYTES_PER_PIXEL), 1)
+    workers = settings.decode_workers or max(min(allowed_cores(), max_small), MIN_WORKERS)
+    max_large_pixels = settings.max_decode_pixels or memory // BYTES_PER_PIXEL
+    small_pixels = min(workers, max_small) * LARGE_PIXELS
+    large_pixels = min(max_large_pixels, max(workers - 1, 1) * settings.max_image_pixels)
     pool = WorkerPool(
         work=Preparer(limits=limits, framing=framing, thumbnail_px=settings.thumbnail_px),
-        workers=settings.decode_workers or max(min(allowed_cores(), max_small), MIN_WORKERS),
+        workers=workers,
         max_small=max_small,
-        max_pixels_in_work=settings.max_decode_pixels or memory // BYTES_PER_PIXEL,
+        max_pixels_in_work=max_large_pixels,
         max_answer_bytes=ANSWER_BYTES + 3 * (framing.size[0] * framing.size[1] + settings.thumbnail_px**2),
         memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
         timeout_s=settings.decode_timeout_s,
@@ -97,4 +110,5 @@ def open_intake(*, settings: Settings, framing: Framing) -> Intake:
         quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),
         input_size=framing.size,
         max_pixels=settings.max_image_pixels,
+        max_memory=BYTES_PER_PIXEL * (small_pixels + large_pixels),
     )

@@ -1,5 +1,6 @@
 """The real server in a process of its own: start, load, stop, and refusals to start."""
 
+import json
 import shutil
 import signal
 import socket
@@ -7,8 +8,10 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from hashlib import sha256
 
 import httpx
+import numpy as np
 import pytest
 
 from tests.benchmarks.peak import peak_mib
@@ -103,6 +106,50 @@ def test_a_damaged_bundle_keeps_it_from_starting(tmp_path):
     assert code == 3
     assert "weights.bin does not have the checksum" in out
     assert "Traceback" not in out
+
+
+def test_a_weight_that_no_checksum_finds_damaged_keeps_it_from_starting(tmp_path):
+    """The highest bit of the exponent of one number, as a disk or memory at fault would leave it at export."""
+    bundle = shutil.copytree("app/demo", tmp_path / "bundle")
+    weights = np.fromfile(bundle / "weights.bin", np.uint32)
+    at = np.flatnonzero(np.abs(weights.view(np.float32) - 0.03) < 0.01)[1000]
+    weights[at] ^= 1 << 30
+    weights.tofile(bundle / "weights.bin")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["files"]["weights.bin"] = sha256((bundle / "weights.bin").read_bytes()).hexdigest()
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    code, out = refusal(bundle=str(bundle))
+    assert code == 3
+    assert "cannot start: The model computes wrong numbers on CPUExecutionProvider: for the bundle's known" in out
+    assert "Traceback" not in out
+
+
+def test_an_older_bundle_is_refused_with_what_to_do(tmp_path):
+    bundle = shutil.copytree("app/demo", tmp_path / "bundle")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    del manifest["known_answer"]
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    code, out = refusal(bundle=str(bundle))
+    assert code == 3
+    assert "has no known answer: an older version made it. Export it again." in out
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "said"),
+    [
+        (4096, "INFO app.inference.cpu: memory: the model needs about"),
+        (512, "WARNING app.inference.cpu: memory: the model needs about"),
+    ],
+)
+def test_it_says_whether_batches_fit_the_memory(tmp_path, mebibytes, said):
+    """Of 512 MiB, kept maps and images being decoded may take 512 less 37."""
+    (tmp_path / "memory.max").write_text(f"{mebibytes * 2**20}\n")
+    with served(module="tests.support.small_machine", test_cgroup=str(tmp_path), drain_delay_s="0") as (process, base):
+        best = httpx.get(f"{base}/model").json()["best_batch"]
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=20)
+    assert said in out
+    assert mebibytes > 512 or best == {"classify": 1, "explain": 1}
 
 
 def test_cuda_that_does_not_work_keeps_it_from_starting():

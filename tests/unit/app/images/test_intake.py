@@ -61,6 +61,7 @@ def intake_of(pool: WorkerPool) -> Intake:
         quarantine=Quarantine(ttl_s=100, max_items=10),
         input_size=(8, 8),
         max_pixels=5_000_000,
+        max_memory=0,
     )
 
 
@@ -193,7 +194,9 @@ def test_only_large_images_count_by_their_pixels(encode):
             asked.append(large_pixels)
             return bytearray(PREPARER(request, b"".join(upload.parts())))
 
-    intake = Intake(pool=Here(), quarantine=Quarantine(ttl_s=1, max_items=1), input_size=(8, 8), max_pixels=5_000_000)
+    intake = Intake(
+        pool=Here(), quarantine=Quarantine(ttl_s=1, max_items=1), input_size=(8, 8), max_pixels=5_000_000, max_memory=0
+    )
     for size in ((2000, 2000), LARGE):
         asyncio.run(intake.prepare(Upload(encode(Image.new("RGB", size))), thumbnail=False))
     assert asked == [0, 0, 2001 * 2000]
@@ -212,6 +215,22 @@ def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibi
     small = intake._pool._lanes._free_small_workers
     assert small >= 1
     assert small == 1 or small * LARGE_PIXELS * BYTES_PER_PIXEL <= memory / 4
+
+
+@pytest.mark.parametrize(
+    ("cores", "gibibytes", "large", "megapixels"),
+    [
+        (2, 2, 50_000_000, 8 + 2**29 / 12e6),  # two small images, and as many large ones as a quarter of it holds
+        (2, 64, 50_000_000, 8 + 50),  # of large ones no more than one: the other worker is left to small ones
+        (64, 64, 50_000_000, 64 * 4 + 2**34 / 12e6),
+        (2, 64, 5_000_000, 8 + 5),
+    ],
+)
+def test_it_says_how_much_memory_all_decoders_take(monkeypatch, cores, gibibytes, large, megapixels):
+    monkeypatch.setattr("app.images.intake.allowed_cores", lambda: cores)
+    monkeypatch.setattr("app.images.intake.allowed_memory", lambda: gibibytes * 2**30)
+    intake = open_intake(settings=Settings(max_image_pixels=large), framing=PREPARER._framing)
+    assert intake.max_memory == pytest.approx(megapixels * 12e6, rel=1e-6)
 
 
 def test_the_largest_answer_fits_its_limit(encode):

@@ -6,6 +6,7 @@ from app.bundle import load_bundle
 from app.inference import device
 from app.inference.device import open_engine
 from app.inference.faults import DeviceError
+from app.inference.known_answer import WrongAnswer
 from app.settings import DEMO_BUNDLE, Settings
 
 
@@ -48,3 +49,23 @@ def test_a_gpu_that_is_not_used_is_a_warning_and_none_is_no_fault(monkeypatch, t
         said,
         ("INFO", "the model runs on CPUExecutionProvider"),
     ]
+
+
+@pytest.fixture
+def wrong_cuda(monkeypatch, tmp_path):
+    def wrong(**_):
+        raise WrongAnswer("The model computes wrong numbers on CUDA")
+
+    monkeypatch.setattr(device, "CudaEngine", wrong)
+    monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path / "none")
+
+
+def test_a_gpu_that_computes_wrong_numbers_is_replaced_with_a_warning(wrong_cuda, caplog):
+    assert opened("auto").provider == "CPUExecutionProvider"
+    said = "The model computes wrong numbers on CUDA; the CPU is used instead"
+    assert [line.levelname for line in caplog.records if line.message == said] == ["WARNING"]
+
+
+def test_a_gpu_that_computes_wrong_numbers_is_refused_where_it_was_asked_for(wrong_cuda):
+    with pytest.raises(WrongAnswer, match="wrong numbers on CUDA"):
+        opened("cuda")
