@@ -52,7 +52,7 @@ class ImageSpec(Frozen):
 
     size: tuple[Side, Side]  # height, width of the input in pixels
     resize: Resize
-    crop: Literal["center", "none"]
+    crop: Literal["center", "corner", "none"]  # "corner": the upper left
     crop_rounding: Literal["half_even", "floor"] = "half_even"  # where the margin is an odd number of pixels
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "bilinear_sampled"]
     mean: tuple[float, float, float]
@@ -68,7 +68,8 @@ class ImageSpec(Frozen):
 
     @property
     def framing(self) -> Framing:
-        return Framing(self.size, self.resize.mode, self.resize.size, self.crop_rounding, self.interpolation)
+        resize = self.resize
+        return Framing(self.size, resize.mode, resize.size, self.crop_rounding, self.interpolation, self.crop)
 
 
 class Tokens(Frozen):
@@ -172,6 +173,7 @@ class Manifest(Frozen):
     features: Annotated[int, Field(ge=1)]  # numbers of an embedding: what the head reads
     labels: tuple[str, ...]  # none for a model without a head
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
+    prompts: tuple[str, ...] = ()  # sentences with {} for the label, where a text tower has read the labels
     wordnet: tuple[str, ...] = ()  # WordNet id of each label, such as n02099601, where they are known
     score: Literal["softmax", "sigmoid"]
     temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # scores are those of logits / temperature

@@ -14,6 +14,7 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.describe import report
 from model.checkpoints.labels import BY_NUMBER, UNNAMED
 from model.checkpoints.load import describe_checkpoint
+from model.checkpoints.zero_shot import PROMPT
 
 CHECKPOINT = "a file with weights, a folder as a model hub stores it, or hf://org/name[@revision]"
 
@@ -27,7 +28,9 @@ def main(arguments: list[str]) -> None:
 
 def inspect(options: argparse.Namespace) -> None:
     try:
-        description = describe_checkpoint(options.checkpoint, overrides=dict(options.set), labels=options.labels)
+        description = describe_checkpoint(
+            options.checkpoint, overrides=dict(options.set), labels=options.labels, prompts=tuple(options.prompt)
+        )
     except (CheckpointError, ValueError) as error:
         sys.exit(f"not inspected: {error}")
     print(report(description))  # noqa: T201
@@ -47,7 +50,9 @@ def export(options: argparse.Namespace) -> None:
     if options.image_size:
         overrides["image_size"] = options.image_size
     try:
-        checkpoint = load_checkpoint(options.checkpoint, overrides=overrides, labels=options.labels)
+        checkpoint = load_checkpoint(
+            options.checkpoint, overrides=overrides, labels=options.labels, prompts=tuple(options.prompt)
+        )
         images = None
         if options.pictures:
             images = read_folder(options.pictures, image_spec(checkpoint.preprocessing), checkpoint)
@@ -190,7 +195,16 @@ def _add_facts(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="names of the classes: one a line, a JSON list or object, or a CSV with a column label and perhaps one "
         "index. `none` numbers them. Without it, names are the checkpoint's own, or those of the ImageNet that has "
-        "as many classes.",
+        "as many classes. For CLIP and SigLIP the file has the labels to choose among, and without it they give "
+        "embeddings.",
+    )
+    parser.add_argument(
+        "--prompt",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="the sentence in which CLIP or SigLIP reads each label, with {} in its place (default: "
+        f'"{PROMPT}"). Several are averaged: give the option once for each.',
     )
 
 

@@ -120,6 +120,7 @@ def _fill(
         features=config.embedding,
         labels=checkpoint.labels,
         labels_from=checkpoint.labels_from,
+        prompts=checkpoint.prompts,
         wordnet=checkpoint.wordnet,
         score=checkpoint.score,
         temperature=checkpoint.temperature,

@@ -72,7 +72,7 @@ def _readings(network: VisionTransformer, classes: Tensor, streams: list[Tensor]
     config, depth = network.config, len(streams) - 1
     normed = network.normed(streams)  # (B, T, D), or the last head_layers side by side
     vector = network.pooled(normed)  # (B, features)
-    readout = _classifier(network.head, classes)
+    readout = _classifier(network.head, classes).before(network.head_norm, network.read(normed).unsqueeze(1))
     if network.pre_logits is not None:
         if config.representation == "tanh":
             readout = readout.before_tanh(network.pre_logits(network.fc_norm(vector)))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from export.precision import QuantisedLinear
 from export.rewrite import Linear
-from model.norm import LayerScale
+from model.norm import LayerScale, UnitNorm
 
 SMALL = 1e-4  # below, tanh(z) / z is 1 to the last bit of a float32
 
@@ -54,6 +54,9 @@ class Readout:
             case nn.RMSNorm():
                 rate = torch.rsqrt(entered.square().mean(-1) + (layer.eps or 0.0))
                 return replace(self, direction=self.direction * layer.weight, weights=self.weights * rate.unsqueeze(1))
+            case UnitNorm():
+                rate = 1 / entered.norm(dim=-1)  # (B, n)
+                return replace(self, weights=self.weights * rate.unsqueeze(1))
         raise TypeError(f"{type(layer).__name__} is not linear")
 
     def before_tanh(self, entered: Tensor) -> Self:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from app.inference.contract import Outputs
 from model.blocks import EncoderBlock, ResPostBlock
 from model.checkpoints.checkpoint import Checkpoint
+from model.norm import UnitNorm
 from model.vit import VisionTransformer
 
 
@@ -166,8 +167,11 @@ def _still(norm: nn.Module, x: Tensor, at: Tensor | None = None) -> Tensor:
     """The output of `norm` with a constant scale: that of `at`, or of x itself."""
     if isinstance(norm, nn.Identity):
         return x
-    assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
+    assert isinstance(norm, nn.LayerNorm | nn.RMSNorm | UnitNorm)
     spread = (x if at is None else at).detach()
+    if isinstance(norm, UnitNorm):
+        unit: Tensor = x / spread.norm(dim=-1, keepdim=True)
+        return unit
     if isinstance(norm, nn.LayerNorm):
         x, spread = x - x.mean(-1, keepdim=True), spread - spread.mean(-1, keepdim=True)
     scale = (spread.square().mean(-1, keepdim=True) + (norm.eps or 0)).sqrt()
@@ -204,10 +208,10 @@ def _linear_head(model: VisionTransformer, streams: list[Tensor]) -> tuple[Tenso
 
 def _linear_classifier(model: VisionTransformer, vector: Tensor, at: Tensor) -> Tensor:
     """Logits (B, C) of a pooled vector (B, features), linear: scales are those of the vector `at`."""
-    normed = _still(model.fc_norm, vector, at)
+    read, read_at = _still(model.fc_norm, vector, at), _still(model.fc_norm, at)
     if model.pre_logits is not None:
-        hidden = model.pre_logits(_still(model.fc_norm, at)).detach()
+        hidden = model.pre_logits(read_at).detach()
         rate = hidden.tanh() / hidden if model.config.representation == "tanh" else 1.0
-        normed = model.pre_logits(normed) * rate
-    logits: Tensor = model.head(normed)
+        read, read_at = model.pre_logits(read) * rate, hidden * rate
+    logits: Tensor = model.head(_still(model.head_norm, read, read_at))
     return logits

@@ -88,7 +88,8 @@ class ViTConfig:
     representation_size: int | None = None  # width of the layer before the head, None where there is none
     representation: Literal["tanh", "linear"] = "tanh"  # "linear": the projection of CLIP, compared with text
     representation_bias: bool = True  # False: CLIP projections
-    head_bias: bool = True  # False: CLIP projections
+    head: Literal["linear", "cosine"] = "linear"  # "cosine" reads directions alone: CLIP and SigLIP, beside texts
+    head_bias: bool = True  # False: CLIP projections, and CLIP beside texts
     distillation_head: bool = False  # DeiT distilled: a second head on its token, logits are the mean of both
 
     def __post_init__(self) -> None:
@@ -142,6 +143,8 @@ class ViTConfig:
         if self.final_norm == "after_pool" and self.features != self.width:
             yield "tokens that are pooled side by side are normed before the pool, not after it"
         plain_head = self.head_layers == 1 and self.representation_size is None and self.final_norm != "after_pool"
+        if self.distillation_head and self.head == "cosine":
+            yield 'a distillation head is linear, and head "cosine" is not'
         if self.distillation_head and not (self.distillation_token and self.pool == "cls" and plain_head):
             yield 'a distillation head needs a distillation token, pool "cls" and one linear layer'
 

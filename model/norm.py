@@ -1,4 +1,4 @@
-"""The two kinds of normalisation, and LayerScale."""
+"""The two kinds of normalisation, the length of 1 before a cosine head, and LayerScale."""
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,14 @@ def norm_layer(config: ViTConfig, width: int) -> nn.LayerNorm | nn.RMSNorm:
     """LayerNorm, or RMSNorm (arXiv 1910.07467) for timm's *_xp_* and AIMv2, over the last dimension."""
     kind = nn.LayerNorm if config.norm == "layer" else nn.RMSNorm
     return kind(width, eps=config.norm_eps)
+
+
+class UnitNorm(nn.Module):
+    """Vectors (..., F) to the same directions with length 1: what CLIP and SigLIP compare with text."""
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        out: Tensor = vectors / vectors.norm(dim=-1, keepdim=True)
+        return out
 
 
 class LayerScale(nn.Module):

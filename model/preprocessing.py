@@ -1,6 +1,6 @@
 """How an image becomes the network's input: facts only. The service computes the pixels."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -14,7 +14,7 @@ class Preprocessing:
     size: tuple[int, int]  # (height, width) of the network's input, pixels
     resize_mode: Literal["shortest", "squash"]  # keep the aspect, or scale both sides regardless of it
     resize_size: tuple[int, int]  # (height, width) to resize to, or with "shortest" just to cover
-    crop: Literal["center", "none"]
+    crop: Literal["center", "corner", "none"]  # "corner": the upper left, where patches do not fill the image
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "bilinear_sampled"]
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
@@ -36,6 +36,15 @@ class Preprocessing:
         """The same recipe for another (height, width); the crop cuts off the same share."""
         scaled = tuple(round(r * new / old) for r, new, old in zip(self.resize_size, size, self.size, strict=True))
         return type(self)(**{**asdict(self), "size": size, "resize_size": scaled})
+
+    def whole_patches(self, side: int) -> Self:
+        """The same recipe without the pixels at the right and at the bottom that no patch of `side` pixels covers.
+
+        A convolution leaves them out: SigLIP's 384 pixels have 27 patches of 14. After a centre crop this has no name,
+        and the recipe stays as it is.
+        """
+        size = (self.size[0] // side * side, self.size[1] // side * side)
+        return self if self.crop == "center" or size == self.size else replace(self, size=size, crop="corner")
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

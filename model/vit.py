@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from model.blocks import BLOCKS, EncoderBlock
 from model.config import ViTConfig
-from model.norm import norm_layer
+from model.norm import UnitNorm, norm_layer
 from model.patch_embed import DualNormPatchEmbed, PatchEmbed
 from model.pooling import AttentionPool
 from model.sincos import sincos2d
@@ -49,6 +49,7 @@ class VisionTransformer(nn.Module):
         self.fc_norm = norm_layer(config, width) if config.final_norm == "after_pool" else nn.Identity()
         hidden = config.representation_size
         self.pre_logits = nn.Linear(config.features, hidden, config.representation_bias) if hidden else None
+        self.head_norm = UnitNorm() if config.head == "cosine" and config.num_classes else nn.Identity()
         self.head = self._head(config.embedding)
         self.head_dist = self._head(width) if config.distillation_head else None
         self.init_weights()
@@ -111,7 +112,7 @@ class VisionTransformer(nn.Module):
 
     def classify(self, tokens: Tensor) -> Tensor:
         """Tokens of `encode` to logits (B, C)."""
-        logits: Tensor = self.head(self.read(tokens))
+        logits: Tensor = self.head(self.head_norm(self.read(tokens)))
         if self.head_dist is not None:
             logits = (logits + self.head_dist(tokens[:, 1])) / 2
         return logits
@@ -125,7 +126,7 @@ class VisionTransformer(nn.Module):
         return read if self.head_dist is None else (read + tokens[:, 1]) / 2
 
     def read(self, tokens: Tensor) -> Tensor:
-        """Tokens of `encode` to the input of `head`, (B, F)."""
+        """Tokens of `encode` to the vector that `head` reads, (B, F); a cosine head reads its direction."""
         pooled: Tensor = self.fc_norm(self.pooled(tokens))
         if self.pre_logits is None:
             return pooled

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 FOREIGN = {
-    "app": {"model", "export", "tests", "torch", "onnx", "onnxscript", "safetensors"},
+    "app": {"model", "export", "tests", "torch", "onnx", "onnxscript", "safetensors", "transformers"},
     "model": {"app", "export", "tests", "onnx", "onnxruntime", "fastapi", "starlette", "uvicorn"},
     "export": {"tests", "fastapi", "starlette", "uvicorn"},
 }

@@ -28,6 +28,8 @@ class Description:
     weights: str = ""  # which were taken, where the file has several
     score: Literal["softmax", "sigmoid"] = "softmax"
     temperature: float = 1.0  # logits are divided by it before the score
+    text_tower: bool = False  # whether labels that a person types can become the classes
+    prompts: tuple[str, ...] = ()  # with which they did
     origins: dict[str, str] = field(default_factory=dict)  # where each fact was found
     overrides: dict[str, str] = field(default_factory=dict)  # facts that a person has set
     figures: dict[str, float] = field(default_factory=dict)  # measured on held-out images

@@ -16,7 +16,8 @@ def report(description: Description) -> str:
         "name": description.name,
         "parameters": f"{parameters(config) / 1e6:.2f} M",
         **({"weights": description.weights} if description.weights else {}),
-        "labels": _few(description.labels),
+        "labels": _labels(description),
+        **({"prompts": ", ".join(description.prompts)} if description.prompts else {}),
         "score": description.score,
         **config.to_json(),
         **{f"preprocessing.{name}": value for name, value in description.preprocessing.to_json().items()},
@@ -27,8 +28,12 @@ def report(description: Description) -> str:
     return "\n".join(f"{name:<{names}}  {value:<{values}}  {origin}".rstrip() for name, value, origin in rows)
 
 
-def _few(labels: tuple[str, ...]) -> str:
-    return f"{len(labels)}: {', '.join(labels[:4])}, ..." if labels else "none: it has no head"
+def _labels(description: Description) -> str:
+    if description.labels:
+        return f"{len(description.labels)}: {', '.join(description.labels[:4])}, ..."
+    if description.text_tower:
+        return "none: it gives embeddings, or with --labels FILE chooses among the labels in it"
+    return "none: it has no head"
 
 
 def parameters(config: ViTConfig) -> int:

@@ -9,18 +9,23 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.source import SHARDS, WEIGHT_FILES
 
 SCHEME = "hf://"
-DESCRIPTIONS = ["config.json", "preprocessor_config.json", "processor_config.json"]  # what loaders read beside weights
+# What loaders read beside weights.
+DESCRIPTIONS = ["config.json", "preprocessor_config.json", "processor_config.json", "open_clip_config.json"]
+TOKENISER = ["tokenizer*.json", "special_tokens_map.json", "vocab.*", "merges.txt", "*.model"]
 
 
-def fetch(repository: str) -> Path:
-    """The folder of "org/name" or "org/name@revision", downloaded unless it is in the cache. Raises CheckpointError."""
+def fetch(repository: str, *, tokeniser: bool = False) -> Path:
+    """The folder of "org/name" or "org/name@revision", downloaded unless it is in the cache. Raises CheckpointError.
+
+    With the files of the tokeniser if it is asked for and the repository has one.
+    """
     # Imported here: it reads its environment at import, and a local file can be loaded without it.
     from huggingface_hub import snapshot_download
 
     name, _, revision = repository.partition("@")
     try:
         for weights in WEIGHT_FILES:
-            patterns = [*DESCRIPTIONS, weights, *SHARDS.get(weights, ())]
+            patterns = [*DESCRIPTIONS, weights, *SHARDS.get(weights, ()), *(TOKENISER if tokeniser else ())]
             folder = Path(snapshot_download(name, revision=revision or None, allow_patterns=patterns))
             if (folder / weights).is_file():
                 return folder

@@ -33,11 +33,12 @@ def choose(
     if given == NONE:
         return _numbered(classes, "numbered, set by hand")
     if given is not None:
-        path = Path(given)
-        names = read(path)
-        if len(names) != classes:
-            raise CheckpointError(f"{path.name} has {len(names):,} labels, the model has {classes:,} classes")
-        return _readable(names, path.name)
+        labels = from_file(Path(given))
+        if len(labels.names) != classes:
+            raise CheckpointError(
+                f"{Path(given).name} has {len(labels.names):,} labels, the model has {classes:,} classes"
+            )
+        return labels
     if own:
         return Labels(own, origin, wordnet) if wordnet else _readable(own, origin)
     if version := version_of(classes):
@@ -45,6 +46,11 @@ def choose(
         assert found
         return Labels(found, f"{version.name}, {dataset or BY_NUMBER}", version.wordnet)
     return _numbered(classes, UNNAMED)
+
+
+def from_file(path: Path) -> Labels:
+    """The labels in a file, WordNet ids as names. Raises CheckpointError for a file that cannot be read."""
+    return _readable(read(path), path.name)
 
 
 def read(path: Path) -> tuple[str, ...]:

@@ -7,10 +7,21 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
+from model.checkpoints import zero_shot
 from model.checkpoints.assign import assign, first_few
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families import facebook, google, huggingface, lucidrains, native, timm, torchvision
+from model.checkpoints.families import (
+    facebook,
+    google,
+    huggingface,
+    huggingface_clip,
+    lucidrains,
+    native,
+    openclip,
+    timm,
+    torchvision,
+)
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import choose
 from model.checkpoints.source import Source
@@ -37,7 +48,17 @@ class Family(Protocol):
 
 
 # The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
-FAMILIES: tuple[Family, ...] = (native, google, huggingface, torchvision, lucidrains, facebook, timm)
+FAMILIES: tuple[Family, ...] = (
+    native,
+    google,
+    huggingface,
+    huggingface_clip,
+    openclip,
+    torchvision,
+    lucidrains,
+    facebook,
+    timm,
+)
 
 HEADS = ("head.", "head_dist.")  # tensors that a model without a head does not have
 
@@ -53,15 +74,21 @@ LIKENESS = {
 
 
 def load_checkpoint(
-    path: str | Path, *, overrides: dict[str, str] | None = None, labels: str | None = None
+    path: str | Path,
+    *,
+    overrides: dict[str, str] | None = None,
+    labels: str | None = None,
+    prompts: tuple[str, ...] = (),
 ) -> Checkpoint:
     """The network with its weights, preprocessing and labels. Raises CheckpointError with the reason.
 
-    `overrides` are facts by name; `labels` is a file with names of the classes, or "none" to number them.
+    `overrides` are facts by name; `labels` is a file with names of the classes, or "none" to number them. For a model
+    with a text tower the file has the labels to choose among, and `prompts` are sentences with {} in their place.
     """
-    source = _open(path)
-    family, description = _describe(source, overrides, labels)
-    tensors = family.tensors(source, description)
+    source = _open(path, tokeniser=labels is not None)
+    family, description = _describe(source, overrides, labels, prompts)
+    head = zero_shot.head(source.folder, description) if description.prompts else {}
+    tensors = {**family.tensors(source, description), **head}
     if not description.config.num_classes:
         tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEADS)}
     if source.unused:
@@ -77,21 +104,27 @@ def load_checkpoint(
 
 
 def describe_checkpoint(
-    path: str | Path, *, overrides: dict[str, str] | None = None, labels: str | None = None
+    path: str | Path,
+    *,
+    overrides: dict[str, str] | None = None,
+    labels: str | None = None,
+    prompts: tuple[str, ...] = (),
 ) -> Description:
     """Everything but the weights, without reading a tensor. Raises CheckpointError with the reason."""
-    return _describe(_open(path), overrides, labels)[1]
+    return _describe(_open(path), overrides, labels, prompts)[1]
 
 
-def _open(path: str | Path) -> Source:
+def _open(path: str | Path, *, tokeniser: bool = False) -> Source:
     """The source at a file, a folder, or a repository of the Hugging Face Hub, hf://org/name@revision."""
     if not str(path).startswith(SCHEME):
         return Source(Path(path))
     repository = str(path).removeprefix(SCHEME)
-    return Source(fetch(repository), name=repository)
+    return Source(fetch(repository, tokeniser=tokeniser), name=repository)
 
 
-def _describe(source: Source, overrides: dict[str, str] | None, labels: str | None) -> tuple[Family, Description]:
+def _describe(
+    source: Source, overrides: dict[str, str] | None, labels: str | None, prompts: tuple[str, ...]
+) -> tuple[Family, Description]:
     family = next((family for family in FAMILIES if family.recognises(source)), None)
     if family is None:
         raise CheckpointError(_unknown(source))
@@ -104,7 +137,17 @@ def _describe(source: Source, overrides: dict[str, str] | None, labels: str | No
     facts.check_overrides()
     description.origins.update(facts.origins)
     description.overrides.update(facts.overrides)
-    return family, replace(_named(description, labels), weights=source.weights)
+    if description.text_tower and labels is not None:
+        description = zero_shot.with_classes(description, given=labels, prompts=prompts)
+    elif prompts:
+        raise CheckpointError(
+            "--prompt needs --labels FILE, with the labels to choose among"
+            if description.text_tower
+            else "--prompt: the checkpoint has no text tower, which CLIP and SigLIP have, to read it"
+        )
+    else:
+        description = _named(description, labels)
+    return family, replace(description, weights=source.weights)
 
 
 def _without_head(description: Description, facts: Facts) -> Description:

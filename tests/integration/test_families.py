@@ -14,18 +14,23 @@ from export.bundle import write_bundle
 from tests.golden.test_checkpoints import CASES, FOLDER, describe, load
 
 
-def unlike_each_other() -> list[Path]:
-    """One case for each family and each way that tokens and pools are arranged in it."""
+def unlike_each_other(*, classify: bool) -> list[Path]:
+    """One case for each family and each way that tokens and pools are arranged in it, with a head or without."""
     chosen: dict[Any, Path] = {}
     for case in CASES:
         description = describe(case)
         config = description.config
         arrangement = (config.pool, config.prefix, config.relative_bias, config.stem_layers is None)
-        chosen.setdefault((description.family, arrangement), case)
+        if bool(config.num_classes) == classify:
+            chosen.setdefault((description.family, arrangement), case)
     return list(chosen.values())
 
 
-@pytest.mark.parametrize("case", unlike_each_other(), ids=lambda case: str(case.relative_to(FOLDER)))
+def named(case: Path) -> str:
+    return str(case.relative_to(FOLDER))
+
+
+@pytest.mark.parametrize("case", unlike_each_other(classify=True), ids=named)
 def test_a_bundle_of_every_family_answers(case, tmp_path, serve, encode):
     expected = np.load(case / "expected.npz")
     checkpoint = load(case)
@@ -50,3 +55,19 @@ def test_a_bundle_of_every_family_answers(case, tmp_path, serve, encode):
         receipt = client.get(result["attention"], params={"method": "evidence", "format": "json"}).json()["receipt"]
         assert receipt["logit"] == pytest.approx(float(expected["logits"].max()), rel=1e-4)
         assert abs(receipt["rounding"]) < 1e-3 * max(map(abs, receipt.values()))
+
+
+@pytest.mark.parametrize("case", unlike_each_other(classify=False), ids=named)
+def test_a_bundle_without_a_head_gives_the_familys_embedding(case, tmp_path, serve, encode):
+    expected = np.load(case / "expected.npz")
+    manifest = write_bundle(load(case), tmp_path / "bundle", replace=False)
+    picture = Image.fromarray(expected["picture"])
+    with serve(bundle=tmp_path / "bundle", max_batch=1) as client:
+        (result,) = client.post("/embed?attention=true", content=encode(picture)).json()["results"]
+        largest = float(np.abs(expected["embedding"]).max())
+        assert result["embedding"] == pytest.approx(expected["embedding"].tolist(), abs=1e-4 * largest)
+        assert len(result["embedding"]) == manifest.features
+        for method in ("class_token", "rollout"):
+            numbers = client.get(result["attention"], params={"method": method, "format": "json"}).json()
+            assert tuple(numbers["grid"]) == manifest.tokens.grid
+            assert numbers["sum"] + numbers["class_token_mass"] == pytest.approx(1, abs=1e-5)

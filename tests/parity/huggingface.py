@@ -1,4 +1,6 @@
-"""transformers' image classifiers on the grids of published checkpoints, but narrow and two blocks deep.
+"""transformers' plain ViT classifiers on the grids of published checkpoints, but narrow and two blocks deep.
+
+Beside them are CLIP, MetaCLIP 2 and SigLIP without a classifier, whose outputs are embeddings.
 
 Each is saved with the names of version 4 (save_pretrained) and of version 5 (state_dict). ViTHybrid is not here: it
 left transformers with version 5, and tests/golden/peers/huggingface.py builds it again.
@@ -24,6 +26,7 @@ NARROW: Json = {
     "id2label": {i: f"thing {i}" for i in range(7)},
 }
 PLAIN: Json = {**NARROW, "intermediate_size": 96}
+TEXT: Json = {"hidden_size": 48, "num_hidden_layers": 1, "num_attention_heads": 3, "vocab_size": 64}
 GATED: Json = {**NARROW, "use_swiglu_ffn": True}
 RELATIVE: Json = {**PLAIN, "use_relative_position_bias": True}
 SHARED: Json = {**PLAIN, "use_shared_relative_position_bias": True}
@@ -36,7 +39,8 @@ class Network(NamedTuple):
     grids: tuple[tuple[int, int], ...]  # sides of image and patch in pixels
     stated: Json  # of its configuration
     note: str = ""
-    suffix: str = ""  # of the class
+    model: str = "ForImageClassification"  # what its class's name ends with
+    tower: bool = False  # has an image tower, to which the configuration is given
     crop: int | None = None  # where the image processor's image is smaller than the positions' in the file
     always: bool = False  # interpolates without being asked to
 
@@ -44,7 +48,7 @@ class Network(NamedTuple):
 NETWORKS = (
     Network("ViT", ((224, 16), (224, 32), (384, 16), (384, 32), (224, 14)), PLAIN),
     Network("DeiT", ((224, 16), (384, 16)), PLAIN),
-    Network("DeiT", ((224, 16), (384, 16)), PLAIN, suffix="WithTeacher"),
+    Network("DeiT", ((224, 16), (384, 16)), PLAIN, model="ForImageClassificationWithTeacher"),
     Network("ViTMSN", ((224, 16), (224, 7), (224, 4)), PLAIN),
     Network("IJepa", ((224, 14), (224, 16), (448, 16)), PLAIN),
     Network("Dinov2", ((518, 14),), NARROW, always=True),
@@ -57,6 +61,15 @@ NETWORKS = (
     Network("Beit", ((224, 16), (384, 16)), SHARED, "shared bias"),
     Network("Beit", ((224, 16),), RELATIVE | SHARED | CLASS_TOKEN, "both biases, class token"),
     Network("Beit", ((224, 16), (384, 16)), ABSOLUTE, "absolute positions"),
+    Network("Data2VecVision", ((224, 16),), RELATIVE, "bias of each layer"),
+    Network("Data2VecVision", ((224, 16),), SHARED, "shared bias"),
+    Network("CLIP", ((224, 32), (224, 16), (224, 14), (336, 14)), PLAIN, tower=True),
+    Network("CLIP", ((224, 32), (336, 14)), PLAIN, "embedding", "Model", tower=True),
+    Network("CLIP", ((224, 14),), PLAIN | {"hidden_act": "gelu"}, "embedding, as OpenCLIP's", "Model", tower=True),
+    Network("MetaClip2", ((224, 14), (378, 14)), PLAIN, tower=True),
+    Network("MetaClip2", ((224, 14),), PLAIN, "embedding", "Model", tower=True),
+    Network("Siglip", ((224, 16), (256, 16), (384, 16), (512, 16), (384, 14), (256, 32)), PLAIN, tower=True),
+    Network("Siglip", ((224, 16), (384, 14)), PLAIN, "embedding", "Model", tower=True),
 )
 
 
@@ -78,8 +91,11 @@ def rows() -> Iterator[Row]:
 def compare(network: Network, side: int, patch: int, version: int, folder: Path) -> Row:
     import transformers
 
-    config = getattr(transformers, f"{network.kind}Config")(**network.stated, image_size=side, patch_size=patch)
-    model = randomise(getattr(transformers, f"{network.kind}ForImageClassification{network.suffix}")(config))
+    stated = {**network.stated, "image_size": side, "patch_size": patch}
+    if network.tower:
+        stated = {"vision_config": stated, "text_config": TEXT, "id2label": stated.pop("id2label")}
+    config = getattr(transformers, f"{network.kind}Config")(**stated)
+    model = randomise(getattr(transformers, f"{network.kind}{network.model}")(config))
     if version == 4:
         model.save_pretrained(folder)
     else:
@@ -114,4 +130,6 @@ def processor(side: int, *, squash: bool) -> Any:
 
 
 def answers(model: Any, **options: bool) -> Callable[[Tensor], Tensor]:
+    if hasattr(model, "text_model"):
+        return lambda images: model.get_image_features(images, **options).pooler_output
     return lambda images: model(images, **options).logits

@@ -6,6 +6,12 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "mean pooling without a class token": {"pool": "mean", "class_token": False},
     "pre_logits": {"pool": "mean", "representation_size": 9},
     "projection": {"representation_size": 9, "representation": "linear", "representation_bias": False, "pool": "cls"},
+    "projection and cosine head": {
+        "representation_size": 9, "representation": "linear", "representation_bias": False, "head": "cosine",
+        "head_bias": False, "norm_pre": True,
+    },
+    "attention pooling and cosine head": {"pool": "map", "class_token": False, "head": "cosine"},
+    "pre_logits and cosine head": {"pool": "mean", "representation_size": 9, "head": "cosine"},
     "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool": {
         "registers": 2, "layer_scale": True, "qk_norm": True, "activation": "silu", "gated_mlp": True,
         "final_norm": "after_pool", "pool": "mean",

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_images import describe_images
+from model.checkpoints.families.huggingface_config import labels, pair, score
+from model.checkpoints.families.huggingface_images import check_size, describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS
-from model.checkpoints.score import Score, note_score
+from model.checkpoints.score import note_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import first_present, take_layer, without_slots
 from model.config import ViTConfig
@@ -45,9 +46,6 @@ LAYER_SCALE = {"ls1.gamma": ("lambda_1", "layer_scale1.lambda1"), "ls2.gamma": (
 TABLE = "relative_position_bias.relative_position_bias_table"
 TABLES = (f"attention.attention.{TABLE}", TABLE)  # of one layer
 SHARED_TABLES = (f"encoder.{TABLE}", "shared_position_bias.relative_position_bias_table")
-# Microsoft's BEiT of ImageNet-22k numbers its 21,841 labels as Google's 21,843, without the two that it does not have
-# (models/beit/convert_beit_unilm_to_pytorch.py): the classes are the labels in that order.
-NUMBERS_22K = [number for number in range(21843) if number not in (9205, 15027)]
 
 
 def recognises(source: Source) -> bool:
@@ -70,13 +68,10 @@ def describe(source: Source, facts: Facts) -> Description:
         raise CheckpointError(f"{source.file.name} holds {architecture} without {HEADS[0]}.weight")
     if stated["num_channels"] != 3:
         raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
-    size = _pair(stated["image_size"])
+    size = pair(stated["image_size"])
     preprocessing = describe_images(source, facts, processor=kind.processor, size=size)
-    if preprocessing.size != size and not kind.interpolates and "image_size" not in facts.overrides:
-        raise CheckpointError(
-            f"the image processor gives {preprocessing.size} and {architecture} takes {size}, which transformers "
-            f"rejects: choose a size with --set image_size={size[0]},{size[1]}; positions are resized if needed"
-        )
+    if not kind.interpolates:
+        check_size(preprocessing, size, facts, architecture=architecture)
     switches = kind.switches(stated)
     classes = source.shape(f"{head}.weight")[0] if head else 0
     if head is None:
@@ -105,9 +100,9 @@ def describe(source: Source, facts: Facts) -> Description:
         architecture=architecture,
         config=ViTConfig(**fields),
         preprocessing=preprocessing,
-        labels=_labels(config.get("id2label"), classes) if head else (),
+        labels=labels(config.get("id2label"), classes) if head else (),
         labels_from="config.json",
-        score=note_score(facts, classes, stated=_score(config.get("problem_type")), origin="config.json"),
+        score=note_score(facts, classes, stated=score(config.get("problem_type")), origin="config.json"),
     )
 
 
@@ -190,32 +185,5 @@ def _root(source: Source) -> str:
 
 def _grid(source: Source, config: ViTConfig) -> Grid:
     """Rows and columns of the positions in the file."""
-    height, width = _pair(_stated(source)["image_size"])
+    height, width = pair(_stated(source)["image_size"])
     return height // config.patch_size, width // config.patch_size
-
-
-def _pair(size: int | list[int]) -> tuple[int, int]:
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
-
-
-def _labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
-    """Empty without names: LABEL_0, LABEL_1 and so on are what transformers writes then."""
-    if not id2label:
-        return ()
-    labels = {int(number): str(label) for number, label in id2label.items()}
-    numbers = sorted(labels)
-    if len(numbers) != classes or numbers not in (list(range(classes)), NUMBERS_22K):
-        raise CheckpointError(f"config.json's id2label has {len(labels)} labels, not one for each of {classes} classes")
-    names = tuple(labels[number] for number in numbers)
-    return () if names == tuple(f"LABEL_{i}" for i in range(classes)) else names
-
-
-def _score(problem_type: str | None) -> Score | None:
-    """As in pipelines/image_classification.py. Raises CheckpointError for a regression."""
-    if problem_type == "regression":
-        raise CheckpointError("config.json says problem_type regression: the outputs are numbers, not scores of labels")
-    known: dict[str | None, Score] = {
-        "multi_label_classification": "sigmoid",
-        "single_label_classification": "softmax",
-    }
-    return known.get(problem_type)

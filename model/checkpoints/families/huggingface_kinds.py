@@ -112,6 +112,13 @@ def hybrid(stated: Json) -> Json:
 
 
 DINOV2 = {"layer_norm_eps": 1e-6, "mlp_ratio": 4, "use_swiglu_ffn": False, "num_register_tokens": 0}
+BEIT = {
+    "use_absolute_position_embeddings": False,
+    "use_relative_position_bias": False,
+    "use_shared_relative_position_bias": False,
+    "layer_scale_init_value": 0.1,
+    "use_mean_pooling": True,
+}
 KINDS = {
     "vit": Kind("ViT", vit, {}),
     "vit_msn": Kind("ViT", vit, {"layer_norm_eps": 1e-6}),
@@ -120,18 +127,8 @@ KINDS = {
     "ijepa": Kind("ViT", ijepa, {}),
     "dinov2": Kind("Bit", dinov2, {**DINOV2, "patch_size": 14}, interpolates=True),
     "dinov2_with_registers": Kind("Bit", dinov2, {**DINOV2, "num_register_tokens": 4}, interpolates=True),
-    "beit": Kind(
-        "Beit",
-        beit,
-        {
-            "use_absolute_position_embeddings": False,
-            "use_relative_position_bias": False,
-            "use_shared_relative_position_bias": False,
-            "layer_scale_init_value": 0.1,
-            "use_mean_pooling": True,
-        },
-        interpolates=True,
-    ),
+    "beit": Kind("Beit", beit, BEIT, interpolates=True),
+    "data2vec-vision": Kind("Beit", beit, BEIT, interpolates=True),
     "vit-hybrid": Kind(  # in transformers 4 alone: models/deprecated/vit_hybrid
         "ViTHybrid",
         hybrid,

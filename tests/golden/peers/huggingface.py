@@ -32,6 +32,8 @@ def make(folder: Path) -> None:
     from transformers import (
         BeitConfig,
         BeitForImageClassification,
+        Data2VecVisionConfig,
+        Data2VecVisionForImageClassification,
         DeiTConfig,
         DeiTForImageClassification,
         DeiTForImageClassificationWithTeacher,
@@ -79,6 +81,8 @@ def make(folder: Path) -> None:
     both = {**PLAIN, **relative, "image_size": 28, "use_shared_relative_position_bias": True}
     cls = {"use_mean_pooling": False, "layer_scale_init_value": 0.0}
     write(folder / "huggingface-beit-v5", BeitForImageClassification(BeitConfig(**both, **cls)), beit, version=5)
+    data2vec = Data2VecVisionConfig(**PLAIN, **relative, attn_implementation="eager")  # it cannot be changed later
+    write(folder / "huggingface-data2vec", Data2VecVisionForImageClassification(data2vec), beit)
     write_hybrid(folder / "huggingface-vit-hybrid", BitImageProcessorPil(size=25, **ODD_MARGIN))
     del operators
 

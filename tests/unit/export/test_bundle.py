@@ -101,6 +101,7 @@ def test_a_network_without_a_head_gives_embeddings_and_maps(tmp_path, precision)
     [
         ("int8", "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool"),
         ("fp16", "attention pooling"),
+        ("fp16", "attention pooling and cosine head"),
     ],
 )
 def test_lower_precision_is_measured_instead(tmp_path, precision, switches):

@@ -25,6 +25,7 @@ FAMILIES = {
     "siglip": {"class_token": False, "pool": "map"},
     "clip": {"norm_pre": True, "patch_bias": False, "activation": "quick_gelu", "head_bias": False},
     "clip projection": {"norm_pre": True, "representation_size": 24, "representation": "linear", "num_classes": 0},
+    "siglip beside texts": {"class_token": False, "pool": "map", "head": "cosine"},
     "simple vit": {"class_token": False, "pool": "mean", "positions": "sincos2d", "patch_norm": "dual", "attn_dim": 48},
     "vit-pytorch one head": {"heads": 1, "attn_proj": False, "qkv_bias": False},
     "paper 2-d": {"positions": "learned_2d"},
@@ -50,7 +51,7 @@ def family(request):
 @torch.no_grad()
 def test_the_embedding_is_what_the_head_reads(family):
     read = []
-    heads = [head for head in (family.head, family.head_dist) if head is not None]
+    heads = [head for head in (family.head_norm, family.head_dist) if head is not None]
     for head in heads:
         head.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
     family(images())

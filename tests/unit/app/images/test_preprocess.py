@@ -48,6 +48,13 @@ def test_it_is_resize_then_centre_crop():
     assert (pixels == np.asarray(resized.crop((left, 4, left + 24, 28)))).all()
 
 
+def test_a_crop_at_the_corner_leaves_out_what_is_right_and_below():
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8))
+    pixels, box = preprocess(noise, spec("squash", (30, 40), (28, 35))._replace(crop="corner"))
+    assert (pixels == np.asarray(noise.resize((40, 30), Image.Resampling.BICUBIC))[:28, :35]).all()
+    assert box == (0, 0, 70, 56)
+
+
 def test_an_image_of_the_right_size_is_not_touched():
     noise = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8)
     pixels, box = preprocess(Image.fromarray(noise), spec("squash", (24, 32), (24, 32)))

@@ -12,6 +12,7 @@ import pytest
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.hub import fetch
 
 GOLDEN = Path("tests/golden/checkpoints")
 COMMIT = "c" * 40
@@ -111,6 +112,17 @@ def test_pickles_are_fetched_where_there_is_nothing_else(hub):
     hub.folders["org/name"] = GOLDEN / "huggingface-vit-v5"
     assert load_checkpoint("hf://org/name@v1").architecture == "ViTForImageClassification"
     assert sorted(hub.fetched) == ["config.json", "preprocessor_config.json", "pytorch_model.bin"]
+
+
+def test_a_tokeniser_is_fetched_where_labels_have_to_be_read(hub, tmp_path):
+    hub.folders["org/name"] = GOLDEN / "huggingface-clip"
+    assert load_checkpoint("hf://org/name").text_tower
+    images_alone = ["config.json", "model.safetensors", "preprocessor_config.json"]
+    assert sorted(hub.fetched) == images_alone
+    hub.folders["org/texts"] = GOLDEN / "huggingface-siglip"
+    hub.fetched.clear()
+    fetch("org/texts", tokeniser=True)
+    assert sorted(hub.fetched) == [*images_alone, "spiece.model", "tokenizer_config.json"]
 
 
 def test_what_has_been_fetched_is_there_offline(hub, monkeypatch):

@@ -1,0 +1,141 @@
+"""OpenCLIP's own files, `open_clip_model.safetensors` with `open_clip_config.json`: the image tower and its projection.
+
+open_clip/transformer.py VisionTransformer and open_clip/model.py CLIPVisionCfg, release 3.3.0. Weights that OpenAI
+trained have the same names there. The text tower is not read; transformers' folder of the same model has one that is.
+"""
+
+from typing import Any
+
+from torch import Tensor
+
+from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.facts import Facts
+from model.checkpoints.families.huggingface_config import pair
+from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD
+from model.checkpoints.recipe import note_recipe
+from model.checkpoints.source import Source
+from model.checkpoints.tensors import take_layer, without_slots
+from model.config import ViTConfig
+from model.preprocessing import Preprocessing
+
+CONFIG = "open_clip_config.json"
+FAMILY = "OpenCLIP"
+DEFAULTS: dict[str, Any] = {  # of CLIPVisionCfg
+    "layers": 12,
+    "width": 768,
+    "head_width": 64,
+    "mlp_ratio": 4.0,
+    "patch_size": 16,
+    "image_size": 224,
+    "ls_init_value": None,
+    "no_ln_pre": False,
+    "final_ln_after_pool": False,
+    "pool_type": "tok",
+    "act_kwargs": None,
+    "norm_kwargs": None,
+}
+WITHOUT_EFFECT = ("patch_dropout", "output_tokens", "pos_embed_type")  # on this output, or on a table in the file
+RECIPE = {"mean": CLIP_MEAN, "std": CLIP_STD, "interpolation": "bicubic", "resize_mode": "shortest"}
+BLOCK = {"norm1": "ln_1", "attn.proj": "attn.out_proj", "norm2": "ln_2", "mlp.fc1": "mlp.c_fc", "mlp.fc2": "mlp.c_proj"}
+POOLS = {"tok": "cls", "avg": "mean"}
+
+
+def recognises(source: Source) -> bool:
+    return "visual.conv1.weight" in source and "visual.class_embedding" in source
+
+
+def describe(source: Source, facts: Facts) -> Description:
+    stated = _stated(source)
+    preprocessing = _preprocessing(source, facts, pair(stated["image_size"]))
+    heads = stated["width"] // stated["head_width"]
+    eps = (stated["norm_kwargs"] or {}).get("eps", 1e-5)
+    return Description(
+        name=facts.note("name", source.name, "name of the checkpoint"),
+        family=FAMILY,
+        architecture="open_clip.VisionTransformer",
+        config=ViTConfig(
+            image_size=preprocessing.size,
+            patch_size=stated["patch_size"],
+            width=stated["width"],
+            depth=stated["layers"],
+            mlp_dim=int(stated["width"] * stated["mlp_ratio"]),
+            heads=facts.note("heads", heads, CONFIG),
+            num_classes=0,
+            patch_bias=False,
+            norm_pre=not stated["no_ln_pre"],
+            norm_eps=facts.note("norm_eps", eps, CONFIG),
+            layer_scale=stated["ls_init_value"] is not None,
+            activation=facts.note("activation", _activation(source, stated), CONFIG),
+            final_norm="after_pool" if stated["final_ln_after_pool"] else "before_pool",
+            pool=POOLS[stated["pool_type"]],  # type: ignore[arg-type]
+            representation_size=source.shape("visual.proj")[1],
+            representation="linear",
+            representation_bias=False,
+        ),
+        preprocessing=preprocessing,
+        labels=(),
+    )
+
+
+def tensors(source: Source, description: Description) -> dict[str, Tensor]:
+    config = description.config
+    prefix = {"cls_token": source.take("visual.class_embedding").reshape(1, 1, -1)}
+    table = source.take("visual.positional_embedding").unsqueeze(0)  # (1, 1 + N, D)
+    height, width = pair(_stated(source)["image_size"])
+    grid = (height // config.patch_size, width // config.patch_size)
+    norm = "norm" if config.final_norm == "before_pool" else "fc_norm"
+    taken = {
+        **without_slots(table, prefix, grid, config),
+        "patch_embed.proj.weight": source.take("visual.conv1.weight"),
+        **take_layer(source, norm, ["visual.ln_post"]),
+        "pre_logits.weight": source.take("visual.proj").T,
+    }
+    if config.norm_pre:
+        taken |= take_layer(source, "norm_pre", ["visual.ln_pre"])
+    for i in range(config.depth):
+        ours, theirs = f"blocks.{i}.", f"visual.transformer.resblocks.{i}."
+        for name, named in BLOCK.items():
+            taken |= take_layer(source, ours + name, [named], place=theirs)
+        for kind in ("weight", "bias"):
+            taken[f"{ours}attn.qkv.{kind}"] = source.take(f"{theirs}attn.in_proj_{kind}")
+        if config.layer_scale:
+            for branch in (1, 2):
+                taken[f"{ours}ls{branch}.gamma"] = source.take(f"{theirs}ls_{branch}.gamma")
+    source.ignore(r"(?!visual\.).*")  # the text tower, and the scale and bias of the comparison
+    return taken
+
+
+def _stated(source: Source) -> dict[str, Any]:
+    """The configuration of the image tower, with its defaults. Raises CheckpointError for one that is no plain ViT."""
+    found = source.json(CONFIG).get("model_cfg", {}).get("vision_cfg")
+    if found is None:
+        raise CheckpointError(f"there is no {CONFIG} beside these weights of OpenCLIP: download it from their source")
+    for name, value in found.items():
+        if name not in DEFAULTS and name not in WITHOUT_EFFECT and value:
+            raise CheckpointError(f"{CONFIG} has an image tower with {name} {value}, which is not supported")
+    stated = {**DEFAULTS, **found}
+    if stated["pool_type"] not in POOLS:
+        raise CheckpointError(f"{CONFIG} has the pool_type {stated['pool_type']}, which is not supported")
+    return stated
+
+
+def _activation(source: Source, stated: dict[str, Any]) -> Any:
+    if source.json(CONFIG)["model_cfg"].get("quick_gelu"):
+        return "quick_gelu"
+    return "gelu_tanh" if (stated["act_kwargs"] or {}).get("approximate") == "tanh" else "gelu"
+
+
+def _preprocessing(source: Source, facts: Facts, size: tuple[int, int]) -> Preprocessing:
+    """open_clip/transform.py image_transform."""
+    stated = {**RECIPE, **source.json(CONFIG).get("preprocess_cfg", {})}
+    mode = stated["resize_mode"]
+    recipe = Preprocessing(
+        size=size,
+        resize_mode=mode,
+        resize_size=size,
+        crop="center" if mode == "shortest" else "none",
+        interpolation=stated["interpolation"],
+        mean=tuple(stated["mean"]),
+        std=tuple(stated["std"]),
+    )
+    return note_recipe(facts, recipe, CONFIG)

@@ -1,0 +1,113 @@
+"""Labels that a person types as classes of CLIP or SigLIP: the text tower's features of prompts become a cosine head.
+
+A prompt is a sentence with {} in place of the label. The features of several prompts are normalised, averaged and
+normalised again (CLIP, arXiv 2103.00020, section 3.1.4; notebooks/Prompt_Engineering_for_ImageNet.ipynb of its code).
+The text tower is transformers' own, and the texts are tokenised as in its pipelines/zero_shot_image_classification.py.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.labels import NONE, from_file
+
+PLACE = "{}"
+PROMPT = "This is a photo of {}."
+PIPELINE = "transformers' zero-shot-image-classification"  # where PROMPT is the default
+BATCH = 64  # texts
+VOCABULARIES = ("tokenizer.json", "vocab.json", "*.model")  # without one, transformers makes an empty tokeniser
+SIGLIP_TOKENS = 64  # of every text, padded or cut, as in its training
+
+
+def with_classes(description: Description, *, given: str, prompts: tuple[str, ...]) -> Description:
+    """The labels of the file `given` as classes. Raises CheckpointError for labels or prompts that cannot be used."""
+    if given == NONE:
+        raise CheckpointError(f"--labels none: {description.architecture} has no classes to number, only your labels")
+    if wrong := next((prompt for prompt in prompts if PLACE not in prompt), None):
+        raise CheckpointError(f'--prompt "{wrong}" has no {PLACE} in place of the label, as in "{PROMPT}"')
+    labels = from_file(Path(given))
+    if not labels.names:
+        raise CheckpointError(f"{Path(given).name} has no labels")
+    twice = [name for name, count in Counter(labels.names).items() if count > 1]
+    if twice:
+        raise CheckpointError(f"{Path(given).name} has the label {twice[0]} more than once")
+    return replace(
+        description,
+        config=replace(description.config, num_classes=len(labels.names), head="cosine"),
+        labels=labels.names,
+        wordnet=labels.wordnet,
+        labels_from=f"{labels.origin}, with the text tower",
+        prompts=prompts or (PROMPT,),
+        origins={**description.origins, "num_classes": labels.origin, "prompts": "--prompt" if prompts else PIPELINE},
+    )
+
+
+def head(folder: Path, description: Description) -> dict[str, Tensor]:
+    """`head.weight` (C, F), each row as long as the scale of the comparison, and SigLIP's `head.bias` (C,).
+
+    `folder` has the checkpoint and its tokeniser. Raises CheckpointError if transformers is missing or cannot run them.
+    """
+    tower, tokeniser = _text_tower(folder)
+    with torch.inference_mode():
+        each = [_features(tower, tokeniser, description.labels, prompt) for prompt in description.prompts]
+        features = torch.stack(each).mean(0)
+        weight = tower.logit_scale.exp() * features / features.norm(dim=-1, keepdim=True)
+        bias = {"head.bias": tower.logit_bias.expand(len(weight)).clone()} if description.config.head_bias else {}
+    return {"head.weight": weight.clone(), **bias}
+
+
+def _text_tower(folder: Path) -> tuple[Any, Any]:
+    """transformers' model, image tower included, and its tokeniser."""
+    try:
+        # Imported here: nothing else needs it, and it is installed for this alone.
+        from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging
+    except ImportError:
+        raise CheckpointError(
+            "--labels of CLIP and SigLIP needs transformers: python -m pip install --group zero-shot, or `make setup`"
+        ) from None
+    if not any(file for pattern in VOCABULARIES for file in folder.glob(pattern)):
+        raise CheckpointError("there is no tokeniser (tokenizer.json) beside these weights: download it too")
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        tower = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        return tower.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except (ImportError, OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise CheckpointError(f"transformers cannot load the text tower and tokeniser of {folder}: {reason}") from None
+
+
+def _features(tower: Any, tokeniser: Any, labels: tuple[str, ...], prompt: str) -> Tensor:
+    """Features of length 1, (C, F)."""
+    texts = [prompt.replace(PLACE, label) for label in labels]
+    found = []
+    for batch in _batches(texts):
+        tokens = _tokens(tower, tokeniser, batch)
+        found.append(tower.get_text_features(**tokens).pooler_output)
+    features = torch.cat(found)
+    normed: Tensor = features / features.norm(dim=-1, keepdim=True)
+    return normed
+
+
+def _batches(texts: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(texts), BATCH):
+        yield texts[start : start + BATCH]
+
+
+def _tokens(tower: Any, tokeniser: Any, texts: list[str]) -> Any:
+    """Raises CheckpointError for a text that is too long."""
+    if "siglip" in tower.config.model_type:
+        return tokeniser(texts, padding="max_length", max_length=SIGLIP_TOKENS, truncation=True, return_tensors="pt")
+    tokens = tokeniser(texts, padding=True, return_tensors="pt")
+    most = tower.config.text_config.max_position_embeddings
+    if tokens["input_ids"].shape[1] > most:
+        longest = max(texts, key=lambda text: len(tokeniser(text)["input_ids"]))
+        raise CheckpointError(f'the text tower reads at most {most} tokens, and "{longest}" has more')
+    return tokens

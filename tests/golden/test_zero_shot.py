@@ -1,0 +1,118 @@
+"""Labels that a person types, against transformers' own zero-shot numbers. The text towers run in transformers."""
+
+import itertools
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from app.bundle import load_bundle
+from app.images.preprocess import preprocess
+from export.__main__ import main
+from export.image_spec import image_spec
+from export.reference import normalised
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from tests.golden.peers.huggingface_clip import LABELS, PROMPTS
+from tests.golden.test_checkpoints import FOLDER
+
+CASES = sorted(path.parent for path in FOLDER.rglob("labels.txt"))
+
+
+def logits(checkpoint, pixels):
+    with torch.inference_mode():
+        return checkpoint.model(torch.from_numpy(pixels)[None])[0].numpy()
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case.name)
+def case(request):
+    return request.param
+
+
+@pytest.fixture
+def expected(case):
+    return np.load(case / "expected.npz")
+
+
+def test_logits_are_those_of_transformers(case, expected):
+    checkpoint = load_checkpoint(case, labels=str(case / "labels.txt"))
+    assert checkpoint.labels == LABELS
+    assert checkpoint.labels_from == "labels.txt, with the text tower"
+    assert checkpoint.prompts == ("This is a photo of {}.",)
+    assert logits(checkpoint, expected["pixels"]) == pytest.approx(expected["beside_texts"], abs=1e-4)
+    assert np.ptp(expected["beside_texts"]) > 0.01  # else the comparison would say little
+
+
+def test_several_prompts_are_averaged_as_in_clips_notebook(case, expected):
+    checkpoint = load_checkpoint(case, labels=str(case / "labels.txt"), prompts=PROMPTS)
+    assert checkpoint.prompts == PROMPTS
+    assert logits(checkpoint, expected["pixels"]) == pytest.approx(expected["beside_prompts"], abs=1e-4)
+    assert np.abs(expected["beside_prompts"] - expected["beside_texts"]).max() > 1e-3
+
+
+def test_scores_are_those_of_the_pipeline(case, expected):
+    """From the picture to the score, through the service's preprocessing."""
+    checkpoint = load_checkpoint(case, labels=str(case / "labels.txt"))
+    crop, _ = preprocess(Image.fromarray(expected["picture"]), image_spec(checkpoint.preprocessing).framing)
+    with torch.inference_mode():
+        found = checkpoint.model(normalised(np.stack([crop]), checkpoint))[0]
+    scores = found.softmax(-1) if checkpoint.score == "softmax" else found.sigmoid()
+    assert scores.numpy() == pytest.approx(expected["scores"], abs=1e-5)
+
+
+def test_without_labels_they_give_embeddings(case, expected):
+    checkpoint = load_checkpoint(case)
+    assert (checkpoint.labels, checkpoint.prompts, checkpoint.text_tower) == ((), (), True)
+    assert checkpoint.config.embedding == len(expected["embedding"])
+
+
+def test_a_folder_without_a_tokeniser_is_refused(case, tmp_path):
+    shutil.copytree(case, tmp_path / "untold", ignore=shutil.ignore_patterns("tokenizer*", "spiece.model"))
+    with pytest.raises(CheckpointError, match=r"there is no tokeniser \(tokenizer\.json\) beside these weights"):
+        load_checkpoint(tmp_path / "untold", labels=str(case / "labels.txt"))
+
+
+def test_a_text_that_clip_cannot_read_whole_is_refused(tmp_path):
+    (tmp_path / "long.txt").write_text("cat\n" + 40 * "mat " + "\n")
+    with pytest.raises(CheckpointError, match=r'reads at most 32 tokens, and "This is a photo of mat .*" has more'):
+        load_checkpoint(FOLDER / "huggingface-clip", labels=str(tmp_path / "long.txt"))
+
+
+def test_many_labels_are_read_in_batches(tmp_path):
+    """Where a batch ends, and how long its longest text is, changes nothing."""
+    names = [" ".join(letters) for letters in itertools.permutations("catdo", 4)]
+    (tmp_path / "many.txt").write_text("\n".join(names))
+    (tmp_path / "few.txt").write_text("\n".join(names[-2:]))
+    many, few = (
+        load_checkpoint(FOLDER / "huggingface-clip", labels=str(tmp_path / f"{count}.txt")) for count in ("many", "few")
+    )
+    assert len(many.labels) == 120
+    torch.testing.assert_close(many.model.head.weight[-2:], few.model.head.weight)
+
+
+def test_a_bundle_answers_with_the_scores_of_the_pipeline(case, expected, tmp_path, serve, encode):
+    """From labels.txt to an answer; its receipt adds up to the logit."""
+    out = tmp_path / "out"
+    main(["--checkpoint", str(case), "--labels", str(case / "labels.txt"), "--out", str(out)])
+    with serve(bundle=out, max_batch=1) as client:
+        (result,) = client.post("/classify", content=encode(Image.fromarray(expected["picture"]))).json()["results"]
+        found = {prediction["label"]: prediction["score"] for prediction in result["predictions"]}
+        assert [found[label] for label in LABELS] == pytest.approx(expected["scores"].tolist(), abs=1e-5)
+        for place, label in enumerate(LABELS):
+            params = {"method": "evidence", "label": label, "format": "json"}
+            receipt = client.get(result["attention"], params=params).json()["receipt"]
+            assert receipt["logit"] == pytest.approx(float(expected["beside_texts"][place]), abs=1e-4)
+            assert abs(receipt["rounding"]) < 1e-4 * max(map(abs, receipt.values()))
+
+
+def test_the_command_writes_a_bundle_with_the_labels_and_prompts(tmp_path, capsys):
+    case, out = FOLDER / "huggingface-clip", tmp_path / "out"
+    prompts = [part for prompt in PROMPTS for part in ("--prompt", prompt)]
+    main(["--checkpoint", str(case), "--labels", str(case / "labels.txt"), *prompts, "--out", str(out)])
+    manifest = load_bundle(out).manifest
+    assert (manifest.labels, manifest.prompts, manifest.score) == (LABELS, PROMPTS, "softmax")
+    assert manifest.labels_from == "labels.txt, with the text tower"
+    assert {"evidence", "lens"} <= set(manifest.explains)
+    assert "Labels: labels.txt, with the text tower\n" in capsys.readouterr().out

@@ -1,0 +1,75 @@
+"""model/checkpoints/zero_shot.py: what it refuses. tests/golden/test_zero_shot.py has the numbers."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.load import describe_checkpoint
+
+GOLDEN = Path("tests/golden/checkpoints")
+CLIP = GOLDEN / "huggingface-clip"
+
+
+@pytest.fixture
+def labels(tmp_path):
+    def write(*names):
+        path = tmp_path / "labels.txt"
+        path.write_text("\n".join(names))
+        return str(path)
+
+    return write
+
+
+def test_labels_become_the_classes_of_a_cosine_head(labels):
+    description = describe_checkpoint(CLIP, labels=labels("cat", "newt"), prompts=("a {}", "the {}"))
+    config = description.config
+    assert (config.num_classes, config.head, config.head_bias) == (2, "cosine", False)
+    assert (description.labels, description.prompts) == (("cat", "newt"), ("a {}", "the {}"))
+    assert description.labels_from == "labels.txt, with the text tower"
+    assert description.origins["num_classes"] == "labels.txt"
+
+
+def test_siglip_adds_its_bias(labels):
+    assert describe_checkpoint(GOLDEN / "huggingface-siglip", labels=labels("cat")).config.head_bias
+
+
+def test_wordnet_ids_are_read_as_names(labels):
+    description = describe_checkpoint(CLIP, labels=labels("n02099601", "n02123045"))
+    assert description.labels == ("golden retriever", "tabby")
+    assert description.wordnet == ("n02099601", "n02123045")
+
+
+@pytest.mark.parametrize(
+    ("names", "prompts", "said"),
+    [
+        (("cat", "newt", "cat "), (), "labels.txt has the label cat more than once"),
+        (("cat", ""), ("a {}", "a photo"), '--prompt "a photo" has no {} in place of the label'),
+        (("",), (), "labels.txt has no labels"),
+        (("cat", "", "newt"), (), "labels.txt cannot be read as labels: label 1 is empty"),
+        (None, ("a {}",), "--prompt needs --labels FILE"),
+    ],
+)
+def test_refusals_are_one_clear_sentence(labels, names, prompts, said):
+    with pytest.raises(CheckpointError) as refusal:
+        describe_checkpoint(CLIP, labels=labels(*names) if names else None, prompts=prompts)
+    assert str(refusal.value).startswith(said)
+
+
+def test_there_are_no_classes_to_number():
+    with pytest.raises(CheckpointError, match="--labels none: CLIPModel has no classes to number, only your labels"):
+        describe_checkpoint(CLIP, labels="none")
+
+
+@pytest.mark.parametrize("case", ["huggingface-clip-classifier", "huggingface-vit"])
+def test_a_model_without_a_text_tower_reads_no_prompts(labels, case):
+    with pytest.raises(CheckpointError, match="--prompt: the checkpoint has no text tower"):
+        describe_checkpoint(GOLDEN / case, labels=labels(*"abcde"), prompts=("a {}",))
+
+
+def test_without_transformers_the_refusal_says_how_to_install_it(labels, monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(CheckpointError, match="needs transformers: python -m pip install --group zero-shot"):
+        load_checkpoint(CLIP, labels=labels("cat"))
