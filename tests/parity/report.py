@@ -9,9 +9,9 @@ HEADER = """# Parity
 
 `make parity` writes this page. Each network is built by its own library, with random weights that make every parameter
 matter, and saved as that library saves it. `load_checkpoint` loads the file, and both run on noise in float32 on the
-CPU. An error is the largest absolute difference of a logit, or of a number of an embedding where the network has no head,
-at the network's own size and at another size, to which both interpolate the positions; 0 means that every bit is equal. Networks are narrow and shallow where the library has
-arguments for that; their structure is complete.
+CPU. An error is the largest absolute difference of a logit, or of a number of an embedding where the network has no
+head, at the network's own size and at another size, to which both interpolate the positions; 0 means that every bit is
+equal. Networks are narrow and shallow where the library has arguments for that; their structure is complete.
 """
 
 
