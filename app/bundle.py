@@ -115,7 +115,9 @@ class Manifest(Frozen):
     tokens: Tokens
     layers: Annotated[int, Field(ge=1)]
     heads: Annotated[int, Field(ge=1)]
-    pool: Literal["cls", "cls_mean", "mean", "mean_all", "map"]  # what the head reads; app/maps/choice.py: ROWS
+    pool: Literal[
+        "cls", "cls_mean", "mean", "mean_all", "map", "map_all"
+    ]  # what the head reads; app/maps/choice.py: ROWS
     explains: tuple[str, ...]  # outputs of the explaining graph
     labels: Annotated[tuple[str, ...], Field(min_length=1)]
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project

@@ -6,6 +6,7 @@ It is saved by timm, and loaded by timm and by us, at its own size and at one th
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
@@ -14,7 +15,10 @@ from model.positions import resize
 from tests.parity.comparison import Row, difference, logits, randomise
 
 SMALL = {"embed_dim": 48, "depth": 2, "num_heads": 3, "num_classes": 7}
-OWN_WIDTH = {"vit_base_mci_224": {"embed_dim": 768}}  # its stem has no projection
+OWN: dict[str, dict[str, Any]] = {
+    "vit_base_mci_224": {"embed_dim": 768},  # its stem has no projection
+    **{f"vit_{size}_patch16_sapiens2": {"num_kv_heads": [3, 1]} for size in ("base", "large", "huge", "giant", "5b")},
+}
 
 
 def title() -> str:
@@ -31,7 +35,7 @@ def compare(name: str, folder: Path) -> Row:
     import timm
     from timm.models import save_for_hf
 
-    small = SMALL | OWN_WIDTH.get(name, {})
+    small = SMALL | OWN.get(name, {})
     theirs = randomise(timm.create_model(name, **small))
     save_for_hf(theirs, folder, safe_serialization=True)
     try:

@@ -67,7 +67,9 @@ def test_every_switch_is_exported_and_checked(tmp_path, changes):
     assert manifest.parity.logits < 1e-4
     assert max(manifest.parity.attention, manifest.parity.rollout) < 5e-5
     assert max(manifest.parity.evidence, manifest.parity.receipt) < 5e-5
-    assert ("lens" in manifest.explains) == (changes.get("pool") != "map" and "head_layers" not in changes)
+    assert ("lens" in manifest.explains) == (
+        changes.get("pool") not in ("map", "map_all") and "head_layers" not in changes
+    )
     graph = onnx.load(tmp_path / "toy" / "classify.onnx", load_external_data=False).graph
     assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
 
