@@ -20,7 +20,8 @@ def unlike_each_other() -> list[Path]:
     for case in CASES:
         description = describe(case)
         config = description.config
-        arrangement = (config.pool, config.prefix, config.relative_bias, config.stem_layers is None)
+        rope = config.rope and config.rope.kind
+        arrangement = (config.pool, config.prefix, config.relative_bias, rope, config.stem_layers is None)
         chosen.setdefault((description.family, arrangement), case)
     return list(chosen.values())
 

@@ -32,6 +32,14 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {  # architecture
     "relative-mlp": ("vit_relpos_base_patch16_clsgap_224", {"rel_pos_dim": 16}, {}),
     "shared-relative-mlp": ("vit_srelpos_small_patch16_224", {"rel_pos_dim": 16}, {}),
     "hybrid": ("vit_tiny_r_s16_p8_224", {"patch_size": 2}, {}),
+    "eva02-tiny": ("eva02_tiny_patch14_224", {"ref_feat_shape": 3}, {}),
+    "eva02-base": ("eva02_base_patch14_224", {"img_size": (32, 48), "ref_feat_shape": 3}, {"input_size": (3, 32, 48)}),
+    "dinov3": ("vit_small_patch16_dinov3", {}, {"input_size": (3, 32, 32)}),
+    "dinov3-plus": ("vit_small_plus_patch16_dinov3_qkvb", {"global_pool": "token"}, {"input_size": (3, 40, 32)}),
+    "perception-encoder": ("vit_pe_core_tiny_patch16_384", {"ref_feat_shape": 3}, {}),
+    "rope-axial": ("vit_small_patch16_rope_224", {}, {}),
+    "rope-mixed": ("vit_small_patch16_rope_mixed_ape_224", {}, {}),
+    "sapiens2": ("vit_base_patch16_sapiens2", {"num_kv_heads": [3, 1]}, {"input_size": (3, 40, 24)}),
 }
 DESCRIPTIONS = {f"n{i}": f"the {i}th thing" for i in range(4)}
 
