@@ -1,4 +1,4 @@
-"""Layers that timm joins, splits or leaves out where model/vit.py does not. Each function changes the tensors in place."""
+"""Layers that timm joins, splits or leaves out where model/vit.py does not. Each function changes `found` in place."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ def conv_patches(found: dict[str, Tensor], config: ViTConfig) -> None:
 
 
 def fused_layers(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """Layers that timm joins or splits: EVA's projections, BEiT's biases, SwiGLU's halves, ParallelScalingBlock's input."""
+    """Layers that timm joins or splits: EVA's projections, BEiT's biases, both parts of SwiGLU, and in_proj."""
     hidden = config.mlp_dim
     for block in (f"blocks.{i}." for i in range(config.depth)):
         if f"{block}attn.q_proj.weight" in found:

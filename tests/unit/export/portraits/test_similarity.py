@@ -66,7 +66,7 @@ def test_rotary_positions_are_compared_by_their_angles(kind):
     assert found.title == "Similarity of rotary positions"
     angles = []
     for block in model.blocks:
-        cos, sin = (table.detach().reshape(-1, 17, 4) for table in block.attn.rope.tables())  # 2 tokens, 15 patches
+        cos, sin = (table.detach().reshape(-1, 17, 8) for table in block.attn.rope.tables())  # 2 tokens, 15 patches
         angles.append(torch.atan2(sin, cos)[:, 2:])
     apart = torch.cat(angles).unsqueeze(1) - torch.cat(angles).unsqueeze(2)  # (L * H, N, N, d/2)
     assert np.array(found.numbers["similarity"]) == pytest.approx(apart.cos().mean((0, 3)).numpy(), abs=1e-4)
