@@ -3,7 +3,8 @@
 The changes, each exact up to rounding:
 - input is 8-bit NHWC; mean, std and 1/255 are folded into the patch projection, which has no padding;
 - the patch projection is a reshape and a MatMul; positions and biases are one table;
-- Q, K and V are three MatMuls, and attention is ONNX Runtime's fused MultiHeadAttention;
+- Q, K and V are three MatMuls, and attention is ONNX Runtime's fused MultiHeadAttention; rotary positions are its
+  RotaryEmbedding, with tables that are constants;
 - weights are stored (in, out), so that no MatMul needs a Transpose; LayerScale is folded into them;
 - if the head reads only the first tokens, the last block computes only those.
 

@@ -57,7 +57,7 @@ def test_the_familys_own_numbers(case):
     assert np.abs(logits - expected["logits"]).max() <= TOLERANCE * np.abs(expected["logits"]).max()
     assert len(checkpoint.labels) == len(logits)
 
-    if "attentions" in expected:  # of transformers, with its eager attention
+    if "attentions" in expected:  # of transformers with its eager attention, or by hooks in timm
         with torch.inference_mode():
             attentions = checkpoint.model.attentions(torch.from_numpy(expected["pixels"])[None])[0].numpy()
         assert np.abs(attentions - expected["attentions"]).max() < 1e-5

@@ -15,6 +15,7 @@ class Row:
     """A network of a library with random weights: how far its logits are from the service's network."""
 
     name: str
+    module: str = ""  # of the library, where its networks are in several
     sizes: tuple[tuple[int, int], ...] = ()  # (height, width) of the images
     errors: tuple[float, ...] = ()  # largest absolute difference of a logit, by size
     largest: float = 0.0  # largest absolute logit

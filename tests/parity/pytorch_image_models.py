@@ -34,14 +34,16 @@ def rows() -> Iterator[Row]:
 def compare(name: str, folder: Path) -> Row:
     import timm
     from timm.models import save_for_hf
+    from timm.models._registry import _model_to_module
 
+    module = _model_to_module[name]
     small = SMALL | OWN.get(name, {})
     theirs = randomise(timm.create_model(name, **small))
     save_for_hf(theirs, folder, safe_serialization=True)
     try:
         ours = load_checkpoint(folder).model
     except CheckpointError as reason:
-        return Row(name=name, refused=str(reason).removeprefix(name).lstrip(": "))
+        return Row(name=name, module=module, refused=str(reason).removeprefix(name).lstrip(": "))
 
     rows, columns = ours.config.grid
     own, other = ours.config.image_size, ((rows + 1) * ours.config.patch_size, (columns + 3) * ours.config.patch_size)
@@ -58,6 +60,7 @@ def compare(name: str, folder: Path) -> Row:
     rounding = {} if ours.config.stem_layers is None else {"rounding": 1e-4}
     return Row(
         name=name,
+        module=module,
         **rounding,
         sizes=(own, other),
         **difference(our_logits, their_logits),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
-from torch import nn
+from torch import Tensor, nn
 
 from tests.golden.torchvision_operators import declare
 
@@ -41,6 +41,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {  # architecture
     "rope-mixed": ("vit_small_patch16_rope_mixed_ape_224", {}, {}),
     "sapiens2": ("vit_base_patch16_sapiens2", {"num_kv_heads": [3, 1]}, {"input_size": (3, 40, 24)}),
 }
+WITH_MAPS = ("eva02-tiny", "dinov3", "perception-encoder", "rope-mixed")
 DESCRIPTIONS = {f"n{i}": f"the {i}th thing" for i in range(4)}
 
 
@@ -54,7 +55,8 @@ def make(folder: Path) -> None:
         path = started(folder, case)
         labels = {"label_names": [f"n{i}" for i in range(5)], "label_descriptions": DESCRIPTIONS}
         save_for_hf(model, path, labels, safe_serialization=case != "clip", data_config=recipe)
-        expect(path, model, json.loads((path / "config.json").read_text())["pretrained_cfg"])
+        config = json.loads((path / "config.json").read_text())["pretrained_cfg"]
+        expect(path, model, config, maps=case in WITH_MAPS)
 
     # The legacy form: one dictionary, no model_args; weights from before its patches were a convolution.
     model = randomised(timm.create_model("test_vit", num_classes=3, img_size=32, depth=1))
@@ -96,10 +98,31 @@ def randomised(model: nn.Module) -> nn.Module:
 
 
 @torch.inference_mode()
-def expect(path: Path, model: nn.Module, config: dict[str, Any]) -> None:
+def expect(path: Path, model: nn.Module, config: dict[str, Any], *, maps: bool = False) -> None:
     from timm.data import create_transform, resolve_data_config
 
     picture = np.random.default_rng(0).integers(0, 256, (61, 83, 3), dtype=np.uint8)
     pixels = create_transform(**resolve_data_config(pretrained_cfg=config))(Image.fromarray(picture))
     logits = model(pixels[None])[0]
-    np.savez_compressed(path / "expected.npz", picture=picture, pixels=pixels.numpy(), logits=logits.numpy())
+    numbers = {"picture": picture, "pixels": pixels.numpy(), "logits": logits.numpy()}
+    np.savez_compressed(path / "expected.npz", **numbers, **(hooked(model, pixels) if maps else {}))
+
+
+def hooked(model: Any, pixels: Tensor) -> dict[str, Any]:
+    """Attention matrices (L, H, T, T) and the weights of an attention pool (H, T), by hooks in timm's own layers."""
+    matrices: list[Tensor] = []
+    projected: list[Tensor] = []
+    for block in model.blocks:
+        block.attn.fused_attn = False
+        block.attn.attn_drop.register_forward_hook(lambda _, inputs, __: matrices.append(inputs[0][0]))
+    pool = model.attn_pool
+    if pool is not None:
+        for layer in (pool.q, pool.kv):
+            layer.register_forward_hook(lambda _, __, output: projected.append(output[0]))
+    model(pixels[None])
+    maps = {"attentions": torch.stack(matrices).numpy()}
+    if pool is not None:
+        query, key = projected[0], projected[1].chunk(2, dim=-1)[0]  # (1, D) and (T, D)
+        query, key = (x.unflatten(-1, (pool.num_heads, -1)).transpose(0, 1) for x in (query, key))
+        maps["pool"] = (query @ key.transpose(-2, -1) * pool.scale).softmax(-1).squeeze(1).numpy()
+    return maps
