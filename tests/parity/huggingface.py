@@ -39,6 +39,7 @@ class Network(NamedTuple):
     suffix: str = ""  # of the class
     crop: int | None = None  # where the image processor's image is smaller than the positions' in the file
     always: bool = False  # interpolates without being asked to
+    tower: bool = False  # of two: its configuration has a part of its own
 
 
 NETWORKS = (
@@ -57,6 +58,11 @@ NETWORKS = (
     Network("Beit", ((224, 16), (384, 16)), SHARED, "shared bias"),
     Network("Beit", ((224, 16),), RELATIVE | SHARED | CLASS_TOKEN, "both biases, class token"),
     Network("Beit", ((224, 16), (384, 16)), ABSOLUTE, "absolute positions"),
+    Network("Data2VecVision", ((224, 16),), RELATIVE, "bias of each layer"),
+    Network("Data2VecVision", ((224, 16),), SHARED | CLASS_TOKEN, "shared bias, class token"),
+    Network("CLIP", ((224, 16), (224, 32), (336, 14)), PLAIN, tower=True),
+    Network("MetaClip2", ((224, 32), (378, 14)), PLAIN, tower=True),
+    Network("Siglip", ((224, 16), (384, 16), (256, 32), (512, 16)), PLAIN, tower=True),  # SigLIP 2 at fixed sizes too
 )
 
 
@@ -78,7 +84,10 @@ def rows() -> Iterator[Row]:
 def compare(network: Network, side: int, patch: int, version: int, folder: Path) -> Row:
     import transformers
 
-    config = getattr(transformers, f"{network.kind}Config")(**network.stated, image_size=side, patch_size=patch)
+    stated = {**network.stated, "image_size": side, "patch_size": patch}
+    if network.tower:
+        stated = {"vision_config": stated, "id2label": stated.pop("id2label")}
+    config = getattr(transformers, f"{network.kind}Config")(**stated)
     model = randomise(getattr(transformers, f"{network.kind}ForImageClassification{network.suffix}")(config))
     if version == 4:
         model.save_pretrained(folder)

@@ -13,29 +13,38 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.huggingface_images import describe_images
-from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS
+from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS, TOWERS
 from model.checkpoints.score import Score, note_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import first_present, take_layer, without_slots
 from model.config import ViTConfig
 from model.positions import Grid, resize_relative_bias
 
-PATCHES = "embeddings.patch_embeddings.projection"
+PATCHES = (
+    "embeddings.patch_embeddings.projection",
+    "embeddings.patch_embedding",  # CLIP, SigLIP
+    "embeddings.patch_embeddings",  # DINOv3, which has no classifier in transformers 5.23
+)
 BACKBONE = "embeddings.patch_embeddings.backbone.bit."
 STEM = (("embedder.convolution.", "stem.conv."), ("embedder.", "stem."), ("encoder.", ""), (".layers.", ".blocks."))
-PREFIX = {"cls_token": "cls_token", "dist_token": "distillation_token"}
-NORM = {"before_pool": ("norm", "layernorm"), "after_pool": ("fc_norm", "pooler.layernorm")}
+PREFIX = {"cls_token": ("cls_token", "class_embedding"), "dist_token": ("distillation_token",)}
+POSITIONS = ("position_embeddings", "position_embedding.weight")
+NORM: dict[str, tuple[str, tuple[str, ...]]] = {
+    "before_pool": ("norm", ("layernorm", "post_layernorm")),
+    "after_pool": ("fc_norm", ("pooler.layernorm",)),
+}
 HEADS = ("classifier", "cls_classifier")  # the second beside a distillation_classifier
 BLOCKS = ("encoder.layer.", "encoder.layers.", "layers.")
 # Names of our layers to theirs, those of version 4 first. Names in one string are stacked in that order.
 BLOCK = {
-    "norm1": ("layernorm_before", "norm1"),
+    "norm1": ("layernorm_before", "norm1", "layer_norm1"),
     "attn.qkv": (
         "attention.attention.query attention.attention.key attention.attention.value",
         "attention.q_proj attention.k_proj attention.v_proj",
+        "self_attn.q_proj self_attn.k_proj self_attn.v_proj",
     ),
-    "attn.proj": ("attention.output.dense", "attention.o_proj"),
-    "norm2": ("layernorm_after", "norm2"),
+    "attn.proj": ("attention.output.dense", "attention.o_proj", "self_attn.out_proj"),
+    "norm2": ("layernorm_after", "norm2", "layer_norm2"),
     "mlp.fc1": ("intermediate.dense", "mlp.fc1", "mlp.weights_in", "mlp.gate_proj mlp.up_proj"),
     "mlp.fc2": ("output.dense", "mlp.fc2", "mlp.weights_out", "mlp.down_proj"),
 }
@@ -46,7 +55,7 @@ SHARED_TABLES = (f"encoder.{TABLE}", "shared_position_bias.relative_position_bia
 
 
 def recognises(source: Source) -> bool:
-    return any(key.endswith(f"{PATCHES}.weight") for key in source.names)
+    return _patches(source) is not None
 
 
 def describe(source: Source, facts: Facts) -> Description:
@@ -89,7 +98,7 @@ def describe(source: Source, facts: Facts) -> Description:
         **switches,
     }
     for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
-        found = "config.json" if key in config else f"transformers' default for {model_type}"
+        found = "config.json" if key in _of_network(config) else f"transformers' default for {model_type}"
         fields[field] = facts.note(field, fields[field], architecture if field in switches else found)
     return Description(
         name=facts.note("name", source.name, "name of the checkpoint"),
@@ -107,30 +116,36 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     config, root = description.config, _root(source)
     places = [start + blocks for start in (root, "") for blocks in BLOCKS]  # version 5 also dropped a root
     blocks = next((place for place in places if any(key.startswith(f"{place}0.") for key in source.names)), places[0])
-    norm, their_norm = NORM[config.final_norm]
     taken = {
         **_embeddings(source, root, config),
-        **take_layer(source, "patch_embed.proj", [root + PATCHES]),
-        **take_layer(source, norm, [root + their_norm]),
+        **take_layer(source, "patch_embed.proj", PATCHES, place=root),
         **take_layer(source, "head", HEADS),
     }
+    if config.norm_pre:
+        taken |= take_layer(source, "norm_pre", ["pre_layrnorm"], place=root)
+    if config.final_norm in NORM:
+        norm, theirs = NORM[config.final_norm]
+        taken |= take_layer(source, norm, theirs, place=root)
     if config.distillation_head:
         taken |= take_layer(source, "head_dist", ["distillation_classifier"])
     for i in range(config.depth):
-        ours, theirs = f"blocks.{i}.", f"{blocks}{i}."
+        ours, block = f"blocks.{i}.", f"{blocks}{i}."
         for name, alternatives in BLOCK.items():
-            taken |= take_layer(source, ours + name, alternatives, place=theirs)
+            taken |= take_layer(source, ours + name, alternatives, place=block)
         if config.layer_scale:
             for name, alternatives in LAYER_SCALE.items():
-                taken[ours + name] = source.take(theirs + first_present(source, alternatives, place=theirs))
+                taken[ours + name] = source.take(block + first_present(source, alternatives, place=block))
         if config.relative_bias:
-            tables = [*(theirs + name for name in TABLES), *(root + name for name in SHARED_TABLES)]
+            tables = [*(block + name for name in TABLES), *(root + name for name in SHARED_TABLES)]
             table = torch.stack([source.take(key) for key in tables if key in source]).sum(dim=0)
             table = resize_relative_bias(table, _grid(source, config), config.grid, config.position_resize)
             taken[f"{ours}attn.relative_position_bias_table"] = table
-    # A mask token is for masked image modelling; ...ForImageClassification builds its model without a dense pooler.
+    # A mask token is for masked image modelling; ...ForImageClassification builds its model without a dense pooler, and
+    # that of CLIP or SigLIP reads the patches before the pool of its image tower.
     source.ignore(re.escape(root) + r"(embeddings\.mask_token|pooler\.dense\.(weight|bias))")
-    source.ignore(r".*\.relative_position_index")  # computed from the grid; early files contain it
+    if source.config["model_type"] in TOWERS:
+        source.ignore(re.escape(root) + r"(post_layernorm|head)\..*")
+    source.ignore(r".*\.(relative_position_index|embeddings\.position_ids)")  # computed; early files contain them
     return taken
 
 
@@ -138,9 +153,13 @@ def _embeddings(source: Source, root: str, config: ViTConfig) -> dict[str, Tenso
     """Tokens before the patches with their positions added, positions of the patches, and the stem."""
     place = f"{root}embeddings."
     kept = config.class_token + config.distillation_token
-    taken = {ours: source.take(place + theirs) for ours, theirs in [*PREFIX.items()][:kept]}
+    taken = {
+        ours: _with_batch(source.take(place + first_present(source, theirs, place=place)))
+        for ours, theirs in [*PREFIX.items()][:kept]
+    }
     if config.positions == "learned":
-        table = source.take(f"{place}position_embeddings")  # (1, kept + N, D): registers have no position
+        table = _with_batch(source.take(place + first_present(source, POSITIONS, place=place)))
+        # (1, kept + N, D): registers have no position
         taken = without_slots(table, taken, _grid(source, config), config)
     if config.registers:
         taken["reg_token"] = source.take(f"{place}register_tokens")
@@ -153,18 +172,34 @@ def _embeddings(source: Source, root: str, config: ViTConfig) -> dict[str, Tenso
     return taken
 
 
+def _with_batch(tensor: Tensor) -> Tensor:
+    """Tokens with three dimensions: CLIP and SigLIP save a vector and a matrix."""
+    return tensor[(None,) * (3 - tensor.ndim)]
+
+
 def _stated(source: Source) -> dict[str, Any]:
     """config.json with the defaults of its configuration class."""
-    stated = {**DEFAULTS, **KINDS[source.config["model_type"]].defaults, **source.config}
+    stated = {**DEFAULTS, **KINDS[source.config["model_type"]].defaults, **_of_network(source.config)}
     if isinstance(stated["patch_size"], list):
         stated["patch_size"] = stated["patch_size"][0]
     return stated
 
 
+def _of_network(config: dict[str, Any]) -> dict[str, Any]:
+    """What config.json says of the network: of CLIP and SigLIP the image tower has a part of its own."""
+    of_tower: dict[str, Any] = config.get("vision_config") or {}
+    return of_tower if config.get("model_type") in TOWERS else config
+
+
+def _patches(source: Source) -> str | None:
+    """The name of the weights of the patch embedding."""
+    endings = tuple(f"{name}.weight" for name in PATCHES)
+    return next((key for key in source.names if key.endswith(endings)), None)
+
+
 def _root(source: Source) -> str:
-    """The prefix of the names of the model without its head: "vit.", "dinov2." or nothing."""
-    key = next(key for key in source.names if key.endswith(f"{PATCHES}.weight"))
-    return key.removesuffix(f"{PATCHES}.weight")
+    """The prefix of the names of the model without its head: "vit.", "vision_model." or nothing."""
+    return (_patches(source) or "").partition("embeddings.patch_embedding")[0]
 
 
 def _grid(source: Source, config: ViTConfig) -> Grid:

@@ -93,6 +93,15 @@ def beit(stated: Json) -> Json:
     }
 
 
+def clip(stated: Json) -> Json:
+    """The mean of the patches without the norm that follows in the image tower: CLIPForImageClassification."""
+    return {"norm_pre": True, "patch_bias": False, "pool": "mean", "final_norm": "none"}
+
+
+def siglip(stated: Json) -> Json:
+    return {"class_token": False, "pool": "mean"}
+
+
 def hybrid(stated: Json) -> Json:
     backbone = {**BACKBONE, **stated["backbone_config"]}
     backbone["global_padding"] = str(backbone["global_padding"]).upper()
@@ -112,6 +121,20 @@ def hybrid(stated: Json) -> Json:
 
 
 DINOV2 = {"layer_norm_eps": 1e-6, "mlp_ratio": 4, "use_swiglu_ffn": False, "num_register_tokens": 0}
+BEIT = Kind(
+    "Beit",
+    beit,
+    {
+        "use_absolute_position_embeddings": False,
+        "use_relative_position_bias": False,
+        "use_shared_relative_position_bias": False,
+        "layer_scale_init_value": 0.1,
+        "use_mean_pooling": True,
+    },
+    interpolates=True,
+)
+CLIP = Kind("CLIP", clip, {"patch_size": 32, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5})
+TOWERS = ("clip", "metaclip_2", "siglip")  # whose config.json has a vision_config
 KINDS = {
     "vit": Kind("ViT", vit, {}),
     "vit_msn": Kind("ViT", vit, {"layer_norm_eps": 1e-6}),
@@ -119,18 +142,11 @@ KINDS = {
     "ijepa": Kind("ViT", ijepa, {}),
     "dinov2": Kind("Bit", dinov2, {**DINOV2, "patch_size": 14}, interpolates=True),
     "dinov2_with_registers": Kind("Bit", dinov2, {**DINOV2, "num_register_tokens": 4}, interpolates=True),
-    "beit": Kind(
-        "Beit",
-        beit,
-        {
-            "use_absolute_position_embeddings": False,
-            "use_relative_position_bias": False,
-            "use_shared_relative_position_bias": False,
-            "layer_scale_init_value": 0.1,
-            "use_mean_pooling": True,
-        },
-        interpolates=True,
-    ),
+    "beit": BEIT,
+    "data2vec-vision": BEIT,
+    "clip": CLIP,
+    "metaclip_2": CLIP,
+    "siglip": Kind("Siglip", siglip, {"hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6}),
     "vit-hybrid": Kind(  # in transformers 4 alone: models/deprecated/vit_hybrid
         "ViTHybrid",
         hybrid,

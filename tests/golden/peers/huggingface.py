@@ -5,6 +5,7 @@ save_pretrained writes the names of version 4, state_dict() those of version 5.
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,6 +33,10 @@ def make(folder: Path) -> None:
     from transformers import (
         BeitConfig,
         BeitForImageClassification,
+        CLIPConfig,
+        CLIPForImageClassification,
+        Data2VecVisionConfig,
+        Data2VecVisionForImageClassification,
         DeiTConfig,
         DeiTForImageClassification,
         DeiTForImageClassificationWithTeacher,
@@ -41,6 +46,10 @@ def make(folder: Path) -> None:
         Dinov2WithRegistersForImageClassification,
         IJepaConfig,
         IJepaForImageClassification,
+        MetaClip2Config,
+        MetaClip2ForImageClassification,
+        SiglipConfig,
+        SiglipForImageClassification,
         ViTConfig,
         ViTForImageClassification,
         ViTMSNConfig,
@@ -48,7 +57,9 @@ def make(folder: Path) -> None:
     )
     from transformers.models.beit.image_processing_pil_beit import BeitImageProcessorPil
     from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
     from transformers.models.deit.image_processing_pil_deit import DeiTImageProcessorPil
+    from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
     from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
     square = ViTImageProcessorPil(**SQUARE)
@@ -79,8 +90,24 @@ def make(folder: Path) -> None:
     both = {**PLAIN, **relative, "image_size": 28, "use_shared_relative_position_bias": True}
     cls = {"use_mean_pooling": False, "layer_scale_init_value": 0.0}
     write(folder / "huggingface-beit-v5", BeitForImageClassification(BeitConfig(**both, **cls)), beit, version=5)
+    config = Data2VecVisionConfig(**PLAIN, use_shared_relative_position_bias=True)
+    data2vec = Data2VecVisionForImageClassification._from_config(config, attn_implementation="eager")  # not afterwards
+    write(folder / "huggingface-data2vec", data2vec, beit)
+    cropped = CLIPImageProcessorPil(size={"shortest_edge": 25}, **ODD_MARGIN)
+    write(folder / "huggingface-clip", CLIPForImageClassification(tower(CLIPConfig)), cropped)
+    write(
+        folder / "huggingface-metaclip-2", MetaClip2ForImageClassification(tower(MetaClip2Config)), cropped, version=5
+    )
+    siglip = SiglipForImageClassification(tower(SiglipConfig))
+    write(folder / "huggingface-siglip", siglip, SiglipImageProcessorPil(**SQUARE))
     write_hybrid(folder / "huggingface-vit-hybrid", BitImageProcessorPil(size=25, **ODD_MARGIN))
     del operators
+
+
+def tower(kind: Any) -> Any:
+    """The configuration of an image tower with labels; the text tower has its defaults, and no weights."""
+    stated = {key: value for key, value in PLAIN.items() if key != "id2label"}
+    return kind(vision_config=stated, id2label=PLAIN["id2label"])
 
 
 def write(case: Path, model: nn.Module, processor, *, version: int = 4) -> None:

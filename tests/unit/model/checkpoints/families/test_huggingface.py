@@ -105,6 +105,39 @@ def test_keys_that_are_not_in_config_json_are_their_classs_defaults(altered):
     assert (gated.config.activation, gated.origins["activation"]) == ("silu", "Dinov2ForImageClassification")
 
 
+def test_the_image_tower_has_a_part_of_config_json(altered):
+    stated = json.loads((GOLDEN / "huggingface-siglip" / "config.json").read_text())["vision_config"]
+    kept = {key: stated[key] for key in stated.keys() - {"layer_norm_eps", "hidden_act"}}
+    description = describe_checkpoint(altered("siglip", vision_config=kept, hidden_act="relu"))
+    assert (description.config.norm_eps, description.config.activation) == (1e-6, "gelu_tanh")
+    assert description.origins["activation"] == "transformers' default for siglip"
+    assert description.origins["heads"] == "config.json"
+
+
+def test_the_pool_of_an_image_tower_is_not_the_classifiers(altered):
+    without_norm = altered("clip", tensors=without("post_layernorm"))
+    assert same_model(load_checkpoint(without_norm), load_checkpoint(GOLDEN / "huggingface-clip"))
+    assert "vision_model.head.probe" in load_file(GOLDEN / "huggingface-siglip" / "model.safetensors")
+
+
+def test_early_files_of_clip_hold_the_numbers_of_positions(altered):
+    more = with_more(vision_model__embeddings__position_ids=torch.arange(26)[None])
+    assert same_model(load_checkpoint(altered("clip", tensors=more)), load_checkpoint(GOLDEN / "huggingface-clip"))
+
+
+@pytest.mark.parametrize(
+    ("model_type", "patches"),
+    [
+        ("siglip2", "vision_model.embeddings.patch_embedding.weight"),
+        ("dinov3_vit", "embeddings.patch_embeddings.weight"),
+    ],
+)
+def test_relatives_that_are_no_image_classifiers_are_refused_by_name(altered, model_type, patches):
+    folder = altered(tensors=lambda _: {patches: torch.zeros(24, 3, 4, 4)}, model_type=model_type)
+    with pytest.raises(CheckpointError, match=f"model_type {model_type}; the supported image classifiers are vit"):
+        load_checkpoint(folder)
+
+
 @pytest.mark.parametrize(
     ("keys", "score"),
     [
