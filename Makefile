@@ -23,9 +23,10 @@ setup: $(VENV)/.dev  ## install everything a developer needs into .venv
 test: $(VENV)/.dev  ## run all tests
 	$(BIN)/python -m pytest -n auto
 
-export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PRECISION=int8|fp16] [IMAGE_SIZE=N]: turn a checkpoint into a bundle
+export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PRECISION=int8|fp16] [IMAGE_SIZE=N] [PICTURES=folder] [CALIBRATE=yes] [REPLACE=yes]: turn a checkpoint into a bundle
 	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) \
-		$(if $(LABELS),--labels $(LABELS)) $(if $(PRECISION),--precision $(PRECISION)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE))
+		$(if $(LABELS),--labels $(LABELS)) $(if $(PRECISION),--precision $(PRECISION)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) \
+		$(if $(PICTURES),--pictures $(PICTURES)) $(if $(CALIBRATE),--calibrate) $(if $(REPLACE),--replace)
 
 lint: $(VENV)/.dev  ## run ruff
 	$(BIN)/ruff check .

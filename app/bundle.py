@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
 
 from app.errors import CannotStart
 from app.images.preprocess import Framing
@@ -37,7 +37,7 @@ def picture_file(name: str, kind: PictureFormat) -> str:
 
 
 class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
 
 
 class Resize(Frozen):
@@ -97,13 +97,63 @@ class Parity(Frozen):
 
 
 class Agreement(Frozen):
-    """The lean graph of a lower precision against the float32 network, measured at export."""
+    """The lean graph against the float32 network, measured at export."""
 
     pictures: int
+    source: Literal["drawn", "folder"] = "drawn"  # shapes that the exporter draws, or a person's own images
+    ranges: int = 24  # further images of this source, which the ranges of int8 and fp16 are from
     top1: float  # share of the images that get the same label
     probability_mean: float  # mean over images of the largest difference of a label's probability
     probability_max: float
-    accuracy: float | None  # share of correct labels, where they are known, as for the demo model
+    accuracy: float | None  # share of correct labels of the graph, where the right ones are known
+    accuracy_fp32: float | None = None  # and of the float32 network
+
+
+class Calibration(Frozen):
+    """How far the scores of the lean graph are from being probabilities, on labelled images, measured at export.
+
+    Guo et al. 2017, arXiv 1706.04599: the expected calibration error is the mean difference between the score of the
+    top label and how often it is right, over images in 15 bins of equal width.
+    """
+
+    pictures: int
+    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)]  # the most likely one, of all these images
+    error_before: float  # of scores without a temperature
+    error_after: float  # each half of the images has the temperature of the other half
+
+
+class Tolerance(Frozen):
+    """What another machine's numbers may differ by from PyTorch's, each in the unit of `Parity`.
+
+    fp32: the tolerance of parity, or four times what export found for this very image where that is more, because
+    where attention is sharp, rounding weighs more. int8 and fp16: rounding to few bits tips over differently on every
+    kind of processor (with VNNI or without, a GPU), so a replica may be as far from PyTorch as export was, several
+    times. What computes nonsense is much further away.
+    """
+
+    logits: PositiveFloat
+    attention: PositiveFloat
+    rollout: PositiveFloat
+    evidence: PositiveFloat
+    distance: PositiveFloat
+    lens: PositiveFloat
+
+
+class KnownAnswer(Frozen):
+    """A small image, and what PyTorch computed for it in float32: app/inference/known_answer.py compares."""
+
+    size: tuple[Side, Side]  # height, width
+    pixels: bytes  # uint8, (height, width, 3); in JSON as URL-safe base64
+    logits: tuple[float, ...]
+    classes: tuple[int, ...]  # the most likely ones, which evidence and lens are for, the most likely first
+    sums: dict[str, tuple[float, ...]]  # of each other output of the explaining graph, flat
+    tolerance: Tolerance
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> "KnownAnswer":
+        if len(self.pixels) != 3 * self.size[0] * self.size[1]:
+            raise ValueError("pixels are not those of an image of this size")
+        return self
 
 
 class Manifest(Frozen):
@@ -123,8 +173,11 @@ class Manifest(Frozen):
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
     wordnet: tuple[str, ...] = ()  # WordNet id of each label, such as n02099601, where they are known
     score: Literal["softmax", "sigmoid"]
+    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # scores are those of logits / temperature
     parity: Parity
-    agreement: Agreement | None = None  # None for fp32, where parity says all
+    agreement: Agreement | None = None  # None for fp32 without a folder of images: parity says all
+    calibration: Calibration | None = None  # None where no labelled images were given
+    known_answer: KnownAnswer
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says
     figures: dict[str, float] = {}  # the checkpoint's own, measured on held-out images in float32
     inspect: dict[str, str] = {}  # titles of the model's own pictures by name, in the order to show them
@@ -137,6 +190,10 @@ class Manifest(Frozen):
         missing = {CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, *pictures} - self.files.keys()
         if missing:
             raise ValueError(f"files lacks {', '.join(sorted(missing))}")
+        if len(self.known_answer.logits) != len(self.labels):
+            raise ValueError("known_answer does not have one logit for each label")
+        if self.known_answer.sums.keys() != set(self.explains) - {"logits", "classes"}:
+            raise ValueError("known_answer does not have the outputs of the explaining graph")
         return self
 
 
@@ -167,6 +224,8 @@ def load_bundle(folder: Path) -> Bundle:
     try:
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
+        if any(e["type"] == "missing" and e["loc"] == ("known_answer",) for e in error.errors()):
+            raise BundleError(f"{folder} has no known answer: an older version made it. Export it again.") from None
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])
         raise BundleError(f"{path} is not a manifest of format {FORMAT}: {wrong}") from None
     return Bundle(folder=folder, manifest=manifest, digest=hashlib.sha256(text).hexdigest())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from app.bundle import Bundle
 from app.images.intake import Intake
 from app.images.preparer import Prepared
+from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.contract import Graph, Outputs
 from app.inference.labels import Prediction, rank
@@ -44,7 +45,7 @@ class Classifier:
 
     async def classify(
         self,
-        data: bytes,
+        upload: Upload,
         *,
         top_k: int | None,
         threshold: float = 0.0,
@@ -59,7 +60,7 @@ class Classifier:
         `deadline` is in seconds of time.monotonic.
         """
         with stages.time("decode"):
-            prepared = await self._intake.prepare(data, thumbnail=attention)
+            prepared = await self._intake.prepare(upload, thumbnail=attention)
         graph: Graph = "explain" if attention else "classify"
         outputs = await self._batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
         return Classified(
@@ -71,7 +72,8 @@ class Classifier:
         )
 
     def _rank(self, outputs: Outputs, top_k: int | None, threshold: float = 0.0) -> list[Prediction]:
-        return rank(outputs["logits"], self._manifest.labels, self._manifest.score, top_k, threshold)
+        shape = self._manifest
+        return rank(outputs["logits"], shape.labels, shape.score, top_k, threshold, shape.temperature)
 
     async def _keep(self, prepared: Prepared, outputs: Outputs, stages: Stages) -> str | None:
         if prepared.thumbnail is None:

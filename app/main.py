@@ -17,16 +17,18 @@ from app.api.problems import install_handlers
 from app.api.services import Services
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
+from app.door.cors import Cors
 from app.door.door import Door
 from app.door.keys import open_keys
 from app.door.observation import MACHINES, Observation
+from app.door.root import RootPath, below, check_root_path
 from app.images.intake import Intake, open_intake
 from app.inference.admission import Admission
 from app.inference.batcher import Batcher
 from app.inference.contract import Engine
 from app.inference.device import open_engine
 from app.lifecycle import Lifecycle
-from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
+from app.machine import IMAGES_NICENESS, allowed_cores, allowed_memory, yield_by
 from app.maps.distance import RunningDistance
 from app.maps.verifier import Verifier
 from app.settings import Settings
@@ -36,14 +38,7 @@ from app.telemetry.metrics import Metrics, watch_event_loop
 log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"  # pyproject.toml says the same
-TELEMETRY: TelemetryConfig = {
-    "auto_configure": True,  # if OTEL_EXPORTER_OTLP_ENDPOINT is set and the SDK is installed
-    "tracing": True,
-    "metrics": False,  # Prometheus has them
-    "logs": False,  # they would contain the texts of exceptions
-    "operation_spans": False,  # the stages are spans
-    "exclude": lambda scope: scope["path"] in MACHINES,
-}
+ROUTERS = [part.router for part in (classify, attention, wall, report, verify, model, probes, page)]
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -54,6 +49,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     settings = settings or Settings()
     lifecycle, metrics = Lifecycle(), Metrics()
     keys = open_keys(settings)
+    check_root_path(settings.root_path, paths=[route.path for router in ROUTERS for route in router.routes])
     bundle = load_bundle(settings.bundle)
     manifest = bundle.manifest
 
@@ -107,7 +103,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
         dependencies=[Security(HTTPBearer(auto_error=False))] if keys else [],  # for /docs; the door checks the key
         lifespan=lifespan,
-        telemetry=TELEMETRY,
+        telemetry=_telemetry(settings),
     )
     app.state.services = Services(
         settings=settings,
@@ -123,22 +119,42 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         cpu_pool=cpu_pool,
         drawings=Drawings(pool=cpu_pool, max_in_work=settings.max_drawings),
     )
-    for routes in (classify, attention, wall, report, verify, model, probes, page):
-        app.include_router(routes.router)
+    for router in ROUTERS:
+        app.include_router(router)
     install_handlers(app)
-    app.add_middleware(Door, settings=settings, keys=keys, refusal=lambda until: admission.refusal(deadline=until))
-    app.add_middleware(Observation, metrics=metrics)  # the outermost, so that it counts refusals too
+    app.add_middleware(
+        Door,
+        settings=settings,
+        keys=keys,
+        cors=Cors(settings.cors_origins),
+        refusal=lambda until: admission.refusal(deadline=until),
+    )
+    app.add_middleware(Observation, metrics=metrics)  # outside of the door, so that it counts refusals too
+    app.add_middleware(RootPath, root_path=settings.root_path)
     log.info("serving %s (%s)", manifest.name, bundle.digest[:12])
     return app
 
 
+def _telemetry(settings: Settings) -> TelemetryConfig:
+    return {
+        "auto_configure": True,  # if OTEL_EXPORTER_OTLP_ENDPOINT is set and the SDK is installed
+        "tracing": True,
+        "metrics": False,  # Prometheus has them
+        "logs": False,  # they would contain the texts of exceptions
+        "operation_spans": False,  # the stages are spans
+        "exclude": lambda scope: below(settings.root_path, scope["path"]) in MACHINES,
+    }
+
+
 def _start(settings: Settings, bundle: Bundle, intake: Intake, batcher: Batcher) -> Engine:
     """Start the processes that decode, load the model and hash the bundle's files, all at the same time."""
+    of_store = settings.store_max_bytes if settings.store == "memory" else 0
+    max_memory = allowed_memory() - intake.max_memory - of_store
     with ThreadPoolExecutor(2) as starter:
         checked = starter.submit(bundle.check_files)
         started = starter.submit(intake.start)
         try:
-            engine = batcher.start(lambda: open_engine(settings=settings, bundle=bundle))
+            engine = batcher.start(lambda: open_engine(settings=settings, bundle=bundle, max_memory=max_memory))
             checked.result()
         except BaseException:
             started.result()

@@ -5,10 +5,12 @@ itself closes its socket at the signal, while every balancer still sends request
 (vllm-project/vllm#48966).
 """
 
+import errno
 import gc
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -19,6 +21,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import ValidationError
 
+from app.door.cors import Cors
 from app.door.protocol import GuardedProtocol
 from app.errors import CannotStart
 from app.lifecycle import Lifecycle
@@ -42,7 +45,7 @@ def load() -> tuple[FastAPI, Settings]:
         settings = Settings()
     except ValidationError as error:
         for e in error.errors():
-            print(f"VIT_{str(e['loc'][0]).upper()}: {e['msg']}", file=sys.stderr)  # noqa: T201
+            print(f"cannot start: VIT_{str(e['loc'][0]).upper()}: {e['msg']}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     configure(settings.log_format, settings.log_level)
     allow_open_files(4 * settings.max_connections)
@@ -60,25 +63,41 @@ def load() -> tuple[FastAPI, Settings]:
 
 
 def serve(app: FastAPI, settings: Settings) -> None:
-    """Run one server at one or two ports. The door tells them apart."""
+    """Run one server at one or two ports. The door tells them apart. Exits with 3 if it cannot have them."""
     ports = [settings.port, settings.metrics_port] if settings.metrics_port else [settings.port]
-    configs = [
-        uvicorn.Config(
-            app,
-            host=settings.host,
-            port=port,
-            http=partial(GuardedProtocol, max_connections=settings.max_connections),  # type: ignore[arg-type]  # any factory of protocols will do
-            ws="none",
-            log_config=None,  # uvicorn's loggers use the handler of all others
-            access_log=False,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=settings.drain_timeout_s,
-            server_header=False,
-        )
-        for port in ports
-    ]
-    server = Server(configs[0], lifecycle=app.state.services.lifecycle, drain_delay_s=settings.drain_delay_s)
-    server.run(sockets=[config.bind_socket() for config in configs])
+    try:
+        sockets = [_bind(settings.host, port) for port in ports]
+    except CannotStart as error:
+        print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(3)
+    protocol = partial(GuardedProtocol, max_connections=settings.max_connections, cors=Cors(settings.cors_origins))
+    config = uvicorn.Config(
+        app,
+        http=protocol,  # type: ignore[arg-type]  # any factory of protocols will do
+        ws="none",
+        log_config=None,  # uvicorn's loggers use the handler of all others
+        access_log=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=settings.drain_timeout_s,
+        server_header=False,
+    )
+    server = Server(config, lifecycle=app.state.services.lifecycle, drain_delay_s=settings.drain_delay_s)
+    server.run(sockets=sockets)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """A socket at this address that does not listen yet. Raises CannotStart."""
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that have just ended may keep the port
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        if error.errno == errno.EADDRINUSE:
+            raise CannotStart(f"port {port} of {host} is in use") from None
+        raise CannotStart(f"port {port} of {host} cannot be used: {error.strerror}") from None
+    log.info("listening on http://%s:%d", f"[{host}]" if ":" in host else host, bound.getsockname()[1])
+    return bound
 
 
 class Server(uvicorn.Server):

@@ -1,12 +1,16 @@
 """How this process serves: `VIT_*` environment variables. The bundle's manifest says what the model is."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 DEMO_BUNDLE = Path(__file__).parent / "demo"
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")  # RFC 6454, 6.2
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 class Settings(BaseSettings):
@@ -25,6 +29,17 @@ class Settings(BaseSettings):
         Field(description="Comma-separated API keys. If set, requests must send one; probes and the page need none"),
     ] = None
     api_keys_file: Annotated[Path | None, Field(description="File with more API keys, one on each line")] = None
+    root_path: Annotated[
+        str, Field(description="Path that all others stand under, such as `/vit`; they are also answered without it")
+    ] = ""
+    cors_origins: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated origins whose pages may use the service from a browser, such as "
+            "`https://app.example`; `*`: any"
+        ),
+    ] = ()
     device: Annotated[
         Literal["auto", "cuda", "cpu"],
         Field(description="`auto`, `cuda` or `cpu`; `cuda` refuses to start without a working GPU"),
@@ -102,6 +117,16 @@ class Settings(BaseSettings):
         int, Field(ge=0, description="Memory for attention maps kept in this process, in bytes")
     ] = 256 * 2**20
     store_ttl_s: Annotated[float, Field(gt=0, description="How long attention maps are kept, in seconds")] = 900.0
+    store_connect_timeout_s: Annotated[
+        float, Field(gt=0, le=10, description="Longest wait for a new connection to Redis, TLS included, in seconds")
+    ] = 0.2
+    store_timeout_s: Annotated[
+        float,
+        Field(
+            gt=0, le=10, description="Longest wait for an answer of Redis, or for a free connection to it, in seconds"
+        ),
+    ] = 0.15
+    store_connections: Annotated[int, Field(ge=1, description="Largest number of connections to Redis")] = 16
     thumbnail_px: Annotated[
         int, Field(ge=16, le=2048, description="Long side, in pixels, of the thumbnail that maps are drawn on")
     ] = 512
@@ -122,6 +147,36 @@ class Settings(BaseSettings):
     log_format: Annotated[
         Literal["text", "json"], Field(description="Log format: `text`, or `json` with one object a line")
     ] = "text"
+
+    @field_validator("root_path")
+    @classmethod
+    def _is_a_prefix(cls, root_path: str) -> str:
+        segments = root_path.split("/")[1:]
+        if root_path and not (_PREFIX.fullmatch(root_path) and {".", ".."}.isdisjoint(segments)):
+            raise ValueError("empty, or a path such as /vit: / and letters, digits or . _ ~ -, without / at its end")
+        return root_path
+
+    @field_validator("cors_origins", mode="before")
+    @classmethod
+    def _listed(cls, origins: object) -> object:
+        if isinstance(origins, str):
+            return tuple(origin.strip() for origin in origins.split(",") if origin.strip())
+        return origins
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        if origins == ("*",):
+            return origins
+        for origin in origins:
+            if origin == "*":
+                raise ValueError("* stands alone: it allows every origin")
+            if not _ORIGIN.fullmatch(origin) or origin.endswith(_DEFAULT_PORTS.get(origin.partition(":")[0], "/")):
+                raise ValueError(
+                    f"{origin!r} is not an origin as browsers send it: https://app.example or http://localhost:3000, "
+                    "in lower case, without a path, and without :80 of http or :443 of https"
+                )
+        return origins
 
     @field_validator("store")
     @classmethod

@@ -1,6 +1,9 @@
 """Checkpoint to bundle: trace, check and describe in a temporary folder, then move that folder into place."""
 
+import dataclasses
+import sys
 import tempfile
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from app.bundle import (
     MANIFEST,
     PICTURE_FORMATS,
     WEIGHTS,
+    Calibration,
     Manifest,
     Precision,
     Tokens,
@@ -22,51 +26,78 @@ from app.bundle import (
 )
 from app.inference.cpu import OnnxEngine
 from app.machine import allowed_cores
-from export.agreement import measure_agreement
+from export.agreement import agreement
+from export.answers import Answers, answers
+from export.calibration import Uncalibrated, calibration
 from export.graphs import ClassifyGraph, ExplainGraph
 from export.image_spec import image_spec
+from export.images import DrawnImages, Images
+from export.known_answer import known_answer
 from export.onnx_file import SharedWeights, trace
 from export.parity import check_parity
 from export.portraits.gallery import portraits
 from export.precision import model_for
 from model.checkpoints.checkpoint import Checkpoint
 
+GIVEN_PARITY = 8  # given images that parity is checked on, besides drawn ones
 PACKAGES = ("torch", "onnx", "onnxscript", "numpy", "pillow")
 
 
-def write_bundle(checkpoint: Checkpoint, out: Path, *, replace: bool, precision: Precision = "fp32") -> Manifest:
+def write_bundle(
+    checkpoint: Checkpoint,
+    out: Path,
+    *,
+    replace: bool,
+    precision: Precision = "fp32",
+    images: Images | None = None,
+    calibrate: bool = False,
+) -> Manifest:
     """Write the bundle at `out`.
 
+    `images` are those to measure with, in place of drawn ones. With `calibrate`, which needs labels for them, scores
+    are those of the logits divided by the temperature that fits the images best.
     Raises FileExistsError when `out` exists and `replace` is not set, ParityError when the graphs do not compute what
-    the model computes, ValueError when its numbers do not fit `precision`. After an error nothing new is left on disk,
-    and what was at `out` is still there.
+    the model computes, ValueError when its numbers do not fit `precision` or cannot be calibrated. After an error
+    nothing new is left on disk, and what was at `out` is still there.
     """
     if out.exists() and not replace:
         raise FileExistsError(f"{out} exists; --replace replaces it")
+    if calibrate and not (images and images.labelled):
+        raise ValueError("--calibrate needs labelled images: --pictures FOLDER, and in it a folder for each label")
+    if calibrate and checkpoint.score != "softmax":
+        raise ValueError("--calibrate fits one temperature to softmax, and the scores of this model are sigmoid")
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:
         folder = Path(temporary) / "new"
         folder.mkdir()
-        manifest = _fill(folder, checkpoint, precision)
+        manifest = _fill(folder, checkpoint, precision, images, calibrate=calibrate)
         if out.exists():
             out.rename(Path(temporary) / "old")
         folder.rename(out)
     return manifest
 
 
-def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifest:
+def _fill(
+    folder: Path, checkpoint: Checkpoint, precision: Precision, given: Images | None, *, calibrate: bool
+) -> Manifest:
     weights = SharedWeights(folder / WEIGHTS)
     spec, preprocessing = image_spec(checkpoint.preprocessing), checkpoint.preprocessing
-    model = model_for(checkpoint, spec, precision)
-    explain = ExplainGraph(model, preprocessing, precision=precision, score=checkpoint.score)
+    images = given or DrawnImages(spec, labels=checkpoint.labels)
+    model = model_for(checkpoint, precision, images.ranges)
+    explaining = partial(ExplainGraph, model, preprocessing, precision=precision, score=checkpoint.score)
+    explain = explaining()
     graphs = {CLASSIFY_GRAPH: ClassifyGraph(model, preprocessing, precision=precision), EXPLAIN_GRAPH: explain}
     for file, graph in tqdm(graphs.items(), desc="tracing", unit="graph"):
-        proto = trace(graph)
-        weights.externalise(proto)
-        onnx.save(proto, folder / file)
-    engine = OnnxEngine(folder=folder, image_size=spec.size, threads=allowed_cores())
-    parity = check_parity(checkpoint, spec, engine, precision)
-    agreement = None if precision == "fp32" else measure_agreement(checkpoint, spec, engine)
+        _write(graph, folder / file, weights)
+    open_engine = partial(OnnxEngine, folder=folder, image_size=spec.size, threads=allowed_cores())
+    engine = open_engine()
+    measured = None if precision == "fp32" and given is None else answers(checkpoint, images, engine)
+    calibrated = _calibration(measured, checkpoint, required=calibrate) if measured else None
+    if calibrate and calibrated:
+        checkpoint = dataclasses.replace(checkpoint, temperature=calibrated.temperature)
+        _write(explaining(temperature=checkpoint.temperature), folder / EXPLAIN_GRAPH, weights)
+        engine = open_engine()
+    parity = check_parity(checkpoint, spec, engine, precision, given=given.ranges()[:GIVEN_PARITY] if given else None)
     gallery = portraits(checkpoint.model, engine, spec)
     for portrait in gallery:
         portrait.write(folder)
@@ -87,8 +118,11 @@ def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifes
         labels_from=checkpoint.labels_from,
         wordnet=checkpoint.wordnet,
         score=checkpoint.score,
+        temperature=checkpoint.temperature,
         parity=parity,
-        agreement=agreement,
+        agreement=agreement(measured, images, checkpoint) if measured else None,
+        calibration=calibrated,
+        known_answer=known_answer(checkpoint, spec, engine, precision),
         overrides=checkpoint.overrides,
         figures=checkpoint.figures,
         inspect={portrait.name: portrait.title for portrait in gallery},
@@ -97,3 +131,22 @@ def _fill(folder: Path, checkpoint: Checkpoint, precision: Precision) -> Manifes
     )
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
     return manifest
+
+
+def _write(graph: ClassifyGraph, path: Path, weights: SharedWeights) -> None:
+    proto = trace(graph)
+    weights.externalise(proto)
+    onnx.save(proto, path)
+
+
+def _calibration(measured: Answers, checkpoint: Checkpoint, *, required: bool) -> Calibration | None:
+    """That of the lean graph. None, or Uncalibrated where it is `required`, if there is none."""
+    if measured.labels is None or checkpoint.score != "softmax":
+        return None
+    try:
+        return calibration(measured.found, measured.labels)
+    except Uncalibrated as reason:
+        if required:
+            raise
+        tqdm.write(f"Calibration is not measured: {reason}.", file=sys.stderr)
+        return None

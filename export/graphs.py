@@ -62,16 +62,22 @@ class ExplainGraph(ClassifyGraph):
     distance (B, L, H): the mean over patches of the distance to the patches that each attends to, weighted by
     attention, in patches (paper, Fig. 7 right). Attention to the tokens before the patches counts as distance 0, as in
     Keras' `probing-vits`.
-    lens (B, L, K): the scores of these classes when the head reads each layer's tokens. It exists if the head reads one
-    layer, but not with an attention pool, which would have to run once for each layer.
+    lens (B, L, K): the scores of these classes, with the `temperature`, when the head reads each layer's tokens. It
+    exists if the head reads one layer, but not with an attention pool, which would have to run once for each layer.
     """
 
     def __init__(
-        self, model: VisionTransformer, preprocessing: Preprocessing, *, precision: Precision, score: Score
+        self,
+        model: VisionTransformer,
+        preprocessing: Preprocessing,
+        *,
+        precision: Precision,
+        score: Score,
+        temperature: float = 1.0,
     ) -> None:
         super().__init__(model, preprocessing, precision=precision)
-        self.score = score
-        lens = ("lens",) if self.config.head_layers == 1 and self.config.pool not in ("map", "map_all") else ()
+        self.score, self.temperature = score, temperature
+        lens = ("lens",) if self.config.head_layers == 1 and not self.config.pools_by_attention else ()
         self.outputs = (*EXPLAINED, *lens)
         prefix, (rows, columns) = len(self.config.prefix), self.config.grid
         place = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).float()  # (N, 2)
@@ -112,6 +118,8 @@ class ExplainGraph(ClassifyGraph):
         """Scores (B, L, K) of `classes` (B, K) when the head reads each layer's tokens."""
         read = torch.stack([self._condensed(tokens) for tokens in streams[1:]], dim=1)  # (B, L, few tokens, D)
         logits = self.network.classify(read.flatten(0, 1)).unflatten(0, read.shape[:2])  # (B, L, C)
+        if self.temperature != 1:
+            logits = logits / self.temperature
         scores: Tensor = logits.softmax(-1) if self.score == "softmax" else logits.sigmoid()
         return scores.gather(-1, classes.unsqueeze(1).expand(-1, read.shape[1], -1))
 

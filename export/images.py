@@ -1,6 +1,11 @@
-"""Images that an export is checked on: drawn scenes and plain noise, in sizes and shapes that need every resize."""
+"""Images that an export is checked on: drawn scenes and plain noise, in sizes and shapes that need every resize.
+
+They stand in for a person's own images, which are in export/folder.py.
+"""
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -8,10 +13,57 @@ from PIL import Image
 
 from app.bundle import ImageSpec
 from app.images.preprocess import preprocess
-from model.demo.shapes import draw
+from app.inference.contract import Pixels
+from model.demo.shapes import LABELS, draw, held_out
 
 SEED = 7
 LONGEST_SIDE = 500  # pixels
+RANGES, JUDGED = 24, 96
+HELD_OUT = 2000  # of the demo, whose labels are known
+
+
+class Images(Protocol):
+    """Images to measure with, as the service prepares them: each is uint8 (height, width, 3)."""
+
+    source: Literal["drawn", "folder"]
+    labelled: bool
+    range_images: int  # how many there are
+    judged_images: int
+
+    def ranges(self) -> Pixels:
+        """(n, height, width, 3): those from which ranges are taken. None of them is judged."""
+        ...
+
+    def judged(self) -> Iterator[tuple[Pixels, int]]:
+        """Those on which answers are compared, in no order of labels; and the index of the right label, or -1."""
+        ...
+
+
+class DrawnImages:
+    """The reference images; for a model whose labels are the demo's shapes, the demo's held-out images are judged."""
+
+    source: Literal["drawn", "folder"] = "drawn"
+    range_images = RANGES
+
+    def __init__(self, spec: ImageSpec, *, labels: tuple[str, ...]) -> None:
+        self._spec = spec
+        self.labelled = labels == LABELS
+        self.judged_images = HELD_OUT if self.labelled else JUDGED
+
+    def ranges(self) -> Pixels:
+        return reference_pixels(self._spec, RANGES)
+
+    def judged(self) -> Iterator[tuple[Pixels, int]]:
+        labelled = _held_out() if self.labelled else islice(_unlabelled(), RANGES, None)
+        return ((preprocess(image, self._spec.framing)[0], label) for image, label in labelled)
+
+
+def _held_out() -> Iterator[tuple[Image.Image, int]]:
+    return ((Image.fromarray(sample.pixels), sample.label) for sample in held_out(HELD_OUT))
+
+
+def _unlabelled() -> Iterator[tuple[Image.Image, int]]:
+    return ((image, -1) for image in reference_images(RANGES + JUDGED))
 
 
 def reference_images(count: int) -> Iterator[Image.Image]:

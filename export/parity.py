@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import ImageSpec, Parity, Precision
-from app.inference.contract import Engine, Outputs
+from app.inference.contract import Engine, Outputs, Pixels
 from export.images import reference_pixels
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
@@ -36,17 +36,23 @@ class ParityError(Exception):
     """The graphs do not compute what the model computes; the message says which numbers differ."""
 
 
-def check_parity(checkpoint: Checkpoint, spec: ImageSpec, engine: Engine, precision: Precision) -> Parity:
+def check_parity(
+    checkpoint: Checkpoint, spec: ImageSpec, engine: Engine, precision: Precision, *, given: Pixels | None = None
+) -> Parity:
     """The largest differences found. Raises ParityError when one is over its tolerance.
+
+    The images are reference images and those `given`, uint8 (n, height, width, 3), as one more batch.
 
     In lower precision the tolerances only keep out nonsense: export/agreement.py measures how good the answers are.
 
     Where attention is so sharp that PyTorch's own float32 rounding is as large as the tolerance, a multiple of that
     rounding, measured against float64, replaces the tolerance.
     """
-    pixels = reference_pixels(spec, sum(BATCHES))
+    batches = np.split(reference_pixels(spec, sum(BATCHES)), np.cumsum(BATCHES)[:-1])
+    if given is not None:
+        batches.append(given)
     worst = dict.fromkeys(TOLERANCES, 0.0)
-    for batch in np.split(pixels, np.cumsum(BATCHES)[:-1]):
+    for batch in batches:
         explained = engine.run("explain", batch)
         _check_sums(explained)
         _check_classes(explained)
@@ -61,7 +67,7 @@ def check_parity(checkpoint: Checkpoint, spec: ImageSpec, engine: Engine, precis
         for name, difference in found.items():
             _check(f"{name}: PyTorch and ONNX Runtime differ", difference, allowed[name])
             worst[name] = max(worst[name], difference)
-    return Parity(pictures=len(pixels), **worst)
+    return Parity(pictures=sum(map(len, batches)), **worst)
 
 
 def _tolerances(precision: Precision) -> dict[str, float]:

@@ -5,10 +5,13 @@ them, and the layers from the last norm to the logits. Norms, softmax and eviden
 precision. Figures, and alternatives that were tried: docs/precision.md.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
-from app.bundle import ImageSpec, Precision
+from app.bundle import Precision
+from app.inference.contract import Pixels
 from export.ranges import ranges
 from export.rewrite import Linear
 from export.smoothing import smoothed
@@ -20,17 +23,19 @@ SMALLEST_SCALE = 1e-30  # for an output whose weights are all zero
 LARGEST_FP16 = torch.finfo(torch.float16).max
 
 
-def model_for(checkpoint: Checkpoint, spec: ImageSpec, precision: Precision) -> VisionTransformer:
+def model_for(checkpoint: Checkpoint, precision: Precision, pixels: Callable[[], Pixels]) -> VisionTransformer:
     """The model to rewrite for `precision`; in float32 it computes what the checkpoint's model computes.
+
+    `pixels` gives the images whose ranges are taken, (n, height, width, 3); fp32 needs none.
 
     Raises ValueError when the numbers of the model overflow in `precision`. The check of parity would not notice it:
     the kernels of the CPU compute fp16 graphs in float32.
     """
     match precision:
         case "int8":
-            return smoothed(checkpoint, spec)
+            return smoothed(checkpoint, pixels())
         case "fp16":
-            _check_range(checkpoint, spec)
+            _check_range(checkpoint, pixels())
     return checkpoint.model
 
 
@@ -43,14 +48,14 @@ def lower(network: VisionTransformer, precision: Precision) -> None:
             network.blocks.half()
 
 
-def _check_range(checkpoint: Checkpoint, spec: ImageSpec) -> None:
+def _check_range(checkpoint: Checkpoint, pixels: Pixels) -> None:
     blocks = checkpoint.model.blocks
     for name, parameter in blocks.named_parameters(prefix="blocks"):
         if not parameter.abs().max() <= LARGEST_FP16:
             raise ValueError(f"{name} has values beyond {LARGEST_FP16:.0f}, the largest number of fp16")
     modules = dict(blocks.named_modules(prefix="blocks"))
     del modules["blocks"]  # the list itself, which is not called
-    for name, reach in zip(modules, ranges(checkpoint, spec, list(modules.values())), strict=True):
+    for name, reach in zip(modules, ranges(checkpoint, pixels, list(modules.values())), strict=True):
         if not reach.max() <= LARGEST_FP16:
             raise ValueError(f"{name} gives values beyond {LARGEST_FP16:.0f}, the largest number of fp16")
 

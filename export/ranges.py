@@ -1,26 +1,27 @@
-"""How large the numbers inside a network become, over some of the reference images."""
+"""How large the numbers inside a network become, over some images."""
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from app.bundle import ImageSpec
-from export.images import reference_pixels
+from app.inference.contract import Pixels
 from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint
 
-IMAGES, BATCH = 24, 8
+BATCH = 8
 
 
 @torch.no_grad()
-def ranges(checkpoint: Checkpoint, spec: ImageSpec, modules: Sequence[nn.Module]) -> list[Tensor]:
-    """The largest magnitude of each channel, (D,), in the outputs of each of the network's `modules`."""
+def ranges(checkpoint: Checkpoint, pixels: Pixels, modules: Sequence[nn.Module]) -> list[Tensor]:
+    """The largest magnitude of each channel, (D,), in the outputs of each of the network's `modules`.
+
+    `pixels` are uint8 (images, height, width, 3).
+    """
     found: list[list[Tensor]] = [[] for _ in modules]
     hooks = [module.register_forward_hook(_keep(maxima)) for module, maxima in zip(modules, found, strict=True)]
-    for batch in np.split(reference_pixels(spec, IMAGES), IMAGES // BATCH):
-        checkpoint.model(normalised(batch, checkpoint))
+    for start in range(0, len(pixels), BATCH):
+        checkpoint.model(normalised(pixels[start : start + BATCH], checkpoint))
     for hook in hooks:
         hook.remove()
     return [torch.stack(maxima).amax(0) for maxima in found]

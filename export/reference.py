@@ -43,9 +43,10 @@ def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: np
         "evidence_rest": rest,
         "distance": _distance(model, matrices),
     }
-    if model.config.head_layers == 1 and model.config.pool not in ("map", "map_all"):
+    if model.config.head_layers == 1 and not model.config.pools_by_attention:
         with torch.no_grad():
             of_layers = torch.stack([model.classify(model.normed([stream])) for stream in streams[1:]])  # (L, B, C)
+        of_layers = of_layers / checkpoint.temperature
         scores = of_layers.softmax(-1) if checkpoint.score == "softmax" else of_layers.sigmoid()
         outputs["lens"] = torch.stack([of_layer.gather(1, torch.from_numpy(classes)) for of_layer in scores], dim=1)
     return {"classes": classes, **{name: value.detach().numpy() for name, value in outputs.items()}}

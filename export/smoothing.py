@@ -10,7 +10,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from app.bundle import ImageSpec
+from app.inference.contract import Pixels
 from export.ranges import ranges
 from model.blocks import Block, ParallelBlock
 from model.checkpoints.checkpoint import Checkpoint
@@ -23,9 +23,9 @@ Norm = nn.LayerNorm | nn.RMSNorm
 
 
 @torch.no_grad()
-def smoothed(checkpoint: Checkpoint, spec: ImageSpec) -> VisionTransformer:
-    """A copy of the model with factors from the outputs of its norms on reference images."""
-    reaches = ranges(checkpoint, spec, [norm for norm, _ in _all_readers(checkpoint.model)])
+def smoothed(checkpoint: Checkpoint, pixels: Pixels) -> VisionTransformer:
+    """A copy of the model with factors from the outputs of its norms on `pixels` (images, height, width, 3)."""
+    reaches = ranges(checkpoint, pixels, [norm for norm, _ in _all_readers(checkpoint.model)])
     model = copy.deepcopy(checkpoint.model)
     for (norm, layers), reach in zip(_all_readers(model), reaches, strict=True):
         _move(norm, layers, reach.clamp(min=SMALLEST))

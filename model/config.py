@@ -162,9 +162,8 @@ class ViTConfig:
         if self.pool not in ("cls", "cls_mean") and self.head_layers > 1:
             yield f'pool "{self.pool}" reads one layer, not {self.head_layers}'
         pool_heads = self.pool_heads or self.heads
-        if self.pool in ("map", "map_all") and (
-            self.width % pool_heads or self.gated_mlp or self.inner_norm or self.mlp_norm
-        ):
+        plain_mlp = not (self.gated_mlp or self.inner_norm or self.mlp_norm)
+        if self.pools_by_attention and (self.width % pool_heads or not plain_mlp):
             yield f'pool "{self.pool}" splits width {self.width} into heads {pool_heads} and has a plain MLP'
         if self.rope is not None and self.attn_width // self.heads % 4:
             yield f"rope needs heads whose width is a multiple of 4, not {self.attn_width // self.heads}"
@@ -197,6 +196,11 @@ class ViTConfig:
     def attn_width(self) -> int:
         """All heads of a query side by side."""
         return self.width if self.attn_dim is None else self.attn_dim
+
+    @property
+    def pools_by_attention(self) -> bool:
+        """Over the patches, or over all tokens."""
+        return self.pool in ("map", "map_all")
 
     @property
     def features(self) -> int:

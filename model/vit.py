@@ -44,7 +44,7 @@ class VisionTransformer(nn.Module):
         self.norm_pre = norm_layer(config, width) if config.norm_pre else nn.Identity()
         self.blocks = nn.ModuleList(BLOCKS[config.block](config) for _ in range(config.depth))
         self.norm = norm_layer(config, width) if config.final_norm == "before_pool" else nn.Identity()
-        self.attn_pool = AttentionPool(config) if config.pool in ("map", "map_all") else None
+        self.attn_pool = AttentionPool(config) if config.pools_by_attention else None
         self.fc_norm = norm_layer(config, width) if config.final_norm == "after_pool" else nn.Identity()
         hidden = config.representation_size
         self.pre_logits = nn.Linear(config.features, hidden) if hidden else None

@@ -125,6 +125,6 @@ def int8_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     out = tmp_path_factory.mktemp("bundles") / "int8"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("export.agreement.HELD_OUT", 200)
+        patch.setattr("export.images.HELD_OUT", 200)
         write_bundle(load_checkpoint("model/demo/shapes.safetensors"), out, replace=False, precision="int8")
     return out

@@ -1,18 +1,28 @@
 """The documentation is true: tables against the code, the tree against the files, the example against the service."""
 
 import json
+import math
 import re
 import subprocess
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pydantic_core import PydanticUndefined
 
 from app.errors import ServiceError
+from app.images.decode import Limits
+from app.images.preparer import Prepared, Preparer
+from app.images.preprocess import Framing
 from app.main import VERSION
 from app.settings import DEMO_BUNDLE, Settings
+from app.stores.memory import bytes_of
+from model.config import variant
+from model.demo.train import CONFIG as DEMO_CONFIG
 from tests.benchmarks.__main__ import BENCHMARKS, FOLDER, PAGES, table
+from tests.golden import naming
+from tests.support.records import make_maps, make_record
 
 README = Path("README.md").read_text()
 README_CHARACTERS = 15_000
@@ -48,7 +58,8 @@ def settings_table() -> str:
     for name, field in Settings.model_fields.items():
         assert field.default is not PydanticUndefined
         default = field.default.relative_to(Path.cwd()) if name == "bundle" else field.default
-        lines.append(f"| `VIT_{name.upper()}` | `{default}` | {field.description} |")
+        shown = "none" if default in ("", ()) else f"`{default}`"
+        lines.append(f"| `VIT_{name.upper()}` | {shown} | {field.description} |")
     return "\n".join(lines)
 
 
@@ -57,6 +68,43 @@ def errors_table() -> str:
     for kind in sorted(ServiceError.__subclasses__(), key=lambda kind: (kind.status, kind.kind)):
         lines.append(f"| {kind.status.value} | `urn:vit-serve:problem:{kind.kind}` | {kind.title} |")
     return "\n".join(lines)
+
+
+def records_table() -> str:
+    """What a record of docs/star.jpg takes, by the shapes of its maps."""
+    lines = ["| model | maps, kB | pixels, kB | thumbnail, kB | record, kB | in 256 MiB |", "| --- " * 6 + "|"]
+    for name, config in {
+        "demo": DEMO_CONFIG,
+        "ViT-S/16": variant("S/16"),
+        "ViT-B/16": variant("B/16"),
+        "ViT-L/16": variant("L/16"),
+        "ViT-B/16 at 384": variant("B/16", image_size=(384, 384)),
+    }.items():
+        layers, heads, tokens = config.depth, config.heads, len(config.prefix) + math.prod(config.grid)
+        shapes = {
+            "attention": (layers, heads, tokens),
+            "rollout": (tokens,),
+            "logits": (5,),
+            "evidence": (5, layers, tokens),
+            "evidence_heads": (5, layers, heads),
+            "evidence_rest": (5, 2),
+            "distance": (layers, heads),
+            "lens": (layers, 5),
+        }
+        maps = make_maps(classes=np.arange(5), **{key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
+        framing = Framing(config.image_size, "shortest", config.image_size, "half_even", "bicubic")
+        preparer = Preparer(limits=Limits(10**6, 64), framing=framing, thumbnail_px=Settings().thumbnail_px)
+        done = preparer.prepare(Path("docs/star.jpg").read_bytes(), thumbnail=True, max_pixels=10**6)
+        assert isinstance(done, Prepared)
+        record = make_record(maps=maps, pixels=done.pixels, thumbnail=done.thumbnail)
+        sizes = (maps.nbytes, done.pixels.nbytes, len(record.thumbnail), bytes_of(record))
+        kilobytes = " | ".join(str(round(size / 1000)) for size in sizes)
+        lines.append(f"| {name} | {kilobytes} | {2**28 // bytes_of(record)} |")
+    return "\n".join(lines)
+
+
+def test_the_records_table():
+    assert block("records", "docs/settings.md") == records_table()
 
 
 def test_the_settings_table():
@@ -144,6 +192,10 @@ def test_every_make_target_is_documented():
 
 def test_the_version_is_that_of_the_project():
     assert tomllib.loads(Path("pyproject.toml").read_text())["project"]["version"] == VERSION
+
+
+def test_the_table_of_names():
+    assert block("naming", "docs/checkpoints.md").strip() == naming.table()
 
 
 def test_every_page_is_in_the_index():

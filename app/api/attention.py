@@ -36,12 +36,7 @@ class AttentionResponse(Chosen, ImageAnswer):
     crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
 
 
-HOW_TO_ASK = {
-    "how": "POST an image to /classify; its answer has an id. Then GET /attention/{id} for the map as a PNG, "
-    "/attention/{id}/wall for all heads.",
-    "parameters": ", ".join([*Choice.model_fields, *(field.name for field in fields(Style)), "scale", "format"])
-    + " (png, json, npy); see /docs",
-}
+PARAMETERS = ", ".join([*Choice.model_fields, *(field.name for field in fields(Style)), "scale", "format"])
 
 router = APIRouter()
 
@@ -88,7 +83,7 @@ async def attention(
 ) -> Response:
     """One attention map of an image classified before: a PNG, the raw numbers as JSON, or a NumPy array."""
     if not id:
-        return JSONResponse(HOW_TO_ASK)
+        return JSONResponse(_how_to_ask(services.settings.root_path))
     record = await services.kept(id, stages)
     shown = choose(record, services.bundle.manifest, choice)
     kind = format or conditional.preferred
@@ -122,3 +117,12 @@ async def attention(
     }
     recipe = (id, services.bundle.digest, shown.chosen, style, scale)
     return await conditional.answer(recipe, renderers[kind], kind)
+
+
+def _how_to_ask(root_path: str) -> dict[str, str]:
+    maps = f"{root_path}/attention/{{id}}"
+    return {
+        "how": f"POST an image to {root_path}/classify; its answer has an id. Then GET {maps} for the map as a PNG, "
+        f"{maps}/wall for all heads.",
+        "parameters": f"{PARAMETERS} (png, json, npy); see {root_path}/docs",
+    }

@@ -1,7 +1,6 @@
 """POST /classify: images in, ranked labels and the ids of their maps out."""
 
 import asyncio
-import hashlib
 import logging
 import time
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from app.api.problems import UNANSWERED, Problem, problem_of, problems, respond
 from app.api.services import ModelName, Services, ServicesDep, StagesDep
 from app.api.uploads import read_images
 from app.errors import DeadlineExceeded, Fault, ServiceError
+from app.images.upload import Upload
 from app.inference.labels import Prediction
 from app.telemetry.logs import access_log
 from app.telemetry.stages import Stages
@@ -90,7 +90,11 @@ async def classify(
     ] = None,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> Any:
-    """Name what is in one or more images. Repeating a request is harmless: it gives the same scores and another id."""
+    """Name what is in one or more images.
+
+    Repeating a request is harmless: it gives the same scores and another id. In int8 the scores differ a little between
+    repetitions, because they depend on which images share a forward pass.
+    """
     try:
         images = await read_images(request, max_images=services.settings.max_images_per_request)
     except ClientDisconnect:
@@ -102,14 +106,14 @@ async def classify(
         work = [
             _classify_one(
                 services,
-                data,
+                upload,
                 top_k=top_k,
                 threshold=threshold,
                 attention=attention,
                 deadline=deadline,
                 stages=stages,
             )
-            for data in images
+            for upload in images
         ]
         working = asyncio.gather(*work, return_exceptions=True)
         ended = await unless_gone(request, working)
@@ -123,7 +127,7 @@ async def classify(
         services.metrics.images(outcome.kind if isinstance(outcome, ServiceError) else "classified")
     if access_log.isEnabledFor(logging.INFO):
         pairs = zip(images, outcomes, strict=True)
-        request.state.images = [await _facts(services, data, outcome) for data, outcome in pairs]
+        request.state.images = [await _facts(services, upload, outcome) for upload, outcome in pairs]
     failures = [outcome for outcome in outcomes if isinstance(outcome, ServiceError)]
     if len(failures) == len(outcomes):
         return _all_failed(failures, request)
@@ -133,7 +137,7 @@ async def classify(
 
 async def _classify_one(
     services: Services,
-    data: bytes,
+    upload: Upload,
     *,
     top_k: int | None,
     threshold: float,
@@ -144,7 +148,7 @@ async def _classify_one(
     try:
         async with asyncio.timeout(deadline - time.monotonic()):
             done = await services.classifier.classify(
-                data, top_k=top_k, threshold=threshold, attention=attention, deadline=deadline, stages=stages
+                upload, top_k=top_k, threshold=threshold, attention=attention, deadline=deadline, stages=stages
             )
     except TimeoutError:
         return DeadlineExceeded()
@@ -153,7 +157,7 @@ async def _classify_one(
     return Result(
         id=done.id,
         predictions=done.predictions,
-        attention=f"/attention/{done.id}" if done.id else None,
+        attention=f"{services.settings.root_path}/attention/{done.id}" if done.id else None,
         image=ImageInfo(width=done.width, height=done.height, format=done.format),
     )
 
@@ -166,14 +170,14 @@ def _outcome(ended: Result | ServiceError | BaseException) -> Result | ServiceEr
     return Fault()
 
 
-async def _facts(services: Services, data: bytes, outcome: Result | ServiceError) -> dict[str, object]:
+async def _facts(services: Services, upload: Upload, outcome: Result | ServiceError) -> dict[str, object]:
     """What the log says about an image: enough to recognise it, and nothing of its content."""
-    if len(data) <= MAX_HASHED_ON_LOOP_BYTES:
-        checksum = hashlib.sha256(data)
+    if len(upload) <= MAX_HASHED_ON_LOOP_BYTES:
+        checksum = upload.sha256()
     else:
-        checksum = await asyncio.get_running_loop().run_in_executor(services.cpu_pool, hashlib.sha256, data)
+        checksum = await asyncio.get_running_loop().run_in_executor(services.cpu_pool, upload.sha256)
     what = {"problem": outcome.kind} if isinstance(outcome, ServiceError) else outcome.image.model_dump()
-    return {"sha256": checksum.hexdigest()[:16], "bytes": len(data), **what}
+    return {"sha256": checksum.hex()[:16], "bytes": len(upload), **what}
 
 
 def _all_failed(failures: list[ServiceError], request: Request) -> Response:

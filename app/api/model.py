@@ -13,7 +13,7 @@ from app.api.conditional import MAX_AGE_S, ConditionalDep
 from app.api.problems import problems
 from app.api.representation import representations
 from app.api.services import ServicesDep
-from app.bundle import PICTURE_FORMATS, Bundle, Manifest, PictureFormat, picture_file
+from app.bundle import PICTURE_FORMATS, Bundle, KnownAnswer, Manifest, PictureFormat, picture_file
 from app.drawing.chart import draw_distance
 from app.errors import UnknownPicture
 from app.inference.contract import Graph
@@ -28,14 +28,21 @@ class BatchLatency(BaseModel):
     milliseconds: float
 
 
+class PublicManifest(Manifest):
+    """The manifest without the numbers of the known answer."""
+
+    known_answer: KnownAnswer = Field(exclude=True)
+
+
 class ModelResponse(BaseModel):
     name: str
     digest: str
-    manifest: Manifest
+    manifest: PublicManifest
     provider: str  # ONNX Runtime's, as really in use
     max_batch: int
     best_batch: dict[Graph, int]  # largest number of images run at once, by graph
     latency: list[BatchLatency]
+    deviation: dict[Graph, float]  # largest difference from the known answer so far, as a share of what is allowed
 
 
 class ModelPicture(BaseModel):
@@ -61,22 +68,22 @@ async def model(services: ServicesDep) -> ModelResponse:
     return ModelResponse(
         name=services.bundle.manifest.name,
         digest=services.bundle.digest,
-        manifest=services.bundle.manifest,
+        manifest=PublicManifest.model_construct(**dict(services.bundle.manifest)),
         provider=engine.provider,
         max_batch=services.settings.max_batch,
         best_batch={graph: engine.best_batch(graph) for graph in get_args(Graph)},
         latency=[BatchLatency(**latency._asdict()) for latency in engine.latency()],
+        deviation=engine.deviation(),
     )
 
 
 @router.get("/model/inspect")
 async def pictures(services: ServicesDep) -> ModelPicturesResponse:
     """The model's pictures of itself and their addresses. Which there are depends on the model."""
+    folder = f"{services.settings.root_path}/model/inspect"
     return ModelPicturesResponse(
         pictures=[
-            ModelPicture(
-                name=name, title=title, **{kind: f"/model/inspect/{name}?format={kind}" for kind in PICTURE_FORMATS}
-            )
+            ModelPicture(name=name, title=title, **{kind: f"{folder}/{name}?format={kind}" for kind in PICTURE_FORMATS})
             for name, title in services.bundle.manifest.inspect.items()
         ]
     )

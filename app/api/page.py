@@ -3,7 +3,10 @@
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
+
+from app.api.services import ServicesDep
 
 FILES = StaticFiles(directory=Path(__file__).parents[1] / "page")
 HEADERS = {
@@ -18,8 +21,10 @@ router = APIRouter()
 
 
 @router.get("/", include_in_schema=False)
-async def page(request: Request) -> Response:
-    """The page for a person who opens the service in a browser."""
+async def page(request: Request, services: ServicesDep) -> Response:
+    """The page for a person who opens the service in a browser. Its links are relative to an address that ends in /."""
+    if not request.scope["raw_path"].endswith(b"/"):
+        return RedirectResponse(f"{services.settings.root_path}/")
     return await file(request, "index.html")
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 
 from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.types import Message, Send
 
+from app.door.cors import Cors
 from app.door.header import REQUEST_ID
 
 POLICY = "default-src 'none'; frame-ancestors 'none'"
@@ -21,11 +23,17 @@ HEADERS = {
 
 
 class Answer:
-    """Wraps `send` to add the request's id, missing security headers, and `Connection: close` where one ends."""
+    """Wraps `send` to add the request's id, missing security headers, those of CORS, and `Connection: close` where
+    one ends.
+    """
 
-    def __init__(self, send: Send, *, path: str, request_id: str, closing: Callable[[], bool]) -> None:
+    def __init__(
+        self, send: Send, *, request: HTTPConnection, request_id: str, cors: Cors, closing: Callable[[], bool]
+    ) -> None:
         self._send = send
-        self._path = path
+        self._request = request
+        self._path = request.scope.get("path")
+        self._cors = cors
         self._request_id = request_id
         self._closing = closing
         self.started = False
@@ -42,5 +50,6 @@ class Answer:
             headers["Content-Security-Policy"] = DOCS_POLICY
         for name, value in HEADERS.items():
             headers.setdefault(name, value)
+        self._cors.complete(headers, self._request)
         if self._closing():
             headers["Connection"] = "close"

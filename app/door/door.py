@@ -1,8 +1,8 @@
 """What every request passes before the framework sees it, and every response on its way out.
 
 The header is checked first, without reading a byte of the body: request id, port, API key, deadline, capacity, and what
-the header says of the body. Then an image has to arrive, or its first 64 KiB. Every body is bounded while it is read,
-and the protocol below (`protocol.py`) bounds the header.
+the header says of the body. A preflight of CORS is answered then. For other requests an image has to arrive, or its
+first 64 KiB. Every body is bounded while it is read, and the protocol below (`protocol.py`) bounds the header.
 
 FastAPI cannot do this, because it reads a whole body before its dependencies run. Starlette's own limit cannot either,
 because it answers in plain text.
@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.api.problems import respond_to, respond_to_fault
 from app.door.answer import Answer
 from app.door.body import Bodies, Body
+from app.door.cors import Cors
 from app.door.header import Refusal, check_room, deadline, request_id
 from app.door.keys import ApiKeys
 from app.door.paths import UPLOADS, check_port
@@ -41,6 +42,7 @@ class Door:
         *,
         settings: Settings,
         keys: ApiKeys,
+        cors: Cors,
         refusal: Refusal,
     ) -> None:
         self._app = app
@@ -51,6 +53,8 @@ class Door:
         )
         self._metrics_port = settings.metrics_port
         self._keys = keys
+        self._cors = cors
+        self._root_path = settings.root_path
         self._request_timeout_s = settings.request_timeout_s
         self._refusal = refusal
 
@@ -66,11 +70,16 @@ class Door:
         def closing() -> bool:
             return not body.finished or state.get("crowded", False)
 
-        answer = Answer(send, path=scope["path"], request_id=state["request_id"], closing=closing)
+        path = scope["path"]
+        answer = Answer(send, request=request, request_id=state["request_id"], cors=self._cors, closing=closing)
         try:
             self._check(request)
-            if scope["path"] in UPLOADS and scope["method"] == "POST":
+            if self._cors.is_preflight(request):
+                await self._cors.preflight()(scope, receive, answer.send)
+                return
+            if path in UPLOADS and scope["method"] == "POST":
                 await body.arrive()
+            scope.update(root_path=self._root_path, path=self._root_path + path)
             await self._app(scope, body.receive, answer.send)
         except (Exception, asyncio.CancelledError) as error:
             if answer.started:
@@ -82,7 +91,8 @@ class Door:
     def _check(self, request: HTTPConnection) -> None:
         """All that the header decides. Raises the ServiceError that refuses the request."""
         check_port(request, metrics_port=self._metrics_port)
-        self._keys.check(request)
+        if not self._cors.is_preflight(request):  # browsers send none with it
+            self._keys.check(request)
         request.state.deadline = deadline(request, max_s=self._request_timeout_s)
         check_room(request, refusal=self._refusal)
         self._bodies.check(request)

@@ -44,6 +44,7 @@ class Observation:
         state: dict[str, Any] = scope.setdefault("state", {})
         stages = state["stages"] = Stages(observe=self._metrics.stage)
         status = UNANSWERED
+        unrouted = scope["path"] if scope["path"] in UPLOADS else "unmatched"  # if it is refused at the door
 
         async def watched(message: Message) -> None:
             nonlocal status
@@ -61,11 +62,10 @@ class Observation:
                 status, state["problem"] = 500, "internal-server-error"
                 raise
             finally:
-                self._ended(scope, status, time.perf_counter() - stages.began)
+                self._ended(scope, unrouted, status, time.perf_counter() - stages.began)
 
-    def _ended(self, scope: Scope, status: int, seconds: float) -> None:
-        method, path, state = scope["method"], str(scope["path"]), scope["state"]
-        unrouted = path if path in UPLOADS else "unmatched"  # refused at the door
+    def _ended(self, scope: Scope, unrouted: str, status: int, seconds: float) -> None:
+        method, state = scope["method"], scope["state"]
         route: str = getattr(scope.get("route"), "path", unrouted)
         problem: str | None = state.get("problem")
         if refusal := state.get("refusal"):

@@ -21,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from app.api.problems import respond_to
 from app.door.answer import Answer
+from app.door.cors import Cors
 from app.door.header import request_id
 from app.door.linger import LingeringTransport
 from app.errors import HeaderTooLarge, MalformedRequest, ServiceError, SlowRequest
@@ -36,6 +37,7 @@ class GuardedProtocol(HttpToolsProtocol):
     """
 
     __slots__ = (  # as entries of the instance's dictionary they would take 1.3 kB more for each connection
+        "_cors",
         "_header_bytes",
         "_header_fields",
         "_header_timer",
@@ -46,9 +48,10 @@ class GuardedProtocol(HttpToolsProtocol):
         "_unparsed",
     )
 
-    def __init__(self, *args: Any, max_connections: int, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, max_connections: int, cors: Cors, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._max_connections = max_connections
+        self._cors = cors
         self._in_message = False  # a request has begun to arrive and is not complete
         self._refused = False  # nothing more is read from this connection
         self._parse_error: ServiceError = MalformedRequest("This is not a valid HTTP/1.1 request.")
@@ -215,10 +218,11 @@ class GuardedProtocol(HttpToolsProtocol):
             keep_alive=False,
             on_response=self.on_response_complete,
         )
-        self._start_asgi_task(self.cycle, cast(Any, partial(_refusal, error)))
+        self._start_asgi_task(self.cycle, cast(Any, partial(_refusal, error, self._cors)))
 
 
-async def _refusal(error: ServiceError, scope: Scope, receive: Receive, send: Send) -> None:
-    state = {"request_id": request_id(HTTPConnection(scope))}
-    answer = Answer(send, path="", request_id=state["request_id"], closing=lambda: True)
+async def _refusal(error: ServiceError, cors: Cors, scope: Scope, receive: Receive, send: Send) -> None:
+    request = HTTPConnection(scope)
+    state = {"request_id": request_id(request)}
+    answer = Answer(send, request=request, request_id=state["request_id"], cors=cors, closing=lambda: True)
     await respond_to(error, state)(scope, receive, answer.send)

@@ -3,6 +3,7 @@
 Knows nothing of HTTP, and imports little: it runs in processes of its own.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -24,6 +25,18 @@ PARSERS: dict[str, type[ImageFile.ImageFile]] = {
     "BMP": BmpImagePlugin.BmpImageFile,
     "TIFF": TiffImagePlugin.TiffImageFile,
 }
+ACCEPTED = f"{', '.join([*PARSERS][:-1])} or {[*PARSERS][-1]}"
+_BRANDS = rb"(?s:.{4}ftyp(?:.{4}){0,7})"  # the major brand and those that it is compatible with: ISO/IEC 14496-12, 4.3
+# What people send by mistake, by its first bytes. AVIF comes before HEIC, with which it may share the brand mif1.
+FOREIGN = {
+    "AVIF": re.compile(_BRANDS + rb"avi[fs]"),
+    "HEIC": re.compile(_BRANDS + rb"(?:hei[cmsx]|hev[cmsx]|mif1|msf1)"),
+    "JPEG XL": re.compile(rb"\xff\x0a|\0\0\0\x0cJXL "),
+    "a video": re.compile(rb"(?s:.{4})ftyp(?:iso|mp4|avc1|qt  |M4V |3gp)|\x1a\x45\xdf\xa3"),
+    "PDF": re.compile(rb"%PDF-"),
+    "SVG": re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]{0,200}>\s*)?<(?:!DOCTYPE svg|svg)\b"),
+}
+HEIC_HINT = " An iPhone takes JPEG if Settings, Camera, Formats says Most Compatible."
 MAX_SIDE = 16384  # pixels; the limit of WebP itself is 16383
 MAX_SCANS = 100  # of a JPEG; encoders write ten
 
@@ -91,4 +104,7 @@ def sniff(data: bytes) -> str:
         return "TIFF"
     if data.startswith(b"BM") and data[6:10] == bytes(4):
         return "BMP"
-    raise UnsupportedType(f"This is not an image of an accepted type: {', '.join(PARSERS)}.")
+    foreign = next((kind for kind, beginning in FOREIGN.items() if beginning.match(data)), None)
+    if foreign is None:
+        raise UnsupportedType(f"This is not an image of an accepted type: {ACCEPTED}.")
+    raise UnsupportedType(f"This is {foreign}. Send {ACCEPTED}.{HEIC_HINT if foreign == 'HEIC' else ''}")

@@ -6,6 +6,7 @@ from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedO
 from app.images.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack_request, unpack_answer
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
+from app.images.upload import Upload
 from app.machine import allowed_cores, allowed_memory
 from app.settings import Settings
 
@@ -25,9 +26,18 @@ class Intake:
     """
 
     def __init__(
-        self, *, pool: WorkerPool, quarantine: Quarantine, input_size: tuple[int, int], max_pixels: int
+        self,
+        *,
+        pool: WorkerPool,
+        quarantine: Quarantine,
+        input_size: tuple[int, int],
+        max_pixels: int,
+        max_memory: int,
     ) -> None:
-        """`input_size` is the height and width of the network's input, `max_pixels` the most of one image."""
+        """`input_size` is the height and width of the network's input, `max_pixels` the most of one image, and
+        `max_memory` what all images that are being decoded take at most, in bytes.
+        """
+        self.max_memory = max_memory
         self._pool = pool
         self._quarantine = quarantine
         self._input_size = input_size
@@ -41,37 +51,39 @@ class Intake:
         """Blocks until the workers have ended. Images that are still being decoded are dropped."""
         self._pool.stop()
 
-    async def prepare(self, data: bytes, *, thumbnail: bool) -> Prepared:
+    async def prepare(self, upload: Upload, *, thumbnail: bool) -> Prepared:
         """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or two were ended from
         outside. That is no fault of the image, so it is not remembered.
         """
-        if await self._quarantine.holds(data):
+        if await self._quarantine.holds(upload):
             raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
         try:
-            answer = await self._ask(data, thumbnail=thumbnail, max_pixels=LARGE_PIXELS)
+            answer = await self._ask(upload, thumbnail=thumbnail, max_pixels=LARGE_PIXELS)
             if isinstance(answer, Larger):
                 answer = await self._ask(
-                    data, thumbnail=thumbnail, max_pixels=self._max_pixels, large_pixels=answer.pixels
+                    upload, thumbnail=thumbnail, max_pixels=self._max_pixels, large_pixels=answer.pixels
                 )
             if isinstance(answer, Larger):
                 raise GarbledAnswer
         except (WorkerKilled, OSError):
             raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
         except (WorkerFailed, GarbledAnswer) as failure:
-            await self._quarantine.add(data)
+            await self._quarantine.add(upload)
             if isinstance(failure, WorkerTimedOut):
                 raise UnusableImage("Decoding this image takes too long.") from None
             raise UnusableImage("The image could not be decoded: the decoder crashed on it.") from None
         return answer
 
-    async def _ask(self, data: bytes, *, thumbnail: bool, max_pixels: int, large_pixels: int = 0) -> Prepared | Larger:
+    async def _ask(
+        self, upload: Upload, *, thumbnail: bool, max_pixels: int, large_pixels: int = 0
+    ) -> Prepared | Larger:
         request = pack_request(thumbnail=thumbnail, max_pixels=min(max_pixels, self._max_pixels))
         try:
-            answer = await self._pool.run(request, data, large_pixels=large_pixels)
+            answer = await self._pool.run(request, upload, large_pixels=large_pixels)
         except WorkerTimedOut:
             raise
-        except WorkerFailed:  # perhaps not by this image
-            answer = await self._pool.run(request, data, large_pixels=large_pixels)
+        except (WorkerFailed, OSError):  # perhaps not by this image, or another worker is there
+            answer = await self._pool.run(request, upload, large_pixels=large_pixels)
         return unpack_answer(answer, shape=self._input_size)
 
 
@@ -80,11 +92,15 @@ def open_intake(*, settings: Settings, framing: Framing) -> Intake:
     limits = Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
     memory = allowed_memory() // 4  # for small images as for large ones
     max_small = max(memory // (LARGE_PIXELS * BYTES_PER_PIXEL), 1)
+    workers = settings.decode_workers or max(min(allowed_cores(), max_small), MIN_WORKERS)
+    max_large_pixels = settings.max_decode_pixels or memory // BYTES_PER_PIXEL
+    small_pixels = min(workers, max_small) * LARGE_PIXELS
+    large_pixels = min(max_large_pixels, max(workers - 1, 1) * settings.max_image_pixels)
     pool = WorkerPool(
         work=Preparer(limits=limits, framing=framing, thumbnail_px=settings.thumbnail_px),
-        workers=settings.decode_workers or max(min(allowed_cores(), max_small), MIN_WORKERS),
+        workers=workers,
         max_small=max_small,
-        max_pixels_in_work=settings.max_decode_pixels or memory // BYTES_PER_PIXEL,
+        max_pixels_in_work=max_large_pixels,
         max_answer_bytes=ANSWER_BYTES + 3 * (framing.size[0] * framing.size[1] + settings.thumbnail_px**2),
         memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
         timeout_s=settings.decode_timeout_s,
@@ -94,4 +110,5 @@ def open_intake(*, settings: Settings, framing: Framing) -> Intake:
         quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),
         input_size=framing.size,
         max_pixels=settings.max_image_pixels,
+        max_memory=BYTES_PER_PIXEL * (small_pixels + large_pixels),
     )

@@ -74,7 +74,10 @@ def _end(process: int) -> int:
     """The exit code of a process that has ended, or HAD_TO_BE_ENDED."""
     until = time.monotonic() + ENDING_S
     while time.monotonic() < until:
-        ended, status = os.waitpid(process, os.WNOHANG)
+        try:
+            ended, status = os.waitpid(process, os.WNOHANG)
+        except ChildProcessError:
+            return -signal.SIGKILL  # of an earlier nursery, with which it ended
         if ended:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.001)

@@ -14,6 +14,7 @@ from functools import partial
 from app.images.lanes import Lanes
 from app.images.nursery import ANSWER, REQUEST, Work
 from app.images.processes import Nursery, Worker
+from app.images.upload import Upload
 from app.images.watch import Watch
 
 
@@ -56,6 +57,7 @@ class WorkerPool:
         self._idle = list(self._workers)
         self._nursery: Nursery | None = None
         self._starting = threading.Lock()
+        self._stopped = False
 
     def start(self) -> None:
         for worker in self._workers:
@@ -63,15 +65,18 @@ class WorkerPool:
 
     def stop(self) -> None:
         """Requests in work are dropped."""
+        with self._starting:
+            self._stopped = True  # a worker that ends now is not replaced
         for worker in self._workers:
             if worker.connection:
                 worker.kill()
-            worker.close()
         if self._nursery:
             self._nursery.stop()
+        for worker in self._workers:
+            worker.close()
 
-    async def run(self, request: bytes, data: bytes, *, large_pixels: int = 0) -> bytearray:
-        """A worker's answer to a request about the upload `data`. `large_pixels` are those of a large image, see Lanes.
+    async def run(self, request: bytes, upload: Upload, *, large_pixels: int = 0) -> bytearray:
+        """A worker's answer to a request about an upload. `large_pixels` are those of a large image, see Lanes.
 
         A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
         Raises WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be started.
@@ -79,23 +84,26 @@ class WorkerPool:
         large_pixels = min(large_pixels, self._max_pixels_in_work)
         await self._lanes.enter(large_pixels)
         worker = self._idle.pop()
-        exchange = asyncio.ensure_future(self._exchange(worker, request, data))
+        exchange = asyncio.ensure_future(self._exchange(worker, request, upload))
         exchange.add_done_callback(partial(self._finished, worker, large_pixels))
         return await asyncio.shield(exchange)
 
     def _finished(self, worker: Worker, large_pixels: int, exchange: asyncio.Future[bytearray]) -> None:
         if not exchange.cancelled():
             exchange.exception()  # marks it as seen, even if the caller has left
-        self._idle.append(worker)
+        if worker.connection:
+            self._idle.append(worker)
+        else:
+            self._idle.insert(0, worker)  # the last to be asked: where none can be forked, it would fail at once
         self._lanes.leave(large_pixels)
 
-    async def _exchange(self, worker: Worker, request: bytes, data: bytes) -> bytearray:
+    async def _exchange(self, worker: Worker, request: bytes, upload: Upload) -> bytearray:
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         assert worker.connection
         watch = Watch(worker.process, kill=worker.kill, timeout_s=self._timeout_s)
         try:
-            await _send(worker.connection, REQUEST.pack(len(request), len(data)) + request, data)
+            await _send(worker.connection, REQUEST.pack(len(request), len(upload)) + request, upload)
             (size,) = ANSWER.unpack(await _receive(worker.connection, ANSWER.size))
             if size > self._max_answer_bytes:
                 raise WorkerFailed("the answer is too large")
@@ -131,6 +139,8 @@ class WorkerPool:
 
     def _living_nursery(self) -> Nursery:
         with self._starting:
+            if self._stopped:
+                raise ConnectionAbortedError("the pool is stopped")
             if self._nursery is None or not self._nursery.is_alive():
                 if self._nursery:
                     self._nursery.stop()
@@ -140,10 +150,12 @@ class WorkerPool:
             return self._nursery
 
 
-async def _send(connection: socket.socket, header: bytes, data: bytes) -> None:
-    """Both with one system call where they fit into the socket, and without a copy of `data`."""
-    sent = connection.sendmsg([header, data])  # nothing else is in the socket, so the header fits
-    await asyncio.get_running_loop().sock_sendall(connection, memoryview(data)[sent - len(header) :])
+async def _send(connection: socket.socket, header: bytes, upload: Upload) -> None:
+    """Both with one system call where they fit into the socket, and without a copy."""
+    first, *others = upload.parts()
+    sent = connection.sendmsg([header, first])  # nothing else is in the socket, so the header fits
+    for part in (first[sent - len(header) :], *others):
+        await asyncio.get_running_loop().sock_sendall(connection, part)
 
 
 async def _receive(connection: socket.socket, size: int) -> bytearray:

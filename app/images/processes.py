@@ -81,8 +81,11 @@ class Nursery:
         worker.close()
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
-            socket.send_fds(self._control, [ORDER.pack(worker.process, self._memory_bytes)], [theirs.fileno()])
-            report = self._control.recv(REPORT.size)
+            try:
+                socket.send_fds(self._control, [ORDER.pack(worker.process, self._memory_bytes)], [theirs.fileno()])
+                report = self._control.recv(REPORT.size)
+            except OSError:  # it has ended, or another thread has noticed that and stopped it
+                report = b""
         if len(report) < REPORT.size:
             ours.close()
             raise ConnectionError("the nursery has ended")
@@ -98,7 +101,10 @@ class Nursery:
         return exit_code if old else -signal.SIGKILL
 
     def stop(self) -> None:
-        self._control.close()
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits in `renew`
+        with self._lock:
+            self._control.close()
         try:
             self._process.wait(STOP_S)
         except subprocess.TimeoutExpired:

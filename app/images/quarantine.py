@@ -1,11 +1,12 @@
 """Uploads that made a worker fail, so that sending one again costs no further worker."""
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Callable
 
 from cachetools import TTLCache
+
+from app.images.upload import Upload
 
 
 class Quarantine:
@@ -17,13 +18,13 @@ class Quarantine:
     def __init__(self, *, ttl_s: float, max_items: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._digests: TTLCache[tuple[int, bytes], None] = TTLCache(max_items, ttl_s, clock)  # with the upload's length
 
-    async def add(self, data: bytes) -> None:
-        self._digests[await _key(data)] = None
+    async def add(self, upload: Upload) -> None:
+        self._digests[await _key(upload)] = None
 
-    async def holds(self, data: bytes) -> bool:
+    async def holds(self, upload: Upload) -> bool:
         """Hashes only where an upload of the same length is held, which is rare."""
-        return any(length == len(data) for length, _ in self._digests) and await _key(data) in self._digests
+        return any(length == len(upload) for length, _ in self._digests) and await _key(upload) in self._digests
 
 
-async def _key(data: bytes) -> tuple[int, bytes]:
-    return len(data), await asyncio.to_thread(lambda: hashlib.sha256(data).digest())
+async def _key(upload: Upload) -> tuple[int, bytes]:
+    return len(upload), await asyncio.to_thread(upload.sha256)

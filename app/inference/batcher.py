@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from app.inference.contract import Engine, Graph, Outputs, Pixels
+from app.inference.known_answer import WrongAnswer
 from app.inference.queue import Queue, Ticket
 from app.inference.runner import Runner
 from app.lifecycle import Lifecycle
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 WATCH_S = 1.0
 BROKEN = "The model fails on every image. The service is about to be restarted."
+WRONG = "The model computes wrong numbers. The service is about to be restarted."
 HUNG = "A forward pass hangs. The service is about to be restarted."
 
 E = TypeVar("E", bound=Engine)
@@ -34,7 +36,7 @@ E = TypeVar("E", bound=Engine)
 class Batcher:
     """An engine behind a queue of single images. `run` belongs to the event loop; `Admission` bounds the queue there.
 
-    An engine that fails on a blank image, or hangs, fails the service (`Lifecycle.fail`).
+    An engine that fails on the known image, computes wrong numbers or hangs fails the service (`Lifecycle.fail`).
     """
 
     def __init__(
@@ -119,6 +121,9 @@ class Batcher:
         self._runners.append(runner)
         try:
             runner.serve()
+        except WrongAnswer as wrong:
+            log.critical("%s", wrong)
+            self._fail(WRONG)
         except BaseException:
             log.exception("the engine is broken")
             self._fail(BROKEN)

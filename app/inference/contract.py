@@ -48,8 +48,19 @@ class Engine(Protocol):
         """Outputs for `images`, each uint8 (height, width, 3)."""
         ...
 
-    def probe(self, graph: Graph) -> Outputs:
-        """Outputs for one blank image."""
+    def ask_once(self, graph: Graph, images: int) -> None:
+        """Ask the known answer in a batch of the size that holds `images`, if none of this size was asked before.
+
+        Raises WrongAnswer.
+        """
+        ...
+
+    def probe(self, graph: Graph) -> None:
+        """Ask the known answer with one image. Raises WrongAnswer."""
+        ...
+
+    def deviation(self) -> dict[Graph, float]:
+        """The largest difference from the known answer so far, as a share of what is allowed."""
         ...
 
     def latency(self) -> list[Latency]:

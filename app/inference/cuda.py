@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
+from app.bundle import KnownAnswer
 from app.inference.contract import Graph, Outputs, Pixels
 from app.inference.cpu import OnnxEngine
 from app.inference.faults import DeviceError
@@ -59,29 +60,38 @@ class CudaEngine(OnnxEngine):
     provider = "CUDAExecutionProvider"
     concurrency = 1  # only the thread that made a recording can replay it
 
-    def __init__(self, *, folder: Path, image_size: tuple[int, int], max_batch: int) -> None:
+    def __init__(
+        self, *, folder: Path, image_size: tuple[int, int], max_batch: int, known_answer: KnownAnswer | None = None
+    ) -> None:
         """Raises DeviceError when ONNX Runtime cannot use CUDA, or has fallen back to the CPU."""
         if not _has_nvidia_driver():
             raise DeviceError(UNUSABLE)
         if hasattr(ort, "preload_dlls"):
             ort.preload_dlls()
         with _failures_as_device_errors():
-            super().__init__(folder=folder, image_size=image_size, threads=1, max_batch=max_batch)
+            super().__init__(
+                folder=folder, image_size=image_size, threads=1, max_batch=max_batch, known_answer=known_answer
+            )
         if any(session.get_providers()[0] != self.provider for session in self._sessions.values()):
             raise DeviceError(UNUSABLE)
         self._recordings: dict[tuple[Graph, int], Recording] = {}
+        self._pixels = np.zeros((max_batch, *image_size, 3), dtype=np.uint8)
 
     def warm_up(self) -> None:
         """Record and measure every batch size. While serving, nothing is recorded and no memory is allocated.
 
-        Raises DeviceError when a graph cannot be recorded.
+        The known answer is asked in each recording, and in each replay after all have been recorded: a replay may read
+        buffers that a later recording has taken (microsoft/onnxruntime#32121).
+        Raises DeviceError when a graph cannot be recorded, WrongAnswer when a run computes wrong numbers.
         """
         with _failures_as_device_errors():
             for graph, model in self._latency.items():
                 for number, size in enumerate(model.sizes, start=1):
                     session = self._sessions[graph]
                     self._recordings[graph, size] = Recording(session=session, size=size, number=number)
-                    self._measure(graph, size)
+                    self._ask(graph, size)
+            for graph, size in self._recordings:
+                self._ask(graph, size)
         _pin(self._pixels)
 
     def forbid(self, graph: Graph, images: int) -> int:
@@ -110,6 +120,8 @@ class CudaEngine(OnnxEngine):
 def _failures_as_device_errors() -> Iterator[None]:
     try:
         yield
+    except DeviceError:
+        raise
     except Exception as error:  # those of ONNX Runtime have no common base
         raise DeviceError(f"{UNUSABLE} ({error})") from error
 

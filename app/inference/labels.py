@@ -13,9 +13,14 @@ class Prediction(BaseModel):
     score: float
 
 
-def scores(logits: npt.NDArray[np.floating], kind: Literal["softmax", "sigmoid"]) -> npt.NDArray[np.float64]:
-    """Probabilities (classes,) of logits (classes,). softmax: they sum to 1. sigmoid: each label on its own."""
-    z = logits.astype(np.float64)
+def scores(
+    logits: npt.NDArray[np.floating], kind: Literal["softmax", "sigmoid"], temperature: float = 1.0
+) -> npt.NDArray[np.float64]:
+    """Probabilities (classes,) of logits (classes,), which are divided by `temperature` first.
+
+    softmax: they sum to 1. sigmoid: each label on its own.
+    """
+    z = logits.astype(np.float64) / temperature
     if kind == "sigmoid":
         return np.exp(-np.logaddexp(0.0, -z))
     exponentials = np.exp(z - z.max())
@@ -28,12 +33,13 @@ def rank(
     kind: Literal["softmax", "sigmoid"],
     top_k: int | None,
     threshold: float = 0.0,
+    temperature: float = 1.0,
 ) -> list[Prediction]:
     """The labels with a score of at least `threshold`, at most `top_k` of them, the most likely first.
 
     `logits` is (classes,). Equal logits are in the order of the model.
     """
-    probabilities = scores(logits, kind)
+    probabilities = scores(logits, kind, temperature)
     kth = np.partition(logits, -top_k)[-top_k] if top_k is not None and top_k < len(logits) else -np.inf
     largest = np.flatnonzero(
         (logits >= kth) & (probabilities >= threshold)

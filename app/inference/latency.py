@@ -22,6 +22,10 @@ class LatencyModel:
         mean = self._seconds.get(batch, seconds)
         self._seconds = {**self._seconds, batch: mean + NEWEST_WEIGHT * (seconds - mean)}
 
+    def size(self, batch: int) -> int:
+        """The smallest size that holds `batch` images."""
+        return next((size for size in self.sizes if size >= batch), batch)
+
     def forbid(self, batch: int) -> int:
         """Never use this batch size or a larger one again. Returns the largest that is left, at least 1."""
         self.sizes = [size for size in self.sizes if size < batch] or [1]

@@ -1,8 +1,9 @@
 """One of the threads that run the model: takes a batch from the queue, runs it and answers it.
 
 A batch that fails is run again: in smaller batches if memory was short, else image by image, so that only the image
-that causes the error fails. After an image has failed alone, and after a while without work, the runner tests the
-engine with a blank image. An engine that fails on a blank image is broken.
+that causes the error fails. After an image has failed alone, and after a while without work, the runner asks the known
+answer of the bundle, and so it does before a batch size is used for the first time. An engine that gives another
+answer, or fails on it, is broken.
 """
 
 import logging
@@ -16,6 +17,7 @@ import numpy as np
 from app.errors import InferenceFailed, Overloaded
 from app.inference.contract import Engine, Graph, Outputs
 from app.inference.faults import fault_of
+from app.inference.known_answer import WrongAnswer
 from app.inference.queue import Queue, Ticket, answer
 
 log = logging.getLogger(__name__)
@@ -43,7 +45,9 @@ class Runner:
         return time.monotonic() > self._hung_from
 
     def serve(self) -> None:
-        """Run batches until the queue ends. Raises when the engine is broken; the batch then stays in the queue."""
+        """Run batches until the queue ends. Raises when the engine is broken, and WrongAnswer when it computes wrong
+        numbers. The batch then stays in the queue.
+        """
         while (batch := self._queue.take(self._engine)) is not None:
             if batch:
                 self._process(batch)
@@ -61,7 +65,10 @@ class Runner:
         started = time.perf_counter()
         try:
             with self._watched(graph, len(batch)):
+                self._engine.ask_once(graph, len(batch))
                 outputs = self._engine.run(graph, [ticket.pixels for ticket in batch])
+        except WrongAnswer:
+            raise
         except Exception as error:
             self._process_again(batch, error)
             return
@@ -90,11 +97,9 @@ class Runner:
             self._process(batch[start : start + size])
 
     def _probe(self, graph: Graph) -> None:
-        """Test the engine with a blank image. Raises when that fails."""
+        """Ask the known answer. Raises when that fails."""
         with self._watched(graph, 1):
-            outputs = self._engine.probe(graph)
-        if not _finite(outputs):
-            raise BrokenEngineError("the model produced NaN or infinity for a blank image")
+            self._engine.probe(graph)
 
     @contextmanager
     def _watched(self, graph: Graph, images: int) -> Iterator[None]:

@@ -119,7 +119,7 @@ def choose(record: Record, manifest: Manifest, choice: Choice) -> AttentionMap:
         recipe = f"{whose} in the product over all layers of (mean over heads + identity) / 2"
         rollout = record.maps.rollout
         return _map(rollout, rollout, manifest, Chosen(method="rollout", layer="all", head="mean", recipe=recipe))
-    rows = record.maps.attention.astype(np.float32)  # (layers, heads, tokens)
+    rows = record.maps.attention  # (layers, heads, tokens)
     of_layer = rows.mean(axis=0) if layer == "mean" else rows[layer]
     row = of_layer[head] if isinstance(head, int) else REDUCE[head](of_layer, axis=0)
     where = "mean over layers" if layer == "mean" else f"layer {layer}"

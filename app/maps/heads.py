@@ -29,13 +29,12 @@ def head_report(maps: Maps, k: int) -> HeadReport:
 
 def every_head(record: Record, manifest: Manifest) -> npt.NDArray[np.float32]:
     """The class token's row of all heads of all layers, patches alone: (layers, heads, rows, columns)."""
-    patches = record.maps.attention[..., len(manifest.tokens.prefix) :].astype(np.float32)
+    patches = record.maps.attention[..., len(manifest.tokens.prefix) :]
     return patches.reshape(*patches.shape[:2], *manifest.tokens.grid)
 
 
-def entropy(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
+def entropy(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Shannon entropy in bits of distributions along the last axis. Their sum may differ from 1 by rounding."""
-    p = rows.astype(np.float32)
-    p = p / p.sum(axis=-1, keepdims=True)
+    p = rows / rows.sum(axis=-1, keepdims=True)
     bits = np.log2(p, out=np.zeros_like(p), where=p > 0)
     return np.asarray(-(p * bits).sum(axis=-1))

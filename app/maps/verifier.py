@@ -82,8 +82,12 @@ class Verifier:
             images = await loop.run_in_executor(self._cpu_pool, partial(cover, pixels, under, chunk, patch=patch))
             async with self._turn:
                 runs = (self._batcher.run("classify", image, deadline=deadline) for image in images)
-                answers = await asyncio.gather(*runs)
-            found += [float(scores(answer["logits"], self._manifest.score)[index]) for answer in answers]
+                answers = await asyncio.gather(*runs, return_exceptions=True)  # none runs on after the turn
+            kind, temperature = self._manifest.score, self._manifest.temperature
+            for answer in answers:
+                if isinstance(answer, BaseException):
+                    raise answer
+                found.append(float(scores(answer["logits"], kind, temperature)[index]))
         return np.array(found)
 
     @contextmanager

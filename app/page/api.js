@@ -2,6 +2,9 @@
 
 import { element } from "./element.js";
 
+/** The path that every address of the service begins with: `/`, or `/vit/` where it stands under that. */
+export const ROOT = new URL("../", import.meta.url).pathname;
+
 const KEY = "vit-serve-key"; // in the session storage: the key is kept until the tab is closed
 
 export class Problem extends Error {
@@ -43,7 +46,7 @@ export const blob = async (address, options) => (await request(address, options)
 
 /** Labels and id of one image file. */
 export async function classify(file) {
-  const answer = await json("/classify", {
+  const answer = await json(`${ROOT}classify`, {
     method: "POST",
     body: file,
     headers: { "Content-Type": "application/octet-stream" },
@@ -68,7 +71,7 @@ export const imageSource = async (address) => (hasKey() ? URL.createObjectURL(aw
 /** The same for links to maps and numbers: with a key, the page fetches and downloads them. */
 export function fetchLinks() {
   addEventListener("click", async (event) => {
-    const link = event.target.closest("a[href^='/attention/'], a[href^='/model/']");
+    const link = event.target.closest(`a[href^='${ROOT}attention/'], a[href^='${ROOT}model/']`);
     if (!link || !hasKey()) return;
     event.preventDefault();
     const address = URL.createObjectURL(await blob(link.href));

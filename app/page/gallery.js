@@ -1,10 +1,10 @@
 // What the model has learnt, independent of any image: filters, positions, distances.
 
-import { imageSource, json } from "./api.js";
+import { ROOT, imageSource, json } from "./api.js";
 import { byId, element } from "./element.js";
 
 export async function showGallery() {
-  const { pictures } = await json("/model/inspect");
+  const { pictures } = await json(`${ROOT}model/inspect`);
   const sources = await Promise.all(pictures.map(({ png }) => imageSource(png)));
   byId("gallery").replaceChildren(
     ...pictures.map(({ title, png, json: numbers }, i) =>

@@ -1,6 +1,6 @@
 // Builds the page from its parts.
 
-import { fetchLinks, json } from "./api.js";
+import { ROOT, fetchLinks, json } from "./api.js";
 import { Controls } from "./controls.js";
 import { byId, element } from "./element.js";
 import { showGallery } from "./gallery.js";
@@ -20,7 +20,7 @@ const PROVIDERS = { CPUExecutionProvider: "CPU", CUDAExecutionProvider: "CUDA" }
 async function main() {
   let model;
   try {
-    model = await json("/model");
+    model = await json(`${ROOT}model`);
   } catch (problem) {
     byId("served").textContent = problem.message;
     return;

@@ -1,5 +1,7 @@
 // Addresses of the server's maps and numbers for the state of the page.
 
+import { ROOT } from "./api.js";
+
 const CHOICE = {
   class_token: ["layer", "head"],
   rollout: [],
@@ -10,7 +12,7 @@ export const STYLE = ["overlay", "alpha", "colormap", "interpolation", "scale", 
 
 function address(path, values, names, extra = {}) {
   const set = names.filter((name) => values[name] !== "").map((name) => [name, values[name]]);
-  return `/attention/${encodeURIComponent(values.id)}${path}?${new URLSearchParams([...set, ...Object.entries(extra)])}`;
+  return `${ROOT}attention/${encodeURIComponent(values.id)}${path}?${new URLSearchParams([...set, ...Object.entries(extra)])}`;
 }
 
 /** The map as png, json or npy. */

@@ -1,6 +1,6 @@
 // Files from a drop, the clipboard, the file dialog or the samples. Each is classified and shown with its result.
 
-import { classify } from "./api.js";
+import { ROOT, classify } from "./api.js";
 import { byId, element } from "./element.js";
 import { percent } from "./numbers.js";
 
@@ -68,7 +68,7 @@ export class Queue extends EventTarget {
   async #sample(button) {
     if (!button) return;
     const name = `${button.dataset.sample}.jpg`;
-    const response = await fetch(`/page/samples/${name}`);
+    const response = await fetch(`${ROOT}page/samples/${name}`);
     this.add([new File([await response.blob()], name, { type: "image/jpeg" })]);
   }
 

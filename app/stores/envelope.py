@@ -21,7 +21,7 @@ from app.inference.labels import Prediction
 from app.maps.record import Maps, Record
 
 MAGIC = b"VITR"
-VERSION = 1
+VERSION = 2
 START = struct.Struct("<4sHIQ32s")
 CHECKSUM = struct.Struct("<I")
 
@@ -37,7 +37,7 @@ class EnvelopeError(Exception):
 
 
 class _Array(BaseModel):
-    dtype: Literal["<f2", "<f4", "<i8", "|u1"]
+    dtype: Literal["<f4", "<i8", "|u1"]
     shape: tuple[NonNegativeInt, ...]
 
     @property

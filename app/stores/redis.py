@@ -17,6 +17,7 @@ from redis.exceptions import TimeoutError as RedisTimeout
 
 from app.errors import StoreUnavailable
 from app.maps.record import Record
+from app.settings import Settings
 from app.stores.breaker import Breaker
 from app.stores.envelope import EnvelopeError, seal, unseal
 from app.stores.id import ID_PATTERN, new_id
@@ -24,9 +25,6 @@ from app.telemetry.metrics import Metrics
 
 Operation = Literal["put", "get"]
 
-CONNECT_S = 0.2
-OPERATION_S = 0.15
-CONNECTIONS = 16
 RETRIES = 1  # where a connection was closed, as all are by a restart; a slow command is not repeated
 PREFIX = "vit-serve:"
 
@@ -34,20 +32,21 @@ PREFIX = "vit-serve:"
 class RedisStore:
     """Belongs to the event loop."""
 
-    def __init__(self, *, url: str, ttl_s: float, model: str, metrics: Metrics) -> None:
+    def __init__(self, *, settings: Settings, model: str, metrics: Metrics) -> None:
         """`model` is the digest of the bundle: records of another bundle are unknown here."""
         pool = BlockingConnectionPool.from_url(
-            url,
-            max_connections=CONNECTIONS,
-            timeout=OPERATION_S,  # for a free connection
-            socket_connect_timeout=CONNECT_S,
-            socket_timeout=OPERATION_S,
+            settings.store,
+            max_connections=settings.store_connections,
+            timeout=settings.store_timeout_s,  # for a free connection
+            socket_connect_timeout=settings.store_connect_timeout_s,
+            socket_timeout=settings.store_timeout_s,
             retry=Retry(NoBackoff(), RETRIES, supported_errors=(ConnectionError,)),
             protocol=2,  # no greeting, so a new connection can be used at once
             driver_info=None,
         )
         self._redis: Redis = Redis.from_pool(pool)
-        self._ttl_ms = math.ceil(1000 * ttl_s)
+        self._longest_s = settings.store_connect_timeout_s + settings.store_timeout_s
+        self._ttl_ms = math.ceil(1000 * settings.store_ttl_s)
         self._model = model
         self._metrics = metrics
         self._breaker = Breaker(probe=self._ping)
@@ -79,14 +78,14 @@ class RedisStore:
         await self._redis.aclose()
 
     async def _ask(self, operation: Operation, command: Callable[[], Awaitable[Any]]) -> Any:
-        """Redis's answer to `command`. Raises StoreUnavailable, after CONNECT_S + OPERATION_S at the latest.
+        """Redis's answer to `command`. Raises StoreUnavailable, after the sum of both timeouts at the latest.
 
         The breaker counts missing answers only: a refusal, such as that of a full Redis, takes no time.
         """
         if self._breaker.is_open:
             raise self._unavailable(operation, "breaker-open")
         try:
-            async with asyncio.timeout(CONNECT_S + OPERATION_S):
+            async with asyncio.timeout(self._longest_s):
                 answer = await command()
         except (TimeoutError, RedisTimeout):
             self._breaker.failed()
@@ -109,5 +108,5 @@ class RedisStore:
         return StoreUnavailable()
 
     async def _ping(self) -> None:
-        async with asyncio.timeout(CONNECT_S + OPERATION_S):
+        async with asyncio.timeout(self._longest_s):
             await self._redis.ping()

@@ -26,4 +26,4 @@ def open_store(*, settings: Settings, model: str, metrics: Metrics) -> Store:
         return MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
     from app.stores.redis import RedisStore  # takes a tenth of a second to import, for those who use it
 
-    return RedisStore(url=settings.store, ttl_s=settings.store_ttl_s, model=model, metrics=metrics)
+    return RedisStore(settings=settings, model=model, metrics=metrics)

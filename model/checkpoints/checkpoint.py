@@ -27,6 +27,7 @@ class Description:
     dataset: str = ""  # where the checkpoint names the ImageNet that it was trained on
     weights: str = ""  # which were taken, where the file has several
     score: Literal["softmax", "sigmoid"] = "softmax"
+    temperature: float = 1.0  # logits are divided by it before the score
     origins: dict[str, str] = field(default_factory=dict)  # where each fact was found
     overrides: dict[str, str] = field(default_factory=dict)  # facts that a person has set
     figures: dict[str, float] = field(default_factory=dict)  # measured on held-out images

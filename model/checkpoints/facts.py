@@ -36,7 +36,7 @@ class Facts:
         missing = [name for name in examples if name not in self.overrides]
         if missing:
             flags = self.missing_flags(examples)
-            raise CheckpointError(f"the file does not say {', '.join(missing)}: give it with {flags}")
+            raise CheckpointError(f"the file does not say {', '.join(missing)}: give it, as in this example: {flags}")
         return [self.note(name, example, "") for name, example in examples.items()]
 
     def missing_flags(self, examples: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,16 +65,16 @@ def read(path: Path) -> tuple[str, ...]:
         elif text.lstrip()[:1] in ("[", "{"):
             names = _from_json(json.loads(text))
         else:
-            names = text.rstrip().splitlines()
+            names = text.rstrip().split("\n") if text.strip() else []
         if not all(name.strip() for name in names):
             raise ValueError(f"label {next(i for i, name in enumerate(names) if not name.strip())} is empty")
-    except ValueError as error:
+    except (ValueError, csv.Error, RecursionError) as error:
         raise CheckpointError(f"{path.name} cannot be read as labels: {error}") from None
-    return tuple(name.strip() for name in names)
+    return tuple(" ".join(name.split()) for name in names)
 
 
 def _from_csv(text: str) -> list[str]:
-    rows = csv.DictReader(text.splitlines())
+    rows = csv.DictReader(StringIO(text, newline=""), strict=True)
     columns = {name.strip().lower(): name for name in rows.fieldnames or ()}
     if "label" not in columns:
         raise ValueError(f"its first line is {', '.join(columns) or 'empty'}, and no column is called label")
@@ -104,10 +105,9 @@ def _in_order(pairs: Iterable[tuple[Any, str]]) -> list[str]:
     """Labels by index. Raises ValueError unless the indices are 0, 1, 2 and so on, in any order."""
     found: dict[int, str] = {}
     for index, label in pairs:
-        try:
-            number = int(index)
-        except (TypeError, ValueError):
-            raise ValueError(f"{index!r} is not an index") from None
+        if not isinstance(index, int | str) or isinstance(index, bool) or not str(index).strip().isdecimal():
+            raise ValueError(f"{index!r} is not an index")
+        number = int(index)
         if number in found:
             raise ValueError(f"index {number} is there twice")
         found[number] = label

@@ -33,7 +33,18 @@ SHARDS = {"model.safetensors.index.json": ["model-?????-of-?????.safetensors"]} 
 LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar")  # suffixes in a folder without any of those names
 # Dictionaries around a state dict, the first that is there before the others. timm's train.py evaluates state_dict_ema,
 # the moving average of state_dict (models/_helpers.py load_state_dict, use_ema).
-WRAPPERS = ("state_dict_ema", "model", "state_dict", "model_state", "model_ema", "teacher", "encoder", "target_encoder")
+WRAPPERS = (
+    "state_dict_ema",
+    "model",
+    "state_dict",
+    "model_state_dict",  # as PyTorch's tutorials save it
+    "model_state",
+    "model_ema",
+    "module",  # DeepSpeed
+    "teacher",
+    "encoder",
+    "target_encoder",
+)
 WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "timm_model.")
 
 
@@ -52,6 +63,7 @@ class Source:
         self.wrappers: tuple[str, ...] = ()  # names of the dictionaries around the state dict
         self.weights = ""  # which state dict was taken, where the file has several
         self.architecture = ""  # as a training script has named it
+        self.arguments: dict[str, Any] = {}  # of the command line of that script
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._read: Callable[[str], Tensor]
         self._open()
@@ -176,7 +188,9 @@ class Source:
         if others:
             self.weights = f"{self.wrappers[-1]}; the file has {', '.join(others)} too"
         if isinstance(content, dict) and isinstance(content.get("arch"), str):
-            self.architecture = content["arch"]
+            self.architecture = re.sub(r"^hf[-_]hub:timm/", "", content["arch"])
+        if isinstance(content, dict) and isinstance(content.get("args"), argparse.Namespace):
+            self.arguments = dict(vars(content["args"]))
         tensors = self._strip(state)
         self._shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         self._read = lambda name: tensors[name]

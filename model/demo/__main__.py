@@ -1,4 +1,4 @@
-"""`python -m model.demo`: train the demo model, measure it, or draw a sheet of its training images."""
+"""`python -m model.demo`: train the demo model, measure it, or draw images."""
 
 import argparse
 import dataclasses
@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from tqdm import tqdm
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.families.native import FAMILY, save
 from model.demo.evaluate import evaluate
-from model.demo.shapes import LABELS, draw
+from model.demo.shapes import LABELS, draw, held_out
 from model.demo.train import CONFIG, MEAN, STD, Recipe, train
 from model.preprocessing import Preprocessing
 
@@ -31,11 +32,16 @@ def main() -> None:
         command = commands.add_parser(name, help=text)
         default = Path("sheet.png") if name == "sheet" else WEIGHTS
         command.add_argument("--file", type=Path, default=default, help=f"default: {default.name}")
+    images = commands.add_parser("images", help="write held-out images as FOLDER/label/number.png")
+    images.add_argument("folder", type=Path)
+    images.add_argument("--count", type=int, default=2000, help="default: 2000")
     arguments = parser.parse_args()
     if arguments.command == "train":
         train_and_save(arguments.file)
     elif arguments.command == "evaluate":
         print(json.dumps(evaluate(load_checkpoint(arguments.file).model), indent=2))  # noqa: T201
+    elif arguments.command == "images":
+        write_images(arguments.folder, arguments.count)
     else:
         sheet().save(arguments.file)
 
@@ -61,6 +67,13 @@ def train_and_save(path: Path) -> None:
     checkpoint = dataclasses.replace(checkpoint, figures=evaluate(checkpoint.model))
     print(json.dumps(checkpoint.figures, indent=2))  # noqa: T201
     save(checkpoint, path)
+
+
+def write_images(folder: Path, count: int) -> None:
+    for number, sample in enumerate(tqdm(held_out(count), total=count, desc="drawing", unit="image")):
+        path = folder / LABELS[sample.label] / f"{number:05}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(sample.pixels).save(path)
 
 
 def sheet() -> Image.Image:

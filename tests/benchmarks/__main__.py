@@ -8,7 +8,19 @@ import re
 import sys
 from pathlib import Path
 
-from tests.benchmarks import concurrency, cost, drawing, hop, maps, memory, observation, overhead, precision, serving
+from tests.benchmarks import (
+    concurrency,
+    cost,
+    drawing,
+    hop,
+    maps,
+    memory,
+    neighbours,
+    observation,
+    overhead,
+    precision,
+    serving,
+)
 from tests.benchmarks.decoding import comparison as decoding
 from tests.benchmarks.runtimes import comparison as runtimes
 from tests.benchmarks.servers import comparison as servers
@@ -27,6 +39,7 @@ BENCHMARKS = {
     "drawing": drawing.measure,
     "maps": maps.measure,
     "precision": precision.measure,
+    "neighbours": neighbours.measure,
 }
 FOLDER = Path(__file__).parent
 PAGES = sorted((FOLDER.parents[1] / "docs").glob("*.md"))

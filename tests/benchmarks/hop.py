@@ -21,6 +21,7 @@ from app.bundle import load_bundle
 from app.images.decode import Limits
 from app.images.pool import WorkerPool
 from app.images.preparer import Prepared, Preparer, pack_request, unpack_answer
+from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS, yield_by
 from app.settings import DEMO_BUNDLE
 from tests.benchmarks.pictures import jpeg
@@ -71,7 +72,7 @@ def ours() -> Iterator[Ask]:
 
     async def ask() -> Prepared:
         request = pack_request(thumbnail=True, max_pixels=50_000_000)
-        done = unpack_answer(await pool.run(request, jpeg()), shape=SHAPE)
+        done = unpack_answer(await pool.run(request, Upload(jpeg())), shape=SHAPE)
         assert isinstance(done, Prepared)
         return done
 

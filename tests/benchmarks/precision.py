@@ -23,12 +23,14 @@ from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from app.bundle import Agreement
 from app.images.preprocess import preprocess
 from app.inference.contract import Graph, Outputs
-from export.agreement import measure_agreement
+from export.agreement import agreement
+from export.answers import answers
 from export.graphs import ClassifyGraph
 from export.image_spec import image_spec
-from export.images import reference_images
+from export.images import RANGES, DrawnImages, reference_images, reference_pixels
 from export.onnx_file import trace
 from export.precision import QuantisedLinear, lower, model_for
 from export.rewrite import FusedAttention, Linear
@@ -65,8 +67,7 @@ def measure() -> list[dict[str, str | float]]:
                 build(checkpoint, path)
             sessions[name] = session(paths[0])
             found, hard = (
-                measure_agreement(c, image_spec(c.preprocessing), Lean(session(path)), time_limit_s=math.inf)  # type: ignore[arg-type]  # it only calls `run`
-                for c, path in ((demo, paths[1]), (planted, paths[2]))
+                measure_agreement(c, Lean(session(path))) for c, path in ((demo, paths[1]), (planted, paths[2]))
             )
             assert found.accuracy is not None
             rows[name] = {
@@ -83,6 +84,12 @@ def measure() -> list[dict[str, str | float]]:
                 ratios = [mine / plain for mine, plain in zip(times[name], times["plain"], strict=True)]
                 row[f"time at batch {batch}"] = round(statistics.median(ratios), 3)
     return list(rows.values())
+
+
+def measure_agreement(checkpoint: Checkpoint, engine: "Lean") -> Agreement:
+    images = DrawnImages(image_spec(checkpoint.preprocessing), labels=checkpoint.labels)
+    found = answers(checkpoint, images, engine, time_limit_s=math.inf)  # type: ignore[arg-type]  # it only calls `run`
+    return agreement(found, images, checkpoint)
 
 
 def session(path: Path) -> onnxruntime.InferenceSession:
@@ -131,7 +138,7 @@ def with_outliers(model: VisionTransformer) -> VisionTransformer:
 def lean(checkpoint: Checkpoint, path: Path, *, change: Callable[[VisionTransformer], None], smooth: bool) -> None:
     """Write the lean graph with the blocks' layers changed."""
     spec = image_spec(checkpoint.preprocessing)
-    model = model_for(checkpoint, spec, "int8") if smooth else checkpoint.model
+    model = model_for(checkpoint, "int8", lambda: reference_pixels(spec, RANGES)) if smooth else checkpoint.model
     graph = ClassifyGraph(model, checkpoint.preprocessing, precision="fp32")
     change(graph.network)
     onnx.save(trace(graph), path)

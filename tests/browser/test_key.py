@@ -8,11 +8,11 @@ from tests.browser.stage import settle
 from tests.load.server import served
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
-    """The address of a service that requires a key."""
-    with served(tmp_path_factory.mktemp("guarded"), api_keys="right-key") as server:
-        yield server.url
+@pytest.fixture(scope="module", params=["", "/vit"])
+def guarded(request, tmp_path_factory):
+    """The address of a service that requires a key, also under a path."""
+    with served(tmp_path_factory.mktemp("guarded"), api_keys="right-key", root_path=request.param) as server:
+        yield server.url + request.param
 
 
 @pytest.fixture

@@ -83,16 +83,28 @@ def test_the_problems_of_balancers_are_json():
 
 @contextmanager
 def hanging_up() -> Iterator[tuple[int, list[bytes]]]:
-    """A replica that dies under every request: its port, and the first line of what it has received."""
+    """A replica that is ready and dies under every POST: its port, and the first line of each."""
     received: list[bytes] = []
+
+    def answer(connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as request:
+            first = request.readline().strip()
+            size = 0
+            while header := request.readline().strip():
+                name, _, value = header.lower().partition(b":")
+                size = int(value) if name == b"content-length" else size
+            if first.startswith(b"GET"):  # a probe
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            else:
+                request.read(size)
+                received.append(first)
+
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
             with suppress(OSError):
                 while True:
-                    connection, _ = server.accept()
-                    with connection:
-                        received.append(connection.recv(4096).partition(b"\r\n")[0])
+                    answer(server.accept()[0])
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -109,11 +121,30 @@ def hanging_up() -> Iterator[tuple[int, list[bytes]]]:
 )
 def test_a_verification_that_died_with_its_replica_is_not_repeated(need, tmp_path, name, path, times):
     need(name)
-    with hanging_up() as (first, one), hanging_up() as (second, other):
-        with BALANCERS[name]([first, second], tmp_path) as balancer:
-            answer = httpx.post(f"http://127.0.0.1:{balancer.port}{path}", content=b"x", timeout=20)
-        posts = [line for line in one + other if line.startswith(b"POST")]
-    assert len(posts) == times
+    with (
+        hanging_up() as (first, one),
+        hanging_up() as (second, other),
+        BALANCERS[name]([first, second], tmp_path) as balancer,
+    ):
+        answer = httpx.post(f"http://127.0.0.1:{balancer.port}{path}", content=b"x", timeout=20)
+    assert len(one + other) == times
+    assert answer.status_code in (502, 503)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "times"),
+    [("haproxy", 2**20 - 2**14, 2), ("haproxy", 2**20 + 1, 1), ("nginx", 2**20 + 1, 2), ("nginx", 8 * 2**20, 2)],
+)
+def test_a_request_is_repeated_if_the_balancer_keeps_its_body(need, tmp_path, name, size, times):
+    """docs/deployment.md says up to which size. What is larger fails with its replica."""
+    need(name)
+    with (
+        hanging_up() as (first, one),
+        hanging_up() as (second, other),
+        BALANCERS[name]([first, second], tmp_path) as balancer,
+    ):
+        answer = httpx.post(f"http://127.0.0.1:{balancer.port}/classify", content=bytes(size), timeout=20)
+    assert len(one + other) == times
     assert answer.status_code in (502, 503)
 
 

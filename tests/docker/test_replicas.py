@@ -1,5 +1,6 @@
 """Three real replicas behind the real nginx and HAProxy, with the configurations that are shipped."""
 
+import gzip
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -71,6 +72,52 @@ def test_a_body_of_the_limit_is_read_and_one_byte_more_is_not(client):
     assert answer.status_code == 413
     assert answer.headers["content-type"].startswith("application/problem+json")
     assert answer.json()["type"] == "urn:vit-serve:problem:body-too-large"
+
+
+def received(client: httpx.Client, path: str, encoding: str, **headers: str) -> tuple[httpx.Response, bytes]:
+    """An answer, and its body as it came over the wire."""
+    with client.stream("GET", path, headers={"Accept-Encoding": encoding, **headers}) as answer:
+        return answer, b"".join(answer.iter_raw())
+
+
+@pytest.fixture
+def drawn(client) -> str:
+    """The path of a map that can be fetched."""
+    return client.post("/classify", content=jpeg()).json()["results"][0]["attention"]
+
+
+def test_a_map_as_json_arrives_compressed(client, drawn):
+    plain, as_it_is = received(client, f"{drawn}?format=json", "identity")
+    packed, body = received(client, f"{drawn}?format=json", "gzip")
+    assert (plain.headers.get("content-encoding"), packed.headers["content-encoding"]) == (None, "gzip")
+    assert len(body) < 0.85 * len(as_it_is)
+    assert gzip.decompress(body) == as_it_is
+    assert {"Accept", "Accept-Encoding"} <= {name.strip() for name in packed.headers["vary"].split(",")}
+
+
+@pytest.mark.parametrize("path", ["/", "/openapi.json", "/page/main.js", "/page/style.css"])
+def test_text_arrives_compressed(client, path):
+    packed, body = received(client, path, "gzip")
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(body) == received(client, path, "identity")[1]
+
+
+@pytest.mark.parametrize("format", ["png", "npy"])
+def test_images_and_arrays_arrive_as_they_are(client, drawn, format):
+    answer, body = received(client, f"{drawn}?format={format}", "gzip")
+    assert "content-encoding" not in answer.headers
+    assert body == received(client, f"{drawn}?format={format}", "identity")[1]
+    assert answer.headers["etag"].startswith('"')
+
+
+@pytest.mark.parametrize("first", ["gzip", "identity"])
+@pytest.mark.parametrize("second", ["gzip", "identity"])
+def test_a_map_that_the_client_has_is_not_sent_again(client, drawn, first, second):
+    had, _ = received(client, f"{drawn}?format=json", first)
+    assert had.headers["etag"].startswith('W/"') == (first == "gzip")
+    again, body = received(client, f"{drawn}?format=json", second, **{"If-None-Match": had.headers["etag"]})
+    assert (again.status_code, body) == (304, b"")
+    assert again.headers["etag"].removeprefix("W/") == had.headers["etag"].removeprefix("W/")
 
 
 def test_a_rolling_restart_costs_no_request(deployment):

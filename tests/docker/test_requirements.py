@@ -1,6 +1,9 @@
-"""Images install the versions that were tested: run `make lock` after a change of constraints.txt or pyproject.toml."""
+"""What is installed, and where it can be. Run `make lock` after a change of constraints.txt or pyproject.toml."""
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
@@ -12,6 +15,14 @@ from packaging.utils import canonicalize_name
 CONSTRAINTS = dict(line.split("==") for line in Path("constraints.txt").read_text().split())
 PINS = {canonicalize_name(name): version for name, version in CONSTRAINTS.items()}
 OLDEST = {"sys_platform": "linux", "python_version": "3.11", "python_full_version": "3.11.0"}
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+RUNTIMES = {  # the one package that brings ONNX Runtime, by the platform as uv calls it
+    "x86_64-unknown-linux-gnu": "onnxruntime-gpu",
+    "aarch64-manylinux_2_34": "onnxruntime-gpu",  # its wheel needs glibc 2.34: Debian 12, Ubuntu 22.04, RHEL 9
+    "aarch64-apple-darwin": "onnxruntime",
+}
+OLDEST_MACOS = {"MACOSX_DEPLOYMENT_TARGET": "14.0"}  # of onnxruntime's wheel
+UNREACHABLE = re.compile(r"error sending request|dns error|Could not connect|[Cc]onnection refused|timed out")
 GROUPS = tomllib.loads(Path("pyproject.toml").read_text())["dependency-groups"]
 
 
@@ -66,3 +77,33 @@ def test_versions_are_those_that_were_tested(device):
 
 def test_no_pin_is_missing_from_what_was_tested():
     assert set(locked("cpu")) <= set(PINS)
+
+
+def resolved(python: str, platform: str, *groups: str) -> dict[str, str]:
+    """Versions of the wheels that an installation there would take. Skips where no package index can be reached."""
+    command = [
+        *(sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--constraint", "constraints.txt", "--quiet"),
+        *("--python-version", python, "--python-platform", platform, "--only-binary", ":all:", "--no-header"),
+        *("--no-annotate", *(part for group in groups for part in ("--group", group))),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, **OLDEST_MACOS})
+    if done.returncode and UNREACHABLE.search(done.stderr):
+        pytest.skip("no package index can be reached")
+    assert done.returncode == 0, done.stderr
+    return {
+        re.sub(r"\[.*", "", name): version for name, version in re.findall(r"^(\S+?)==([^ ;\n]+)", done.stdout, re.M)
+    }
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("platform", RUNTIMES)
+def test_everything_has_wheels_there_and_one_onnx_runtime(python, platform):
+    found = resolved(python, platform, "dev", "cuda")  # these two include the others
+    assert {name for name in found if name.startswith("onnxruntime")} == {RUNTIMES[platform]}
+    assert {"torch", "fastapi", "pillow"} <= found.keys()
+    assert {name: PINS.get(name, version) for name, version in found.items()} == found
+
+
+@pytest.mark.parametrize("platform", [platform for platform in RUNTIMES if "linux" in platform])
+def test_the_image_for_cpus_has_wheels_on_both_processors(platform):
+    assert resolved("3.11", platform, "serve") == locked("cpu")

@@ -45,7 +45,10 @@ from pathlib import Path
 from app.bundle import load_bundle
 from app.inference.cuda import CudaEngine
 bundle = load_bundle(Path(sys.argv[1]))
-CudaEngine(folder=bundle.folder, image_size=bundle.manifest.image.size, max_batch=8).warm_up()
+manifest = bundle.manifest
+CudaEngine(
+    folder=bundle.folder, image_size=manifest.image.size, max_batch=8, known_answer=manifest.known_answer
+).warm_up()
 """
 Row = dict[str, str | float]
 
@@ -58,11 +61,13 @@ def main() -> None:
         bundle.check_files()
         size, precision = bundle.manifest.image.size, bundle.manifest.precision
         print(f"\n## {bundle.manifest.name} {precision}\n\nattention kernels: {kernels(folder)}")
-        engine = CudaEngine(folder=folder, image_size=size, max_batch=MAX_BATCH)
+        answer = bundle.manifest.known_answer
+        engine = CudaEngine(folder=folder, image_size=size, max_batch=MAX_BATCH, known_answer=answer)
         start = time.perf_counter()
         engine.warm_up()
         print(
-            f"{len(engine._recordings)} runs recorded in {time.perf_counter() - start:.1f} s, {gpu_mib()} MiB in use\n"
+            f"{len(engine._recordings)} runs recorded in {time.perf_counter() - start:.1f} s, {gpu_mib()} MiB in use; "
+            f"difference from the known answer, as a share of what is allowed: {engine.deviation()}\n"
         )
         images = np.random.default_rng(0).integers(0, 256, (MAX_BATCH, *size, 3), dtype=np.uint8)
         cpu = OnnxEngine(folder=folder, image_size=size, threads=allowed_cores())

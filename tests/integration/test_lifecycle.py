@@ -4,11 +4,14 @@ import threading
 import time
 from functools import partial
 
+import numpy as np
 import pytest
 from PIL import Image
 
+from app.inference.batcher import WRONG
 from app.inference.cpu import OnnxEngine
 from app.lifecycle import Lifecycle
+from tests.support.processes import eventually
 
 
 @pytest.fixture
@@ -103,6 +106,59 @@ def test_numbers_that_are_not_finite_are_never_answered(app, star, monkeypatch):
         patch.setattr(OnnxEngine, "run", nonsense)
         assert app.post("/classify", content=star).status_code == 500
     assert statuses(app, star) == {"livez": 200, "readyz": 200, "classify": 200}
+
+
+class Corrupt:
+    """A session that has begun to compute wrong numbers."""
+
+    def __init__(self, session):
+        self.session = session
+
+    def get_outputs(self):
+        return self.session.get_outputs()
+
+    def run(self, names, feeds):
+        outputs = self.session.run(names, feeds)
+        outputs[0] *= np.float32(1.01)
+        return outputs
+
+
+def test_a_replica_that_begins_to_compute_wrong_numbers_fails(serve, star, monkeypatch, caplog):
+    monkeypatch.setattr("app.inference.queue.SELF_TEST_S", 0.5)
+    with serve() as client:
+        assert statuses(client, star) == {"livez": 200, "readyz": 200, "classify": 200}
+        engine = client.app.state.services.engine
+        engine._sessions["classify"] = Corrupt(engine._sessions["classify"])
+        eventually(lambda: client.get("/livez").status_code == 503)
+        assert client.get("/livez").json()["detail"] == WRONG
+        assert statuses(client, star) == {"livez": 503, "readyz": 503, "classify": 503}
+    assert "wrong numbers on CPUExecutionProvider" in caplog.text
+
+
+def test_a_larger_batch_that_would_be_answered_wrongly_is_not_answered(serve, star, monkeypatch):
+    monkeypatch.setattr("app.inference.cpu.WARM_UP_S", 0.0)  # larger batches are first used while serving
+    monkeypatch.setattr(OnnxEngine, "concurrency", 1)
+    monkeypatch.setattr("app.inference.latency.LatencyModel.best", property(lambda model: model.sizes[-1]))
+    with serve() as client:
+        engine = client.app.state.services.engine
+        session = engine._sessions["explain"]
+        registry = client.app.state.services.metrics.registry
+        waiting = partial(registry.get_sample_value, "vit_waiting_images")
+
+        class WrongTogether(Corrupt):
+            def run(self, names, feeds):
+                if len(feeds["images"]) > 1:
+                    return super().run(names, feeds)
+                while waiting() < 2:  # until the next batch has to be a large one
+                    time.sleep(0.001)
+                return self.session.run(names, feeds)
+
+        engine._sessions["explain"] = WrongTogether(session)
+        answer = client.post("/classify", files=[("a", ("a", star))] * 8)
+        for result in answer.json().get("results", []):
+            assert "error" in result or result["predictions"][0]["score"] == pytest.approx(0.99, abs=0.02)
+        assert {result["error"]["status"] for result in answer.json()["results"] if "error" in result} == {503}
+        assert statuses(client, star) == {"livez": 503, "readyz": 503, "classify": 503}
 
 
 def test_memory_that_does_not_suffice_makes_batches_smaller(serve, star, monkeypatch):

@@ -18,6 +18,14 @@ def test_model_says_what_is_served_and_how_fast(client):
     assert all(row["milliseconds"] > 0 for row in answer["latency"])
 
 
+def test_it_says_how_far_it_is_from_the_known_answer_and_not_the_whole_answer(client):
+    answer = client.get("/model").json()
+    assert answer["deviation"].keys() == {"classify", "explain"}
+    assert all(0 < share < 1 for share in answer["deviation"].values())
+    assert "known_answer" not in answer["manifest"]
+    assert answer["manifest"]["parity"]["logits"] < 1e-4
+
+
 def test_the_demo_models_figures_are_in_its_manifest(client):
     figures = client.get("/model").json()["manifest"]["figures"]
     assert figures["pictures"] == 2000

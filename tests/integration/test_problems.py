@@ -80,11 +80,11 @@ def test_a_wrong_method_says_which_is_right(client):
 def test_an_image_that_fails_unexpectedly_fails_alone(client, star, monkeypatch):
     prepare, sent = Intake.prepare, []
 
-    async def fail_once(intake, data, **options):
-        sent.append(data)
+    async def fail_once(intake, upload, **options):
+        sent.append(upload)
         if len(sent) == 2:
             raise RuntimeError("/etc/passwd")
-        return await prepare(intake, data, **options)
+        return await prepare(intake, upload, **options)
 
     monkeypatch.setattr(Intake, "prepare", fail_once)
     response = client.post("/classify", files=[("image", ("a", star))] * 3)

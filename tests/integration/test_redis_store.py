@@ -1,17 +1,21 @@
 """app/stores/redis.py against a real Redis: what it keeps, and what it does when Redis fails."""
 
 import asyncio
+import subprocess
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.errors import StoreUnavailable
+from app.settings import Settings
 from app.stores.breaker import FAILURES
-from app.stores.envelope import seal
+from app.stores.envelope import CHECKSUM, MAGIC, START, VERSION, seal
 from app.stores.id import new_id
 from app.stores.redis import PREFIX, RedisStore
 from app.telemetry.metrics import Metrics
+from tests.benchmarks.server import free_port
 from tests.support.records import make_record
 
 MODEL = "ab" * 32
@@ -26,9 +30,10 @@ def metrics() -> Metrics:
 def run(redis_server, metrics) -> Callable[..., Any]:
     """Run `scenario(store)` on a store of its own."""
 
-    def with_store(scenario: Callable[[RedisStore], Coroutine[Any, Any, Any]], *, ttl_s: float = 60) -> Any:
+    def with_store(scenario: Callable[[RedisStore], Coroutine[Any, Any, Any]], **settings: Any) -> Any:
         async def scene() -> Any:
-            store = RedisStore(url=redis_server.url, ttl_s=ttl_s, model=MODEL, metrics=metrics)
+            chosen = Settings(**{"store": redis_server.url, "store_ttl_s": 60, **settings})
+            store = RedisStore(settings=chosen, model=MODEL, metrics=metrics)
             try:
                 return await scenario(store)
             finally:
@@ -84,7 +89,7 @@ def test_redis_forgets_what_has_expired(run, redis_server):
         while await store.get(key):
             await asyncio.sleep(0.005)
 
-    run(expiring, ttl_s=0.05)
+    run(expiring, store_ttl_s=0.05)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +111,8 @@ def test_a_malformed_id_is_unknown_and_not_asked_for(run, redis_server, key):
         (b"\x80\x04cos\nsystem\n", "damaged"),
         (seal(make_record(), model=MODEL)[:-1], "damaged"),
         (seal(make_record(), model="cd" * 32), "other-model"),
+        (START.pack(MAGIC, VERSION - 1, 0, 0, bytes.fromhex(MODEL)) + bytes(CHECKSUM.size), "other-version"),
+        (START.pack(MAGIC, VERSION + 1, 0, 0, bytes.fromhex(MODEL)) + bytes(CHECKSUM.size), "other-version"),
     ],
 )
 def test_what_is_no_record_of_this_model_is_unknown(run, redis_server, metrics, junk, reason):
@@ -217,3 +224,92 @@ def test_a_replica_that_may_only_be_read(run, redis_server, metrics):
 
     run(scenario)
     assert failures(metrics) == {("put", "read-only"): 1}
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory) -> Path:
+    """A folder with the certificate of an authority, and with one that it has signed for localhost."""
+    folder = tmp_path_factory.mktemp("tls")
+    new_key = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    for arguments in (
+        ["-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority", "-addext", "keyUsage=critical,keyCertSign"],
+        ["-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"],
+    ):  # fmt: skip
+        subprocess.run([*new_key, *arguments], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def tls_port(redis_server, authority) -> int:
+    """Where Redis speaks TLS."""
+    port = free_port()
+    redis_server.stop()
+    redis_server.start(
+        "--tls-port", str(port), "--tls-auth-clients", "no", "--tls-cert-file", str(authority / "cert.pem"),
+        "--tls-key-file", str(authority / "key.pem"),
+    )  # fmt: skip
+    return port
+
+
+async def keep(store: RedisStore) -> str | None:
+    return await store.put(make_record())
+
+
+def test_tls_with_an_authority_of_ones_own(run, tls_port, authority, metrics):
+    address = f"rediss://localhost:{tls_port}/0"
+    assert run(keep, store=f"{address}?ssl_ca_certs={authority}/ca.pem", store_connect_timeout_s=5)
+    assert failures(metrics) == {}
+    assert run(keep, store=address, store_connect_timeout_s=5) is None  # signed by none that the machine trusts
+    wrong_name = f"rediss://127.0.0.1:{tls_port}/0?ssl_ca_certs={authority}/ca.pem"
+    assert run(keep, store=wrong_name, store_connect_timeout_s=5) is None
+    assert failures(metrics) == {("put", "no-connection"): 2}
+
+
+@pytest.mark.parametrize(("timeout_s", "kept"), [(0.05, False), (8, True)])
+def test_a_slow_connection_has_as_long_as_the_setting_says(run, redis_server, tls_port, authority, timeout_s, kept):
+    """Redis takes no part in the handshake at first, as one that is far away."""
+
+    async def scenario(store: RedisStore) -> str | None:
+        redis_server.freeze()
+        asyncio.get_running_loop().call_later(0.3, redis_server.thaw)
+        key = await keep(store)
+        await asyncio.sleep(0.3)
+        return key
+
+    address = f"rediss://localhost:{tls_port}/0?ssl_ca_certs={authority}/ca.pem"
+    assert (run(scenario, store=address, store_connect_timeout_s=timeout_s, store_timeout_s=5) is not None) is kept
+
+
+@pytest.mark.parametrize(("timeout_s", "kept"), [(0.15, False), (8, True)])
+def test_a_slow_answer_has_as_long_as_the_setting_says(run, redis_server, timeout_s, kept):
+    async def scenario(store: RedisStore) -> str | None:
+        assert await keep(store)
+        redis_server.freeze()
+        asyncio.get_running_loop().call_later(1, redis_server.thaw)
+        key = await keep(store)
+        await asyncio.sleep(1)
+        return key
+
+    assert (run(scenario, store_timeout_s=timeout_s) is not None) is kept
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_there_are_no_more_connections_than_the_setting_says(run, redis_server, connections):
+    async def scenario(store: RedisStore) -> int:
+        assert all(await asyncio.gather(*(keep(store) for _ in range(20))))
+        with redis_server.client() as client:
+            return len(client.client_list()) - 1  # without the one that asks
+
+    assert run(scenario, store_connections=connections, store_timeout_s=5) == connections

@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from app.stores.envelope import VERSION
+
 PROBLEM = "urn:vit-serve:problem:"
 
 
@@ -50,6 +52,20 @@ def test_a_replica_with_another_model_does_not_know_the_maps(serve, redis_server
     with serve(store=redis_server.url) as one, serve(store=redis_server.url, bundle=oblong_bundle) as other:
         problem = other.get(classify(one, star)["attention"])
     assert (problem.status_code, problem.json()["type"]) == (404, PROBLEM + "unknown-attention")
+
+
+@pytest.mark.parametrize("of_the_other", [VERSION - 1, VERSION + 1])
+def test_while_versions_are_mixed_maps_of_the_other_version_are_unknown(replicas, star, monkeypatch, of_the_other):
+    one, other = replicas
+    with monkeypatch.context() as patch:
+        patch.setattr("app.stores.envelope.VERSION", of_the_other)
+        link = classify(one, star)["attention"]
+        assert one.get(link).status_code == 200
+    problem = other.get(link)
+    assert (problem.status_code, problem.json()["type"]) == (404, PROBLEM + "unknown-attention")
+    assert "POST the image" in problem.json()["detail"]
+    assert 'vit_store_failures_total{operation="get",reason="other-version"} 1.0' in other.get("/metrics").text
+    assert other.get(classify(other, star)["attention"]).status_code == 200
 
 
 def test_unknown_and_malformed_ids_get_one_identical_404(replicas):

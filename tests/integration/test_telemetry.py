@@ -72,9 +72,10 @@ def test_every_line_is_json_and_every_request_has_one(tmp_path, star):
 
 def test_spans_are_exported_where_the_environment_says_where_to(tmp_path, star, collector):
     endpoint = f"http://127.0.0.1:{collector.server_port}"
-    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "VIT_LOG_FORMAT": "json"}
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "VIT_LOG_FORMAT": "json", "VIT_ROOT_PATH": "/vit"}
     with serving(tmp_path, **environment) as server:
-        httpx.post(f"{server.url}/classify", content=star, headers=TRACEPARENT)
+        httpx.post(f"{server.url}/vit/classify", content=star, headers=TRACEPARENT)
+        httpx.get(f"{server.url}/vit/livez")  # has no span
     spans = {}
     for path, body in collector.requests:
         assert path == "/v1/traces"

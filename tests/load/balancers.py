@@ -31,7 +31,7 @@ Start = Callable[[list[int], Path], AbstractContextManager[Balancer]]
 def nginx(replicas: list[int], folder: Path) -> Iterator[Balancer]:
     """nginx in front of the ports `replicas`; its files are in `folder`."""
     port = free_port()
-    with _running(
+    with running_balancer(
         ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(nginx_file(replicas, folder, port))], port, folder
     ) as b:
         yield b
@@ -41,7 +41,7 @@ def nginx(replicas: list[int], folder: Path) -> Iterator[Balancer]:
 def haproxy(replicas: list[int], folder: Path) -> Iterator[Balancer]:
     """HAProxy in front of the ports `replicas`, once it has found them ready."""
     port = free_port()
-    with _running(["haproxy", "-db", "-f", str(haproxy_file(replicas, folder, port))], port, folder) as b:
+    with running_balancer(["haproxy", "-db", "-f", str(haproxy_file(replicas, folder, port))], port, folder) as b:
         yield b
 
 
@@ -88,7 +88,7 @@ def _written(path: Path, text: str) -> Path:
 
 
 @contextmanager
-def _running(command: list[str], port: int, folder: Path) -> Iterator[Balancer]:
+def running_balancer(command: list[str], port: int, folder: Path) -> Iterator[Balancer]:
     """Raises RuntimeError with its log when it ends instead of listening."""
     log = folder / "log"
     program = shutil.which(command[0], path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin")

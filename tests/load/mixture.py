@@ -1,6 +1,7 @@
 """Mixed traffic: good images of several sizes, requests for their maps, bad input, and clients that leave early."""
 
 import asyncio
+import math
 import random
 import time
 from collections import Counter
@@ -13,6 +14,7 @@ from tests.benchmarks.load import HOST, post
 from tests.benchmarks.pictures import jpeg
 
 CLIENTS = 4
+TIMEOUT_S = 60
 PAUSE_S = 0.05  # between a client's requests, on average: the service is busy but not overloaded
 SIZES = ((1, 1), (64, 64), (640, 480), (1920, 1080), (4000, 3000))
 DRAWINGS = ("", "?method=rollout", "?method=evidence&overlay=false", "/wall", "/report", "?format=json")
@@ -21,8 +23,10 @@ DRAWINGS = ("", "?method=rollout", "?method=evidence&overlay=false", "/wall", "/
 class Mixture:
     """Clients that do all of it at random. Expected answers are counted in `counted` by status, others in `wrong`."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, clients: int = CLIENTS, pause_s: float = PAUSE_S) -> None:
         self._port = port
+        self._clients = clients
+        self._pause_s = pause_s
         self._random = random.Random(0)
         self._good = [jpeg(), *(image(size) for size in SIZES)]
         self._bad = bad_input(jpeg())
@@ -30,20 +34,26 @@ class Mixture:
         self.wrong: Counter[str] = Counter()
         self.latencies: list[tuple[float, float]] = []  # (moment, seconds) of requests with the same image
 
-    async def run(self, until: float) -> None:
-        """Until a moment of time.monotonic."""
-        async with httpx.AsyncClient(base_url=f"http://{HOST}:{self._port}", timeout=30) as client:
+    @property
+    def requests(self) -> int:
+        """How many have been sent and have their answer."""
+        return self.counted.total() + self.wrong.total()
+
+    async def run(self, until: float, *, requests: float = math.inf) -> None:
+        """Until a moment of time.monotonic, or until so many requests have their answer."""
+        async with httpx.AsyncClient(base_url=f"http://{HOST}:{self._port}", timeout=TIMEOUT_S) as client:
 
             async def one_client() -> None:
-                while time.monotonic() < until:
+                while time.monotonic() < until and self.requests < requests:
                     act = self._random.choices((self._classify, self._break, self._leave), (6, 3, 1))[0]
                     try:
                         await act(client)
                     except httpx.TransportError as error:
                         self.wrong[type(error).__name__] += 1
-                    await asyncio.sleep(self._random.expovariate(1 / PAUSE_S))
+                    if self._pause_s:
+                        await asyncio.sleep(self._random.expovariate(1 / self._pause_s))
 
-            await asyncio.gather(*(one_client() for _ in range(CLIENTS)))
+            await asyncio.gather(*(one_client() for _ in range(self._clients)))
 
     async def _classify(self, client: httpx.AsyncClient) -> None:
         body = self._random.choices(self._good, (10, 5, 5, 5, 2, 1))[0]

@@ -11,7 +11,7 @@ from app.maps.record import Maps, Record
 
 def make_maps(**changes: Any) -> Maps:
     fields: dict[str, Any] = {
-        "attention": np.full((1, 1, 5), 0.2, np.float16),
+        "attention": np.full((1, 1, 5), 0.2, np.float32),
         "rollout": np.full(5, 0.2, np.float32),
         "classes": np.arange(2),
         "logits": np.zeros(2, np.float32),

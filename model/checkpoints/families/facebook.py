@@ -42,6 +42,7 @@ class Member:
     position_resize: PositionResize
     pool: Literal["cls", "mean", "cls_mean"]
     crop_share: float = 0.875  # side of the crop over the short side after the resize: 224 / 256
+    large_crop_share: float | None = None  # the same above 224 pixels, where it differs
     side: int | None = None  # pixels of the crop; None if it is what the table of positions was trained for
     evaluation: str  # the file with the preprocessing
 
@@ -50,7 +51,9 @@ DEIT = Member(name="DeiT", position_resize="bicubic", pool="cls", evaluation="de
 DEIT3 = Member(
     name="DeiT-3", position_resize="bicubic", pool="cls", crop_share=1.0, evaluation="deit README_revenge.md"
 )
-MAE = Member(name="MAE", position_resize="bicubic", pool="mean", evaluation="mae util/datasets.py")
+MAE = Member(
+    name="MAE", position_resize="bicubic", pool="mean", large_crop_share=1.0, evaluation="mae util/datasets.py"
+)
 DINO = Member(name="DINO", position_resize="bicubic_offset", pool="cls_mean", evaluation="dino eval_linear.py")
 DINOV2 = Member(
     name="DINOv2",
@@ -154,7 +157,8 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def _recipe(member: Member, side: int) -> Preprocessing:
-    resized = int(side / member.crop_share)
+    share = member.large_crop_share if member.large_crop_share and side > 224 else member.crop_share
+    resized = int(side / share)
     return Preprocessing(
         size=(side, side),
         resize_mode="shortest",

@@ -52,6 +52,9 @@ LAYER_SCALE = {"ls1.gamma": ("lambda_1", "layer_scale1.lambda1"), "ls2.gamma": (
 TABLE = "relative_position_bias.relative_position_bias_table"
 TABLES = (f"attention.attention.{TABLE}", TABLE)  # of one layer
 SHARED_TABLES = (f"encoder.{TABLE}", "shared_position_bias.relative_position_bias_table")
+# Microsoft's BEiT of ImageNet-22k numbers its 21,841 labels as Google's 21,843, without the two that it does not have
+# (models/beit/convert_beit_unilm_to_pytorch.py): the classes are the labels in that order.
+NUMBERS_22K = [number for number in range(21843) if number not in (9205, 15027)]
 
 
 def recognises(source: Source) -> bool:
@@ -217,9 +220,10 @@ def _labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
     if not id2label:
         return ()
     labels = {int(number): str(label) for number, label in id2label.items()}
-    if sorted(labels) != list(range(classes)):
+    numbers = sorted(labels)
+    if len(numbers) != classes or numbers not in (list(range(classes)), NUMBERS_22K):
         raise CheckpointError(f"config.json's id2label has {len(labels)} labels, not one for each of {classes} classes")
-    names = tuple(labels[i] for i in range(classes))
+    names = tuple(labels[number] for number in numbers)
     return () if names == tuple(f"LABEL_{i}" for i in range(classes)) else names
 
 

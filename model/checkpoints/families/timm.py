@@ -63,6 +63,7 @@ def describe(source: Source, facts: Facts) -> Description:
         named = facts.need("architecture", "vit_base_patch16_224")
     architecture, tag = find(named)
     tag = tag or stated.get("tag")
+    trained = named == source.architecture  # by train.py: a tag says what it began with, not which classes it has
 
     head = _prefix(source) + "head.weight"
     if head not in source:
@@ -72,23 +73,24 @@ def describe(source: Source, facts: Facts) -> Description:
     if config.get("num_classes", num_classes) != num_classes:
         raise CheckpointError(f"config.json says {config['num_classes']} classes, the head has {num_classes}")
     labels, wordnet = _labels(config, stated, num_classes)
-    if not labels and (tower := _embedding_of(architecture, tag, outputs)):
+    if not labels and not trained and (tower := _embedding_of(architecture, tag, outputs)):
         raise CheckpointError(
             f"{tower} has a projection to {outputs} numbers, which are an embedding to compare, not classes"
         )
     arguments = architecture.with_arguments(_arguments(source, config, facts, architecture))
-    published = architecture.published(tag, outputs)
+    began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
+    published = architecture.published(began, outputs)
     size = _image_size(source, facts, architecture, arguments, stated, published)
     return Description(
         name=facts.note("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
         family=FAMILY,
         architecture=architecture.name,
         config=network(architecture, arguments, image_size=size, num_classes=num_classes),
-        preprocessing=preprocessing(facts, size, stated, published),
+        preprocessing=preprocessing(facts, size, stated, published, arguments=source.arguments),
         labels=labels,
         wordnet=wordnet,
         labels_from="config.json",
-        dataset=_dataset(tag, num_classes),
+        dataset="" if trained else _dataset(tag, num_classes),
         score=note_score(facts, num_classes),
     )
 

@@ -4,7 +4,7 @@ The recipe is `transforms_imagenet_eval` of timm's data/transforms_factory.py.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args, get_type_hints
 
 from model.checkpoints.checkpoint import CheckpointError
@@ -17,12 +17,21 @@ DEFAULTS = {"crop_pct": 0.875, "crop_mode": "center", "interpolation": "bicubic"
 
 
 def preprocessing(
-    facts: Facts, size: tuple[int, int], stated: dict[str, Any], published: dict[str, dict[str, Any]]
+    facts: Facts,
+    size: tuple[int, int],
+    stated: dict[str, Any],
+    published: dict[str, dict[str, Any]],
+    *,
+    arguments: Mapping[str, Any],
 ) -> Preprocessing:
-    """The recipe for an input of `size`. Raises CheckpointError if it is ambiguous or not supported."""
+    """The recipe for an input of `size`. `arguments` are those of train.py, which go before what is published, as in
+    `resolve_data_config` of timm's data/config.py. Raises CheckpointError if it is ambiguous or not supported.
+    """
 
     def found(fact: str, name: str) -> tuple[Any, str]:
         """The value of timm's `name`, and where it was found."""
+        if arguments.get(name):  # not given: None, or an empty interpolation
+            return arguments[name], "args in the file"
         if stated.get(name) is not None:
             return stated[name], "config.json"
         if stated and name in DEFAULTS:
@@ -61,5 +70,5 @@ def preprocessing(
 
 
 def _channels(facts: Facts, name: str, values: Sequence[float], origin: str) -> tuple[float, float, float]:
-    red, green, blue = map(float, values)
+    red, green, blue = map(float, values if len(values) > 1 else [*values] * 3)  # timm takes one for all too
     return facts.note(name, (red, green, blue), origin)

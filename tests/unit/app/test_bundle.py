@@ -69,6 +69,32 @@ def test_a_manifest_that_is_not_understood_is_refused_by_field(bundle, changes, 
         load_bundle(bundle)
 
 
+def test_a_bundle_of_before_known_answers_is_refused_with_what_to_do(bundle):
+    path = bundle / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["known_answer"]
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(BundleError, match=r"has no known answer: an older version made it\. Export it again\."):
+        load_bundle(bundle)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"logits": [1.0]}, "one logit for each label"),
+        ({"pixels": "AAAA"}, "pixels are not those"),
+        ({"sums": {}}, "outputs of the explaining graph"),
+        ({"tolerance": {}}, "tolerance.logits"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+def test_a_known_answer_that_does_not_fit_is_refused(bundle, changes, said):
+    answer = json.loads((bundle / "manifest.json").read_text())["known_answer"]
+    edit(bundle, known_answer=answer | changes)
+    with pytest.raises(BundleError, match=said):
+        load_bundle(bundle)
+
+
 def test_a_file_outside_the_folder_is_refused(bundle):
     files = json.loads((bundle / "manifest.json").read_text())["files"]
     edit(bundle, files=files | {"../../../etc/hostname": "0" * 64})

@@ -1,7 +1,9 @@
 """app/machine.py: what a control group allows, in both versions."""
 
 import os
+import sys
 
+import numpy as np
 import pytest
 
 from app import machine
@@ -37,6 +39,15 @@ def group(tmp_path, monkeypatch):
 def test_cores(group, files, cores):
     group(files)
     assert machine.allowed_cores() == cores
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell")
+def test_memory_that_is_written_to_is_resident():
+    before = machine.resident_memory()
+    written = np.ones(2**24, np.uint8)
+    assert machine.resident_memory() - before == pytest.approx(len(written), rel=0.1)
+    del written
+    assert machine.resident_memory() - before < 2**22
 
 
 @pytest.mark.parametrize(

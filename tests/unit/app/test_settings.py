@@ -17,7 +17,15 @@ def test_variables_of_the_environment_are_read(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("port", 70_000), ("device", "tpu"), ("max_batch", 0), ("store_ttl_s", 0), ("store", "postgres://x")],
+    [
+        ("port", 70_000),
+        ("device", "tpu"),
+        ("max_batch", 0),
+        ("store_ttl_s", 0),
+        ("store", "postgres://x"),
+        ("root_path", "vit"),
+        ("cors_origins", "app.example"),
+    ],
 )
 def test_nonsense_is_refused_by_name(name, value):
     with pytest.raises(ValidationError, match=name):
@@ -33,3 +41,49 @@ def test_an_address_of_redis_is_taken_and_not_shown(store):
 
 def test_at_least_one_core_is_allowed():
     assert allowed_cores() >= 1
+
+
+@pytest.mark.parametrize("path", ["", "/vit", "/a/b-c/v1.0_x~"])
+def test_a_path_to_stand_under(path):
+    assert Settings(root_path=path).root_path == path
+
+
+NO_PREFIXES = ["vit", "/", "/vit/", "//vit", "/a//b", "/vit?x", "/vit#x", "/v it", "/v%69t", "/./a", "/a/..", "/é"]
+
+
+@pytest.mark.parametrize("path", [*NO_PREFIXES, "/vit\n"])
+def test_any_other_is_refused_with_a_sentence(path):
+    with pytest.raises(ValidationError, match="empty, or a path such as /vit"):
+        Settings(root_path=path)
+
+
+@pytest.mark.parametrize(
+    ("given", "origins"),
+    [
+        ("", ()),
+        ("*", ("*",)),
+        ("https://app.example", ("https://app.example",)),
+        ("https://app.example, http://localhost:3000,", ("https://app.example", "http://localhost:3000")),
+        ("http://[::1]:8080,http://10.0.0.1,https://xn--bcher-kva.example:8443", ...),
+        ("chrome-extension://abcdefgh,capacitor://localhost,http://app.example:443", ...),
+    ],
+)
+def test_origins_are_a_list_with_commas(monkeypatch, given, origins):
+    monkeypatch.setenv("VIT_CORS_ORIGINS", given)
+    assert Settings().cors_origins == (tuple(given.split(",")) if origins is ... else origins)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["app.example", "https://app.example/", "https://app.example/x", "https://App.example", "https://app.example:443",
+     "http://app.example:80", "null", "https://*.example", "https://a b", "https://", "https://bücher.example",
+     "https://user@app.example", "https://app.example?x"],
+)  # fmt: skip
+def test_what_no_browser_sends_as_an_origin_is_refused_with_a_sentence(origin):
+    with pytest.raises(ValidationError, match="is not an origin as browsers send it"):
+        Settings(cors_origins=f"https://good.example,{origin}")
+
+
+def test_any_origin_stands_alone():
+    with pytest.raises(ValidationError, match=r"\* stands alone"):
+        Settings(cors_origins="https://app.example,*")

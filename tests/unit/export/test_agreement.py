@@ -1,4 +1,4 @@
-"""export/agreement.py: shares and differences, of an engine whose every answer is known."""
+"""export/answers.py and export/agreement.py: shares and differences, of an engine whose every answer is known."""
 
 import dataclasses
 import math
@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from export import agreement
-from export.agreement import measure_agreement
+from app.inference.labels import scores
+from export import answers as asking
+from export import images
+from export.agreement import agreement
+from export.answers import Answers, answers
 from export.image_spec import image_spec
+from export.images import RANGES, DrawnImages
 from export.reference import normalised
 from model.demo.shapes import LABELS
 from tests.support.toy import toy_checkpoint, toy_model
@@ -30,27 +34,53 @@ class Torch:
         return {"logits": np.where(places[:, None] % self.wrong == 0, -logits, logits)}
 
 
+def drawn(checkpoint):
+    return DrawnImages(image_spec(checkpoint.preprocessing), labels=checkpoint.labels)
+
+
 def measure(checkpoint, *, wrong, time_limit_s=math.inf):
-    engine = Torch(checkpoint, wrong=wrong)
-    return measure_agreement(checkpoint, image_spec(checkpoint.preprocessing), engine, time_limit_s=time_limit_s)
+    found = answers(checkpoint, drawn(checkpoint), Torch(checkpoint, wrong=wrong), time_limit_s=time_limit_s)
+    return agreement(found, drawn(checkpoint), checkpoint)
 
 
 def test_a_picture_with_another_label_counts_as_one_of_all():
     found = measure(toy_checkpoint(), wrong=97)
     assert (found.pictures, found.top1, found.accuracy) == (96, 95 / 96, None)
+    assert (found.source, found.ranges) == ("drawn", 24)
     assert 0.1 < found.probability_max <= 1
     assert found.probability_mean == pytest.approx(found.probability_max / 96)
 
 
 def test_the_demos_labels_are_held_against_the_truth(monkeypatch):
-    monkeypatch.setattr(agreement, "HELD_OUT", 24)
+    monkeypatch.setattr(images, "HELD_OUT", 24)
     toy = toy_checkpoint()
     config = dataclasses.replace(toy.config, num_classes=len(LABELS))
     found = measure(dataclasses.replace(toy, config=config, model=toy_model(config), labels=LABELS), wrong=25)
     assert (found.pictures, found.top1) == (24, 23 / 24)
     assert found.accuracy is not None
     assert found.accuracy < 0.5  # of random weights
+    assert found.accuracy_fp32 is not None
+    assert abs(found.accuracy - found.accuracy_fp32) == pytest.approx(1 / 24) or found.accuracy == found.accuracy_fp32
 
 
 def test_no_batch_is_begun_after_the_time():
-    assert measure(toy_checkpoint(), wrong=97, time_limit_s=-1.0).pictures == agreement.BATCH
+    assert measure(toy_checkpoint(), wrong=97, time_limit_s=-1.0).pictures == asking.BATCH
+
+
+def test_no_image_gives_ranges_and_is_judged_too():
+    """Else the figure would be that of images to which the rounding was fitted."""
+    of = drawn(toy_checkpoint())
+    ranges = {image.tobytes() for image in of.ranges()}
+    judged = {image.tobytes() for image, _ in of.judged()}
+    assert (len(ranges), len(judged)) == (RANGES, of.judged_images)
+    assert not ranges & judged
+
+
+def test_differences_are_those_of_the_scores_that_are_served():
+    logits = np.array([[0.0, 1.0], [2.0, 1.0]], np.float32)
+    found = Answers(expected=logits, found=logits * np.float32(1.5), labels=np.array([1, 1]))
+    checkpoint = dataclasses.replace(toy_checkpoint(), temperature=3.0)
+    apart = [abs(scores(1.5 * z, "softmax", 3.0) - scores(z, "softmax", 3.0)).max() for z in logits]
+    measured = agreement(found, drawn(checkpoint), checkpoint)
+    assert (measured.probability_mean, measured.probability_max) == pytest.approx((np.mean(apart), max(apart)))
+    assert (measured.top1, measured.accuracy, measured.accuracy_fp32) == (1, 0.5, 0.5)

@@ -58,6 +58,20 @@ def test_export_says_what_to_do_about_a_guess(checkpoint, tmp_path, capsys):
     assert said in capsys.readouterr().out
 
 
+def test_inspect_says_what_to_do_about_a_guess(tmp_path, capsys):
+    path = tmp_path / "thousand.safetensors"
+    toy = toy_checkpoint()
+    config = replace(toy.model.config, num_classes=1000)
+    save(replace(toy, model=toy_model(config), config=config, labels=()), path)
+    main(["inspect", str(path)])
+    assert capsys.readouterr().out.endswith(
+        "\nLabels: ImageNet-1k, by the number of classes. If the model has other classes, name them with "
+        "--labels FILE, or number them with --labels none.\n"
+    )
+    main(["inspect", str(path), "--labels", "none"])
+    assert "Labels:" not in capsys.readouterr().out
+
+
 def test_inspect_says_where_the_labels_came_from(checkpoint, capsys):
     main(["inspect", str(checkpoint), "--labels", "none"])
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("labels"))

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from export.image_spec import image_spec
+from export.images import reference_pixels
 from export.precision import QuantisedLinear, lower, model_for
 from export.rewrite import Linear, rewrite
 from tests.support.switches import SWITCHES
@@ -58,4 +59,4 @@ def test_what_fp16_cannot_hold_is_named(layer, bias, complaint):
     for block in checkpoint.model.blocks:
         nn.init.constant_(block.get_submodule(layer).bias, bias)
     with pytest.raises(ValueError, match=complaint):
-        model_for(checkpoint, image_spec(checkpoint.preprocessing), "fp16")
+        model_for(checkpoint, "fp16", lambda: reference_pixels(image_spec(checkpoint.preprocessing), 24))

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from export.image_spec import image_spec
+from export.images import reference_pixels
 from export.smoothing import smoothed
 from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
@@ -14,7 +15,7 @@ CHANNEL, FACTOR = 5, 50.0
 
 
 def smooth(checkpoint):
-    return smoothed(checkpoint, image_spec(checkpoint.preprocessing))
+    return smoothed(checkpoint, reference_pixels(image_spec(checkpoint.preprocessing), 24))
 
 
 def unevenness(model, images) -> list[float]:

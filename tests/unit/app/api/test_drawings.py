@@ -58,3 +58,51 @@ def test_a_place_comes_back_from_what_fails():
                 await drawings.draw(lambda: 1 / 0, deadline=math.inf)
 
     draw(scenario, max_in_work=1)
+
+
+def test_what_is_drawn_past_its_deadline_counts_until_it_is_done():
+    async def scenario(drawings: Drawings) -> None:
+        go_on = threading.Event()
+        with pytest.raises(DeadlineExceeded):
+            await drawings.draw(go_on.wait, deadline=time.monotonic() + 0.05)
+        with pytest.raises(Overloaded):
+            await drawings.draw(bytes, deadline=math.inf)
+        go_on.set()
+        await until_free(drawings)
+        assert await drawings.draw(bytes, deadline=math.inf) == b""
+
+    draw(scenario, max_in_work=1)
+
+
+def test_what_waits_for_a_client_that_leaves_is_never_drawn():
+    async def scenario(drawings: Drawings) -> None:
+        go_on, drawn = threading.Event(), []
+        first = asyncio.ensure_future(drawings.draw(go_on.wait, deadline=math.inf))
+        for _ in range(100):
+            gone = asyncio.ensure_future(drawings.draw(lambda: drawn.append(1), deadline=math.inf))
+            await asyncio.sleep(0)
+            gone.cancel()
+            await asyncio.wait([gone])
+            await asyncio.sleep(0)
+        go_on.set()
+        assert await first
+        assert await drawings.draw(bytes, deadline=math.inf) == b""
+        assert drawn == []
+
+    draw(scenario)
+
+
+def test_nothing_begins_after_its_deadline():
+    async def scenario(drawings: Drawings) -> None:
+        drawn = []
+        with pytest.raises(DeadlineExceeded):
+            await drawings.draw(lambda: drawn.append(1), deadline=time.monotonic() - 1)
+        await drawings.draw(bytes, deadline=math.inf)
+        assert drawn == []
+
+    draw(scenario)
+
+
+async def until_free(drawings: Drawings) -> None:
+    while drawings._in_work:
+        await asyncio.sleep(0.001)

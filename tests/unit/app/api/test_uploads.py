@@ -27,7 +27,8 @@ def read(*messages: bytes | dict[str, Any] | Exception, content_type: str | None
         return message
 
     headers = [(b"content-type", content_type.encode("latin-1"))] if content_type is not None else []
-    return asyncio.run(read_images(Request({"type": "http", "headers": headers}, receive), max_images=max_images))
+    uploads = asyncio.run(read_images(Request({"type": "http", "headers": headers}, receive), max_images=max_images))
+    return [b"".join(upload.parts()) for upload in uploads]
 
 
 def part(content: bytes, disposition: str) -> bytes:

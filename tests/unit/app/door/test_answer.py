@@ -2,18 +2,25 @@
 
 import asyncio
 
+from starlette.requests import HTTPConnection
+
 from app.door.answer import DOCS_POLICY, HEADERS, POLICY, Answer
+from app.door.cors import Cors
+
+CLOSED = Cors([])
 
 
-def sent(headers: dict[str, str], *bodies: bytes, path: str = "/classify", closing: bool = False):
+def sent(headers: dict[str, str], *bodies: bytes, path: str = "/classify", closing: bool = False, cors: Cors = CLOSED):
     """The header fields and the body that arrive."""
     messages = []
 
     async def send(message):
         messages.append(message)
 
+    request = HTTPConnection({"type": "http", "path": path, "headers": [(b"origin", b"https://app.example")]})
+
     async def answer():
-        out = Answer(send, path=path, request_id="r-1", closing=lambda: closing)
+        out = Answer(send, request=request, request_id="r-1", cors=cors, closing=lambda: closing)
         assert not out.started
         raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         await out.send({"type": "http.response.start", "status": 200, "headers": raw})
@@ -53,3 +60,9 @@ def test_a_connection_that_cannot_go_on_is_said_to_close():
 def test_other_answers_are_passed_on_as_they_come():
     _, body = sent({"Content-Type": "image/png"}, b"one", b"two")
     assert body == b"onetwo"
+
+
+def test_an_allowed_origin_may_read_every_answer():
+    fields, _ = sent({"Vary": "Accept"}, b"", cors=Cors(["https://app.example"]))
+    assert (fields["Access-Control-Allow-Origin"], fields["Vary"]) == ("https://app.example", "Accept, Origin")
+    assert "Access-Control-Allow-Origin" not in sent({}, b"")[0]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.door.cors import Cors
 from app.door.door import Door
 from app.door.keys import ApiKeys
 from app.errors import BodyTooLarge, Overloaded, UnusableImage
@@ -28,6 +29,7 @@ class Guarded:
     reads: bool = True
     stalls: bool = False  # the client, before its body
     reached: dict[str, Any] = field(default_factory=dict)
+    scope: dict[str, Any] = field(default_factory=dict)
     received: int = 0
     timed: list[tuple[str, float]] = field(default_factory=list)
 
@@ -36,11 +38,12 @@ class Guarded:
             self.app,
             settings=self.settings,
             keys=ApiKeys(self.keys, metrics_port=9000),
+            cors=Cors(self.settings.cors_origins),
             refusal=lambda deadline: Overloaded("Full.") if self.full else None,
         )
 
     async def app(self, scope, receive, send):
-        self.reached = scope["state"]
+        self.reached, self.scope = scope["state"], scope
         while self.reads and (await receive())["more_body"]:
             pass
         if self.starts:
@@ -50,11 +53,12 @@ class Guarded:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"ok"})
 
-    def ask(self, path="/classify", method="POST", *, body: bytes = b"", port=8000, **headers: str):
+    def ask(self, path="/classify", method="POST", *, body: bytes = b"", port=8000, crowded=False, **headers: str):
         """Status, header fields and body of the answer."""
         raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
         scope = {"type": "http", "method": method, "path": path, "headers": raw, "server": ("127.0.0.1", port)}
         scope["state"] = {"stages": Stages(observe=lambda stage, seconds: self.timed.append((stage, seconds)))}
+        scope["state"] |= {"crowded": True} if crowded else {}
         sent = []
 
         async def receive():
@@ -167,12 +171,67 @@ def test_a_client_still_waiting_when_the_service_ends_gets_503():
     assert json.loads(body)["type"] == "urn:vit-serve:problem:unavailable"
 
 
+APP = "https://app.example"
+OPEN = {"settings": Settings(max_upload_bytes=100, metrics_port=9000, cors_origins=APP)}
+PREFLIGHT = {"origin": APP, "access_control_request_method": "POST"}
+
+
+@pytest.mark.parametrize(
+    ("request_", "guarded", "headers", "status"), [row[1:] for row in ORDER], ids=[r[0] for r in ORDER]
+)
+def test_the_page_of_an_allowed_origin_can_read_every_refusal(request_, guarded, headers, status):
+    found, fields, _ = Guarded(**guarded | OPEN).ask(**request_, **headers, origin=APP)
+    assert (found, fields["access-control-allow-origin"], fields["vary"]) == (status, APP, "Origin")
+    _, fields, _ = Guarded(**guarded | OPEN).ask(**request_, **headers, origin="https://evil.example")
+    assert "access-control-allow-origin" not in fields
+
+
+@pytest.mark.parametrize("fails", [RuntimeError("x"), UnusableImage("x"), asyncio.CancelledError()])
+def test_it_can_read_every_failure(fails):
+    assert Guarded(**OPEN, fails=fails).ask(origin=APP)[1]["access-control-allow-origin"] == APP
+
+
+def test_a_preflight_needs_no_key_and_no_place():
+    guarded = Guarded(**OPEN, keys=("k",), full=True)
+    status, fields, body = guarded.ask("/classify", "OPTIONS", **PREFLIGHT)
+    assert (status, body, guarded.reached) == (204, b"", {})
+    assert (fields["access-control-allow-origin"], fields["vary"]) == (APP, "Origin")
+    assert fields["x-content-type-options"] == "nosniff"
+    assert "connection" not in fields
+
+
+@pytest.mark.parametrize(
+    ("request_", "headers", "status"),
+    [
+        ({"port": 9000}, {}, 404),
+        ({"crowded": True}, {}, 503),
+        ({}, {"content_length": "101"}, 413),
+        ({}, {"content_encoding": "gzip"}, 415),
+        ({}, {"origin": "https://evil.example"}, 401),
+    ],
+)
+def test_every_other_limit_holds_for_a_preflight(request_, headers, status):
+    assert Guarded(**OPEN, keys=("k",)).ask("/classify", "OPTIONS", **request_, **PREFLIGHT | headers)[0] == status
+
+
+def test_the_body_of_a_preflight_is_not_read():
+    guarded = Guarded(**OPEN)
+    status, fields, _ = guarded.ask("/classify", "OPTIONS", content_length="50", **PREFLIGHT)
+    assert (status, guarded.received, fields["connection"]) == (204, 0, "close")
+
+
+def test_the_framework_gets_the_path_with_its_prefix():
+    guarded = Guarded(settings=Settings(root_path="/vit"))
+    guarded.ask("/model", "GET")
+    assert (guarded.scope["root_path"], guarded.scope["path"]) == ("/vit", "/vit/model")
+
+
 def test_what_is_no_http_passes_through():
     seen = []
 
     async def app(scope, receive, send):
         seen.append(scope["type"])
 
-    door = Door(app, settings=SETTINGS, keys=ApiKeys([], metrics_port=0), refusal=lambda deadline: None)
+    door = Door(app, settings=SETTINGS, keys=ApiKeys([], metrics_port=0), cors=Cors([]), refusal=lambda deadline: None)
     asyncio.run(door({"type": "lifespan"}, None, None))
     assert seen == ["lifespan"]

@@ -12,6 +12,7 @@ import uvicorn
 from starlette.responses import Response
 from uvicorn.server import ServerState
 
+from app.door.cors import Cors
 from app.door.protocol import GuardedProtocol
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -83,7 +84,7 @@ def test_a_connection_that_has_ended_leaves_nothing_to_the_garbage_collector(cli
     made: list[weakref.ref[GuardedProtocol]] = []
 
     def protocol():
-        one = GuardedProtocol(config=config, server_state=ServerState(), app_state={}, max_connections=9)
+        one = GuardedProtocol(config=config, server_state=ServerState(), app_state={}, max_connections=9, cors=Cors([]))
         made.append(weakref.ref(one))
         return one
 

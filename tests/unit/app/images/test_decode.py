@@ -11,7 +11,7 @@ from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
-from app.images.decode import Limits, opened, sniff
+from app.images.decode import HEIC_HINT, Limits, opened, sniff
 
 LIMITS = Limits(max_pixels=1_000_000, max_aspect_ratio=64)
 
@@ -53,6 +53,50 @@ def test_only_the_first_frame_counts(encode):
 def test_what_is_no_accepted_image_is_an_unsupported_type(data):
     with pytest.raises(UnsupportedType):
         decode(data)
+
+
+def box(*brands: bytes) -> bytes:
+    """The first box of a file of the family of MP4."""
+    return (12 + 4 * len(brands)).to_bytes(4, "big") + b"ftyp" + brands[0] + bytes(4) + b"".join(brands[1:]) + bytes(64)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (box(b"heic", b"mif1", b"MiHB", b"MiHE", b"MiPr", b"miaf", b"heic", b"tmap"), "HEIC"),  # an iPhone
+        (box(b"heix", b"mif1", b"heix"), "HEIC"),
+        (box(b"mif1", b"mif1", b"heic"), "HEIC"),
+        (box(b"msf1", b"hevc"), "HEIC"),
+        (box(b"avif", b"mif1", b"miaf", b"MA1B"), "AVIF"),
+        (box(b"mif1", b"mif1", b"avif", b"miaf"), "AVIF"),
+        (b"\xff\x0a" + bytes(50), "JPEG XL"),
+        (b"\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL"),
+        (box(b"isom", b"iso2", b"avc1", b"mp41"), "a video"),
+        (box(b"qt  ", b"qt  "), "a video"),
+        (b"\x1a\x45\xdf\xa3\x9fB\x86\x81\x01", "a video"),
+        (b"%PDF-1.7\n", "PDF"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "SVG"),
+        (b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE svg [', "SVG"),
+    ],
+)
+def test_what_people_send_by_mistake_is_called_by_its_name(data, kind):
+    with pytest.raises(UnsupportedType) as refusal:
+        sniff(data)
+    said = f"This is {kind}. Send JPEG, PNG, WebP, GIF, BMP or TIFF."
+    assert refusal.value.detail == (f"{said} {HEIC_HINT.strip()}" if kind == "HEIC" else said)
+
+
+def test_an_avif_of_a_real_encoder_is_called_by_its_name(encode, corners):
+    with pytest.raises(UnsupportedType, match="This is AVIF"):
+        sniff(encode(corners, "AVIF"))
+
+
+@pytest.mark.parametrize(
+    "data", [box(b"crx ", b"crx ", b"isom"), b"<?xml version='1.0'?><html>", b"<html><svg>", b"ftyp"]
+)
+def test_what_has_no_name_here_is_no_image(data):
+    with pytest.raises(UnsupportedType, match=r"This is not an image of an accepted type: JPEG, .* or TIFF\.$"):
+        sniff(data)
 
 
 def test_nothing_at_all_is_unusable():

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -11,13 +13,15 @@ from PIL import Image
 from app.errors import Overloaded, UnsupportedType, UnusableImage
 from app.images.decode import Limits
 from app.images.intake import BYTES_PER_PIXEL, LARGE_PIXELS, Intake, open_intake
+from app.images.nursery import Work
 from app.images.pool import WorkerPool
 from app.images.preparer import Preparer, pack_request
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
+from app.images.upload import Upload
 from app.settings import Settings
 from tests.support.processes import eventually
-from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, Saboteur
+from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, ForkUnlessFull, Saboteur
 
 LARGE = (2001, 2000)
 PREPARER = Preparer(
@@ -27,10 +31,10 @@ PREPARER = Preparer(
 )
 
 
-@pytest.fixture(scope="module")
-def pool():
+@contextmanager
+def started(work: Work) -> Iterator[WorkerPool]:
     pool = WorkerPool(
-        work=Saboteur(PREPARER),
+        work=work,
         workers=2,
         max_small=2,
         max_pixels_in_work=5_000_000,
@@ -39,24 +43,37 @@ def pool():
         timeout_s=3,
     )
     pool.start()
-    yield pool
-    pool.stop()
+    try:
+        yield pool
+    finally:
+        pool.stop()
 
 
-@pytest.fixture
-def intake(pool):
+@pytest.fixture(scope="module")
+def pool():
+    with started(Saboteur(PREPARER)) as pool:
+        yield pool
+
+
+def intake_of(pool: WorkerPool) -> Intake:
     return Intake(
         pool=pool,
         quarantine=Quarantine(ttl_s=100, max_items=10),
         input_size=(8, 8),
         max_pixels=5_000_000,
+        max_memory=0,
     )
+
+
+@pytest.fixture
+def intake(pool):
+    return intake_of(pool)
 
 
 @pytest.fixture
 def prepare(intake):
     async def all_of_them(images):
-        asked = (intake.prepare(data, thumbnail=True) for data in images)
+        asked = (intake.prepare(Upload(data), thumbnail=True) for data in images)
         return await asyncio.gather(*asked, return_exceptions=True)
 
     return lambda *images: asyncio.run(all_of_them(images))
@@ -105,7 +122,7 @@ def killed(pool, intake, star):
 
     async def scenario(times):
         victims = set()
-        asked = asyncio.ensure_future(intake.prepare(star + PAUSE, thumbnail=True))
+        asked = asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True))
         while len(victims) < times:
             await asyncio.sleep(0.01)
             assert not asked.done()
@@ -133,12 +150,25 @@ def test_an_image_whose_workers_were_killed_twice_is_not_to_blame(killed, prepar
 
 def test_a_killed_nursery_costs_no_image(pool, intake, star):
     async def scenario():
-        asked = [asyncio.ensure_future(intake.prepare(star + PAUSE, thumbnail=True)) for _ in range(2)]
+        asked = [asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True)) for _ in range(2)]
         await asyncio.sleep(0.3)
         os.kill(pool._nursery._process.pid, signal.SIGKILL)
         return await asyncio.gather(*asked, return_exceptions=True)
 
     assert [type(answer).__name__ for answer in asyncio.run(scenario())] == ["Prepared", "Prepared"]
+
+
+def test_a_worker_that_cannot_be_replaced_costs_no_image(star, tmp_path):
+    full = tmp_path / "full"
+    with started(ForkUnlessFull(PREPARER, full)) as pool:
+        intake = intake_of(pool)
+        asyncio.run(intake.prepare(Upload(star), thumbnail=True))
+        full.touch()
+        process = pool._idle[-1].process  # the next to be asked
+        os.kill(process, signal.SIGKILL)
+        eventually(lambda: not pool._idle[-1].is_ready(), seconds=20)
+        prepared = [asyncio.run(intake.prepare(Upload(star), thumbnail=True)).format for _ in range(3)]
+        assert prepared == ["JPEG"] * 3
 
 
 def test_when_no_worker_can_be_started_the_service_is_overloaded(prepare, star, pool, monkeypatch):
@@ -160,13 +190,15 @@ def test_only_large_images_count_by_their_pixels(encode):
     asked = []
 
     class Here:
-        async def run(self, request: bytes, data: bytes, *, large_pixels: int) -> bytearray:
+        async def run(self, request: bytes, upload: Upload, *, large_pixels: int) -> bytearray:
             asked.append(large_pixels)
-            return bytearray(PREPARER(request, data))
+            return bytearray(PREPARER(request, b"".join(upload.parts())))
 
-    intake = Intake(pool=Here(), quarantine=Quarantine(ttl_s=1, max_items=1), input_size=(8, 8), max_pixels=5_000_000)
+    intake = Intake(
+        pool=Here(), quarantine=Quarantine(ttl_s=1, max_items=1), input_size=(8, 8), max_pixels=5_000_000, max_memory=0
+    )
     for size in ((2000, 2000), LARGE):
-        asyncio.run(intake.prepare(encode(Image.new("RGB", size)), thumbnail=False))
+        asyncio.run(intake.prepare(Upload(encode(Image.new("RGB", size))), thumbnail=False))
     assert asked == [0, 0, 2001 * 2000]
 
 
@@ -183,6 +215,22 @@ def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibi
     small = intake._pool._lanes._free_small_workers
     assert small >= 1
     assert small == 1 or small * LARGE_PIXELS * BYTES_PER_PIXEL <= memory / 4
+
+
+@pytest.mark.parametrize(
+    ("cores", "gibibytes", "large", "megapixels"),
+    [
+        (2, 2, 50_000_000, 8 + 2**29 / 12e6),  # two small images, and as many large ones as a quarter of it holds
+        (2, 64, 50_000_000, 8 + 50),  # of large ones no more than one: the other worker is left to small ones
+        (64, 64, 50_000_000, 64 * 4 + 2**34 / 12e6),
+        (2, 64, 5_000_000, 8 + 5),
+    ],
+)
+def test_it_says_how_much_memory_all_decoders_take(monkeypatch, cores, gibibytes, large, megapixels):
+    monkeypatch.setattr("app.images.intake.allowed_cores", lambda: cores)
+    monkeypatch.setattr("app.images.intake.allowed_memory", lambda: gibibytes * 2**30)
+    intake = open_intake(settings=Settings(max_image_pixels=large), framing=PREPARER._framing)
+    assert intake.max_memory == pytest.approx(megapixels * 12e6, rel=1e-6)
 
 
 def test_the_largest_answer_fits_its_limit(encode):

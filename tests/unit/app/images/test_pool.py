@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
+from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS
 from tests.support.processes import eventually
 from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, ForkUnlessFull, Saboteur, whoami
@@ -40,7 +43,7 @@ def started(workers: int = 2, **options) -> Iterator[WorkerPool]:
 
 def ask(pool: WorkerPool, *uploads: bytes) -> list[bytes | BaseException]:
     async def all_of_them():
-        asked = [pool.run(REQUEST, data) for data in uploads]
+        asked = [pool.run(REQUEST, Upload(data)) for data in uploads]
         return await asyncio.gather(*asked, return_exceptions=True)
 
     return asyncio.run(all_of_them())
@@ -121,7 +124,7 @@ def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
 
 def test_a_worker_that_was_killed_at_work_is_no_crash():
     async def scenario(pool: WorkerPool) -> None:
-        asked = asyncio.ensure_future(pool.run(REQUEST, SLEEP))
+        asked = asyncio.ensure_future(pool.run(REQUEST, Upload(SLEEP)))
         await asyncio.sleep(0.2)
         os.kill(pool._workers[0].process, signal.SIGKILL)
         with pytest.raises(WorkerKilled):
@@ -148,6 +151,70 @@ def test_where_none_can_be_forked_the_others_go_on(tmp_path):
         assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}) == 2
 
 
+def test_a_worker_that_cannot_be_replaced_fails_no_more_than_one_request(tmp_path):
+    """It fails at once, so it is the first to be free again."""
+    full = tmp_path / "full"
+    with started(work=ForkUnlessFull(whoami, full)) as pool:
+        ask(pool, b"x")
+        full.touch()
+        last = pool._idle[-1].process
+        os.kill(last, signal.SIGKILL)
+        until(lambda: is_gone(last))
+        answers = [ask(pool, b"x")[0] for _ in range(6)]
+        assert [type(answer) for answer in answers] == [ChildProcessError, *[bytearray] * 5]
+
+
+def test_threads_that_find_the_same_nursery_ended_start_one_other():
+    with started(8) as pool:
+        before = pool._nursery
+        before._process.kill()
+        before._process.wait()
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(lambda worker: pool._renew(worker), pool._workers))
+        assert pool._nursery is not before
+        assert pool._nursery.is_alive()
+        assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 32)}) == 8
+
+
+def test_a_nursery_that_another_thread_has_stopped_counts_as_ended():
+    with started(1) as pool:
+        nursery = pool._nursery
+        nursery.stop()
+        with pytest.raises(ConnectionError):
+            nursery.renew(pool._workers[0])
+
+
+def test_a_process_of_an_earlier_nursery_does_not_end_this_one():
+    with started(1) as pool:
+        nursery = pool._nursery._process.pid
+        pool._workers[0].process = os.getpid()  # no child of the nursery
+        assert pool._renew(pool._workers[0]) == -signal.SIGKILL
+        assert pool._nursery._process.pid == nursery
+        worker_of(ask(pool, b"x")[0])
+
+
+def test_nothing_starts_after_the_stop():
+    with started(1) as pool:
+        pass
+    with pytest.raises(ConnectionError):
+        pool._renew(pool._workers[0])
+    assert not pool._nursery.is_alive()
+
+
+def test_the_stop_ends_a_thread_that_waits_for_a_new_process():
+    with started(1) as pool, ThreadPoolExecutor(1) as threads:
+        os.kill(pool._nursery._process.pid, signal.SIGSTOP)  # it answers no more
+        renewed = threads.submit(pool._renew, pool._workers[0])
+        until(lambda: pool._nursery._lock.locked())
+        stopped = threading.Thread(target=pool.stop)
+        stopped.start()
+        with pytest.raises(ConnectionError):
+            renewed.result(20)
+        stopped.join(10)
+        assert not stopped.is_alive()
+        assert not pool._nursery.is_alive()
+
+
 def test_if_all_of_them_were_killed_they_all_come_back():
     with started() as pool:
         nursery = pool._nursery._process.pid
@@ -170,16 +237,16 @@ def test_signals_for_the_whole_group_do_not_end_them(kind):
 def test_they_yield_to_the_model():
     with started(1) as pool:
         worker = worker_of(ask(pool, b"a")[0])
-        assert os.getpriority(os.PRIO_PROCESS, worker) == os.nice(0) + IMAGES_NICENESS
+        assert os.getpriority(os.PRIO_PROCESS, worker) == min(os.nice(0) + IMAGES_NICENESS, 19)
 
 
 def test_a_caller_that_leaves_takes_no_worker_with_it():
     async def scenario(pool: WorkerPool) -> None:
-        gone = [asyncio.ensure_future(pool.run(REQUEST, b"x" * 1_000_000)) for _ in range(6)]
+        gone = [asyncio.ensure_future(pool.run(REQUEST, Upload(b"x" * 1_000_000))) for _ in range(6)]
         await asyncio.sleep(0)
         for task in gone:
             task.cancel()
-        assert len(await pool.run(REQUEST, b"y")) > 0
+        assert len(await pool.run(REQUEST, Upload(b"y"))) > 0
 
     with started() as pool:
         workers = {worker.process for worker in pool._workers}
@@ -196,6 +263,7 @@ def test_nothing_is_left_after_the_stop():
 KILLED = """
 import asyncio, sys
 from app.images.pool import WorkerPool
+from app.images.upload import Upload
 from tests.support.saboteur import SPIN, Saboteur, whoami
 pool = WorkerPool(
     work=Saboteur(whoami), workers=2, max_small=2, max_pixels_in_work=1, max_answer_bytes=1, memory_bytes=2**28,
@@ -203,7 +271,7 @@ pool = WorkerPool(
 )
 pool.start()
 async def main():
-    busy = asyncio.ensure_future(pool.run(b"", SPIN))
+    busy = asyncio.ensure_future(pool.run(b"", Upload(SPIN)))
     while sum(worker not in pool._idle for worker in pool._workers) != 1: await asyncio.sleep(0.01)
     print(pool._nursery._process.pid, *(worker.process for worker in pool._workers), flush=True)
     await busy

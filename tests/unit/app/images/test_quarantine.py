@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-import app.images.quarantine
 from app.images.quarantine import Quarantine
+from app.images.upload import Upload
 
 
 def held(*, ttl_s: float = 60, max_items: int = 10, added: list[bytes], asked: list[bytes]) -> list[bool]:
     async def scenario() -> list[bool]:
         quarantine = Quarantine(ttl_s=ttl_s, max_items=max_items)
         for data in added:
-            await quarantine.add(data)
-        return [await quarantine.holds(data) for data in asked]
+            await quarantine.add(Upload(data))
+        return [await quarantine.holds(Upload(data)) for data in asked]
 
     return asyncio.run(scenario())
 
@@ -28,14 +28,14 @@ def test_it_forgets_after_a_while():
     async def scenario() -> None:
         nonlocal now
         quarantine = Quarantine(ttl_s=60, max_items=10, clock=lambda: now)
-        await quarantine.add(b"abc")
+        await quarantine.add(Upload(b"abc"))
         now += 30
-        await quarantine.add(b"def")
-        await quarantine.add(b"abc")  # again: it counts from now
+        await quarantine.add(Upload(b"def"))
+        await quarantine.add(Upload(b"abc"))  # again: it counts from now
         now += 59
-        assert await quarantine.holds(b"abc")
+        assert await quarantine.holds(Upload(b"abc"))
         now += 2
-        assert not await quarantine.holds(b"abc")
+        assert not await quarantine.holds(Upload(b"abc"))
 
     asyncio.run(scenario())
 
@@ -45,5 +45,5 @@ def test_the_oldest_makes_room():
 
 
 def test_nothing_is_hashed_while_nothing_of_that_length_is_held(monkeypatch):
-    monkeypatch.setattr(app.images.quarantine.hashlib, "sha256", lambda data: pytest.fail("hashed"))
+    monkeypatch.setattr(Upload, "sha256", lambda upload: pytest.fail("hashed"))
     assert held(added=[], asked=[b"abc"]) == [False]

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
-from app.inference.batcher import Batcher
+from app.inference.batcher import WRONG, Batcher
+from app.inference.known_answer import WrongAnswer
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
 
@@ -36,6 +37,8 @@ class FakeEngine:
         self.probes = 0
         self.probed: set[str] = set()
         self.works = True
+        self.asked: list[tuple[str, int]] = []
+        self.computes = True
         self.seconds = 0.0
 
     def opened(self):
@@ -52,12 +55,18 @@ class FakeEngine:
         self.largest = max(images // 2, 1)
         return self.largest
 
+    def ask_once(self, graph, images):
+        self.asked.append((graph, images))
+        if not self.computes:
+            raise WrongAnswer("logits differ")
+
     def probe(self, graph):
         self.probes += 1
         self.probed.add(graph)
         if not self.works:
             raise RuntimeError("broken")
-        return {"logits": np.zeros((1, 1), np.float32)}
+        if not self.computes:
+            raise WrongAnswer("logits differ")
 
     def run(self, graph, images):
         images = np.stack(images)
@@ -297,7 +306,7 @@ def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
         lambda engine: (engine.faults.update({13: RuntimeError("?")}), setattr(engine, "works", False)),
         lambda engine: engine.faults.update({13: SystemExit()}),
     ],
-    ids=["a sticky error", "blank images fail too", "the thread dies"],
+    ids=["a sticky error", "the known image fails too", "the thread dies"],
 )
 def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecycle, break_it):
     engine.largest = 2
@@ -351,6 +360,35 @@ def test_an_idle_engine_tests_itself(engine, lifecycle, monkeypatch):
 
     run(engine, scenario, lifecycle)
     assert not lifecycle.ready
+
+
+def test_the_known_answer_is_asked_before_each_batch(engine):
+    run(engine, lambda batcher: together(engine, batcher, 1, 2, 3))
+    assert engine.asked == [("classify", 1), ("classify", 3)]
+
+
+@pytest.mark.parametrize("found_by", ["a batch size used for the first time", "an image that fails", "an idle while"])
+def test_wrong_numbers_fail_the_service_and_are_not_served(engine, lifecycle, monkeypatch, caplog, found_by):
+    if found_by == "an idle while":
+        monkeypatch.setattr("app.inference.queue.SELF_TEST_S", 0.01)
+    failed = threading.Event()
+    lifecycle.on_failure = failed.set
+
+    async def scenario(batcher):
+        engine.faults[13] = RuntimeError("?")
+        if found_by == "an image that fails":
+            engine.ask_once = lambda graph, images: None
+        engine.computes = False
+        if found_by != "an idle while":
+            found = await asyncio.gather(*(batcher.run("classify", image(v)) for v in (13, 1)), return_exceptions=True)
+            assert isinstance(found[1], Unavailable)
+        assert await asyncio.to_thread(failed.wait, 10)
+        with pytest.raises(Unavailable, match="wrong numbers"):
+            await batcher.run("classify", image(2))
+
+    run(engine, scenario, lifecycle)
+    assert lifecycle.failure == WRONG
+    assert "logits differ" in caplog.text
 
 
 def test_an_image_that_cannot_meet_its_deadline_does_not_run(engine):

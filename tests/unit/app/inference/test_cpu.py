@@ -3,8 +3,20 @@
 import numpy as np
 import pytest
 
+from app.bundle import load_bundle
+from app.inference import cpu
 from app.inference.cpu import OnnxEngine
+from app.inference.known_answer import WrongAnswer
 from app.settings import DEMO_BUNDLE
+
+MIB = 2**20
+
+
+def opened(max_batch: int = 4, **options) -> OnnxEngine:
+    answer = load_bundle(DEMO_BUNDLE).manifest.known_answer
+    return OnnxEngine(
+        folder=DEMO_BUNDLE, image_size=(64, 64), threads=1, max_batch=max_batch, known_answer=answer, **options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +58,7 @@ def test_one_image_is_not_copied(engine, images):
 
 
 def test_warm_up_measures_each_graph():
-    engine = OnnxEngine(folder=DEMO_BUNDLE, image_size=(64, 64), threads=1, max_batch=2)
+    engine = opened(max_batch=2)
     assert engine.latency() == []
     engine.warm_up()
     measured = {(row.graph, row.batch) for row in engine.latency()}
@@ -55,10 +67,129 @@ def test_warm_up_measures_each_graph():
     assert engine.best_batch("classify") in (1, 2)
 
 
-def test_a_probe_is_a_run_of_a_blank_image_and_no_measurement(images):
-    engine = OnnxEngine(folder=DEMO_BUNDLE, image_size=(64, 64), threads=1, max_batch=4)
-    engine.run("classify", images)
-    assert np.array_equal(
-        engine.probe("explain")["logits"], engine.run("explain", [np.zeros((64, 64, 3), np.uint8)])["logits"]
-    )
-    assert ("explain", 1) not in {(row.graph, row.batch) for row in engine.latency()}
+class Wrong:
+    """A session whose outputs are altered, in batches of at least `at_least`."""
+
+    def __init__(self, session, alter, at_least=1):
+        self.session, self.alter, self.at_least, self.sizes = session, alter, at_least, []
+
+    def get_outputs(self):
+        return self.session.get_outputs()
+
+    def run(self, names, feeds):
+        size = len(feeds["images"])
+        self.sizes.append(size)
+        outputs = self.session.run(names, feeds)
+        if size >= self.at_least:
+            self.alter(dict(zip(names, outputs, strict=True)))
+        return outputs
+
+
+def off(outputs):
+    outputs["logits"] *= 1.01
+
+
+def last_row(outputs):
+    outputs["logits"][-1] *= 1.01
+
+
+def turned(outputs):
+    if "attention" in outputs:
+        outputs["attention"][:] = outputs["attention"][..., ::-1].copy()
+
+
+def sabotage(engine, graph, alter, at_least=1) -> Wrong:
+    engine._sessions[graph] = Wrong(engine._sessions[graph], alter, at_least)
+    return engine._sessions[graph]
+
+
+@pytest.mark.parametrize("graph", ["classify", "explain"])
+def test_a_session_that_computes_wrong_numbers_never_becomes_warm(graph):
+    engine = opened()
+    sabotage(engine, graph, off)
+    with pytest.raises(WrongAnswer, match=f"wrong numbers on CPUExecutionProvider.*logits of the {graph} graph"):
+        engine.warm_up()
+
+
+def test_nor_does_one_whose_maps_are_turned():
+    engine = opened()
+    sabotage(engine, "explain", turned)
+    with pytest.raises(WrongAnswer, match="attention of the explain graph"):
+        engine.warm_up()
+
+
+def test_nor_does_one_that_is_wrong_in_one_row_of_larger_batches(monkeypatch):
+    engine = opened()
+    monkeypatch.setattr(cpu, "WARM_UP_S", 10.0)
+    monkeypatch.setattr("app.inference.latency.THROUGHPUT_RATIO", 0.0)  # 1 is enough, so 2 is tried and no more
+    sabotage(engine, "classify", last_row, at_least=2)
+    with pytest.raises(WrongAnswer, match=r"image 2 of a batch of 2"):
+        engine.warm_up()
+
+
+def test_a_size_that_is_first_used_while_serving_is_asked_once_before(images, monkeypatch):
+    monkeypatch.setattr(cpu, "WARM_UP_S", 0.0)
+    engine = opened()
+    engine.warm_up()
+    watched = sabotage(engine, "explain", last_row, at_least=5)
+    engine.ask_once("explain", 1)
+    assert watched.sizes == []
+    engine.ask_once("explain", 3)
+    engine.ask_once("explain", 4)
+    assert watched.sizes == [4]
+    watched.at_least = 2
+    with pytest.raises(WrongAnswer, match=r"image 2 of a batch of 2"):
+        engine.ask_once("explain", 2)
+    with pytest.raises(WrongAnswer):
+        engine.ask_once("explain", 2)  # what was answered wrongly has not been asked
+
+
+@pytest.mark.parametrize("graph", ["classify", "explain"])
+def test_a_probe_asks_one_image_and_is_no_measurement(images, graph):
+    engine = opened()
+    engine.run("classify" if graph == "explain" else "explain", images)
+    engine.probe(graph)
+    assert (graph, 1) not in {(row.graph, row.batch) for row in engine.latency()}
+    assert 0 < engine.deviation()[graph] < 1
+    watched = sabotage(engine, graph, off)
+    with pytest.raises(WrongAnswer):
+        engine.probe(graph)
+    assert watched.sizes == [1]
+
+
+@pytest.fixture
+def growing(monkeypatch):
+    """A process that has 50 MiB before its first run; an image adds 10 MiB to each graph."""
+    sizes: dict[str, int] = {}
+    run = OnnxEngine.run
+
+    def remembered(self, graph, images):
+        sizes[graph] = max(sizes.get(graph, 0), len(images))
+        return run(self, graph, images)
+
+    monkeypatch.setattr(OnnxEngine, "run", remembered)
+    monkeypatch.setattr(cpu, "resident_memory", lambda: (50 + 10 * sum(sizes.values())) * MIB)
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("allowed", "largest", "level", "said"),
+    [
+        (210, 4, "INFO", "needs about 210 MiB for batches of 4, and 210 MiB are left"),
+        (209, 2, "WARNING", "at most 2 images, because the model would need about 210 MiB for 4, and 209 MiB"),
+        (100, 1, "WARNING", "at most 1 images"),
+        (80, 1, "WARNING", "needs about 90 MiB for single images, and 80 MiB are left"),
+    ],
+)
+def test_batches_that_the_memory_does_not_hold_are_never_run(
+    growing, monkeypatch, caplog, allowed, largest, level, said
+):
+    monkeypatch.setattr(cpu, "WARM_UP_S", 10.0)
+    monkeypatch.setattr("app.inference.latency.LatencyModel.best", property(lambda model: model.sizes[-1]))
+    engine = opened(max_memory=allowed * MIB)
+    with caplog.at_level("INFO"):
+        engine.warm_up()
+    assert growing == {"classify": largest, "explain": largest}
+    assert engine.best_batch("classify") == engine.best_batch("explain") == largest
+    (line,) = [line for line in caplog.records if line.message.startswith("memory:")]
+    assert (line.levelname, said in line.message) == (level, True), line.message

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from app.bundle import KnownAnswer, Tolerance
 from app.inference import cuda
 from app.inference.cuda import CudaEngine
 from app.inference.faults import DeviceError
+from app.inference.known_answer import KnownImage, WrongAnswer
 from app.settings import DEMO_BUNDLE
 
 
@@ -40,6 +42,8 @@ class FakeSession:
     def __init__(self, provider="CUDAExecutionProvider"):
         self.provider = provider
         self.recorded = {}
+        self.runs = []
+        self.wrong = lambda runs: False
         self.threads = set()
 
     def get_providers(self):
@@ -57,8 +61,11 @@ class FakeSession:
     def run_with_iobinding(self, binding, options):
         self.threads.add(threading.get_ident())
         number = options.get_run_config_entry("gpu_graph_id")
+        self.runs.append(int(number))
         recorded = self.recorded.setdefault(number, binding)
         recorded.logits.array[:] = recorded.images.array[:, 0, 0, :1]
+        if self.wrong(self.runs):
+            recorded.logits.array[-1] += 1
 
 
 @pytest.fixture
@@ -77,8 +84,25 @@ def sessions(monkeypatch):
     return made
 
 
+@pytest.fixture(autouse=True)
+def no_maps(monkeypatch):
+    """The sessions have logits alone, so both graphs are compared as the lean one."""
+    differences = KnownImage.differences
+    monkeypatch.setattr(KnownImage, "differences", lambda self, graph, outputs: differences(self, "classify", outputs))
+
+
+ANSWER = KnownAnswer(
+    size=(1, 1),
+    pixels=bytes([9, 8, 7]),
+    logits=(9.0,),
+    classes=(0,),
+    sums={},
+    tolerance=Tolerance(**dict.fromkeys(Tolerance.model_fields, 1e-4)),
+)
+
+
 def opened(max_batch: int = 4) -> CudaEngine:
-    return CudaEngine(folder=DEMO_BUNDLE, image_size=(2, 2), max_batch=max_batch)
+    return CudaEngine(folder=DEMO_BUNDLE, image_size=(2, 2), max_batch=max_batch, known_answer=ANSWER)
 
 
 def images(*values: int) -> list[np.ndarray]:
@@ -94,6 +118,30 @@ def test_every_size_is_recorded_before_serving_under_a_number_of_its_own(session
     assert {(row.graph, row.batch) for row in engine.latency()} == {
         (graph, batch) for graph in ("classify", "explain") for batch in (1, 2, 4, 6)
     }
+
+
+def test_every_recording_is_asked_and_asked_again_after_the_last(sessions):
+    engine = opened()
+    engine.warm_up()
+    for session in sessions:
+        assert session.runs == [1, 2, 3, 1, 2, 3]
+    engine.ask_once("classify", 3)
+    assert len(sessions[0].runs) == 6
+    engine.probe("explain")
+    assert sessions[1].runs[6:] == [1]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda runs: runs[-1] == 3, lambda runs: len(runs) > 3 and runs[-1] == 1],
+    ids=["one size", "a replay that reads what a later recording has overwritten"],
+)
+@pytest.mark.parametrize("graph", [0, 1])
+def test_a_run_that_computes_wrong_numbers_is_refused_with_its_sentence(sessions, wrong, graph):
+    engine = opened()
+    sessions[graph].wrong = wrong
+    with pytest.raises(WrongAnswer, match=r"^The model computes wrong numbers on CUDAExecutionProvider"):
+        engine.warm_up()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])

@@ -6,6 +6,7 @@ from app.bundle import load_bundle
 from app.inference import device
 from app.inference.device import open_engine
 from app.inference.faults import DeviceError
+from app.inference.known_answer import WrongAnswer
 from app.settings import DEMO_BUNDLE, Settings
 
 
@@ -33,9 +34,38 @@ def test_cuda_is_not_replaced_by_the_cpu():
         opened("cuda")
 
 
-@pytest.mark.parametrize(("driver", "level"), [(True, "WARNING"), (False, "INFO")])
-def test_a_gpu_that_is_not_used_is_a_warning(monkeypatch, tmp_path, caplog, driver, level):
+@pytest.mark.parametrize(
+    ("driver", "said"),
+    [
+        (True, ("WARNING", "no driver; the CPU is used instead")),
+        (False, ("INFO", "found no NVIDIA GPU, so the CPU is used")),
+    ],
+)
+def test_a_gpu_that_is_not_used_is_a_warning_and_none_is_no_fault(monkeypatch, tmp_path, caplog, driver, said):
     monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path if driver else tmp_path / "none")
     with caplog.at_level("INFO"):
         opened("auto")
-    assert [line.levelname for line in caplog.records if line.message == "no driver"] == [level]
+    assert [(line.levelname, line.message) for line in caplog.records] == [
+        said,
+        ("INFO", "the model runs on CPUExecutionProvider"),
+    ]
+
+
+@pytest.fixture
+def wrong_cuda(monkeypatch, tmp_path):
+    def wrong(**_):
+        raise WrongAnswer("The model computes wrong numbers on CUDA")
+
+    monkeypatch.setattr(device, "CudaEngine", wrong)
+    monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path / "none")
+
+
+def test_a_gpu_that_computes_wrong_numbers_is_replaced_with_a_warning(wrong_cuda, caplog):
+    assert opened("auto").provider == "CPUExecutionProvider"
+    said = "The model computes wrong numbers on CUDA; the CPU is used instead"
+    assert [line.levelname for line in caplog.records if line.message == said] == ["WARNING"]
+
+
+def test_a_gpu_that_computes_wrong_numbers_is_refused_where_it_was_asked_for(wrong_cuda):
+    with pytest.raises(WrongAnswer, match="wrong numbers on CUDA"):
+        opened("cuda")

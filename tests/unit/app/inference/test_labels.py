@@ -56,3 +56,13 @@ def test_a_threshold_gives_every_label_that_reaches_it(kind, reached):
 
 def test_a_score_equal_to_the_threshold_reaches_it():
     assert [p.index for p in rank(np.array([0.0, -1.0]), ("a", "b"), "sigmoid", None, 0.5)] == [0]
+
+
+@given(logits, st.floats(0.1, 10))
+def test_a_temperature_divides_logits_and_changes_no_rank(z, t):
+    assert scores(z, "softmax", t) == pytest.approx(scores(z / t, "softmax"))
+    assert scores(z, "sigmoid", t) == pytest.approx(scores(z / t, "sigmoid"))
+    labels = tuple(map(str, range(len(z))))
+    assert [p.index for p in rank(z, labels, "softmax", None, temperature=t)] == [
+        p.index for p in rank(z, labels, "softmax", None)
+    ]

@@ -74,5 +74,10 @@ def test_a_run_is_expected_to_take_what_the_next_size_took(batch, seconds):
     assert measured({1: 1.0, 2: 1.5, 4: 2.5}).expected(batch) == seconds
 
 
+@pytest.mark.parametrize(("batch", "size"), [(1, 1), (2, 2), (3, 4), (4, 4), (5, 6), (6, 6), (7, 7)])
+def test_a_batch_counts_as_the_next_size(batch, size):
+    assert LatencyModel(max_batch=6).size(batch) == size
+
+
 def test_nothing_is_expected_before_a_measurement():
     assert measured({}).expected(3) == 0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.bundle import load_bundle
-from app.errors import DeadlineExceeded, Overloaded, Unavailable
+from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
 from app.lifecycle import Lifecycle
 from app.maps.faithfulness import Curve
@@ -149,6 +149,34 @@ def test_one_too_many_is_refused_until_another_is_done(engine):
         engine.steps.release(1000)
         await asyncio.gather(*verifications)
         await verification(verifier)
+
+    run(engine, scenario)
+
+
+def test_of_a_batch_that_fails_nothing_runs_on(engine):
+    """An image fails at once, and the next verification waits for the others of its batch."""
+
+    async def scenario(verifier, batcher):
+        running, ran = 0, batcher.run
+
+        async def run_one(graph, image, **options):
+            nonlocal running
+            running += 1
+            try:
+                if running == 2:
+                    raise InferenceFailed
+                return await ran(graph, image, **options)
+            finally:
+                running -= 1
+
+        batcher.run = run_one
+        verifying = verification(verifier)
+        await entered(engine)
+        assert not verifying.done()
+        engine.steps.release(1000)
+        with pytest.raises(InferenceFailed):
+            await verifying
+        assert running == 0
 
     run(engine, scenario)
 

@@ -27,7 +27,7 @@ records = st.builds(
     make_record,
     maps=st.builds(
         make_maps,
-        attention=arrays(np.float16, 3),
+        attention=arrays(np.float32, 3),
         rollout=arrays(np.float32, 1),
         classes=arrays(np.int64, 1),
         logits=arrays(np.float32, 1),

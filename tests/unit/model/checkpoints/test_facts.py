@@ -69,7 +69,8 @@ def test_all_that_is_missing_is_asked_for_at_once():
     with pytest.raises(CheckpointError) as refusal:
         facts.need_all({"heads": 12, "mean": (0.5, 0.5, 0.5), "image_size": (224, 224)})
     assert str(refusal.value) == (
-        "the file does not say mean, image_size: give it with --set mean=0.5,0.5,0.5 --set image_size=224,224"
+        "the file does not say mean, image_size: give it, as in this example: --set mean=0.5,0.5,0.5"
+        " --set image_size=224,224"
     )
 
 

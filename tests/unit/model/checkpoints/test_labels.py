@@ -2,12 +2,8 @@
 
 import json
 import re
-from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm import IMAGENETS
@@ -15,58 +11,9 @@ from model.checkpoints.families.timm_architectures import table
 from model.checkpoints.imagenet import names_of, version_of
 from model.checkpoints.labels import choose, read
 from model.checkpoints.load import describe_checkpoint
+from tests.support.published import GOLDEN, google_file, hub_folder, stated, torch_file
 
-GOLDEN = Path("tests/golden/checkpoints")
 RETRIEVER = ("golden retriever", "n02099601")  # class 207 of ImageNet-1k
-
-
-def torch_file(case, head):
-    """A golden file with other classes."""
-
-    def write(folder, classes):
-        content = torch.load(next((GOLDEN / case).glob("checkpoint.pt*")), weights_only=True)
-        state = content.get("model", content)
-        state[f"{head}.weight"] = torch.ones(classes, state[f"{head}.weight"].shape[1])
-        state[f"{head}.bias"] = torch.ones(classes)
-        torch.save(content, folder / "x.pth")
-        return folder / "x.pth"
-
-    return write
-
-
-def google_file(folder, classes):
-    with np.load(GOLDEN / "google-vit-jax/checkpoint.npz") as archive:
-        arrays = dict(archive)
-    arrays["head/kernel"] = np.ones((arrays["head/kernel"].shape[0], classes), np.float32)
-    np.savez(folder / "x.npz", **arrays | {"head/bias": np.ones(classes, np.float32)})
-    return folder / "x.npz"
-
-
-def hub_folder(case, **config):
-    def write(folder, classes):
-        names = {
-            "id2label": {str(i): f"LABEL_{i}" for i in range(classes)},
-            "label_names": None,
-            "num_classes": classes,
-        }
-        state = load_file(GOLDEN / case / "model.safetensors")
-        head = "head" if "head.weight" in state else "classifier"
-        state |= {f"{head}.weight": torch.ones(classes, 24), f"{head}.bias": torch.ones(classes)}
-        save_file(state, folder / "model.safetensors")
-        for name in ("config.json", "preprocessor_config.json"):
-            if (GOLDEN / case / name).exists():
-                content = json.loads((GOLDEN / case / name).read_text())
-                if name == "config.json":
-                    content |= names | config
-                (folder / name).write_text(json.dumps(content))
-        return folder
-
-    return write
-
-
-def stated(case):
-    path = GOLDEN / case / "overrides.json"
-    return json.loads(path.read_text()) if path.exists() else {}
 
 
 PLAIN = json.loads((GOLDEN / "timm-plain/config.json").read_text())["pretrained_cfg"]
@@ -193,8 +140,25 @@ def test_wordnet_ids_become_names_and_are_kept(tmp_path):
     ],
 )
 def test_files_with_labels(tmp_path, name, text):
-    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / name).write_bytes(text.encode())
     assert read(tmp_path / name) == ("cat", "dog, hound", "newt")
+
+
+def test_only_ends_of_lines_end_a_label(tmp_path):
+    """Not the other characters at which str.splitlines splits."""
+    labels = ["\u732b", "caf\u00e9\u2028noir", "a\u0085b", "page\u000cbreak", "\U0001f415 dog"]
+    (tmp_path / "x.txt").write_bytes("\r\n".join(labels).encode())
+    assert read(tmp_path / "x.txt") == ("\u732b", "caf\u00e9 noir", "a b", "page break", "\U0001f415 dog")
+    (tmp_path / "x.csv").write_bytes(b'label\r\n"sea\r\nlion"\r\n\r\nnewt\r\n')
+    assert read(tmp_path / "x.csv") == ("sea lion", "newt")
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.csv", "x.json"])
+@pytest.mark.parametrize("text", ["", "\n", "\ufeff\n\n"])
+def test_an_empty_file_never_fits(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"has 0 labels, the model has 3 classes|no column is called label"):
+        choose(3, own=(), wordnet=(), origin="", dataset="", given=str(tmp_path / name))
 
 
 @pytest.mark.parametrize(
@@ -210,6 +174,13 @@ def test_files_with_labels(tmp_path, name, text):
         ("x.csv", b"cat\ndog\n", "its first line is cat, and no column is called label"),
         ("x.csv", b"", "its first line is empty"),
         ("x.csv", b"index,label\n0\n", "label 0 is empty"),
+        ("x.csv", b'label\n"cat\ndog\n', "unexpected end of data"),
+        ("x.csv", b'label\n"' + b"cat\n" * 40_000 + b'"', "field larger than field limit"),
+        ("x.json", b'{"cat": Infinity}', "inf is not an index"),
+        ("x.json", b'{"cat": 0.7}', "0.7 is not an index"),
+        ("x.json", b'{"cat": false}', "False is not an index"),
+        ("x.json", b'{"cat": -1}', "-1 is not an index"),
+        ("x.json", b"[" * 100_000, "recursion"),
     ],
 )
 def test_files_that_are_refused_say_why(tmp_path, name, text, said):

@@ -89,6 +89,14 @@ def test_a_tensor_beside_the_state_dict_does_not_hide_it(tmp_path):
     check(Source(tmp_path / "x.pth"))
 
 
+@pytest.mark.parametrize("name", ["model_state_dict", "module"])
+def test_the_state_dict_is_found_beside_that_of_the_optimizer(tmp_path, name):
+    """As PyTorch's tutorial on checkpoints saves it, and as DeepSpeed does."""
+    momenta = {"state": {0: {"exp_avg": torch.ones(2)}}, "param_groups": []}
+    torch.save({"epoch": 3, "loss": torch.ones(()), name: TENSORS, "optimizer_state_dict": momenta}, tmp_path / "x.pt")
+    check(Source(tmp_path / "x.pt"))
+
+
 @pytest.mark.parametrize("file", ["x.pth.tar", "x.pth", "x.pt"])
 def test_a_lone_file_of_any_suffix_in_a_folder(tmp_path, file):
     (tmp_path / "run").mkdir()

@@ -73,6 +73,16 @@ def test_the_size_of_the_others_is_that_of_the_table():
     assert describe_checkpoint(GOLDEN / "deit-3/checkpoint.pth", overrides=HEADS).preprocessing.resize_size == (16, 16)
 
 
+def test_mae_cuts_nothing_off_above_224_pixels(saved):
+    """mae util/datasets.py: crop_pct = 1.0 if args.input_size > 224."""
+    state = state_of("mae/checkpoint.pth")
+    assert state["pos_embed"].shape[1:] == (17, 24)  # 4 x 4 patches of 4 pixels
+    for side, resized in ((224, 256), (256, 256)):
+        table = torch.zeros(1, 1 + (side // 4) ** 2, 24)
+        found = describe_checkpoint(saved(mae={"model": state | {"pos_embed": table}}), overrides=HEADS)
+        assert (found.preprocessing.size, found.preprocessing.resize_size) == ((side, side), (resized, resized))
+
+
 def test_a_size_set_by_hand_keeps_the_share_of_the_crop():
     smaller = describe_checkpoint(GOLDEN / "dinov2/checkpoint.hub", overrides={**HEADS, "image_size": "112,112"})
     assert smaller.preprocessing.size == smaller.config.image_size == (112, 112)
@@ -84,7 +94,7 @@ def test_published_widths_imply_the_heads(saved):
     state |= {"patch_embed.proj.weight": torch.zeros(1280, 3, 4, 4), "head.weight": torch.zeros(6, 1280)}
     description = describe_checkpoint(saved(deit={"model": state}))
     assert description.config.heads == 16
-    with pytest.raises(CheckpointError, match=r"does not say heads: give it with --set heads=1"):
+    with pytest.raises(CheckpointError, match=r"does not say heads: give it, as in this example: --set heads=1"):
         describe_checkpoint(GOLDEN / "deit/checkpoint.pth")
 
 

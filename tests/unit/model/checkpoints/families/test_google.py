@@ -75,7 +75,7 @@ def test_refusals_say_why(altered, case, change, said):
 
 
 def test_without_a_table_the_size_is_asked_for(altered):
-    with pytest.raises(CheckpointError, match=r"image_size: give it with --set image_size=224,224$"):
+    with pytest.raises(CheckpointError, match=r"image_size: give it, as in this example: --set image_size=224,224$"):
         load_checkpoint(altered("google-big-vision-sincos"))
 
 

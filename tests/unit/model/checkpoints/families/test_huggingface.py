@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.imagenet import version_of
 from model.checkpoints.load import FAMILIES, describe_checkpoint
 from model.checkpoints.source import Source
 
@@ -166,6 +167,19 @@ def test_labels_are_in_the_order_of_their_numbers(altered):
         return {**tensors, "classifier.weight": torch.ones(11, 24), "classifier.bias": torch.zeros(11)}
 
     assert "".join(describe_checkpoint(altered(id2label=shuffled, tensors=eleven)).labels) == "abcdefghijk"
+
+
+def test_the_names_of_microsofts_beit_leave_out_the_two_classes_that_it_does_not_have(altered):
+    """convert_beit_unilm_to_pytorch.py deletes two of Google's names and keeps the numbers of the rest."""
+    google, microsoft = (version_of(classes) for classes in (21843, 21841))
+    ids = {str(i): name for i, name in enumerate(google.wordnet) if i not in (9205, 15027)}
+
+    def head(tensors):
+        return {**tensors, "classifier.weight": torch.ones(21841, 24), "classifier.bias": torch.zeros(21841)}
+
+    found = describe_checkpoint(altered(id2label=ids, tensors=head))
+    assert found.wordnet == microsoft.wordnet
+    assert found.labels_from == "config.json, as WordNet ids"
 
 
 @pytest.mark.parametrize(

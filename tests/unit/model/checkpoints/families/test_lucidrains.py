@@ -34,7 +34,7 @@ def test_all_that_the_file_cannot_say_is_asked_for_at_once():
     with pytest.raises(CheckpointError) as refusal:
         load_checkpoint(file("1.9.2", "mean"))
     assert str(refusal.value) == (
-        "the file does not say heads, mean, std: give it with --set heads=1 --set mean=0.5,0.5,0.5"
+        "the file does not say heads, mean, std: give it, as in this example: --set heads=1 --set mean=0.5,0.5,0.5"
         " --set std=0.5,0.5,0.5"
     )
     with pytest.raises(CheckpointError, match=r"does not say image_size: "):

@@ -1,5 +1,6 @@
 """model/checkpoints/families/timm.py: what timm's own numbers in tests/golden cannot show."""
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families import timm
 from model.checkpoints.families.timm_architectures import find, network, table
+from model.checkpoints.load import describe_checkpoint
 from model.checkpoints.source import Source
 from model.config import RopeConfig
 from model.positions import resize
@@ -433,6 +435,7 @@ def test_other_families_are_not_taken_for_timm(tmp_path):
         assert not timm.recognises(Source(folder))
 
 
+NOT_GIVEN = {"img_size": None, "mean": None, "std": None, "crop_pct": None, "interpolation": "", "aa": None}
 TRAINED = {"embed_dim": "24", "depth": "2", "num_heads": "3", "patch_size": "8"}
 
 
@@ -440,10 +443,11 @@ TRAINED = {"embed_dim": "24", "depth": "2", "num_heads": "3", "patch_size": "8"}
 def trained(tmp_path):
     """What timm's train.py saves: utils/checkpoint_saver.py."""
 
-    def save(arch: str) -> tuple[Path, Any]:
-        model, state = toy("vit_tiny_patch16_224")
+    def save(arch: str, *, num_classes: int = 5, **arguments: Any) -> tuple[Path, Any]:
+        model, state = toy("vit_tiny_patch16_224", num_classes=num_classes)
         worse = {key: tensor + 1 for key, tensor in state.items()}
         content = {"epoch": 9, "arch": arch, "optimizer": {"state": {0: {"step": torch.tensor(7.0)}}}, "metric": 71.2}
+        content["args"] = argparse.Namespace(**NOT_GIVEN | {"model": arch} | arguments)
         torch.save({**content, "state_dict": worse, "state_dict_ema": state}, tmp_path / "model_best.pth.tar")
         return tmp_path / "model_best.pth.tar", model
 
@@ -469,3 +473,33 @@ def test_an_arch_that_timm_does_not_have_is_not_used(trained):
     path, _ = trained("visiontransformer")  # the class, where train.py had no arguments
     with pytest.raises(CheckpointError, match="the file does not say architecture"):
         load_checkpoint(path, overrides=TRAINED)
+
+
+def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(trained):
+    """timm's data/config.py, resolve_data_config: arguments go before what is published."""
+    path, _ = trained("vit_small_patch16_224", mean=[0.4, 0.5, 0.6], std=[0.2], crop_pct=1.0, interpolation="bilinear")
+    found = describe_checkpoint(path, overrides=TRAINED)
+    recipe = found.preprocessing
+    assert (recipe.mean, recipe.std) == ((0.4, 0.5, 0.6), (0.2, 0.2, 0.2))
+    assert (recipe.resize_size, recipe.interpolation) == ((32, 32), "bilinear")
+    assert found.origins["mean"] == found.origins["interpolation"] == "args in the file"
+
+
+@pytest.mark.parametrize("arch", ["vit_small_patch16_224", "hf-hub:timm/vit_small_patch16_224.augreg_in21k_ft_in1k"])
+def test_without_arguments_a_training_checkpoint_takes_what_timm_takes(trained, arch):
+    """The first of the tags, which differ in mean and std: train.py asks for no tag."""
+    path, _ = trained(arch)
+    found = describe_checkpoint(path, overrides=TRAINED)
+    assert found.preprocessing.mean == (0.5, 0.5, 0.5)
+    assert found.origins["mean"] == "timm, vit_small_patch16_224.augreg_in21k_ft_in1k"
+
+
+def test_the_tag_of_a_training_checkpoint_does_not_say_which_classes_it_has(trained):
+    """A thousand classes of one's own, fine-tuned from ImageNet."""
+    path, _ = trained("vit_small_patch16_224.augreg_in21k_ft_in1k", num_classes=1000)
+    assert describe_checkpoint(path, overrides=TRAINED).labels_from == "ImageNet-1k, by the number of classes"
+
+
+def test_a_training_checkpoint_is_never_an_embedding(trained):
+    path, _ = trained("vit_base_patch32_clip_224.openai", num_classes=512)
+    assert len(describe_checkpoint(path, overrides=TRAINED).labels) == 512

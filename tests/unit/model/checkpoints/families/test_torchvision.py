@@ -121,7 +121,7 @@ def test_what_it_does_not_read_it_refuses_by_name(altered, change, said):
 @pytest.mark.parametrize(
     ("without", "said"),
     [
-        ("heads", "the file does not say heads: give it with --set heads=1"),
+        ("heads", "the file does not say heads: give it, as in this example: --set heads=1"),
         ("mean", "20 x 20 pixels.* --set mean=0.485"),
     ],
 )

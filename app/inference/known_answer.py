@@ -1,0 +1,120 @@
+"""The known answer of a bundle: one image for which every session has to give PyTorch's numbers.
+
+A session can compute wrong numbers that are finite: a damaged weight, a kernel at fault, a recorded run that reads old
+buffers. Nothing else would notice, so the engine asks this image at warm-up, before it uses a batch size for the first
+time, and when it tests itself.
+
+Of maps over tokens or heads the manifest has weighted sums. The weights are irregular: a plain sum of attention is 1
+whatever it says, and with weights that rise evenly, a map that is blurred or mirrored may have the same sum.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from app.bundle import KnownAnswer
+from app.inference.contract import Graph, Outputs, Pixels
+from app.inference.faults import DeviceError
+
+GOLDEN_RATIO = (5**0.5 - 1) / 2
+BY_CLASS = ("evidence", "evidence_heads", "evidence_rest", "lens")
+SUMMED = ("attention", "rollout", "evidence", "evidence_heads")  # over the last axis: tokens, of evidence_heads heads
+
+Numbers = npt.NDArray[np.float64]
+
+
+class WrongAnswer(DeviceError):
+    """The engine computes other numbers than PyTorch did; the message says which."""
+
+
+class KnownImage:
+    """The image of a known answer in the size of the network's input, and what outputs for it have to be.
+
+    In shapes: B batch, C classes, K most likely classes, L layers.
+    """
+
+    def __init__(self, answer: KnownAnswer, size: tuple[int, int]) -> None:
+        """`size` is the height and width of the network's input."""
+        self._answer = answer
+        self._image = enlarged(np.frombuffer(answer.pixels, np.uint8).reshape(*answer.size, 3), size)
+        self._logits = np.array(answer.logits)
+        self._classes = np.array(answer.classes)
+        self._sums = {name: np.array(numbers) for name, numbers in answer.sums.items()}
+        self.largest: dict[Graph, float] = {}  # difference that was found so far, as a share of what is allowed
+
+    def images(self, count: int) -> Pixels:
+        """`count` times the image, uint8 (count, height, width, 3)."""
+        return np.repeat(self._image[np.newaxis], count, axis=0)
+
+    def check(self, graph: Graph, outputs: Outputs, *, provider: str) -> None:
+        """Raises WrongAnswer if a row of `outputs` is not within the tolerance. `provider` is named in the message."""
+        for name, of_rows in self.differences(graph, outputs).items():
+            allowed = getattr(self._answer.tolerance, name)
+            if not (of_rows <= allowed).all():  # so that NaN is wrong too
+                row = int((~(of_rows <= allowed)).argmax())
+                raise WrongAnswer(
+                    f"The model computes wrong numbers on {provider}: for the bundle's known image, {name} of the "
+                    f"{graph} graph differs from PyTorch by {of_rows[row]:.1e}, and {allowed:.1e} is allowed "
+                    f"(image {row + 1} of a batch of {len(of_rows)})"
+                )
+            self.largest[graph] = max(self.largest.get(graph, 0.0), float(of_rows.max()) / allowed)
+
+    def differences(self, graph: Graph, outputs: Outputs) -> dict[str, Numbers]:
+        """The largest difference of each quantity in each row, (B,), in the units of the tolerance."""
+        largest_logit = np.abs(self._logits).max()
+        logits = np.abs(outputs["logits"] - self._logits).max(axis=1)
+        if graph == "classify":
+            return {"logits": logits / largest_logit}
+        classes = outputs["classes"]
+        with np.errstate(invalid="ignore"):  # infinity less infinity; NaN is found by `check`
+            apart = {name: self._apart(name, of_all, classes) for name, of_all in sums(outputs).items()}
+        largest_part = max(largest_logit, np.abs(self._sums["evidence_rest"]).max())
+        evidence = np.max([apart.pop(name) for name in BY_CLASS if name != "lens"], axis=0)
+        logits = np.maximum(logits, self._misplaced(classes))
+        return {"logits": logits / largest_logit, "evidence": evidence / largest_part, **apart}
+
+    def _misplaced(self, classes: npt.NDArray[np.int64]) -> Numbers:
+        """Half of the largest difference between the logit of a named class, and of the class that belongs there, (B,).
+
+        Two classes may change places only if both of their logits may have been off by that much.
+        """
+        known = (classes >= 0) & (classes < len(self._logits))
+        named = np.where(known, self._logits.take(classes, mode="clip"), np.inf)
+        apart: Numbers = np.abs(named - self._logits[self._classes]).max(axis=1) / 2
+        return apart
+
+    def _apart(self, name: str, found: Numbers, classes: npt.NDArray[np.int64]) -> Numbers:
+        """The largest difference in each row of `found`, (B,). Where `found` is (B, K, ...) for the K `classes` (B, K),
+        each is compared with the same class of the answer; one that the answer does not have is not compared.
+        """
+        known = self._sums[name].reshape(found.shape[1:])
+        if name in BY_CLASS:
+            same = classes[:, :, np.newaxis] == self._classes  # (B, K, K)
+            apart: Numbers = np.abs(found - known[same.argmax(axis=2)])
+            apart[~same.any(axis=2)[:, :, np.newaxis] & np.isfinite(apart)] = 0
+        else:
+            apart = np.abs(found - known)
+        worst: Numbers = apart.reshape(len(apart), -1).max(axis=1)
+        return worst
+
+
+def enlarged(image: Pixels, size: tuple[int, int]) -> Pixels:
+    """Each pixel of the result is the one at its place in `image`. Needs no library whose next version might differ."""
+    rows, columns = (np.arange(to) * have // to for to, have in zip(size, image.shape[:2], strict=True))
+    return np.ascontiguousarray(image[rows][:, columns])
+
+
+def sums(outputs: Outputs) -> dict[str, Numbers]:
+    """What is compared of each output of the explaining graph other than logits and classes.
+
+    The batch comes first; where there is a number for each class, the classes come next.
+    """
+    others = {name: of_all.astype(np.float64) for name, of_all in outputs.items() if name not in ("logits", "classes")}
+    if "lens" in others:
+        others["lens"] = others["lens"].swapaxes(1, 2)  # (B, L, K)
+    return {name: of_all @ _weights(of_all.shape[-1]) if name in SUMMED else of_all for name, of_all in others.items()}
+
+
+def _weights(count: int) -> Numbers:
+    """Between 0 and 1, no two of them alike and neighbours far apart (multiples of the golden ratio, less integers)."""
+    weights: Numbers = np.arange(1, count + 1, dtype=np.float64) * GOLDEN_RATIO % 1
+    return weights

@@ -1,0 +1,50 @@
+"""What the float32 network and the lean graph answer for the same images."""
+
+import time
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from tqdm import tqdm
+
+from app.inference.contract import Engine
+from export.images import Images
+from export.reference import normalised
+from model.checkpoints.checkpoint import Checkpoint
+
+BATCH = 8  # in int8, activations are rounded on the range of the whole batch
+TIME_LIMIT_S = {"drawn": 60.0, "folder": 600.0}  # no further batch is begun after it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """Logits (images, classes) of both, and the right labels (images,) where they are known."""
+
+    expected: npt.NDArray[np.float32]  # of PyTorch
+    found: npt.NDArray[np.float32]  # of the lean graph
+    labels: npt.NDArray[np.int64] | None
+
+
+def answers(checkpoint: Checkpoint, images: Images, engine: Engine, *, time_limit_s: float | None = None) -> Answers:
+    """Those for the judged images, or for as many of them as `time_limit_s` allows; by default TIME_LIMIT_S."""
+    end = time.monotonic() + (TIME_LIMIT_S[images.source] if time_limit_s is None else time_limit_s)
+    judged = images.judged()
+    expected: list[npt.NDArray[np.float32]] = []
+    found: list[npt.NDArray[np.float32]] = []
+    right: list[int] = []
+    for _ in tqdm(range(0, images.judged_images, BATCH), desc="comparing with fp32", unit=f"x{BATCH}"):
+        if found and time.monotonic() > end:
+            break
+        pixels, labels = zip(*islice(judged, BATCH), strict=True)
+        batch = np.stack(pixels)
+        with torch.inference_mode():
+            expected.append(checkpoint.model(normalised(batch, checkpoint)).numpy())
+        found.append(engine.run("classify", batch)["logits"])
+        right += labels
+    return Answers(
+        expected=np.concatenate(expected),
+        found=np.concatenate(found),
+        labels=np.array(right) if images.labelled else None,
+    )

@@ -1,0 +1,71 @@
+"""Scores that are as large as they are often right: temperature scaling (Guo et al. 2017, arXiv 1706.04599)."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+
+from app.bundle import Calibration
+
+BINS = 15  # section 4 of the paper
+FEWEST = 100  # images; with fewer, the error says little
+
+
+class Uncalibrated(ValueError):
+    """No temperature can be fitted; the message says why."""
+
+
+def calibration(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64]) -> Calibration:
+    """The temperature of all images, and the calibration error before and after.
+
+    `logits` are (images, classes), in no order of `labels` (images,). The error after is measured by cross-fitting:
+    each half of the images is scored with the temperature that was fitted to the other half.
+    Raises Uncalibrated.
+    """
+    if len(labels) < FEWEST:
+        raise Uncalibrated(
+            f"a temperature needs {FEWEST} labelled images that can be judged, and there are {len(labels)}"
+        )
+    after = np.empty(logits.shape)
+    halves = slice(None, None, 2), slice(1, None, 2)
+    for fitted, scored in (halves, halves[::-1]):
+        after[scored] = logits[scored] / temperature(logits[fitted], labels[fitted])
+    return Calibration(
+        pictures=len(labels),
+        temperature=temperature(logits, labels),
+        error_before=calibration_error(logits, labels),
+        error_after=calibration_error(after, labels),
+    )
+
+
+def temperature(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64]) -> float:
+    """The T > 0 for which softmax(logits / T) makes `labels` most likely. Raises Uncalibrated where there is none."""
+    if (logits.argmax(1) == labels).all():
+        raise Uncalibrated("no temperature fits best, because all labels are right; give more images, or harder ones")
+    unit = logits.std()  # so that the search does not depend on the size of the logits
+    z, y = torch.from_numpy(logits / unit).double(), torch.from_numpy(labels)
+    if not z.gather(1, y[:, None]).mean() > z.mean():
+        raise Uncalibrated("no temperature fits, because the right labels are not likelier than others")
+    log = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS(
+        [log], max_iter=200, tolerance_grad=1e-10, tolerance_change=0, line_search_fn="strong_wolfe"
+    )
+
+    def loss() -> Any:
+        search.zero_grad()
+        likelihood = F.cross_entropy(z / log.exp(), y)
+        likelihood.backward()
+        return likelihood
+
+    search.step(loss)
+    return log.exp().item() * float(unit)
+
+
+def calibration_error(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64]) -> float:
+    """Expected calibration error of softmax(logits), equation 3 of the paper: (images, classes), (images,)."""
+    score, found = (part.numpy() for part in torch.from_numpy(logits).double().softmax(1).max(1))
+    place = np.ceil(score * BINS).astype(int)  # bins are open on the left
+    apart = np.bincount(place, weights=(found == labels) - score)
+    return float(np.abs(apart).sum() / len(labels))

@@ -1,0 +1,115 @@
+"""A person's own images: read from a folder, and prepared by the service's own code."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from tqdm import tqdm
+
+from app.bundle import ImageSpec
+from app.errors import UnsupportedType, UnusableImage
+from app.images.colors import upright_rgb
+from app.images.decode import Limits, opened
+from app.images.preprocess import preprocess
+from app.inference.contract import Pixels
+from app.settings import Settings
+from export.folder_labels import By, folder_labels
+from model.checkpoints.checkpoint import Checkpoint
+
+SUFFIXES = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
+MOST, MOST_BYTES = 2048, 2**29  # prepared images in memory
+FEWEST = 32
+MOST_RANGES, RANGES_SHARE = 64, 4  # one image of 4 is for ranges
+SEED = 7
+
+
+class FolderImages:
+    """Some images of a folder, chosen evenly in the order of their names, the same ones each time.
+
+    Then they are put into a random order, which is also the same each time: the first are for ranges, and the others
+    are judged.
+    """
+
+    source: Literal["drawn", "folder"] = "folder"
+
+    def __init__(self, pixels: Pixels, *, classes: list[int] | None, by: By | None, found: int) -> None:
+        """`pixels` are (n, height, width, 3), of `found` files; `classes` their right labels, by the folders' `by`."""
+        self._pixels, self._classes = pixels, classes
+        self._by, self._found = by, found
+        self.labelled = classes is not None
+        self.range_images = min(MOST_RANGES, len(pixels) // RANGES_SHARE)
+        self.judged_images = len(pixels) - self.range_images
+
+    def __str__(self) -> str:
+        by = f", labelled by folders ({self._by})" if self._by else ""
+        return (
+            f"{self._found:,} files; {len(self._pixels):,} are used, {self.range_images} for ranges and "
+            f"{self.judged_images:,} to compare answers{by}"
+        )
+
+    def ranges(self) -> Pixels:
+        return self._pixels[: self.range_images]
+
+    def judged(self) -> Iterator[tuple[Pixels, int]]:
+        classes = self._classes if self._classes is not None else [-1] * len(self._pixels)
+        return zip(self._pixels[self.range_images :], classes[self.range_images :], strict=True)
+
+
+def read_folder(folder: Path, spec: ImageSpec, checkpoint: Checkpoint) -> FolderImages:
+    """The images in `folder` and in folders below it. A file that cannot be decoded is named on stderr and skipped.
+
+    They have labels if the folders in `folder` are called by those of the checkpoint, and then every image must be in
+    one of these folders.
+    Raises ValueError when images are too few, or some folders are labels and others are not.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"--pictures {folder}: this is not a folder")
+    files = sorted(image_files(folder))
+    parts = {file: file.relative_to(folder).parts for file in files}
+    folders = {of_file[0] for of_file in parts.values() if len(of_file) > 1}
+    labels = folder_labels(folders, checkpoint.labels, checkpoint.wordnet)
+    if labels and (stray := [file.name for file, of_file in parts.items() if len(of_file) == 1]):
+        raise ValueError(f"--pictures {folder}: folders are labels, but {stray[0]} is in none of them")
+    pixels: list[Pixels] = []
+    classes: list[int] = []
+    for file in tqdm(_some(files, spec), desc="reading images", unit="image"):
+        try:
+            pixels.append(_pixels(file, spec))
+        except (UnsupportedType, UnusableImage) as error:
+            tqdm.write(f"{file} is skipped: {error.detail}", file=sys.stderr)
+            continue
+        if labels:
+            classes.append(labels.classes[parts[file][0]])
+    if len(pixels) < FEWEST:
+        raise ValueError(
+            f"--pictures {folder}: it has {len(pixels)} images that can be decoded, and {FEWEST} are needed"
+        )
+    return FolderImages(
+        np.stack(pixels), classes=classes if labels else None, by=labels.by if labels else None, found=len(files)
+    )
+
+
+def image_files(folder: Path) -> Iterator[Path]:
+    """Files with the suffix of an image, in `folder` and below it; links are followed, hidden files left out."""
+    for root, _, names in os.walk(folder, followlinks=True):
+        for name in names:
+            if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."):
+                yield Path(root, name)
+
+
+def _some(files: list[Path], spec: ImageSpec) -> list[Path]:
+    """As many as there may be, evenly chosen, in a random order."""
+    most = min(MOST, max(FEWEST, MOST_BYTES // (3 * spec.size[0] * spec.size[1])), len(files))
+    even = np.linspace(0, len(files) - 1, most).round().astype(int)
+    return [files[place] for place in np.random.default_rng(SEED).permutation(even)]
+
+
+def _pixels(file: Path, spec: ImageSpec) -> Pixels:
+    fields = Settings.model_fields
+    limits = Limits(max_pixels=fields["max_image_pixels"].default, max_aspect_ratio=fields["max_aspect_ratio"].default)
+    with opened(file.read_bytes(), limits) as (image, _):
+        upright = upright_rgb(image)
+    return preprocess(upright, spec.framing)[0]

@@ -1,0 +1,89 @@
+"""A page of another origin that calls the service: allowed, not allowed, and refused."""
+
+import threading
+from base64 import b64encode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.load.server import served
+
+CALL = """async ([address, headers, file]) => {
+    const body = Uint8Array.from(atob(file), (c) => c.charCodeAt(0));
+    try {
+        const answer = await fetch(`${address}/classify`, { method: "POST", headers, body });
+        const shown = Object.fromEntries(answer.headers);
+        return { status: answer.status, shown, body: await answer.json() };
+    } catch (error) {
+        return { failed: error.name };
+    }
+}"""
+ASKS = {"Content-Type": "image/jpeg", "X-Request-ID": "from-a-page", "X-Request-Timeout": "20"}
+KEY = {"X-API-Key": "key"}
+
+
+class Blank(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>a page of another site</title>")
+
+    def log_message(self, *args: object) -> None:
+        """Nothing: the test says what happened."""
+
+
+@pytest.fixture(scope="module")
+def site():
+    """The port of another site."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Blank) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def service(site, tmp_path_factory):
+    """It needs a key. Of the site it allows the name 127.0.0.1, and not the name localhost."""
+    settings = {"cors_origins": f"http://127.0.0.1:{site}", "api_keys": "key", "max_upload_bytes": 20_000}
+    with served(tmp_path_factory.mktemp("service"), **settings) as server:
+        yield server.url
+
+
+@pytest.fixture
+def call(browser, site, service, star):
+    """Call the service from a page of the site: `call("localhost", KEY)`."""
+    context = browser.new_context()
+
+    def called(host: str, headers: dict[str, str], body: bytes = star):
+        page = context.new_page()
+        page.goto(f"http://{host}:{site}")
+        return page.evaluate(CALL, [service, {**ASKS, **headers}, b64encode(body).decode()])
+
+    yield called
+    context.close()
+
+
+@pytest.mark.parametrize("key", [KEY, {"Authorization": "Bearer key"}])
+def test_the_page_of_an_allowed_origin_classifies(call, key):
+    answer = call("127.0.0.1", key)
+    assert answer["status"] == 200
+    assert answer["body"]["results"][0]["predictions"][0]["label"] == "star"
+    assert answer["shown"]["x-request-id"] == "from-a-page"
+    assert "inference" in answer["shown"]["server-timing"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"), [({}, b"x", 401), (KEY, bytes(20_001), 413), (KEY, b"no image", 415)]
+)
+def test_it_reads_why_it_is_refused(call, headers, body, status):
+    answer = call("127.0.0.1", headers, body)
+    assert answer["status"] == answer["body"]["status"] == status
+    assert answer["body"]["detail"]
+
+
+@pytest.mark.parametrize("headers", [KEY, {}])
+def test_the_page_of_another_origin_gets_nothing(call, headers):
+    assert call("localhost", headers) == {"failed": "TypeError"}

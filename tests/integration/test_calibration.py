@@ -1,0 +1,144 @@
+"""`python -m export --pictures FOLDER --calibrate`, and the scores of the bundle as they are served."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from app.bundle import load_bundle
+from app.inference.cpu import OnnxEngine
+from app.inference.labels import scores
+from export.__main__ import main
+from export.calibration import calibration_error
+from export.folder import read_folder
+from export.image_spec import image_spec
+from export.images import pixels, reference_images
+from export.reference import normalised
+from model.checkpoints.families.native import save
+from tests.support.toy import toy_checkpoint
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """160 scenes in folders called by the toy's labels; one in four is in the folder of what the toy sees in it."""
+    folder, checkpoint = tmp_path_factory.mktemp("images") / "holiday", toy_checkpoint()
+    drawn = list(reference_images(160))
+    seen = checkpoint.model(normalised(pixels(image_spec(checkpoint.preprocessing), drawn), checkpoint)).argmax(1)
+    for number, image in enumerate(drawn):
+        label = checkpoint.labels[int(seen[number]) if number % 4 == 0 else number % 7]
+        path = folder / label / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image.save(path)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    path = tmp_path_factory.mktemp("checkpoint") / "toy.safetensors"
+    save(toy_checkpoint(), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def calibrated(images, checkpoint, tmp_path_factory):
+    """In int8, so that what is calibrated is not what PyTorch computes."""
+    out = tmp_path_factory.mktemp("bundles") / "calibrated"
+    options = ["--pictures", str(images), "--calibrate", "--precision", "int8"]
+    main(["--checkpoint", str(checkpoint), "--out", str(out), *options])
+    return out
+
+
+def engine_of(bundle) -> OnnxEngine:
+    return OnnxEngine(folder=bundle.folder, image_size=bundle.manifest.image.size, threads=1)
+
+
+def test_the_manifest_says_what_was_measured_and_on_what(calibrated, images):
+    bundle = load_bundle(calibrated)
+    found, agreement = bundle.manifest.calibration, bundle.manifest.agreement
+    assert found is not None
+    assert agreement is not None
+    assert (agreement.source, agreement.ranges, agreement.pictures) == ("folder", 40, 120)
+    assert bundle.manifest.parity.pictures == 20  # 12 drawn and 8 given
+    assert bundle.manifest.temperature == found.temperature
+    assert found.temperature > 1.5  # the toy is sure, and mostly wrong
+    assert found.error_after < found.error_before
+    assert "holiday" not in (calibrated / "manifest.json").read_text()
+    given = read_folder(images, bundle.manifest.image, toy_checkpoint())
+    judged = list(given.judged())
+    batches = [np.stack([pixels for pixels, _ in judged[start : start + 8]]) for start in range(0, 120, 8)]
+    logits = np.concatenate([engine_of(bundle).run("classify", batch)["logits"] for batch in batches])
+    labels = np.array([label for _, label in judged])
+    assert found.error_before == pytest.approx(calibration_error(logits, labels), abs=1e-6)
+    assert agreement.accuracy == np.mean(logits.argmax(1) == labels)
+
+
+def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serve):
+    bundle = load_bundle(calibrated)
+    t = bundle.manifest.temperature
+    noise = np.random.default_rng(0).integers(0, 256, (32, 48, 3), dtype=np.uint8)
+    framed = noise[4:28, 4:44]  # what is left of it: it has the size to which images are resized
+    out = BytesIO()
+    Image.fromarray(noise).save(out, "PNG")
+    lean_logits, logits = (engine_of(bundle).run(graph, framed[None])["logits"][0] for graph in ("classify", "explain"))
+    with serve(bundle=calibrated, max_batch=1) as client:  # in int8 the others of a batch would change the scores
+        lean = client.post("/classify?top_k=7&attention=false", content=out.getvalue()).json()["results"][0]
+        kept = client.post("/classify?top_k=7", content=out.getvalue()).json()["results"][0]
+        report = client.get(f"{kept['attention']}/report").json()
+        verified = client.post(f"{kept['attention']}/verify?steps=4&random_orders=1").json()
+        evidence = client.get(f"{kept['attention']}?method=evidence&format=json").json()
+    best = kept["predictions"][0]
+    for result, of_graph in ((lean, lean_logits), (kept, logits)):
+        expected = dict(enumerate(scores(of_graph / t, "softmax")))
+        assert {p["index"]: p["score"] for p in result["predictions"]} == pytest.approx(expected, abs=1e-5)
+    assert [p["index"] for p in kept["predictions"]] == list(np.argsort(-logits))
+    assert report["predictions"][0]["score"] == pytest.approx(best["score"])
+    assert report["lens"]["scores"][-1] == pytest.approx([p["score"] for p in kept["predictions"][:5]], abs=1e-5)
+    of_lean = scores(lean_logits / t, "softmax")[verified["index"]]
+    assert verified["score"] == pytest.approx(of_lean, abs=1e-5)
+    assert report["logit"] == pytest.approx(float(logits.max()), rel=1e-5)
+    assert evidence["receipt"]["logit"] == pytest.approx(float(logits.max()), rel=1e-5)
+
+
+def test_without_calibrate_it_is_measured_and_not_applied(images, checkpoint, tmp_path, capsys):
+    main(["--checkpoint", str(checkpoint), "--out", str(tmp_path / "out"), "--pictures", str(images)])
+    manifest = load_bundle(tmp_path / "out").manifest
+    said = capsys.readouterr().out
+    assert manifest.temperature == 1
+    assert manifest.calibration is not None
+    assert manifest.agreement is not None
+    assert manifest.agreement.accuracy == manifest.agreement.accuracy_fp32
+    assert "160 files; 160 are used, 40 for ranges and 120 to compare answers, labelled by folders (name)" in said
+    assert "fp32 gives the same label as PyTorch on 100.0% of 120 images." in said
+    assert "--calibrate applies it to the scores" in said
+
+
+def test_images_without_labels_are_for_agreement_alone(images, checkpoint, tmp_path, capsys):
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    for path in sorted(images.rglob("*.png"))[:40]:
+        (flat / path.name).write_bytes(path.read_bytes())
+    main(["--checkpoint", str(checkpoint), "--out", str(tmp_path / "out"), "--pictures", str(flat)])
+    manifest = load_bundle(tmp_path / "out").manifest
+    assert manifest.agreement is not None
+    assert (manifest.agreement.source, manifest.agreement.accuracy, manifest.calibration) == ("folder", None, None)
+    assert "drawn shapes" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--calibrate"], "--calibrate needs labelled images: --pictures FOLDER"),
+        (["--calibrate", "--pictures", "{images}/.."], "--calibrate needs labelled images: --pictures FOLDER"),
+        (["--calibrate", "--pictures", "{images}", "--set", "score=sigmoid"], "fits one temperature to softmax"),
+        (["--pictures", "{images}/nowhere"], "nowhere: this is not a folder"),
+    ],
+)
+def test_refusals_are_one_sentence_and_leave_nothing(images, checkpoint, tmp_path, options, said):
+    with pytest.raises(SystemExit, match="not exported: ") as refusal:
+        main(
+            ["--checkpoint", str(checkpoint), "--out", str(tmp_path / "out")]
+            + [option.format(images=images) for option in options]
+        )
+    assert said in str(refusal.value)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,143 @@
+"""VIT_CORS_ORIGINS against a real process: what a browser asks first, and which answers its pages may read."""
+
+import httpx
+import pytest
+
+from tests.load.connection import Connection, message, post
+from tests.load.server import served
+
+APP = "https://app.example"
+OTHER = "https://other.example"
+ASK = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-api-key,x-request-timeout"}
+KEY = {"X-API-Key": "key"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """It has a key, two allowed origins, and a limit of 20 kB."""
+    settings = {"cors_origins": f"{APP},http://localhost:3000", "api_keys": "key", "max_upload_bytes": 20_000}
+    with served(tmp_path_factory.mktemp("cors"), **settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shut(tmp_path_factory):
+    """It has no list of origins."""
+    with served(tmp_path_factory.mktemp("shut")) as server:
+        yield server
+
+
+@pytest.fixture
+def ask(server):
+    with httpx.Client(base_url=server.url, timeout=20) as client:
+        yield client.request
+
+
+def readable(answer: httpx.Response, origin: str = APP) -> bool:
+    """As a browser decides it."""
+    assert "Origin" in answer.headers["vary"]
+    assert "access-control-allow-credentials" not in answer.headers
+    return answer.headers.get("access-control-allow-origin") == origin
+
+
+@pytest.mark.parametrize("path", ["/classify", "/attention/x", "/attention/x/verify", "/model", "/nowhere"])
+def test_a_preflight_is_answered_without_a_key(ask, path):
+    answer = ask("OPTIONS", path, headers={"Origin": APP, **ASK})
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert readable(answer)
+    allowed = answer.headers["access-control-allow-headers"].lower().split(", ")
+    assert set(ASK["Access-Control-Request-Headers"].split(",")) <= set(allowed)
+    assert "POST" in answer.headers["access-control-allow-methods"]
+    assert answer.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("headers", [{"Origin": OTHER, **ASK}, {"Origin": APP}, ASK])
+def test_what_is_no_preflight_of_an_allowed_origin_is_an_ordinary_request(ask, headers):
+    assert ask("OPTIONS", "/classify", headers=headers).status_code == 401
+    answer = ask("OPTIONS", "/classify", headers={**headers, **KEY})
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+def test_an_allowed_page_classifies_and_reads(ask, star):
+    answer = ask("POST", "/classify", headers={"Origin": APP, **KEY}, content=star)
+    assert answer.status_code == 200
+    assert readable(answer)
+    shown = answer.headers["access-control-expose-headers"].split(", ")
+    assert {"X-Request-ID", "Server-Timing", "Retry-After", "ETag"} <= set(shown)
+    link = answer.json()["results"][0]["attention"]
+    drawn = ask("GET", link, headers={"Origin": APP, **KEY})
+    assert readable(drawn)
+    assert {"Accept", "Origin"} <= set(drawn.headers["vary"].split(", "))
+    same = ask("GET", link, headers={"Origin": APP, "If-None-Match": drawn.headers["etag"], **KEY})
+    assert same.status_code == 304
+    assert readable(same)
+
+
+REFUSED = {
+    401: ("GET", "/model", {}, b""),
+    404: ("GET", "/nowhere", KEY, b""),
+    405: ("DELETE", "/classify", KEY, b""),
+    413: ("POST", "/classify", KEY, bytes(20_001)),
+    415: ("POST", "/classify", KEY, b"no image"),
+    422: ("GET", "/attention/x?alpha=9", KEY, b""),
+}
+
+
+@pytest.mark.parametrize("status", REFUSED)
+@pytest.mark.parametrize("origin", [APP, OTHER])
+def test_refusals_are_read_by_allowed_origins_only(ask, status, origin):
+    method, path, headers, body = REFUSED[status]
+    answer = ask(method, path, headers={"Origin": origin, **headers}, content=body)
+    assert answer.status_code == status
+    assert answer.json()["status"] == status
+    assert readable(answer, origin) == (origin == APP)
+
+
+BROKEN = {
+    "a length in letters": (message("POST /classify", f"Origin: {APP}", "Content-Length: five"), 400),
+    "too many fields": (message("GET /model", f"Origin: {APP}", *["X: y"] * 200), 431),
+    "a field that is too long": (message("GET /model", f"Origin: {APP}", "X: " + "x" * 20_000), 431),
+    "no chunks": (
+        message("POST /classify", f"Origin: {APP}", "X-API-Key: key", "Transfer-Encoding: chunked", body=b"zz\r\n"),
+        400,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_answers_of_the_protocol_are_read_too(server, name):
+    data, status = BROKEN[name]
+    with Connection(server.port) as connection:
+        connection.send(data)
+        answer = connection.answers()[0]
+    assert answer.status == status
+    assert (answer.headers["access-control-allow-origin"], answer.headers["vary"]) == (APP, "Origin")
+
+
+def test_the_answer_before_the_body_is_read_too(server):
+    with Connection(server.port) as connection:
+        connection.send(post(bytes(20_001), f"Origin: {APP}"))
+        answer = connection.answer()
+    assert (answer.status, answer.headers["access-control-allow-origin"]) == (401, APP)
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "GET"])
+def test_without_the_setting_nothing_has_changed(shut, method):
+    answer = httpx.request(method, f"{shut.url}/model", headers={"Origin": APP, **ASK})
+    assert answer.status_code == (405 if method == "OPTIONS" else 200)
+    assert not [name for name in answer.headers if name.startswith("access-control") or name == "vary"]
+
+
+def test_a_star_allows_every_origin_and_does_not_vary(serve):
+    with serve(cors_origins="*") as client:
+        for headers in ({"Origin": OTHER}, {"Origin": "null"}, {}):
+            answer = client.get("/model", headers=headers)
+            assert answer.headers["access-control-allow-origin"] == "*"
+            assert "vary" not in answer.headers
+        assert client.options("/classify", headers={"Origin": OTHER, **ASK}).status_code == 204
+
+
+def test_preflights_are_counted(serve):
+    with serve(cors_origins=APP) as client:
+        client.options("/model", headers={"Origin": APP, **ASK})
+        assert 'vit_requests_total{method="OPTIONS",route="unmatched",status="204"} 1.0' in client.get("/metrics").text

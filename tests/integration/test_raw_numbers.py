@@ -1,0 +1,91 @@
+"""Maps over HTTP against the attentions that transformers gave for the same image: raw numbers are the network's."""
+
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from app.images.preprocess import preprocess
+from export.bundle import write_bundle
+from export.image_spec import image_spec
+from export.reference import reference
+from tests.golden.test_checkpoints import FOLDER, load
+
+TOLERANCE = 1e-5  # of the largest number of a map
+CASES = ("huggingface-vit", "huggingface-ijepa", "huggingface-dinov2-registers")
+REDUCE: dict[str, Any] = {"mean": np.mean, "max": np.max, "min": np.min}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def served(request, tmp_path_factory, serve, encode):
+    """What the service and the library say about one image: `(fetch, wall, expected, prefix)`.
+
+    The image is a PNG, and the network's pixels are those of the library (tests/golden/test_checkpoints.py), so all
+    that differs is the arithmetic. Only the library's attentions are in `expected`, never this project's.
+    """
+    case = FOLDER / request.param
+    golden, checkpoint = np.load(case / "expected.npz"), load(case)
+    bundle = tmp_path_factory.mktemp("raw") / "bundle"
+    manifest = write_bundle(checkpoint, bundle, replace=False)
+    picture = Image.fromarray(golden["picture"])
+    pixels, _ = preprocess(picture, image_spec(checkpoint.preprocessing).framing)
+    classes = golden["logits"].argsort()[::-1][: min(5, len(golden["logits"]))].copy()
+    attentions = torch.from_numpy(golden["attentions"]).double()[None]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint.model, "attentions", lambda images: attentions)
+        checkpoint.model.double()
+        expected = {name: array[0] for name, array in reference(checkpoint, np.stack([pixels]), classes[None]).items()}
+    with serve(bundle=bundle, max_batch=1) as client:
+        (result,) = client.post("/classify", content=encode(picture)).json()["results"]
+
+        def fetch(**asked: Any) -> np.ndarray:
+            """The patches of a map, in the same numbers as JSON and as npy."""
+            numbers = client.get(result["attention"], params={**asked, "format": "json"}).json()
+            array = np.load(BytesIO(client.get(result["attention"], params={**asked, "format": "npy"}).content))
+            assert array.dtype == np.float32
+            assert array.ravel().tolist() == numbers["values"]
+            assert (numbers["min"], numbers["max"]) == (array.min(), array.max())
+            return array.ravel()
+
+        wall = np.load(BytesIO(client.get(f"{result['attention']}/wall?format=npy").content))
+        yield fetch, wall, expected, len(manifest.tokens.prefix)
+
+
+def assert_close(found: np.ndarray, expected: np.ndarray) -> None:
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() <= TOLERANCE * np.abs(expected).max()
+
+
+def test_every_head_of_every_layer(served):
+    fetch, wall, expected, prefix = served
+    rows = expected["attention"][..., prefix:]
+    for layer, head in np.ndindex(rows.shape[:2]):
+        assert_close(fetch(layer=layer, head=head), rows[layer, head])
+        assert (wall[layer, head].ravel() == fetch(layer=layer, head=head)).all()
+
+
+@pytest.mark.parametrize("head", REDUCE)
+def test_heads_together(served, head):
+    fetch, _, expected, prefix = served
+    rows = expected["attention"][..., prefix:]
+    for layer, of_layer in enumerate(rows):
+        assert_close(fetch(layer=layer, head=head), REDUCE[head](of_layer, axis=0))
+    assert_close(fetch(layer="mean", head=head), REDUCE[head](rows.mean(axis=0), axis=0))
+
+
+def test_rollout(served):
+    fetch, _, expected, prefix = served
+    assert_close(fetch(method="rollout"), expected["rollout"][prefix:])
+
+
+def test_evidence_of_every_label(served):
+    fetch, _, expected, prefix = served
+    for index, evidence in zip(expected["classes"], expected["evidence"][..., prefix:], strict=True):
+        asked = {"method": "evidence", "label": int(index)}
+        assert_close(fetch(**asked), evidence.sum(axis=0))
+        assert_close(fetch(**asked, layer="mean"), evidence.mean(axis=0))
+        for layer, of_layer in enumerate(evidence):
+            assert_close(fetch(**asked, layer=layer), of_layer)

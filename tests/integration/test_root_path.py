@@ -1,0 +1,168 @@
+"""VIT_ROOT_PATH: every path with the prefix and without it, links with it, and no way around a key or a port."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from app.main import ROUTERS
+
+ROOT = "/vit"
+CALLS = sorted(
+    (method, route.path) for router in ROUTERS for route in router.routes for method in getattr(route, "methods", ())
+)
+STATIC = [("GET", path) for path in ("/docs", "/openapi.json", "/static-offline-docs/swagger-ui.css")]
+EACH = [*CALLS, *STATIC]
+PUBLIC = re.compile("/$|/page/|/livez|/readyz")
+VALUES = {"{id}": "AAAAAAAAAAAAAAAAAAAAAA", "/model/inspect/{name}": "/model/inspect/filters", "{name:path}": "main.js"}
+
+
+def filled(path: str) -> str:
+    for name, value in VALUES.items():
+        path = path.replace(name, value)
+    return path
+
+
+@pytest.fixture(scope="module")
+def client(serve):
+    with serve(root_path=ROOT) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def plain(serve):
+    with serve() as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def guarded(serve):
+    with serve(root_path=ROOT, api_keys="key") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def two_ports(serve):
+    with serve(root_path=ROOT, metrics_port=9000) as client:
+        yield client
+
+
+@pytest.fixture
+def ask(star):
+    return lambda client, method, path: client.request(method, path, content=star if method == "POST" else None)
+
+
+def test_every_route_is_walked():
+    assert len(CALLS) > 12
+    assert not [path for _, path in EACH if "{" in filled(path)]
+
+
+@pytest.mark.parametrize(("method", "path"), EACH)
+def test_every_path_is_answered_alike_with_the_prefix_and_without(client, plain, ask, method, path):
+    expected = ask(plain, method, filled(path)).status_code
+    assert expected == (404 if "{id}" in path else 200)
+    assert [ask(client, method, prefix + filled(path)).status_code for prefix in ("", ROOT)] == 2 * [expected]
+
+
+@pytest.mark.parametrize("prefix", ["", ROOT])
+def test_links_in_answers_carry_the_prefix_and_work(client, star, prefix):
+    (result,) = client.post(f"{prefix}/classify", content=star).json()["results"]
+    assert result["attention"] == f"{ROOT}/attention/{result['id']}"
+    assert client.get(result["attention"]).headers["content-type"] == "image/png"
+    assert client.get(result["attention"].removeprefix(ROOT)).status_code == 200
+    for picture in client.get(f"{prefix}/model/inspect").json()["pictures"]:
+        assert picture["png"].startswith(f"{ROOT}/model/inspect/")
+        assert client.get(picture["png"]).headers["content-type"] == "image/png"
+        assert client.get(picture["json"]).headers["content-type"] == "application/json"
+    how = client.get(f"{prefix}/attention").json()
+    paths = re.findall(r"(?<![\w}])/[a-z]\S*", " ".join(how.values()))
+    assert len(paths) == 4
+    assert all(path.startswith(f"{ROOT}/") for path in paths)
+
+
+@pytest.mark.parametrize("prefix", ["", ROOT])
+def test_the_description_of_the_api_says_where_it_is(client, plain, prefix):
+    assert client.get(f"{prefix}/openapi.json").json()["servers"] == [{"url": ROOT}]
+    assert "servers" not in plain.get("/openapi.json").json()
+    page = client.get(f"{prefix}/docs")
+    assert "script-src 'self' 'unsafe-inline'" in page.headers["content-security-policy"]
+    links = re.findall(r"""(?:src|href)="(/[^"]+)"|"?url"?: ['"](/[^'"]+)""", page.text)
+    assert len(links) == 4
+    for link in (a or b for a, b in links):
+        assert link.startswith(f"{ROOT}/")
+        assert client.get(link).status_code == 200
+
+
+def test_the_prefix_alone_leads_to_the_page(client):
+    answer = client.get(ROOT, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, f"{ROOT}/")
+    assert client.get(ROOT).content == client.get(f"{ROOT}/").content == client.get("/").content
+
+
+def test_the_page_has_relative_links_only(client):
+    links = re.findall(r'(?:src|href)="([^"#]+)"', client.get(f"{ROOT}/").text)
+    assert len(links) > 10
+    assert not [link for link in links if link.startswith("/") or ":" in link]
+
+
+def test_metrics_count_by_the_route(client, star):
+    for prefix in ("", ROOT):
+        client.post(f"{prefix}/classify", content=star)
+        for path in ("model/inspect/filters", "page/main.js", "nowhere", "static-offline-docs/classify"):
+            client.get(f"{prefix}/{path}")
+    metrics = client.get(f"{ROOT}/metrics").text
+    routes = set(re.findall(r'route="([^"]*)"', metrics))
+    assert {"/classify", "/model/inspect/{name}", "/page/{name:path}", "unmatched"} <= routes
+    assert not [route for route in routes if ROOT in route or "nowhere" in route]
+    assert 'vit_requests_total{method="GET",route="/classify"' not in metrics
+
+
+AROUND = ["/vit", "/vit/vit", "//vit", "/vit/", "/v%69t", "/vit%2F", "/%2Fvit", "/vit/.", "/x/../vit", "/VIT", "/vit;"]
+
+
+@pytest.mark.parametrize("prefix", AROUND)
+@pytest.mark.parametrize(("method", "path"), [call for call in CALLS if not PUBLIC.match(call[1])])
+def test_no_spelling_of_the_prefix_goes_around_a_key(guarded, ask, method, path, prefix):
+    assert ask(guarded, method, prefix + filled(path)).status_code == 401
+    with_key = guarded.request(method, prefix + filled(path), headers={"X-API-Key": "key"})
+    assert with_key.status_code != 401
+
+
+@pytest.mark.parametrize("path", ["/", "/livez", "/readyz", "/docs", "/openapi.json", "/page/main.js"])
+def test_what_is_public_is_public_below_the_prefix(guarded, path):
+    assert [guarded.get(prefix + path).status_code for prefix in ("", ROOT)] == [200, 200]
+    assert guarded.get(f"{ROOT}{ROOT}{path}").status_code == 401
+
+
+@pytest.mark.parametrize("prefix", ["", *AROUND])
+def test_no_spelling_of_the_prefix_goes_around_the_port(two_ports, prefix):
+    assert two_ports.get(f"{prefix}/metrics").status_code == 404
+    assert two_ports.get(f"http://testserver:9000{prefix}/model").status_code == 404
+
+
+@pytest.mark.parametrize("prefix", ["", ROOT])
+def test_each_port_answers_below_the_prefix(two_ports, prefix):
+    assert [two_ports.get(f"{prefix}{path}").status_code for path in ("/livez", "/model")] == [200, 200]
+    there = [two_ports.get(f"http://testserver:9000{prefix}{path}").status_code for path in ("/livez", "/metrics")]
+    assert there == [200, 200]
+
+
+def test_what_is_too_large_is_refused_below_the_prefix_too(serve, star):
+    with serve(root_path=ROOT, max_upload_bytes=100) as client:
+        assert [client.post(f"{prefix}/classify", content=star).status_code for prefix in ("", ROOT)] == [413, 413]
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/model/vit", "cannot start: VIT_ROOT_PATH is /model/vit, but /model is a path of the service itself."),
+        ("/vit/", "VIT_ROOT_PATH: Value error, empty, or a path such as /vit"),
+    ],
+)
+def test_a_prefix_that_cannot_be_is_refused_at_the_start(path, sentence):
+    environment = {**os.environ, "VIT_ROOT_PATH": path}
+    done = subprocess.run([sys.executable, "-m", "app"], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode in (2, 3)
+    assert sentence in done.stderr

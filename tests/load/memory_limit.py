@@ -1,0 +1,167 @@
+"""`python -m tests.load.memory_limit [REQUESTS]`: does a replica stay within the memory limit that Kubernetes gives it?
+
+The real server runs in a control group with the limit of docker/kubernetes/base/deployment.yaml, which the kernel
+enforces, and sees that group as a container would. 16 connections send mixed traffic (`mixture.py`) without a pause.
+Maps are kept in this process's memory. The table goes to docs/benchmarks.md. It needs root, for the control group.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import yaml
+from tqdm import tqdm
+
+from app.bundle import Precision
+from app.settings import DEMO_BUNDLE
+from export.bundle import write_bundle
+from tests.benchmarks.__main__ import publish
+from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.server import PATIENT, Server, free_port, is_ready, started
+from tests.load.mixture import Mixture
+
+REQUESTS = 1000
+CONNECTIONS = 16
+TIME_LIMIT_S = 1200.0  # for one bundle
+SAMPLE_EVERY_S = 0.05
+MIB = 2**20
+FIGURES = (
+    "allocated when ready, MiB",
+    "peak, MiB",
+    "at the end, MiB",
+    "largest batch",
+    "requests",
+    "unexpected answers",
+)
+DEPLOYMENT = Path(__file__).parents[2] / "docker/kubernetes/base/deployment.yaml"
+BUNDLES: tuple[tuple[str, Precision, int], ...] = (  # the last: how many times the shipped limit
+    ("B/16", "fp32", 1),
+    ("B/16", "int8", 1),
+    ("L/16", "fp32", 1),
+    ("L/16", "fp32", 2),
+    ("L/16", "int8", 1),
+)
+CGROUP = Path("/sys/fs/cgroup")
+ENTER = 'mount --bind "$1" "$2" && echo $$ > "$2/cgroup.procs" && shift 2 && exec "$@"'
+
+
+@dataclass(frozen=True)
+class Group:
+    """A control group for memory, of version 1 or 2."""
+
+    mount: Path
+    folder: Path
+
+    @property
+    def allocated(self) -> int:
+        """Bytes of all its processes without the page cache, which the kernel can take back."""
+        numbers = dict(line.split() for line in (self.folder / "memory.stat").read_text().splitlines())
+        return int(numbers["rss"] if "rss" in numbers else numbers["anon"])
+
+    @property
+    def killed(self) -> int:
+        """How many processes the kernel has killed because memory was short."""
+        file = next(file for name in ("memory.oom_control", "memory.events") if (file := self.folder / name).exists())
+        return int(dict(line.split() for line in file.read_text().splitlines())["oom_kill"])
+
+    def command(self, *command: str) -> list[str]:
+        """`command`, run inside the group, which it sees as its own root."""
+        return ["unshare", "--mount", "sh", "-c", ENTER, "sh", str(self.folder), str(self.mount), *command]
+
+
+@contextmanager
+def limited(limit: int) -> Iterator[Group]:
+    """A new group with a limit in bytes."""
+    mount, file = CGROUP / "memory", "memory.limit_in_bytes"
+    if not mount.is_dir():
+        mount, file = CGROUP, "memory.max"
+    group = Group(mount, mount / "vit-memory-limit")
+    group.folder.mkdir()
+    try:
+        (group.folder / file).write_text(str(limit))
+        yield group
+    finally:
+        while (group.folder / "cgroup.procs").read_text():
+            time.sleep(0.1)
+        group.folder.rmdir()
+
+
+@dataclass
+class Peak:
+    """The most memory that a group has allocated, read in a thread of its own."""
+
+    group: Group
+    bytes: int = 0
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def watch(self) -> None:
+        while not self._over.wait(SAMPLE_EVERY_S):
+            self.bytes = max(self.bytes, self.group.allocated)
+
+    def end(self) -> None:
+        self._over.set()
+
+
+def shipped_limit() -> int:
+    """Bytes that the deployment allows a replica."""
+    (container,) = yaml.safe_load(DEPLOYMENT.read_text())["spec"]["template"]["spec"]["containers"]
+    text: str = container["resources"]["limits"]["memory"]
+    return int(text.removesuffix("Gi")) * 2**30
+
+
+def row(name: str, bundle: Path, limit: int, requests: int) -> dict[str, str | float]:
+    port = free_port()
+    settings = {"VIT_BUNDLE": str(bundle), "VIT_PORT": str(port), "VIT_LOG_LEVEL": "warning", "VIT_DRAIN_DELAY_S": "0"}
+    environment = {"PYTHONPATH": str(Path.cwd()), **settings, **PATIENT, "VIT_REQUEST_TIMEOUT_S": "60"}
+    found: dict[str, str | float] = {}
+    with limited(limit) as group:
+        command = group.command(sys.executable, "-m", "app")
+        try:
+            with started(command, port=port, environment=environment, ready=lambda: is_ready(port)) as server:
+                found = loaded(server, group, requests)
+        except RuntimeError:  # it did not start
+            found = dict.fromkeys(FIGURES, "-")
+        return {"bundle": name, "limit, MiB": limit // MIB, **found, "killed": group.killed}
+
+
+def loaded(server: Server, group: Group, requests: int) -> dict[str, str | float]:
+    ready, peak = group.allocated, Peak(group)
+    traffic = Mixture(server.port, clients=CONNECTIONS, pause_s=0)
+    watcher = threading.Thread(target=peak.watch)
+    watcher.start()
+    asyncio.run(traffic.run(time.monotonic() + TIME_LIMIT_S, requests=requests))
+    peak.end()
+    watcher.join()
+    sizes = [measured["batch"] for measured in httpx.get(f"{server.url}/model").json()["latency"]]
+    wrong = json.dumps(traffic.wrong) if traffic.wrong else "none"
+    figures = (ready // MIB, peak.bytes // MIB, group.allocated // MIB, max(sizes), traffic.requests, wrong)
+    return dict(zip(FIGURES, figures, strict=True))
+
+
+def measure(requests: int) -> list[dict[str, str | float]]:
+    limit = shipped_limit()
+    with tempfile.TemporaryDirectory() as temporary:
+        rows = [row("demo", DEMO_BUNDLE, limit, requests)]
+        for variant, precision, times in tqdm(BUNDLES, desc="bundles"):
+            bundle = Path(temporary) / f"{variant.replace('/', '-')}-{precision}"
+            if not bundle.exists():
+                write_bundle(random_checkpoint(variant), bundle, replace=False, precision=precision)
+            rows.append(row(f"ViT-{variant}, {precision}", bundle, times * limit, requests))
+        return rows
+
+
+def main() -> None:
+    requests = int(sys.argv[1]) if sys.argv[1:] else REQUESTS
+    publish("memory_limit", measure(requests), Path(__file__).parent)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""The proxies' lines of docs/deployment.md, for a service under /vit."""
+
+import re
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.benchmarks.server import free_port
+from tests.load.balancers import Balancer, running_balancer
+
+PAGE = Path("docs/deployment.md").read_text()
+NGINX = """
+daemon off;
+pid {folder}/pid;
+error_log stderr warn;
+events {{}}
+http {{
+    access_log off;
+    client_body_buffer_size 1m;
+    proxy_buffers 16 64k;
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{ return 404; }}
+        {lines}
+    }}
+}}
+"""
+HAPROXY = """
+defaults
+    mode http
+    timeout client 15s
+    timeout connect 1s
+{lines}
+"""
+
+
+def lines(name: str) -> str:
+    found = re.search(f"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", PAGE, re.DOTALL)
+    assert found
+    return textwrap.dedent(found[1])
+
+
+def nginx(replica: int, port: int, folder: Path, *, strip: bool) -> tuple[list[str], str]:
+    text, changed = re.subn("(http://127.0.0.1:)8000;", rf"\g<1>{replica}{'/' * strip};", lines("nginx"))
+    assert changed == 1
+    command = ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(folder / "configuration")]
+    return command, NGINX.format(folder=folder, port=port, lines=text)
+
+
+def haproxy(replica: int, port: int, folder: Path) -> tuple[list[str], str]:
+    text = lines("haproxy").replace(":8000", f":{replica}").replace("bind :8080", f"bind 127.0.0.1:{port}")
+    return ["haproxy", "-db", "-f", str(folder / "configuration")], HAPROXY.format(lines=text)
+
+
+PROXIES = {
+    "nginx that leaves the prefix": lambda *place: nginx(*place, strip=False),
+    "nginx that takes it away": lambda *place: nginx(*place, strip=True),
+    "haproxy": haproxy,
+}
+
+
+@contextmanager
+def in_front(proxy: str, replica: int, folder: Path) -> Iterator[Balancer]:
+    """One of PROXIES in front of the port of a replica; its files are in `folder`."""
+    port = free_port()
+    command, text = PROXIES[proxy](replica, port, folder)
+    (folder / "configuration").write_text(text)
+    with running_balancer(command, port, folder) as balancer:
+        yield balancer

@@ -1,0 +1,74 @@
+"""app/door/cors.py: whose pages may read answers, and what a preflight is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.datastructures import MutableHeaders
+
+from app.door.cors import Cors
+
+APP = "https://app.example"
+ASKS = {"access_control_request_method": "POST"}
+
+
+def completed(cors: Cors, request, **headers: str) -> dict[str, str]:
+    answer = MutableHeaders(headers)
+    cors.complete(answer, request)
+    return dict(answer)
+
+
+def test_an_allowed_origin_may_read(request_of):
+    found = completed(Cors([APP, "http://b"]), request_of(origin=APP), vary="Accept")
+    assert found["access-control-allow-origin"] == APP
+    assert {"ETag", "Retry-After", "X-Request-ID"} <= set(found["access-control-expose-headers"].split(", "))
+    assert found["vary"] == "Accept, Origin"
+    assert "access-control-allow-credentials" not in found
+
+
+@pytest.mark.parametrize("headers", [{}, {"origin": "https://evil.example"}, {"origin": "null"}, {"origin": ""}])
+def test_others_may_not_and_caches_know_it(request_of, headers):
+    assert completed(Cors([APP]), request_of(**headers)) == {"vary": "Origin"}
+
+
+NEAR = (f"{APP}.evil", f"{APP}:443", f"{APP}/", APP.upper(), f"{APP}, {APP}", "*")
+
+
+@given(origin=st.text(st.characters(max_codepoint=255)) | st.sampled_from(NEAR))
+def test_nothing_but_the_origin_itself_is_allowed(request_of, origin):
+    if origin != APP:
+        assert completed(Cors([APP]), request_of(origin=origin)) == {"vary": "Origin"}
+
+
+@pytest.mark.parametrize("headers", [{}, {"origin": APP}, {"origin": "null"}])
+def test_any_origin_may_read_where_all_are_allowed(request_of, headers):
+    found = completed(Cors(["*"]), request_of(**headers))
+    assert found["access-control-allow-origin"] == "*"
+    assert "vary" not in found
+
+
+def test_without_origins_nothing_is_added(request_of):
+    assert completed(Cors([]), request_of(origin=APP)) == {}
+    assert not Cors([]).is_preflight(request_of(method="OPTIONS", origin=APP, **ASKS))
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "is_one"),
+    [
+        ("OPTIONS", {"origin": APP, **ASKS}, True),
+        ("POST", {"origin": APP, **ASKS}, False),
+        ("OPTIONS", {"origin": APP}, False),
+        ("OPTIONS", ASKS, False),
+        ("OPTIONS", {"origin": "https://evil.example", **ASKS}, False),
+    ],
+)
+def test_a_preflight_is_of_an_allowed_origin(request_of, method, headers, is_one):
+    assert Cors([APP]).is_preflight(request_of("/classify", method, **headers)) == is_one
+
+
+def test_a_preflight_learns_what_may_be_sent():
+    answer = Cors([APP]).preflight()
+    assert (answer.status_code, answer.body) == (204, b"")
+    assert answer.headers["access-control-allow-methods"] == "GET, HEAD, POST"
+    assert {"Authorization", "X-API-Key", "If-None-Match"} <= set(
+        answer.headers["access-control-allow-headers"].split(", ")
+    )

@@ -1,0 +1,68 @@
+"""app/door/root.py: the path below VIT_ROOT_PATH."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.door.root import RootPath, RootPathError, below, check_root_path
+
+SEGMENTS = st.text("ab.%/", max_size=6)
+ROOTS = st.sampled_from(["", "/a", "/a/b", "/b.a"])
+
+
+@pytest.mark.parametrize(
+    ("path", "rest"),
+    [
+        ("/vit/classify", "/classify"),
+        ("/classify", "/classify"),
+        ("/vit/", "/"),
+        ("/vit", "/"),
+        ("/", "/"),
+        ("/vitamin", "/vitamin"),
+        ("/vit/vit/classify", "/vit/classify"),
+        ("/vit//metrics", "//metrics"),
+        ("//vit/metrics", "//vit/metrics"),
+        ("/x/vit/metrics", "/x/vit/metrics"),
+    ],
+)
+def test_the_prefix_is_taken_off_once_and_only_at_the_beginning(path, rest):
+    assert below("/vit", path) == rest
+
+
+@given(root=ROOTS, rest=SEGMENTS)
+def test_with_the_prefix_the_rest_is_what_follows(root, rest):
+    assert below(root, f"{root}/{rest}") == f"/{rest}"
+
+
+@given(root=ROOTS, path=SEGMENTS)
+def test_without_it_the_path_stays(root, path):
+    if path != root and not path.startswith(f"{root}/"):
+        assert below(root, path) == path
+
+
+def test_without_a_root_path_nothing_changes():
+    assert [below("", path) for path in ("", "/", "//", "/x")] == ["", "/", "//", "/x"]
+
+
+@pytest.mark.parametrize("root_path", ["/model", "/model/vit", "/docs", "/page", "/static-offline-docs", "/livez"])
+def test_a_prefix_that_is_a_path_of_the_service_is_refused(root_path):
+    with pytest.raises(RootPathError, match=f"{root_path}, but /{root_path.split('/')[1]} is a path of the service"):
+        check_root_path(root_path, paths=["/", "/model/{name}"])
+
+
+@pytest.mark.parametrize("root_path", ["", "/vit", "/vit/model", "/models", "/livez2"])
+def test_any_other_may_be_used(root_path):
+    check_root_path(root_path, paths=["/", "/model/{name}"])  # raises RootPathError otherwise, see above
+
+
+@pytest.mark.parametrize(("kind", "path"), [("http", "/model"), ("lifespan", "/vit/model")])
+def test_only_requests_have_a_path(kind, path):
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append(scope["path"])
+
+    asyncio.run(RootPath(app, root_path="/vit")({"type": kind, "path": "/vit/model"}, None, None))
+    assert seen == [path]

@@ -1,0 +1,86 @@
+"""export/calibration.py: the temperature of data whose temperature is known, and the error of scores that are right."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.inference.labels import scores
+from export.calibration import Uncalibrated, calibration, calibration_error, temperature
+
+seeds = st.integers(0, 2**32 - 1)
+temperatures = st.floats(-3, 3).map(np.exp)
+
+
+def drawn(seed: int, images: int, *, classes: int = 5):
+    """Logits, and labels that are drawn with the probabilities of the logits."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 2, (images, classes))
+    return logits, np.array([rng.choice(classes, p=scores(z, "softmax")) for z in logits])
+
+
+@given(seed=seeds, t=temperatures)
+@settings(max_examples=20, deadline=None)
+def test_a_known_temperature_is_found(seed, t):
+    logits, labels = drawn(seed, 2000)
+    assert temperature(logits * t, labels) == pytest.approx(t, rel=0.15)
+
+
+@given(seed=seeds, factor=temperatures)
+@settings(max_examples=20, deadline=None)
+def test_the_temperature_grows_with_the_logits(seed, factor):
+    logits, labels = drawn(seed, 300)
+    assert temperature(logits * factor, labels) == pytest.approx(factor * temperature(logits, labels), rel=1e-4)
+
+
+@given(seed=seeds)
+@settings(max_examples=20, deadline=None)
+def test_no_other_temperature_is_likelier(seed):
+    logits, labels = drawn(seed, 300)
+    best = temperature(logits, labels)
+
+    def likelihood(t: float) -> float:
+        return sum(np.log(scores(z, "softmax", t)[label]) for z, label in zip(logits, labels, strict=True))
+
+    assert likelihood(best) >= max(likelihood(best * step) for step in (0.5, 0.9, 0.99, 1.01, 1.1, 2.0))
+
+
+@given(seed=seeds)
+@settings(max_examples=10, deadline=None)
+def test_scores_that_are_right_have_almost_no_error(seed):
+    logits, labels = drawn(seed, 4000)
+    assert calibration_error(logits, labels) < 0.04
+    found = calibration(3 * logits, labels)
+    assert found.error_before > 0.1
+    assert found.error_after < 0.04
+    assert found.temperature == pytest.approx(3, rel=0.15)
+
+
+def test_the_error_by_hand():
+    """Two bins: scores of 0.9 that are right on 1 of 2 images, and of 0.6 that are always right."""
+    z = np.log([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.6, 0.4]])
+    assert calibration_error(z, np.array([0, 1, 0, 0])) == pytest.approx((2 * 0.4 + 2 * 0.4) / 4)
+    assert calibration_error(np.array([[1000.0, 0.0]]), np.array([0])) == 0
+
+
+def test_each_half_has_the_temperature_of_the_other():
+    """The halves need different temperatures; fitted to themselves they would have less error."""
+    logits, labels = drawn(0, 2000)
+    logits[::2] *= 4
+    crossed = logits.copy()
+    crossed[::2] /= temperature(logits[1::2], labels[1::2])
+    crossed[1::2] /= temperature(logits[::2], labels[::2])
+    assert calibration(logits, labels).error_after == pytest.approx(calibration_error(crossed, labels))
+
+
+@pytest.mark.parametrize(
+    ("logits", "labels", "why"),
+    [
+        (np.eye(2).repeat(20, axis=0), [0, 1] * 20, "100 labelled images that can be judged, and there are 40"),
+        (np.eye(2).repeat(60, axis=0), [0] * 60 + [1] * 60, "all labels are right"),
+        (np.eye(2).repeat(60, axis=0), [1] * 60 + [0] * 60, "not likelier than others"),
+    ],
+)
+def test_what_has_no_temperature_is_said(logits, labels, why):
+    with pytest.raises(Uncalibrated, match=why):
+        calibration(logits, np.array(labels))

@@ -1,0 +1,124 @@
+"""export/folder.py: images of every type, broken ones among them, in folders that are labels or are not."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from app.images.preprocess import preprocess
+from export import folder as reading
+from export.folder import FEWEST, read_folder
+from export.image_spec import image_spec
+from tests.support.toy import toy_checkpoint
+
+CHECKPOINT = toy_checkpoint()
+SPEC = image_spec(CHECKPOINT.preprocessing)
+
+
+def gray(level: int) -> Image.Image:
+    return Image.new("RGB", (50, 40), (level, level, level))
+
+
+def fill(folder, count, *, names=("",), suffix="png"):
+    """`count` images in turn in the folders, with levels of gray 0, 1, ..."""
+    for number in range(count):
+        path = folder / names[number % len(names)] / f"{number:03}.{suffix}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        gray(number).save(path)
+
+
+def read(folder, checkpoint=CHECKPOINT):
+    return read_folder(folder, SPEC, checkpoint)
+
+
+def levels(images) -> tuple[list[int], list[tuple[int, int]]]:
+    """Gray of the images for ranges, and gray and label of those that are judged."""
+    judged = [(int(pixels[0, 0, 0]), label) for pixels, label in images.judged()]
+    return [int(pixels[0, 0, 0]) for pixels in images.ranges()], judged
+
+
+def test_images_are_split_and_each_is_used_once(tmp_path):
+    fill(tmp_path, 40)
+    images = read(tmp_path)
+    ranges, judged = levels(images)
+    assert (len(ranges), len(judged), images.labelled) == (10, 30, False)
+    assert (images.range_images, images.judged_images) == (10, 30)
+    assert sorted(ranges + [level for level, _ in judged]) == list(range(40))
+    assert ranges != sorted(ranges)
+    assert {label for _, label in judged} == {-1}
+    assert levels(read(tmp_path)) == (ranges, judged)
+
+
+def test_pixels_are_those_of_the_service(tmp_path):
+    rng = np.random.default_rng(0)
+    pictures = [Image.fromarray(rng.integers(0, 256, (60, 47, 3), dtype=np.uint8)) for _ in range(FEWEST)]
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned
+    for number, picture in enumerate(pictures):
+        picture.save(tmp_path / f"{number}.png", exif=exif)
+    images = read(tmp_path)
+    turned = {preprocess(p.transpose(Image.Transpose.ROTATE_270), SPEC.framing)[0].tobytes() for p in pictures}
+    assert {pixels.tobytes() for pixels, _ in images.judged()} <= turned
+
+
+def test_labels_are_those_of_the_first_folder(tmp_path):
+    fill(tmp_path, 42, names=("b/deep", "E", "g"))
+    _, judged = levels(read(tmp_path))
+    assert {(level % 3, label) for level, label in judged} == {(0, 1), (1, 4), (2, 6)}
+
+
+def test_wordnet_ids_are_labels_too(tmp_path):
+    fill(tmp_path, 40, names=("n00000003",))
+    known = dataclasses.replace(CHECKPOINT, wordnet=tuple(f"n0000000{i}" for i in range(7)))
+    images = read(tmp_path, known)
+    assert {label for _, label in images.judged()} == {3}
+    assert (
+        str(images)
+        == "40 files; 40 are used, 10 for ranges and 30 to compare answers, labelled by folders (WordNet id)"
+    )
+
+
+def test_folders_that_are_no_labels_are_only_folders(tmp_path):
+    fill(tmp_path, 40, names=("holiday", "work"))
+    assert not read(tmp_path).labelled
+
+
+def test_broken_files_are_named_and_skipped(tmp_path, capsys):
+    fill(tmp_path, 40, names=("a", "b"))
+    (tmp_path / "a" / "cut.jpg").write_bytes(b"\xff\xd8\xff\xe0 and no more")
+    (tmp_path / "b" / "text.png").write_text("no image")
+    (tmp_path / "b" / "notes.txt").write_text("not tried")
+    (tmp_path / "b" / "._000.png").write_bytes(b"a Mac's, not tried")
+    _, judged = levels(read(tmp_path))
+    assert {(level % 2, label) for level, label in judged} == {(0, 0), (1, 1)}
+    lines = [line for line in capsys.readouterr().err.splitlines() if "skipped" in line]
+    assert len(lines) == 2
+    assert any("a/cut.jpg is skipped: " in line for line in lines)
+    assert any("b/text.png is skipped: This is not an image of an accepted type" in line for line in lines)
+
+
+def test_of_many_images_some_are_chosen_evenly(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "MOST", 40)
+    fill(tmp_path, 120)
+    ranges, judged = levels(read(tmp_path))
+    chosen = sorted(ranges + [level for level, _ in judged])
+    assert len(chosen) == 40
+    assert (chosen[0], chosen[-1]) == (0, 119)
+    assert set(np.diff(chosen)) <= {3, 4}
+
+
+@pytest.mark.parametrize(
+    ("names", "count", "said"),
+    [
+        (("",), FEWEST - 1, "it has 31 images that can be decoded, and 32 are needed"),
+        (("a", "b", "moon"), 60, "2 of 3 folders are called by the name of one label, but not moon"),
+        (("a", ""), 60, "folders are labels, but 001.png is in none of them"),
+        (("a",), 0, "this is not a folder"),
+    ],
+)
+def test_refusals(tmp_path, names, count, said):
+    fill(tmp_path / "images", count, names=names)
+    with pytest.raises(ValueError, match="a") as refusal:
+        read(tmp_path / "images")
+    assert said in str(refusal.value)

@@ -1,0 +1,64 @@
+"""export/known_answer.py: what a replica may differ by, with an engine that is off by a known share."""
+
+import numpy as np
+import pytest
+
+from app.inference.known_answer import KnownImage, WrongAnswer
+from export.image_spec import image_spec
+from export.known_answer import known_answer
+from export.parity import ParityError
+from export.reference import reference
+from tests.support.toy import toy_checkpoint
+
+CHECKPOINT = toy_checkpoint()
+SPEC = image_spec(CHECKPOINT.preprocessing)
+
+
+class Off:
+    """PyTorch's own numbers, with logits and their parts `factor` times as large."""
+
+    def __init__(self, factor):
+        self.factor = np.float32(factor)
+
+    def run(self, graph, images):
+        logits = reference(CHECKPOINT, images, np.zeros((len(images), 1), np.int64))["logits"]
+        outputs = reference(CHECKPOINT, images, np.argsort(-logits, axis=1)[:, :5])
+        scaled = ("logits", "evidence", "evidence_heads", "evidence_rest")
+        return {name: value * self.factor if name in scaled else value for name, value in outputs.items()}
+
+
+def answer(precision, factor):
+    return known_answer(CHECKPOINT, SPEC, Off(factor), precision)
+
+
+@pytest.mark.parametrize(
+    ("precision", "factor", "logits", "attention", "distance"),
+    [
+        ("fp32", 1.0, 1e-4, 1e-5, 1e-4),
+        ("fp32", 1.00005, 2e-4, 1e-5, 1e-4),  # four times what was measured
+        ("fp16", 1.01, 0.05, 0.05, 0.05 * 5),
+        ("fp16", 1.02, 0.08, 0.05, 0.05 * 5),
+        ("int8", 1.01, 0.1, 0.1, 0.1 * 5),
+        ("int8", 1.2, 0.8, 0.1, 0.1 * 5),
+    ],
+)
+def test_a_replica_may_differ_by_a_limit_or_by_four_times_what_export_did(
+    precision, factor, logits, attention, distance
+):
+    tolerance = answer(precision, factor).tolerance
+    assert tolerance.logits == pytest.approx(logits, rel=0.02)
+    assert (tolerance.attention, tolerance.rollout, tolerance.lens >= attention) == (attention, attention, True)
+    assert tolerance.distance == pytest.approx(distance)
+
+
+def test_fp32_graphs_that_are_off_by_more_than_rounding_are_refused():
+    with pytest.raises(ParityError, match="logits of the known image: PyTorch and ONNX Runtime differ by"):
+        answer("fp32", 1.01)
+
+
+def test_what_was_exported_is_what_is_compared():
+    known = KnownImage(answer("fp32", 1.0), SPEC.size)
+    for graph in ("classify", "explain"):
+        known.check(graph, Off(1.0).run(graph, known.images(2)), provider="here")
+        with pytest.raises(WrongAnswer):
+            known.check(graph, Off(1.001).run(graph, known.images(2)), provider="here")
