@@ -83,9 +83,9 @@ def test_every_switch_is_exported_and_checked(tmp_path, changes):
     ("precision", "switches"),
     [
         ("int8", "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool"),
-        ("int8", "rotary positions beside learned ones, norm in SwiGLU"),
+        ("int8", "rotary positions of DINOv3, registers"),
         ("fp16", "attention pooling"),
-        ("fp16", "rotary positions of DINOv3, registers"),
+        ("fp16", "rotary positions beside learned ones, norm in SwiGLU"),
     ],
 )
 def test_lower_precision_is_measured_instead(tmp_path, precision, switches):
