@@ -85,6 +85,9 @@ def describe(source: Source, facts: Facts) -> Description:
             f"rejects: choose a size with --set image_size={size[0]},{size[1]}; positions are resized if needed"
         )
     classes, switches = source.shape(f"{head}.weight")[0], kind.switches(stated)
+    # Convolutions of a stem see what no patch covers.
+    if "stem_layers" not in switches and "image_size" not in facts.overrides and stated["patch_size"]:
+        preprocessing = preprocessing.in_patches(stated["patch_size"])
     fields: dict[str, Any] = {
         "image_size": preprocessing.size,
         "patch_size": stated["patch_size"],

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.timm_architectures import Architecture, find, is_known, network
+from model.checkpoints.families.timm_architectures import Architecture, find, is_known, network, patch_side
 from model.checkpoints.families.timm_layers import absent_layers, classes, conv_patches, fused_layers
 from model.checkpoints.families.timm_positions import fit_positions, grid_of_file, learned_rope, relative_tables
 from model.checkpoints.families.timm_preprocessing import preprocessing
@@ -81,12 +81,16 @@ def describe(source: Source, facts: Facts) -> Description:
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
     size = _image_size(source, facts, architecture, arguments, stated, published)
+    recipe = preprocessing(facts, size, stated, published, arguments=source.arguments)
+    side = patch_side(architecture, arguments)
+    if side and "image_size" not in facts.overrides:
+        recipe = recipe.in_patches(side)
     return Description(
         name=facts.note("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
         family=FAMILY,
         architecture=architecture.name,
-        config=network(architecture, arguments, image_size=size, num_classes=num_classes),
-        preprocessing=preprocessing(facts, size, stated, published, arguments=source.arguments),
+        config=network(architecture, arguments, image_size=recipe.size, num_classes=num_classes),
+        preprocessing=recipe,
         labels=labels,
         wordnet=wordnet,
         labels_from="config.json",
@@ -168,8 +172,11 @@ def _image_size(
     else:
         tag, recipe = next(iter(published.items()))
         size, origin = recipe["input_size"][1:], f"timm, {tag}"
-        config = network(architecture, arguments, image_size=(size[0], size[1]), num_classes=1)
-        if grid := grid_of_file(source, _prefix(source), config):
+        side = patch_side(architecture, arguments) or 1
+        covered = (size[0] - size[0] % side, size[1] - size[1] % side)
+        config = network(architecture, arguments, image_size=covered, num_classes=1)
+        grid = grid_of_file(source, _prefix(source), config)
+        if grid is not None and grid != config.grid:
             size, origin = [side * config.patch_size for side in grid], "number of positions"
     height, width = (size, size) if isinstance(size, int) else size
     return facts.note("image_size", (height, width), origin)

@@ -177,6 +177,12 @@ def network(
         raise CheckpointError(f"{architecture.name}: {error}") from None
 
 
+def patch_side(architecture: Architecture, arguments: dict[str, Any]) -> int | None:
+    """Side of a patch in pixels. None with a stem, whose convolutions see more than the patches cover."""
+    stated = _as_vision_transformer(architecture, arguments)
+    return _side(architecture, stated["patch_size"]) if stated["embed_layer"] is None else None
+
+
 def _as_vision_transformer(architecture: Architecture, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments of any of the classes under the names of VisionTransformer, with its defaults for the others."""
     stated = {**table()["classes"]["VisionTransformer"], **arguments}

@@ -22,6 +22,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {  # architecture
     "slots-of-registers": ("test_vit2", {"class_token": True, "global_pool": "token", "mlp_ratio": 3.1}, {}),
     "distilled": ("deit_tiny_distilled_patch16_224", {}, {"interpolation": "bilinear"}),
     "map": ("vit_so400m_patch16_siglip_256", {}, {}),
+    "remainder": ("vit_so400m_patch14_siglip_384", {"img_size": (37, 43)}, {"input_size": (3, 37, 43)}),
     "prefix-in-mean": ("eva_large_patch14_196", {"pool_include_prefix": True, "fc_norm": False}, {}),
     "inner-norms": ("beit3_base_patch16_224", {"mlp_ratio": 2}, {"crop_pct": 0.6}),
     "parallel": ("vit_base_patch16_xp_224", {"mlp_ratio": 2}, {}),

@@ -162,7 +162,7 @@ def inspected(case, overrides: dict[str, str]) -> str:
         ({"image_size": "16"}, "--set image_size=16: expected something like image_size=16,16"),
         ({"std": "0,1,1"}, "std must be above 0 and finite, not (0.0, 1.0, 1.0)"),
         ({"resize_size": "0,0"}, "resize_size must be from 1 to 65,536, not (0, 0)"),
-        ({"pool": "max"}, "pool 'max' is none of cls, mean, mean_all, map, cls_mean"),
+        ({"pool": "max"}, "pool 'max' is none of cls, mean, mean_all, map, map_all, cls_mean"),
     ],
 )
 def test_nonsense_is_one_clear_sentence(overrides, said):

@@ -68,6 +68,15 @@ def test_half_a_pixel_of_margin_is_rounded_as_the_library_does(rounding, resized
     assert geometry((100, 100), chosen).offset == (left, left)
 
 
+def test_the_remainder_is_part_of_the_crop_and_not_of_the_input():
+    """A crop of 37 x 43 in the middle, of which the network takes 32 x 40 at the top left."""
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (41, 51, 3), dtype=np.uint8))
+    chosen = spec("squash", (41, 51), (32, 40))._replace(remainder=(5, 3))
+    pixels, box = preprocess(image, chosen)
+    assert (pixels == np.asarray(image)[2:34, 4:44]).all()
+    assert box == (4, 2, 44, 34)
+
+
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"])
 def test_every_filter_is_pillows_of_that_name(interpolation):
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 150, 3), dtype=np.uint8))

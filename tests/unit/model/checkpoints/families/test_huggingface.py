@@ -121,6 +121,18 @@ def test_the_pool_of_an_image_tower_is_not_the_classifiers(altered):
     assert "vision_model.head.probe" in load_file(GOLDEN / "huggingface-siglip" / "model.safetensors")
 
 
+def test_what_fits_no_patch_is_cut_off_at_the_bottom_and_right(altered):
+    """SigLIP so400m has patches of 14 pixels and images of 384."""
+    stated = json.loads((GOLDEN / "huggingface-siglip" / "config.json").read_text())["vision_config"]
+    folder = altered("siglip", vision_config={**stated, "image_size": 23})
+    processor = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").write_text(json.dumps({**processor, "size": {"height": 23, "width": 23}}))
+    checkpoint = load_checkpoint(folder)
+    assert checkpoint.config.image_size == checkpoint.preprocessing.size == (20, 20)
+    assert checkpoint.preprocessing.remainder == (3, 3)
+    assert same_model(checkpoint, load_checkpoint(GOLDEN / "huggingface-siglip"))
+
+
 def test_early_files_of_clip_hold_the_numbers_of_positions(altered):
     more = with_more(vision_model__embeddings__position_ids=torch.arange(26)[None])
     assert same_model(load_checkpoint(altered("clip", tensors=more)), load_checkpoint(GOLDEN / "huggingface-clip"))

@@ -127,6 +127,38 @@ def test_switches_that_the_name_implies(architecture, switches):
     assert {name: getattr(config, name) for name in switches} == switches
 
 
+def test_what_fits_no_patch_is_cut_off_at_the_bottom_and_right(tmp_path):
+    model, state = toy("vit_base_patch16_224")
+    arguments, recipe = {"img_size": [37, 39]}, {"input_size": [3, 37, 39], "crop_pct": 0.9}
+    config = config_of("vit_base_patch16_224", model_args=arguments, recipe=recipe)
+    checkpoint = load_checkpoint(write(tmp_path, state, config))
+    assert checkpoint.config.image_size == checkpoint.preprocessing.size == (32, 32)
+    assert checkpoint.preprocessing.remainder == (5, 7)
+    assert checkpoint.preprocessing.cropped == (37, 39)
+    assert checkpoint.preprocessing.resize_size == (41, 43)  # of 0.9
+    assert_same(checkpoint.model, model)
+    larger = checkpoint.preprocessing.resized((74, 78))
+    assert (larger.resize_size, larger.remainder) == ((82, 86), (0, 0))
+
+
+def test_the_published_size_of_a_lone_file_may_fit_no_whole_patches(tmp_path):
+    architecture = "vit_so400m_patch14_siglip_gap_384"
+    found, _ = find(architecture)
+    arguments = found.with_arguments({"embed_dim": 24, "depth": 1, "num_heads": 3})
+    state = toy_model(network(found, arguments, image_size=(378, 378), num_classes=5)).state_dict()
+    sizes = {"embed_dim": "24", "depth": "1", "num_heads": "3"}
+    file = write(tmp_path, state) / "model.safetensors"
+    checkpoint = load_checkpoint(file, overrides=sizes | {"architecture": f"{architecture}.webli"})
+    assert (checkpoint.preprocessing.size, checkpoint.preprocessing.cropped) == ((378, 378), (384, 384))
+
+
+def test_a_stem_sees_what_fits_no_patch(tmp_path):
+    _, state = toy("vit_tiny_r_s16_p8_224", patch_size=4)
+    config = config_of("vit_tiny_r_s16_p8_224", model_args={"patch_size": 4, "img_size": [37, 39]})
+    with pytest.raises(CheckpointError, match=r"image_size \(37, 39\) is not a multiple of patch_size 16"):
+        load_checkpoint(write(tmp_path, state, config))
+
+
 def test_slots_of_the_prefix_are_folded(tmp_path):
     model, state = toy("vit_little_patch16_reg4_gap_256", class_token=True)
     slots = torch.randn(1, 5, 24)
@@ -147,6 +179,7 @@ def test_the_folder_says_everything(plain):
         "resize_size": (35, 35),  # 32 / 0.9 = 35.6
         "crop": "center",
         "crop_rounding": "half_even",
+        "remainder": (0, 0),
         "interpolation": "bicubic",
         "mean": (0.4, 0.4, 0.4),
         "std": (0.2, 0.2, 0.2),
