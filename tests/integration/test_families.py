@@ -22,7 +22,8 @@ def unlike_each_other() -> list[Path]:
         description = describe(case)
         config = description.config
         rope = config.rope and config.rope.kind
-        arrangement = (config.pool, config.prefix, config.relative_bias, rope, config.stem_layers is None)
+        cut = description.preprocessing.remainder != (0, 0)
+        arrangement = (config.pool, config.prefix, config.relative_bias, rope, config.stem_layers is None, cut)
         chosen.setdefault((description.family, arrangement), case)
     return list(chosen.values())
 
