@@ -1,5 +1,7 @@
 """What a checkpoint is and where each fact was found, as text: `python -m export inspect CHECKPOINT`."""
 
+from typing import Any
+
 import torch
 
 from model.checkpoints.checkpoint import Description
@@ -18,13 +20,21 @@ def report(description: Description) -> str:
         **({"weights": description.weights} if description.weights else {}),
         "labels": f"{len(description.labels)}: {', '.join(description.labels[:4])}, ...",
         "score": description.score,
-        **config.to_json(),
-        **{f"preprocessing.{name}": value for name, value in description.preprocessing.to_json().items()},
+        **_flat(config.to_json()),
+        **_flat({"preprocessing": description.preprocessing.to_json()}),
     }
     origins = {**description.origins, "labels": description.labels_from or "metadata"}
     rows = [(n, str(v), origins.get(n.removeprefix("preprocessing."), "")) for n, v in facts.items()]
     names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join(f"{name:<{names}}  {value:<{values}}  {origin}".rstrip() for name, value, origin in rows)
+
+
+def _flat(facts: dict[str, Any]) -> dict[str, Any]:
+    """With the parts of a record under its name and a dot."""
+    flat = {}
+    for name, value in facts.items():
+        flat.update({f"{name}.{part}": of for part, of in value.items()} if isinstance(value, dict) else {name: value})
+    return flat
 
 
 def parameters(config: ViTConfig) -> int:

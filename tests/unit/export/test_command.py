@@ -79,6 +79,12 @@ def test_inspect_says_where_the_labels_came_from(checkpoint, capsys):
     assert line.endswith("numbered, set by hand")
 
 
+def test_inspect_says_how_rotary_positions_are_computed(capsys):
+    main(["inspect", "tests/golden/checkpoints/timm-dinov3"])
+    facts = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert (facts["rope.kind"], facts["rope.temperature"], facts["rope.pairs"]) == ("centered", "100.0", "halves")
+
+
 def test_inspect_says_which_weights_were_taken(tmp_path, capsys):
     state = torch.load("tests/golden/checkpoints/deit/checkpoint.pth", weights_only=True)["model"]
     content = {"arch": "deit_tiny_patch16_224.fb_in1k", "state_dict": state, "state_dict_ema": state}
