@@ -88,16 +88,17 @@ class Tokens(Frozen):
 
 
 class Parity(Frozen):
-    """Largest differences between PyTorch and ONNX Runtime, measured at export."""
+    """Largest differences between PyTorch and ONNX Runtime, measured at export. None: the model does not have it."""
 
     pictures: int
-    logits: float  # relative to the largest logit
+    logits: float | None = None  # relative to the largest logit
+    embedding: float  # relative to its largest number
     attention: float  # absolute
     rollout: float  # absolute
-    evidence: float  # relative to the largest part of a logit
+    evidence: float | None = None  # relative to the largest part of a logit
     distance: float  # patches
-    lens: float  # absolute
-    receipt: float  # a logit minus the sum of its parts, relative to the largest part
+    lens: float | None = None  # absolute
+    receipt: float | None = None  # a logit minus the sum of its parts, relative to the largest part
 
 
 class Agreement(Frozen):
@@ -136,6 +137,7 @@ class Tolerance(Frozen):
     """
 
     logits: PositiveFloat
+    embedding: PositiveFloat
     attention: PositiveFloat
     rollout: PositiveFloat
     evidence: PositiveFloat
@@ -148,7 +150,7 @@ class KnownAnswer(Frozen):
 
     size: tuple[Side, Side]  # height, width
     pixels: bytes  # uint8, (height, width, 3); in JSON as URL-safe base64
-    logits: tuple[float, ...]
+    logits: tuple[float, ...]  # none without a head, nor classes
     classes: tuple[int, ...]  # the most likely ones, which evidence and lens are for, the most likely first
     sums: dict[str, tuple[float, ...]]  # of each other output of the explaining graph, flat
     tolerance: Tolerance
@@ -173,13 +175,14 @@ class Manifest(Frozen):
         "cls", "cls_mean", "mean", "mean_all", "map", "map_all"
     ]  # what the head reads; app/maps/choice.py: ROWS
     explains: tuple[str, ...]  # outputs of the explaining graph
-    labels: Annotated[tuple[str, ...], Field(min_length=1)]
+    features: Annotated[int, Field(ge=1)]  # numbers of an embedding: what the head reads
+    labels: tuple[str, ...]  # none for a model without a head
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
     wordnet: tuple[str, ...] = ()  # WordNet id of each label, such as n02099601, where they are known
     score: Literal["softmax", "sigmoid"]
     temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # scores are those of logits / temperature
     parity: Parity
-    agreement: Agreement | None = None  # None for fp32 without a folder of images: parity says all
+    agreement: Agreement | None = None  # None for fp32 without a folder of images: parity says all; and without labels
     calibration: Calibration | None = None  # None where no labelled images were given
     known_answer: KnownAnswer
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says

@@ -1,7 +1,10 @@
-"""The path of one image: decoded, preprocessed, batched, ranked, and its maps kept."""
+"""The path of one image: decoded, preprocessed, batched, and its maps kept."""
 
 import math
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from app.bundle import Bundle
 from app.images.intake import Intake
@@ -17,8 +20,11 @@ from app.telemetry.stages import Stages
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classified:
-    predictions: list[Prediction]
+class Processed:
+    """One image after the forward pass. C classes, F features: what the head reads."""
+
+    logits: npt.NDArray[np.floating] | None  # (C,); None for a model without a head
+    embedding: npt.NDArray[np.floating]  # (F,)
     width: int  # of the upright image
     height: int
     format: str
@@ -43,17 +49,10 @@ class Classifier:
         self._store = store
         self._distance = distance
 
-    async def classify(
-        self,
-        upload: Upload,
-        *,
-        top_k: int | None,
-        threshold: float = 0.0,
-        attention: bool,
-        stages: Stages,
-        deadline: float = math.inf,
-    ) -> Classified:
-        """At most `top_k` labels, or all, with a score of at least `threshold`.
+    async def process(
+        self, upload: Upload, *, attention: bool, stages: Stages, deadline: float = math.inf
+    ) -> Processed:
+        """Runs the model on an image, and keeps its maps if `attention`.
 
         Raises UnsupportedType or UnusableImage before an image reaches a batch, and the errors of `Batcher.run`.
 
@@ -63,17 +62,23 @@ class Classifier:
             prepared = await self._intake.prepare(upload, thumbnail=attention)
         graph: Graph = "explain" if attention else "classify"
         outputs = await self._batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
-        return Classified(
-            predictions=self._rank(outputs, top_k, threshold),
+        return Processed(
+            logits=outputs["logits"] if self._manifest.labels else None,
+            embedding=outputs["embedding"],
             width=prepared.size[0],
             height=prepared.size[1],
             format=prepared.format,
             id=await self._keep(prepared, outputs, stages),
         )
 
-    def _rank(self, outputs: Outputs, top_k: int | None, threshold: float = 0.0) -> list[Prediction]:
+    def rank(
+        self, logits: npt.NDArray[np.floating] | None, top_k: int | None, threshold: float = 0.0
+    ) -> list[Prediction]:
+        """At most `top_k` labels, or all, with a score of at least `threshold`; none for a model without a head."""
+        if logits is None:
+            return []
         shape = self._manifest
-        return rank(outputs["logits"], shape.labels, shape.score, top_k, threshold, shape.temperature)
+        return rank(logits, shape.labels, shape.score, top_k, threshold, shape.temperature)
 
     async def _keep(self, prepared: Prepared, outputs: Outputs, stages: Stages) -> str | None:
         if prepared.thumbnail is None:
@@ -82,7 +87,7 @@ class Classifier:
         self._distance.add(maps.distance)
         record = Record(
             maps=maps,
-            predictions=tuple(self._rank(outputs, len(maps.classes))),
+            predictions=tuple(self.rank(outputs.get("logits"), len(maps.classes))),
             image_size=prepared.size,
             box=prepared.box,
             pixels=prepared.pixels,

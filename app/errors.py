@@ -68,6 +68,13 @@ class UnknownPicture(ServiceError):
         super().__init__(f"This model has these pictures of itself: {', '.join(known) or 'none'}.")
 
 
+class NoClasses(ServiceError):
+    status, kind, title = HTTPStatus.CONFLICT, "no-classes", "The model has no classes"
+
+    def __init__(self) -> None:
+        super().__init__("This model has no head, so it has no labels. POST /embed gives embeddings and maps.")
+
+
 class SlowRequest(ServiceError):
     status, kind, title = HTTPStatus.REQUEST_TIMEOUT, "slow-request", "The request did not arrive in time"
 

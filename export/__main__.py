@@ -62,10 +62,12 @@ def export(options: argparse.Namespace) -> None:
     except (CheckpointError, FileExistsError, ParityError, ValueError) as error:
         sys.exit(f"not exported: {error}")
     parity = manifest.parity
+    gives = f"{len(manifest.labels):,} labels" if manifest.labels else "embeddings alone, as there is no head"
     print(  # noqa: T201
-        f"{options.out}: {manifest.name}, {manifest.layers} layers, {len(manifest.labels):,} labels. "
-        f"Largest difference to PyTorch on {parity.pictures} images: logits {parity.logits:.0e} (relative), "
-        f"attention {parity.attention:.0e}, rollout {parity.rollout:.0e}."
+        f"{options.out}: {manifest.name}, {manifest.layers} layers, {gives}. Largest difference to PyTorch on "
+        f"{parity.pictures} images: embedding {parity.embedding:.0e}"
+        + (f" and logits {parity.logits:.0e} (both relative)" if parity.logits is not None else " (relative)")
+        + f", attention {parity.attention:.0e}, rollout {parity.rollout:.0e}."
     )
     if checkpoint.weights:
         print(f"Weights: {checkpoint.weights}.")  # noqa: T201

@@ -80,6 +80,8 @@ def write_bundle(
 def _fill(
     folder: Path, checkpoint: Checkpoint, precision: Precision, given: Images | None, *, calibrate: bool
 ) -> Manifest:
+    if calibrate and not checkpoint.labels:
+        raise ValueError("the model has no head, so it has no scores to calibrate")
     weights = SharedWeights(folder / WEIGHTS)
     spec, preprocessing = image_spec(checkpoint.preprocessing), checkpoint.preprocessing
     images = given or DrawnImages(spec, labels=checkpoint.labels)
@@ -91,7 +93,8 @@ def _fill(
         _write(graph, folder / file, weights)
     open_engine = partial(OnnxEngine, folder=folder, image_size=spec.size, threads=allowed_cores())
     engine = open_engine()
-    measured = None if precision == "fp32" and given is None else answers(checkpoint, images, engine)
+    compared = checkpoint.config.num_classes > 0 and not (precision == "fp32" and given is None)
+    measured = answers(checkpoint, images, engine) if compared else None
     calibrated = _calibration(measured, checkpoint, required=calibrate) if measured else None
     if calibrate and calibrated:
         checkpoint = dataclasses.replace(checkpoint, temperature=calibrated.temperature)
@@ -114,6 +117,7 @@ def _fill(
         heads=config.heads,
         pool=config.pool,
         explains=explain.outputs,
+        features=config.embedding,
         labels=checkpoint.labels,
         labels_from=checkpoint.labels_from,
         wordnet=checkpoint.wordnet,

@@ -74,7 +74,8 @@ def _readings(network: VisionTransformer, classes: Tensor, streams: list[Tensor]
     vector = network.pooled(normed)  # (B, features)
     readout = _classifier(network.head, classes)
     if network.pre_logits is not None:
-        readout = readout.before_tanh(network.pre_logits(network.fc_norm(vector)))
+        if config.representation == "tanh":
+            readout = readout.before_tanh(network.pre_logits(network.fc_norm(vector)))
         readout = readout.before(network.pre_logits, vector)
     readout = readout.before(network.fc_norm, vector.unsqueeze(1))
     mlps = torch.zeros_like(readout.constant)

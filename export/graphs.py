@@ -18,23 +18,18 @@ from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
 MOST_LIKELY = 5  # classes whose evidence is kept
-EXPLAINED = (
-    "logits",
-    "attention",
-    "rollout",
-    "classes",
-    "evidence",
-    "evidence_rest",
-    "distance",
-    "evidence_heads",
-)
+MAPS = ("attention", "rollout", "distance")
+OF_CLASSES = ("classes", "evidence", "evidence_rest", "evidence_heads")
 Score = Literal["softmax", "sigmoid"]
 
 
 class ClassifyGraph(nn.Module):
-    """images uint8 (B, height, width, 3) -> logits (B, classes)."""
+    """images uint8 (B, height, width, 3) -> logits (B, classes), embedding (B, F).
 
-    outputs: tuple[str, ...] = ("logits",)
+    The embedding is what the head reads, so it costs nothing. Without a head it is the only output.
+    """
+
+    outputs: tuple[str, ...]
 
     def __init__(self, model: VisionTransformer, preprocessing: Preprocessing, *, precision: Precision) -> None:
         super().__init__()
@@ -42,16 +37,22 @@ class ClassifyGraph(nn.Module):
         self.network = rewrite(model, preprocessing)
         lower(self.network, precision)
         self.dtype = torch.float16 if precision == "fp16" else torch.float32  # of the residual stream
+        self.outputs = ("logits", "embedding") if model.config.num_classes else ("embedding",)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         streams = [self.network.embed(images).to(self.dtype)]
         for block in self.network.blocks:
             streams.append(block(streams[-1]))
-        return (self.network.classify(self.network.normed([stream.float() for stream in streams])),)
+        return self.answer(self.network.normed([stream.float() for stream in streams]))
+
+    def answer(self, tokens: Tensor) -> tuple[Tensor, ...]:
+        """`outputs` of the lean graph, from the normed tokens."""
+        embedding = self.network.embedding(tokens)
+        return (self.network.classify(tokens), embedding) if self.config.num_classes else (embedding,)
 
 
 class ExplainGraph(ClassifyGraph):
-    """images -> logits, and every map, in one forward pass.
+    """images -> what the lean graph gives, and every map, in one forward pass. Only a head has classes to explain.
 
     attention (B, L, H, T): the row of the class token after softmax; without a class token, the mean of the rows of the
     pooled tokens, with the weights of the pool.
@@ -77,8 +78,10 @@ class ExplainGraph(ClassifyGraph):
     ) -> None:
         super().__init__(model, preprocessing, precision=precision)
         self.score, self.temperature = score, temperature
-        lens = ("lens",) if self.config.head_layers == 1 and not self.config.pools_by_attention else ()
-        self.outputs = (*EXPLAINED, *lens)
+        self.outputs += MAPS
+        if self.config.num_classes:
+            lens = ("lens",) if self.config.head_layers == 1 and not self.config.pools_by_attention else ()
+            self.outputs += (*OF_CLASSES, *lens)
         prefix, (rows, columns) = len(self.config.prefix), self.config.grid
         place = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).float()  # (N, 2)
         distances = F.pad(torch.cdist(place, place) / (rows * columns), (prefix, 0, prefix, 0))
@@ -88,7 +91,7 @@ class ExplainGraph(ClassifyGraph):
         network = self.network
         streams, layers = self._run(images)
         tokens = network.normed(streams)
-        logits = network.classify(tokens)
+        answer = self.answer(tokens)
         pool = self.pool(tokens)
         attention = torch.stack([self.pooled(pool, layer.matrix) for layer in layers], dim=1)
         means = [layer.matrix.mean(dim=1, keepdim=True) for layer in layers]  # (B, 1, T, T)
@@ -96,9 +99,12 @@ class ExplainGraph(ClassifyGraph):
         for mean in reversed(means):
             rollout = 0.5 * (rollout.unsqueeze(1) @ mean.squeeze(1)).squeeze(1) + 0.5 * rollout
         distance = torch.stack([(layer.matrix.flatten(2) @ self.distances).squeeze(-1) for layer in layers], dim=1)
-        classes = logits.topk(min(MOST_LIKELY, logits.shape[1])).indices
+        out = (*answer, attention, rollout, distance)
+        if not self.config.num_classes:
+            return out
+        classes = answer[0].topk(min(MOST_LIKELY, self.config.num_classes)).indices
         parts = evidence(network, classes, streams, layers)
-        out = (logits, attention, rollout, classes, parts.tokens, parts.rest, distance, parts.heads)
+        out += (classes, parts.tokens, parts.rest, parts.heads)
         return (*out, self.lens(streams, classes)) if "lens" in self.outputs else out
 
     def _run(self, images: Tensor) -> tuple[list[Tensor], list[LayerFacts]]:

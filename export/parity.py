@@ -18,8 +18,9 @@ from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
 
 BATCHES = (1, 3, 8)
-TOLERANCES = {  # of logits and parts of logits relative to the largest, else absolute
+TOLERANCES = {  # of logits, parts of logits and embeddings relative to the largest, else absolute
     "logits": 1e-4,
+    "embedding": 1e-4,
     "attention": 1e-5,
     "rollout": 1e-5,
     "evidence": 1e-4,
@@ -27,7 +28,8 @@ TOLERANCES = {  # of logits and parts of logits relative to the largest, else ab
     "lens": 1e-4,
     "receipt": 1e-3,
 }
-LOWER = {"int8": 0.5, "fp16": 0.05}  # of logits and their parts; in lower precision nothing else is bounded
+LOWER = {"int8": 0.5, "fp16": 0.05}  # of LOOSE; in lower precision nothing else is bounded
+LOOSE = ("logits", "embedding", "evidence", "receipt")
 ROUNDINGS = 4.0  # times PyTorch's own error in float32
 ROW_SUM_TOLERANCE = 1e-5
 
@@ -51,44 +53,54 @@ def check_parity(
     batches = np.split(reference_pixels(spec, sum(BATCHES)), np.cumsum(BATCHES)[:-1])
     if given is not None:
         batches.append(given)
-    worst = dict.fromkeys(TOLERANCES, 0.0)
+    worst: dict[str, float] = {}
     for batch in batches:
         explained = engine.run("explain", batch)
         _check_sums(explained)
-        _check_classes(explained)
-        expected = reference(checkpoint, batch, explained["classes"])
+        if "logits" in explained:
+            _check_classes(explained)
+        expected = reference(checkpoint, batch, explained.get("classes"))
         found = max_differences(expected, explained)
-        lean = np.abs(engine.run("classify", batch)["logits"] - expected["logits"]).max()
-        found["logits"] = max(found["logits"], float(lean / np.abs(expected["logits"]).max()))
+        for name, values in engine.run("classify", batch).items():
+            found[name] = max(found[name], _relative(expected[name], values))
         allowed = _tolerances(precision)
         if any(found[name] > allowed[name] for name in found):
-            rounding = max_differences(_in_float64(checkpoint, batch, explained["classes"]), expected)
+            rounding = max_differences(_in_float64(checkpoint, batch, explained.get("classes")), expected)
             allowed = {name: max(limit, ROUNDINGS * rounding[name]) for name, limit in allowed.items()}
         for name, difference in found.items():
             _check(f"{name}: PyTorch and ONNX Runtime differ", difference, allowed[name])
-            worst[name] = max(worst[name], difference)
+            worst[name] = max(worst.get(name, 0.0), difference)
     return Parity(pictures=sum(map(len, batches)), **worst)
 
 
 def _tolerances(precision: Precision) -> dict[str, float]:
     if precision == "fp32":
         return dict(TOLERANCES)
-    return dict.fromkeys(TOLERANCES, math.inf) | dict.fromkeys(("logits", "evidence", "receipt"), LOWER[precision])
+    return dict.fromkeys(TOLERANCES, math.inf) | dict.fromkeys(LOOSE, LOWER[precision])
 
 
 def max_differences(expected: Outputs, found: Outputs) -> dict[str, float]:
-    """The largest difference of each quantity; `receipt` is what is left of a logit in `found` without its parts."""
-    largest = max(float(np.abs(expected[name]).max()) for name in ("logits", "evidence_rest"))
+    """The largest difference of each quantity that the model has. `receipt` is what is left of a logit in `found`
+    without its parts.
+    """
     apart = {name: float(np.abs(found[name] - expected[name]).max()) for name in expected}
-    return {
-        "logits": apart["logits"] / float(np.abs(expected["logits"]).max()),
-        "attention": apart["attention"],
-        "rollout": apart["rollout"],
-        "evidence": max(apart[name] for name in ("evidence", "evidence_heads", "evidence_rest")) / largest,
-        "distance": apart["distance"],
-        "lens": apart.get("lens", 0.0),
-        "receipt": float(np.abs(unexplained(found)).max()) / largest,
+    differences: dict[str, float] = {
+        name: apart[name] for name in ("attention", "rollout", "distance", "lens") if name in apart
     }
+    differences["embedding"] = _relative(expected["embedding"], found["embedding"])
+    if "logits" in expected:
+        largest = max(float(np.abs(expected[name]).max()) for name in ("logits", "evidence_rest"))
+        differences |= {
+            "logits": _relative(expected["logits"], found["logits"]),
+            "evidence": max(apart[name] for name in ("evidence", "evidence_heads", "evidence_rest")) / largest,
+            "receipt": float(np.abs(unexplained(found)).max()) / largest,
+        }
+    return differences
+
+
+def _relative(expected: npt.NDArray[np.floating], found: npt.NDArray[np.floating]) -> float:
+    """The largest difference, relative to the largest magnitude."""
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
 def unexplained(outputs: Outputs) -> npt.NDArray[np.float64]:
@@ -99,7 +111,9 @@ def unexplained(outputs: Outputs) -> npt.NDArray[np.float64]:
     return difference
 
 
-def _in_float64(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: npt.NDArray[np.int64]) -> Outputs:
+def _in_float64(
+    checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: npt.NDArray[np.int64] | None
+) -> Outputs:
     return reference(dataclasses.replace(checkpoint, model=copy.deepcopy(checkpoint.model).double()), pixels, classes)
 
 

@@ -16,10 +16,10 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.vit import VisionTransformer
 
 
-def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: npt.NDArray[np.int64]) -> Outputs:
+def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: npt.NDArray[np.int64] | None) -> Outputs:
     """The outputs of the explaining graph for uint8 pixels (B, height, width, 3) and `classes` (B, K).
 
-    They have the precision of the model.
+    They have the precision of the model. Without a head there are no classes, and nothing that depends on them.
     """
     model = checkpoint.model
     images = normalised(pixels, checkpoint)
@@ -28,33 +28,47 @@ def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: np
         streams = model.layers(images)
         matrices = model.attentions(images)  # (B, L, H, T, T)
         pool = _pool(model, images)  # (B, T)
-        logits = model(images)
+        embedding = model.embedding(model.encode(images))
     identity = torch.eye(matrices.shape[-1], dtype=dtype)
     product = identity.expand(len(pixels), -1, -1)
     for of_layer in matrices.mean(dim=2).unbind(1):
         product = (0.5 * of_layer + 0.5 * identity) @ product
-    evidence, rest = _evidence(model, streams, matrices, torch.from_numpy(classes))
     outputs = {
-        "logits": logits,
+        "embedding": embedding,
         "attention": torch.einsum("bt,blhts->blhs", pool, matrices),
         "rollout": torch.einsum("bt,bts->bs", pool, product),
-        "evidence": evidence.sum(3),
-        "evidence_heads": evidence.sum(4),
-        "evidence_rest": rest,
         "distance": _distance(model, matrices),
     }
-    if model.config.head_layers == 1 and not model.config.pools_by_attention:
-        with torch.no_grad():
+    if classes is not None:
+        outputs |= _of_classes(checkpoint, images, streams, matrices, torch.from_numpy(classes))
+    return {name: value.detach().numpy() for name, value in outputs.items()}
+
+
+def _of_classes(
+    checkpoint: Checkpoint, images: Tensor, streams: list[Tensor], matrices: Tensor, classes: Tensor
+) -> dict[str, Tensor]:
+    """The outputs that need a head."""
+    model = checkpoint.model
+    evidence, rest = _evidence(model, streams, matrices, classes)
+    with torch.no_grad():
+        outputs = {
+            "logits": model(images),
+            "classes": classes,
+            "evidence": evidence.sum(3),
+            "evidence_heads": evidence.sum(4),
+            "evidence_rest": rest,
+        }
+        if model.config.head_layers == 1 and not model.config.pools_by_attention:
             of_layers = torch.stack([model.classify(model.normed([stream])) for stream in streams[1:]])  # (L, B, C)
-        of_layers = of_layers / checkpoint.temperature
-        scores = of_layers.softmax(-1) if checkpoint.score == "softmax" else of_layers.sigmoid()
-        outputs["lens"] = torch.stack([of_layer.gather(1, torch.from_numpy(classes)) for of_layer in scores], dim=1)
-    return {"classes": classes, **{name: value.detach().numpy() for name, value in outputs.items()}}
+            of_layers = of_layers / checkpoint.temperature
+            scores = of_layers.softmax(-1) if checkpoint.score == "softmax" else of_layers.sigmoid()
+            outputs["lens"] = torch.stack([of_layer.gather(1, classes) for of_layer in scores], dim=1)
+    return outputs
 
 
 def normalised(pixels: npt.NDArray[np.uint8], checkpoint: Checkpoint) -> Tensor:
     """Pixels (B, height, width, 3) to the input of the model, (B, 3, height, width) in its precision."""
-    dtype = checkpoint.model.head.weight.dtype
+    dtype = next(checkpoint.model.parameters()).dtype
     mean, std = (torch.tensor(v, dtype=dtype) for v in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std))
     return ((torch.from_numpy(pixels).to(dtype) / 255 - mean) / std).permute(0, 3, 1, 2)
 
@@ -195,6 +209,7 @@ def _linear_classifier(model: VisionTransformer, vector: Tensor, at: Tensor) -> 
     normed = _still(model.fc_norm, vector, at)
     if model.pre_logits is not None:
         hidden = model.pre_logits(_still(model.fc_norm, at)).detach()
-        normed = model.pre_logits(normed) * (hidden.tanh() / hidden)
+        rate = hidden.tanh() / hidden if model.config.representation == "tanh" else 1.0
+        normed = model.pre_logits(normed) * rate
     logits: Tensor = model.head(normed)
     return logits

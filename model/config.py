@@ -32,6 +32,7 @@ LARGEST = {
     "pool_heads": 2**10,
     "pool_mlp_dim": 2**20,
 }
+SMALLEST = {"num_classes": 0}  # the others must be 1 at least
 MOST_REGISTERS = 2**10
 MOST_PATCHES = 2**16  # attention has the square of it
 LARGEST_TEMPERATURE = 1e12
@@ -74,7 +75,7 @@ class ViTConfig:
     depth: int  # encoder blocks L
     mlp_dim: int  # hidden width, after gating
     heads: int
-    num_classes: int
+    num_classes: int  # 0: no head, the network ends with the vector that a head would read
 
     # Patches
     stem_layers: tuple[int, ...] | None = None  # hybrids: ResNet units a stage, () the root alone; None is no stem
@@ -114,7 +115,9 @@ class ViTConfig:
     pool_heads: int | None = None  # of an attention pool; None is heads
     pool_mlp_dim: int | None = None  # of an attention pool; None is mlp_dim
     head_layers: int = 1  # class tokens of that many last blocks side by side: DINO ViT-S and DINOv2 linear heads, 4
-    representation_size: int | None = None  # width of the tanh hidden layer of the head, None for a linear head
+    representation_size: int | None = None  # width of the layer before the head, None where there is none
+    representation: Literal["tanh", "linear"] = "tanh"  # "linear": the projection of CLIP, compared with text
+    representation_bias: bool = True  # False: CLIP projections
     head_bias: bool = True  # False: CLIP projections
     distillation_head: bool = False  # DeiT distilled: a second head on its token, logits are the mean of both
 
@@ -128,8 +131,9 @@ class ViTConfig:
         for name, largest in LARGEST.items():
             value = getattr(self, name)
             parts = value if isinstance(value, tuple) else (value,)
-            if value is not None and not all(isinstance(part, int) and 1 <= part <= largest for part in parts):
-                yield f"{name} must be from 1 to {largest:,}, not {value!r}"
+            least = SMALLEST.get(name, 1)
+            if value is not None and not all(isinstance(part, int) and least <= part <= largest for part in parts):
+                yield f"{name} must be from {least} to {largest:,}, not {value!r}"
         if not 0 < self.norm_eps < 1:
             yield f"norm_eps must be between 0 and 1, not {self.norm_eps}"
         if not 0 <= self.registers <= MOST_REGISTERS:
@@ -204,8 +208,13 @@ class ViTConfig:
 
     @property
     def features(self) -> int:
-        """Width of the vector that the pool gives to the head."""
+        """Width of the vector that the pool gives."""
         return self.width * (self.head_layers + (self.pool == "cls_mean"))
+
+    @property
+    def embedding(self) -> int:
+        """Width of the vector that the head reads."""
+        return self.representation_size or self.features
 
     def resized(self, image_size: tuple[int, int]) -> Self:
         """The same network for images of another (height, width)."""

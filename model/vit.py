@@ -3,7 +3,8 @@
 One network for the plain ViTs of every ecosystem: model/config.py lists the switches and which models need them.
 Parameter names follow the timm / DeiT / DINO line, so that those checkpoints load without renaming. Nothing here
 depends on files, ONNX or HTTP.
-In shapes: B batch, N patches, T tokens (prefix and patches), D width, H heads, L layers, C classes.
+In shapes: B batch, N patches, T tokens (prefix and patches), D width, H heads, L layers, C classes, F width of what the
+head reads.
 """
 
 import torch
@@ -18,7 +19,7 @@ from model.sincos import sincos2d
 
 
 class VisionTransformer(nn.Module):
-    """Normalised float images (B, 3, height, width) to logits (B, C)."""
+    """Normalised float images (B, 3, height, width) to logits (B, C); without a head to embeddings (B, F)."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
@@ -47,12 +48,14 @@ class VisionTransformer(nn.Module):
         self.attn_pool = AttentionPool(config) if config.pools_by_attention else None
         self.fc_norm = norm_layer(config, width) if config.final_norm == "after_pool" else nn.Identity()
         hidden = config.representation_size
-        self.pre_logits = nn.Linear(config.features, hidden) if hidden else None
-        self.head = nn.Linear(hidden or config.features, config.num_classes, bias=config.head_bias)
-        self.head_dist = (
-            nn.Linear(width, config.num_classes, bias=config.head_bias) if config.distillation_head else None
-        )
+        self.pre_logits = nn.Linear(config.features, hidden, config.representation_bias) if hidden else None
+        self.head = self._head(config.embedding)
+        self.head_dist = self._head(width) if config.distillation_head else None
         self.init_weights()
+
+    def _head(self, features: int) -> nn.Module:
+        config = self.config
+        return nn.Linear(features, config.num_classes, config.head_bias) if config.num_classes else nn.Identity()
 
     def init_weights(self) -> None:
         """Truncated normal of 0.02 for every token, position and matrix, zero for every bias."""
@@ -108,13 +111,26 @@ class VisionTransformer(nn.Module):
 
     def classify(self, tokens: Tensor) -> Tensor:
         """Tokens of `encode` to logits (B, C)."""
-        pooled = self.fc_norm(self.pooled(tokens))
-        if self.pre_logits is not None:
-            pooled = torch.tanh(self.pre_logits(pooled))
-        logits: Tensor = self.head(pooled)
+        logits: Tensor = self.head(self.read(tokens))
         if self.head_dist is not None:
             logits = (logits + self.head_dist(tokens[:, 1])) / 2
         return logits
+
+    def embedding(self, tokens: Tensor) -> Tensor:
+        """Tokens of `encode` to what the head reads, (B, F): pooled, normed, and after the hidden layer, if any.
+
+        Where two heads read two tokens, their mean, as in timm's `VisionTransformerDistilled.forward_head`.
+        """
+        read = self.read(tokens)
+        return read if self.head_dist is None else (read + tokens[:, 1]) / 2
+
+    def read(self, tokens: Tensor) -> Tensor:
+        """Tokens of `encode` to the input of `head`, (B, F)."""
+        pooled: Tensor = self.fc_norm(self.pooled(tokens))
+        if self.pre_logits is None:
+            return pooled
+        hidden: Tensor = self.pre_logits(pooled)
+        return torch.tanh(hidden) if self.config.representation == "tanh" else hidden
 
     def pooled(self, tokens: Tensor) -> Tensor:
         """Tokens of `encode` to one vector an image, (B, features)."""

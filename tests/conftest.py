@@ -118,6 +118,17 @@ def oblong_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def headless_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A toy model with a 3 x 5 grid, random weights and no head."""
+    from export.bundle import write_bundle
+    from tests.support.toy import toy_checkpoint
+
+    out = tmp_path_factory.mktemp("bundles") / "headless"
+    write_bundle(toy_checkpoint(num_classes=0), out, replace=False)
+    return out
+
+
+@pytest.fixture(scope="session")
 def int8_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo model in int8, compared with fp32 on fewer pictures than an export takes."""
     from export.bundle import write_bundle

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from app.api.problems import problems
 from app.api.services import ImageAnswer, ServicesDep, StagesDep
+from app.errors import NoClasses
 from app.inference.labels import Prediction
 from app.maps.choice import find_class
 from app.maps.heads import head_report
@@ -19,8 +20,8 @@ class HeadNumbers(BaseModel):
 
     entropy: list[list[float]] = Field(description="entropy of the class token's row over all tokens, in bits")
     distance: list[list[float]] = Field(description="mean attention distance, in patches")
-    contribution: list[list[float]] = Field(description="direct contribution to the logit")
-    share: list[list[float | None]] = Field(description="contribution / logit; null where the logit is 0")
+    contribution: list[list[float]] | None = Field(description="direct contribution to the logit; null without a head")
+    share: list[list[float | None]] | None = Field(description="contribution / logit; null where the logit is 0")
 
 
 class Lens(BaseModel):
@@ -31,11 +32,11 @@ class Lens(BaseModel):
 
 
 class ReportResponse(ImageAnswer):
-    """Numbers of one image and one class by layer and head."""
+    """Numbers of one image and one class by layer and head. A model without a head has no class."""
 
-    label: str
-    index: int
-    logit: float
+    label: str | None
+    index: int | None
+    logit: float | None
     predictions: list[Prediction]  # the classes that have evidence, in the order of POST /classify
     heads: HeadNumbers
     lens: Lens | None
@@ -44,7 +45,7 @@ class ReportResponse(ImageAnswer):
 router = APIRouter()
 
 
-@router.get("/attention/{id}/report", responses=problems(404, 422, 503))
+@router.get("/attention/{id}/report", responses=problems(404, 409, 422, 503))
 async def report(
     request: Request,
     services: ServicesDep,
@@ -57,16 +58,19 @@ async def report(
     """By layer and head: entropy of the attention, how far it reaches, and what it adds to the class's logit."""
     record = await services.kept(id, stages)
     labels, maps, lens = services.bundle.manifest.labels, record.maps, record.maps.lens
-    k = 0 if label is None else find_class(maps, labels, label)
+    if label is not None and not labels:
+        raise NoClasses
+    k = find_class(maps, labels, label) if label is not None else 0 if labels else None
+    index = None if k is None else int(maps.classes[k])
     with stages.time("render"):
         numbers = await services.drawings.draw(partial(head_report, maps, k), deadline=request.state.deadline)
     return ReportResponse(
         id=id,
         model=services.model_name,
-        label=labels[maps.classes[k]],
-        index=int(maps.classes[k]),
-        logit=float(maps.logits[k]),
+        label=None if index is None else labels[index],
+        index=index,
+        logit=None if k is None else float(maps.logits[k]),
         predictions=list(record.predictions),
-        heads=HeadNumbers(**{name: of_heads.tolist() for name, of_heads in asdict(numbers).items()}),
+        heads=HeadNumbers.model_validate({k: None if n is None else n.tolist() for k, n in asdict(numbers).items()}),
         lens=None if lens is None else Lens(classes=[labels[i] for i in maps.classes], scores=lens.tolist()),
     )

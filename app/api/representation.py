@@ -1,5 +1,6 @@
 """The formats of an answer about maps: PNG, JSON, or NumPy's own."""
 
+from collections.abc import Sequence
 from io import BytesIO
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ def representations(*formats: Format) -> dict[int | str, dict[str, Any]]:
     return {200: {"content": {MEDIA_TYPES[format]: {} for format in formats}}}
 
 
-def preferred_format(accept: str) -> Format:
+def preferred_format(accept: str, *, among: Sequence[Format] = ("png", "json", "npy")) -> Format:
     """The format that an Accept header prefers (RFC 9110, 12.5.1). PNG when it has no preference."""
     weights: dict[str, float] = {}
     for entry in accept.split(","):
@@ -28,7 +29,7 @@ def preferred_format(accept: str) -> Format:
         ranges = (media_type, f"{media_type.split('/')[0]}/*", "*/*")
         return next((weights[r] for r in ranges if r in weights), 0.0)
 
-    return max(MEDIA_TYPES, key=weight)
+    return max(among, key=weight)
 
 
 def npy(array: npt.NDArray[np.float32]) -> bytes:

@@ -55,6 +55,10 @@ class Services:
     def model_name(self) -> ModelName:
         return ModelName(name=self.bundle.manifest.name, digest=self.bundle.digest)
 
+    def attention_path(self, id: str | None) -> str | None:
+        """Where the maps are that are kept under `id`."""
+        return f"{self.settings.root_path}/attention/{id}" if id else None
+
     async def kept(self, id: str, stages: Stages) -> Record:
         """The record that is kept under an id. Raises UnknownAttention, StoreUnavailable."""
         with stages.time("store"):

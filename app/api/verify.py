@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from app.api.hangup import unless_gone
 from app.api.problems import UNANSWERED, problems
 from app.api.services import ChoiceDep, ImageAnswer, ServicesDep, StagesDep
+from app.errors import NoClasses
 from app.maps.choice import Chosen, choose, find_class
 from app.maps.faithfulness import Curve, Fill
 
@@ -41,7 +42,7 @@ class VerifyResponse(Chosen, ImageAnswer):
 router = APIRouter()
 
 
-@router.post("/attention/{id}/verify", response_model=VerifyResponse, responses=problems(404, 422, 503))
+@router.post("/attention/{id}/verify", response_model=VerifyResponse, responses=problems(404, 409, 422, 503))
 async def verify(
     request: Request,
     services: ServicesDep,
@@ -61,6 +62,8 @@ async def verify(
     smaller deletion area and a larger insertion area than random orders; the spread of `random_areas` shows how certain
     that is. The result holds for this image, class and fill only.
     """
+    if not services.bundle.manifest.labels:
+        raise NoClasses
     record = await services.kept(id, stages)
     maps, labels = record.maps, services.bundle.manifest.labels
     index = int(maps.classes[0 if choice.label is None else find_class(maps, labels, choice.label)])

@@ -6,7 +6,7 @@ from app.errors import NotFound
 
 PROBES = frozenset({"/livez", "/readyz"})
 METRICS = "/metrics"
-UPLOADS = frozenset({"/classify"})
+UPLOADS = frozenset({"/classify", "/embed"})
 PUBLIC = PROBES | {"/", "/docs", "/openapi.json"}
 PUBLIC_FOLDERS = ("/page/", "/static-offline-docs/")
 

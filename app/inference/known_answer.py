@@ -47,7 +47,7 @@ class KnownImage:
 
     def check(self, graph: Graph, outputs: Outputs, *, provider: str) -> None:
         """Raises WrongAnswer if a row of `outputs` is not within the tolerance. `provider` is named in the message."""
-        for name, of_rows in self.differences(graph, outputs).items():
+        for name, of_rows in self.differences(outputs).items():
             allowed = getattr(self._answer.tolerance, name)
             if not (of_rows <= allowed).all():  # so that NaN is wrong too
                 row = int((~(of_rows <= allowed)).argmax())
@@ -58,19 +58,21 @@ class KnownImage:
                 )
             self.largest[graph] = max(self.largest.get(graph, 0.0), float(of_rows.max()) / allowed)
 
-    def differences(self, graph: Graph, outputs: Outputs) -> dict[str, Numbers]:
+    def differences(self, outputs: Outputs) -> dict[str, Numbers]:
         """The largest difference of each quantity in each row, (B,), in the units of the tolerance."""
-        largest_logit = np.abs(self._logits).max()
-        logits = np.abs(outputs["logits"] - self._logits).max(axis=1)
-        if graph == "classify":
-            return {"logits": logits / largest_logit}
-        classes = outputs["classes"]
+        classes = outputs.get("classes")
         with np.errstate(invalid="ignore"):  # infinity less infinity; NaN is found by `check`
             apart = {name: self._apart(name, of_all, classes) for name, of_all in sums(outputs).items()}
-        largest_part = max(largest_logit, np.abs(self._sums["evidence_rest"]).max())
-        evidence = np.max([apart.pop(name) for name in BY_CLASS if name != "lens"], axis=0)
-        logits = np.maximum(logits, self._misplaced(classes))
-        return {"logits": logits / largest_logit, "evidence": evidence / largest_part, **apart}
+        apart["embedding"] /= np.abs(self._sums["embedding"]).max()
+        if "logits" not in outputs:
+            return apart
+        largest_logit = np.abs(self._logits).max()
+        logits = np.abs(outputs["logits"] - self._logits).max(axis=1)
+        if classes is not None:
+            logits = np.maximum(logits, self._misplaced(classes))
+            largest_part = max(largest_logit, np.abs(self._sums["evidence_rest"]).max())
+            apart["evidence"] = np.max([apart.pop(name) for name in BY_CLASS if name != "lens"], axis=0) / largest_part
+        return {"logits": logits / largest_logit, **apart}
 
     def _misplaced(self, classes: npt.NDArray[np.int64]) -> Numbers:
         """Half of the largest difference between the logit of a named class, and of the class that belongs there, (B,).
@@ -82,12 +84,12 @@ class KnownImage:
         apart: Numbers = np.abs(named - self._logits[self._classes]).max(axis=1) / 2
         return apart
 
-    def _apart(self, name: str, found: Numbers, classes: npt.NDArray[np.int64]) -> Numbers:
+    def _apart(self, name: str, found: Numbers, classes: npt.NDArray[np.int64] | None) -> Numbers:
         """The largest difference in each row of `found`, (B,). Where `found` is (B, K, ...) for the K `classes` (B, K),
         each is compared with the same class of the answer; one that the answer does not have is not compared.
         """
         known = self._sums[name].reshape(found.shape[1:])
-        if name in BY_CLASS:
+        if classes is not None and name in BY_CLASS:
             same = classes[:, :, np.newaxis] == self._classes  # (B, K, K)
             apart: Numbers = np.abs(found - known[same.argmax(axis=2)])
             apart[~same.any(axis=2)[:, :, np.newaxis] & np.isfinite(apart)] = 0
@@ -104,7 +106,7 @@ def enlarged(image: Pixels, size: tuple[int, int]) -> Pixels:
 
 
 def sums(outputs: Outputs) -> dict[str, Numbers]:
-    """What is compared of each output of the explaining graph other than logits and classes.
+    """What is compared of each output other than logits and classes.
 
     The batch comes first; where there is a number for each class, the classes come next.
     """

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.bundle import Manifest, Prefix
-from app.errors import InvalidParameter
+from app.errors import InvalidParameter, NoClasses
 from app.maps.record import Maps, Record
 
 Method = Literal["class_token", "rollout", "evidence"]
@@ -109,6 +109,8 @@ def choose(record: Record, manifest: Manifest, choice: Choice) -> AttentionMap:
     evidence: what each token adds to the logit of a label directly, over all heads; see export/evidence.py.
     """
     if choice.method == "evidence":
+        if not manifest.labels:
+            raise NoClasses
         return _evidence(record.maps, manifest, choice)
     if choice.label is not None or choice.against is not None:
         raise InvalidParameter("label and against need method=evidence: attention is the same for every label.")

@@ -15,15 +15,17 @@ class HeadReport:
 
     entropy: npt.NDArray[np.float32]  # bits, of the class token's row over all tokens: 0 to log2(tokens)
     distance: npt.NDArray[np.float32]  # patches: mean attention distance
-    contribution: npt.NDArray[np.float32]  # direct contribution to the class's logit, summed over tokens
-    share: npt.NDArray[np.float32]  # contribution / logit: means little where the logit is near zero or negative
+    contribution: npt.NDArray[np.float32] | None  # direct contribution to the class's logit, summed over tokens
+    share: npt.NDArray[np.float32] | None  # contribution / logit: means little where the logit is near zero or negative
 
 
-def head_report(maps: Maps, k: int) -> HeadReport:
-    """Report on class `k` of the maps' most likely classes."""
-    contribution = maps.evidence_heads[k]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = contribution / maps.logits[k]
+def head_report(maps: Maps, k: int | None) -> HeadReport:
+    """Report on class `k` of the maps' most likely classes; None: without a class, as for a model without a head."""
+    contribution = share = None
+    if k is not None:
+        contribution = maps.evidence_heads[k]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = contribution / maps.logits[k]
     return HeadReport(entropy=entropy(maps.attention), distance=maps.distance, contribution=contribution, share=share)
 
 

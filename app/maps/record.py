@@ -10,13 +10,15 @@ from app.images.preprocess import Box
 from app.inference.contract import Outputs
 from app.inference.labels import Prediction
 
-FLOAT32 = ("attention", "rollout", "evidence", "evidence_heads", "evidence_rest", "distance")
+OF_TOKENS = ("attention", "rollout", "distance")
+OF_CLASSES = ("evidence", "evidence_heads", "evidence_rest")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Maps:
     """In shapes: L layers, H heads, T tokens (the prefix, then the patches row by row), K most likely classes.
 
+    K is 0 for a model without a head.
     Numbers are kept as the graph gives them: half precision would be wrong by up to 4.9e-4 of each.
     """
 
@@ -33,8 +35,14 @@ class Maps:
     @classmethod
     def of(cls, outputs: Outputs) -> Self:
         """From the graph's outputs for one image, without the batch dimension."""
+        kept = {name: outputs[name].astype(np.float32) for name in OF_TOKENS}
+        if "classes" not in outputs:
+            layers, heads, tokens = outputs["attention"].shape
+            shapes = {"evidence": (0, layers, tokens), "evidence_heads": (0, layers, heads), "evidence_rest": (0, 2)}
+            kept |= {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+            return cls(**kept, classes=np.zeros(0, np.int64), logits=np.zeros(0, np.float32), lens=None)
         classes = outputs["classes"]
-        kept = {name: outputs[name].astype(np.float32) for name in FLOAT32}
+        kept |= {name: outputs[name].astype(np.float32) for name in OF_CLASSES}
         return cls(
             **kept,
             classes=classes.copy(),  # a view would keep the whole batch in memory

@@ -22,8 +22,8 @@ export class Problem extends Error {
 
 /** The response, if it is a success. Throws Problem, or AbortError when `signal` is aborted. */
 async function request(address, options = {}) {
-  let response = await send(address, options);
-  if (response.status === 401 && promptForKey()) response = await send(address, options);
+  let response = await reach(address, options);
+  if (response.status === 401 && promptForKey()) response = await reach(address, options);
   if (response.ok) return response;
   const retryAfter = Number(response.headers.get("Retry-After")) || 0;
   const body = await response.json().catch(() => ({}));
@@ -31,7 +31,7 @@ async function request(address, options = {}) {
   throw new Problem(message, { status: response.status, retryAfter });
 }
 
-async function send(address, options) {
+async function reach(address, options) {
   try {
     return await fetch(address, { ...options, headers: { ...options.headers, ...keyHeader() } });
   } catch (error) {
@@ -44,9 +44,9 @@ export const json = async (address, options) => (await request(address, options)
 
 export const blob = async (address, options) => (await request(address, options)).blob();
 
-/** Labels and id of one image file. */
-export async function classify(file) {
-  const answer = await json(`${ROOT}classify`, {
+/** Labels and id of one image file; its embedding and id from a model without classes. */
+export async function send(file, { labels }) {
+  const answer = await json(ROOT + (labels.length ? "classify" : "embed?attention=true"), {
     method: "POST",
     body: file,
     headers: { "Content-Type": "application/octet-stream" },

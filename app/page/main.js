@@ -33,14 +33,17 @@ async function main() {
 
   const state = new State();
   const shape = model.manifest;
-  const queue = new Queue();
+  document.body.classList.toggle("headless", !shape.labels.length);
+  const queue = new Queue(shape);
   const controls = new Controls(state, shape);
   const labels = new Labels(state);
   const picture = new Picture(state);
   new Wall(state, shape);
-  new Receipt(state);
   new Report(state, shape);
-  new Verification(state);
+  if (shape.labels.length) {
+    new Receipt(state);
+    new Verification(state);
+  }
   listenToKeys(state, shape);
 
   let labelled = ""; // id of the image whose labels are shown
@@ -51,7 +54,7 @@ async function main() {
     controls.classes = predictions;
   }
 
-  function choose({ id, predictions, image }) {
+  function choose({ id, predictions = [], image }) {
     picture.reserve(image);
     label(id, predictions);
     state.set({ id, label: "", against: "" });

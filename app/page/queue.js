@@ -1,6 +1,6 @@
-// Files from a drop, the clipboard, the file dialog or the samples. Each is classified and shown with its result.
+// Files from a drop, the clipboard, the file dialog or the samples. Each is sent to the model and shown with its result.
 
-import { ROOT, classify } from "./api.js";
+import { ROOT, send } from "./api.js";
 import { byId, element } from "./element.js";
 import { percent } from "./numbers.js";
 
@@ -12,9 +12,12 @@ export class Queue extends EventTarget {
   #running = 0;
   #fresh = false; // none of the files added last has a result yet
   #list = byId("queue");
+  #shape;
 
-  constructor() {
+  /** `shape`: {labels} of the model. */
+  constructor(shape) {
     super();
+    this.#shape = shape;
     const file = byId("file");
     file.addEventListener("change", () => {
       this.add(file.files);
@@ -30,6 +33,7 @@ export class Queue extends EventTarget {
     this.#fresh = true;
     for (const file of files) {
       const item = new Item(file, {
+        shape: this.#shape,
         choose: (result) => this.#dispatch("choose", result),
         retry: () => this.#enqueue(item),
       });
@@ -52,7 +56,7 @@ export class Queue extends EventTarget {
     if (this.#running >= AT_ONCE || !this.#waiting.length) return;
     const item = this.#waiting.shift();
     this.#running += 1;
-    const result = await item.classify();
+    const result = await item.send();
     this.#running -= 1;
     if (result && this.#fresh) {
       this.#fresh = false;
@@ -91,12 +95,14 @@ export class Queue extends EventTarget {
 /** One file: waiting, working, named or refused. */
 class Item {
   #file;
+  #shape;
   #status;
   #button;
   #retry;
   node;
 
-  constructor(file, { choose, retry }) {
+  constructor(file, { shape, choose, retry }) {
+    this.#shape = shape;
     this.#file = file;
     this.#retry = retry;
     this.#status = element("span", { class: "status" }, "waiting");
@@ -107,19 +113,20 @@ class Item {
     this.node = element("li", { class: "waiting" }, this.#button);
   }
 
-  async classify() {
+  async send() {
     this.node.className = "working";
     this.#button.append(this.#status);
     this.#show("…");
     try {
-      this.result = await classify(this.#file);
+      this.result = await send(this.#file, this.#shape);
     } catch (problem) {
       this.#refuse(problem);
       return undefined;
     }
-    const [best] = this.result.predictions;
+    const { predictions: [best] = [], embedding } = this.result;
     this.node.className = "named";
-    this.#show(element("b", {}, best.label), percent(best.score));
+    if (best) this.#show(element("b", {}, best.label), percent(best.score));
+    else this.#show(element("b", {}, `${embedding.length} numbers`));
     if (!this.result.id) {
       this.#status.append(". The server could not store its maps.");
       return undefined;

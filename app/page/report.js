@@ -38,7 +38,8 @@ export class Report {
       show: ({ lens, heads, label }) => {
         byId("lens-part").hidden = lens === null;
         if (lens) byId("lens").replaceChildren(lensTable(lens));
-        byId("heads").replaceChildren(...GRIDS.map(([name, title, unit]) => grid(heads[name], title(label), unit)));
+        const known = GRIDS.filter(([name]) => heads[name] !== null); // without classes no head adds to a logit
+        byId("heads").replaceChildren(...known.map(([name, title, unit]) => grid(heads[name], title(label), unit)));
         byId("heads-part").hidden = false;
         this.#mark();
       },

@@ -18,12 +18,12 @@ def report(description: Description) -> str:
         "name": description.name,
         "parameters": f"{parameters(config) / 1e6:.2f} M",
         **({"weights": description.weights} if description.weights else {}),
-        "labels": f"{len(description.labels)}: {', '.join(description.labels[:4])}, ...",
+        "labels": _few(description.labels),
         "score": description.score,
         **_flat(config.to_json()),
         **_flat({"preprocessing": description.preprocessing.to_json()}),
     }
-    origins = {**description.origins, "labels": description.labels_from or "metadata"}
+    origins = {**description.origins, "labels": description.labels_from or ("metadata" if description.labels else "")}
     rows = [(n, str(v), origins.get(n.removeprefix("preprocessing."), "")) for n, v in facts.items()]
     names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join(f"{name:<{names}}  {value:<{values}}  {origin}".rstrip() for name, value, origin in rows)
@@ -35,6 +35,10 @@ def _flat(facts: dict[str, Any]) -> dict[str, Any]:
     for name, value in facts.items():
         flat.update({f"{name}.{part}": of for part, of in value.items()} if isinstance(value, dict) else {name: value})
     return flat
+
+
+def _few(labels: tuple[str, ...]) -> str:
+    return f"{len(labels)}: {', '.join(labels[:4])}, ..." if labels else "none: it has no head"
 
 
 def parameters(config: ViTConfig) -> int:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.checkpoints.assign import assign, first_few
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
@@ -39,6 +39,8 @@ class Family(Protocol):
 # The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
 FAMILIES: tuple[Family, ...] = (native, google, huggingface, torchvision, lucidrains, facebook, timm)
 
+HEADS = ("head.", "head_dist.")  # tensors that a model without a head does not have
+
 # How most names of a family's tensors begin, to say which family an unknown file resembles.
 LIKENESS = {
     "Google's vit_jax and big_vision": r".*/",
@@ -60,13 +62,16 @@ def load_checkpoint(
     source = _open(path)
     family, description = _describe(source, overrides, labels)
     tensors = family.tensors(source, description)
+    if not description.config.num_classes:
+        tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEADS)}
     if source.unused:
         raise CheckpointError(f"{description.architecture} does not use all tensors: {first_few(source.unused)}")
     model = VisionTransformer(description.config)
     assign(model, tensors)
-    if not model.head.weight.any():
+    if isinstance(model.head, nn.Linear) and not model.head.weight.any():
         raise CheckpointError(
-            "the head is all zeros: the file was published for fine-tuning and would give every label the same score"
+            "the head is all zeros: the file was published for fine-tuning and would give every label the same score."
+            " --set num_classes=0 leaves the head out, and the service gives embeddings"
         )
     return Checkpoint(**vars(description), model=model.eval())
 
@@ -95,14 +100,28 @@ def _describe(source: Source, overrides: dict[str, str] | None, labels: str | No
         description = family.describe(source, facts)
     except ValueError as error:  # of ViTConfig and Preprocessing: facts out of range or contradictory
         raise CheckpointError(f"{source.name}: {error}") from None
+    description = _without_head(description, facts)
     facts.check_overrides()
     description.origins.update(facts.origins)
     description.overrides.update(facts.overrides)
     return family, replace(_named(description, labels), weights=source.weights)
 
 
+def _without_head(description: Description, facts: Facts) -> Description:
+    """As it is, or without the head if a person has set num_classes to 0. Raises CheckpointError for another number."""
+    classes = description.config.num_classes
+    chosen = facts.note("num_classes", classes, "rows of the head" if classes else "there is no head")
+    if chosen not in (0, classes):
+        raise CheckpointError(f"--set num_classes={chosen}: the head has {classes:,} classes; 0 leaves the head out")
+    return replace(description, config=replace(description.config, num_classes=chosen))
+
+
 def _named(description: Description, given: str | None) -> Description:
     """With a label for each class."""
+    if not description.config.num_classes:
+        if given is not None:
+            raise CheckpointError("--labels: the model has no head, so it has no classes to name")
+        return replace(description, labels=(), wordnet=(), labels_from="")
     labels = choose(
         description.config.num_classes,
         own=description.labels,

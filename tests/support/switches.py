@@ -7,6 +7,7 @@ from model.config import RopeConfig
 SWITCHES: dict[str, dict[str, Any]] = {
     "mean pooling without a class token": {"pool": "mean", "class_token": False},
     "pre_logits": {"pool": "mean", "representation_size": 9},
+    "projection": {"representation_size": 9, "representation": "linear", "representation_bias": False, "pool": "cls"},
     "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool": {
         "registers": 2, "layer_scale": True, "qk_norm": True, "activation": "silu", "gated_mlp": True,
         "final_norm": "after_pool", "pool": "mean",

@@ -23,7 +23,7 @@ def toy_model(config: ViTConfig, *, seed: int = 0) -> VisionTransformer:
 
 
 def toy_checkpoint(*, image_size: tuple[int, int] = (24, 40), **changes: Any) -> Checkpoint:
-    config = variant("mu/8", image_size=image_size, num_classes=7, **changes)
+    config = variant("mu/8", **{"image_size": image_size, "num_classes": 7} | changes)
     return Checkpoint(
         name="toy",
         family="vit-serve",
@@ -39,5 +39,5 @@ def toy_checkpoint(*, image_size: tuple[int, int] = (24, 40), **changes: Any) ->
             mean=(0.485, 0.456, 0.406),
             std=(0.229, 0.224, 0.225),
         ),
-        labels=tuple("abcdefg"),
+        labels=tuple("abcdefg"[: config.num_classes]),
     )

@@ -1,7 +1,8 @@
-"""facebookresearch's own files: DeiT and DeiT-3, MAE's fine-tuned models, DINO and DINOv2 with their linear heads.
+"""facebookresearch's own files: DeiT and DeiT-3, MAE, DINO and DINOv2, with or without their heads.
 
 Nearly all names are timm's, which this network uses too. DINO and DINOv2 publish a backbone and, in a second file, a
-linear classifier on features of the last blocks: a folder with both files is one checkpoint.
+linear classifier on features of the last blocks: a folder with both files is one checkpoint. A backbone alone gives
+embeddings.
 """
 
 import re
@@ -10,7 +11,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.checkpoint import Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.timm_architectures import is_known
 from model.checkpoints.recipe import note_recipe
@@ -29,7 +30,7 @@ RENAMED = (
     (r"^(linear\.|linear_head\.|)(weight|bias)$", r"head.\2"),  # DINO; DINOv2 from torch.hub, and its file
 )
 # The token that replaces patches in training, and the projections for the losses of DINO and iBOT.
-TRAINING_ONLY = r"mask_token|head\.(mlp|last_layer)\..*|(dino|ibot)_head\..*"
+TRAINING_ONLY = r"mask_token|head\.(mlp|last_layer)\..*|(dino|ibot)_head\..*|decoder_.*"
 TOKENS = ("cls_token", "dist_token")  # tokens that can have a slot in the table
 HEADS = {192: 3, 384: 6, 512: 8, 768: 12, 1024: 16, 1280: 16, 1536: 24}  # of every published width
 
@@ -91,7 +92,7 @@ def _member(source: Source) -> Member | None:
         DINOV2_REGISTERS: "reg_token" in names and names["reg_token"] == "register_tokens",
         DINOV2: "mask_token" in names and len(source.shape("mask_token")) == 2,  # MAE's has three dimensions
         DEIT3: "blocks.0.gamma_1" in source,
-        MAE: wrapped and "fc_norm.weight" in names,
+        MAE: wrapped and ("fc_norm.weight" in names or "head.weight" not in names),
         DEIT: wrapped and names.get("head.weight") == "head.weight",
         DINO: names.get("head.weight") != "head.weight",
     }
@@ -106,12 +107,6 @@ def describe(source: Source, facts: Facts) -> Description:
     def shape(name: str) -> tuple[int, ...]:
         return source.shape(names.get(name, name))
 
-    if "head.weight" not in names:
-        raise CheckpointError(
-            f"{source.file.name} is a backbone without a classifier: put the file of its linear head beside it"
-            " (for DINO *_linearweights.pth, for DINOv2 *_linear_head.pth or *_linear4_head.pth) in a folder without"
-            " other weights, and give the folder"
-        )
     width, _, patch, _ = shape("patch_embed.proj.weight")
     grid, _ = square_grid(shape("pos_embed")[1], most_slots=len(TOKENS))
     preprocessing = note_recipe(facts, _recipe(member, member.side or grid * patch), member.evaluation)
@@ -121,11 +116,13 @@ def describe(source: Source, facts: Facts) -> Description:
         heads = facts.note("heads", HEADS[width], f"all published models of width {width}")
     else:
         heads = facts.need("heads", max(width // 64, 1))
-    num_classes, features = shape("head.weight")
+    num_classes, features = shape("head.weight") if "head.weight" in names else (0, width)
     vectors = features // width  # that the head reads side by side
-    pool = facts.note(
-        "pool", "cls" if member is DINO and vectors != 2 else member.pool, f"width {features} of the head"
-    )
+    if num_classes:
+        pool = "cls" if member is DINO and vectors != 2 else member.pool
+        pool = facts.note("pool", pool, f"width {features} of the head")
+    else:
+        pool = facts.note("pool", "cls", f"a backbone of {member.name} without the file of a linear head beside it")
     gated = shape("blocks.0.mlp.fc1.weight")[0] != shape("blocks.0.mlp.fc2.weight")[1]
     return Description(
         name=facts.note("name", source.name, "the file's name"),
@@ -145,7 +142,7 @@ def describe(source: Source, facts: Facts) -> Description:
             layer_scale="blocks.0.ls1.gamma" in names,
             activation="silu" if gated else "gelu",
             gated_mlp=gated,
-            final_norm="after_pool" if member is MAE else "before_pool",
+            final_norm="after_pool" if "fc_norm.weight" in names else "before_pool",
             pool=pool,
             head_layers=vectors - (pool == "cls_mean"),
             distillation_head="head_dist.weight" in names,

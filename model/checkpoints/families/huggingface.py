@@ -1,4 +1,4 @@
-"""Hugging Face transformers: ...ForImageClassification under the names of version 4 or 5 (models/*/modeling_*.py).
+"""Hugging Face transformers: ...ForImageClassification and backbones, named as by version 4 or 5 (modeling_*.py).
 
 Version 5 renamed the blocks (transformers #41693, conversion_mapping.py), and there are files from every stage of that
 change, so the place of the blocks and each name in them are looked up separately.
@@ -33,6 +33,8 @@ NORM: dict[str, tuple[str, tuple[str, ...]]] = {
     "before_pool": ("norm", ("layernorm", "post_layernorm")),
     "after_pool": ("fc_norm", ("pooler.layernorm",)),
 }
+CLASSIFIER = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how their classes' names end
+POOLER = "pooler.dense"
 HEADS = ("classifier", "cls_classifier")  # the second beside a distillation_classifier
 BLOCKS = ("encoder.layer.", "encoder.layers.", "layers.")
 # Names of our layers to theirs, those of version 4 first. Names in one string are stacked in that order.
@@ -73,8 +75,8 @@ def describe(source: Source, facts: Facts) -> Description:
     stated, kind = _stated(source), KINDS[model_type]
     architecture = (config.get("architectures") or [f"a {model_type} model"])[0]
     head = next((name for name in HEADS if f"{name}.weight" in source), None)
-    if head is None:
-        raise CheckpointError(f"{source.file.name} holds {architecture} without an image classifier: it has no labels")
+    if head is None and (architecture.endswith(CLASSIFIER) or model_type in TOWERS):
+        raise CheckpointError(f"{source.file.name} holds {architecture} without {HEADS[0]}.weight")
     if stated["num_channels"] != 3:
         raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
     size = _pair(stated["image_size"])
@@ -84,10 +86,13 @@ def describe(source: Source, facts: Facts) -> Description:
             f"the image processor gives {preprocessing.size} and {architecture} takes {size}, which transformers "
             f"rejects: choose a size with --set image_size={size[0]},{size[1]}; positions are resized if needed"
         )
-    classes, switches = source.shape(f"{head}.weight")[0], kind.switches(stated)
+    switches = kind.switches(stated)
+    classes = source.shape(f"{head}.weight")[0] if head else 0
     # Convolutions of a stem see what no patch covers.
     if "stem_layers" not in switches and "image_size" not in facts.overrides and stated["patch_size"]:
         preprocessing = preprocessing.in_patches(stated["patch_size"])
+    if head is None:
+        switches |= _pooler(source, switches)
     fields: dict[str, Any] = {
         "image_size": preprocessing.size,
         "patch_size": stated["patch_size"],
@@ -112,7 +117,7 @@ def describe(source: Source, facts: Facts) -> Description:
         architecture=architecture,
         config=ViTConfig(**fields),
         preprocessing=preprocessing,
-        labels=_labels(config.get("id2label"), classes),
+        labels=_labels(config.get("id2label"), classes) if head else (),
         labels_from="config.json",
         score=note_score(facts, classes, stated=_score(config.get("problem_type")), origin="config.json"),
     )
@@ -125,13 +130,16 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     taken = {
         **_embeddings(source, root, config),
         **take_layer(source, "patch_embed.proj", PATCHES, place=root),
-        **take_layer(source, "head", HEADS),
     }
     if config.norm_pre:
         taken |= take_layer(source, "norm_pre", ["pre_layrnorm"], place=root)
     if config.final_norm in NORM:
         norm, theirs = NORM[config.final_norm]
         taken |= take_layer(source, norm, theirs, place=root)
+    if config.num_classes:
+        taken |= take_layer(source, "head", HEADS)
+    if config.representation_size:
+        taken |= take_layer(source, "pre_logits", [root + POOLER])
     if config.distillation_head:
         taken |= take_layer(source, "head_dist", ["distillation_classifier"])
     for i in range(config.depth):
@@ -151,6 +159,7 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     source.ignore(re.escape(root) + r"(embeddings\.mask_token|pooler\.dense\.(weight|bias))")
     if source.config["model_type"] in TOWERS:
         source.ignore(re.escape(root) + r"(post_layernorm|head)\..*")
+    source.ignore(r"decoder\..*")  # of ViTMAEForPreTraining
     source.ignore(r".*\.(relative_position_index|embeddings\.position_ids)")  # computed; early files contain them
     return taken
 
@@ -181,6 +190,15 @@ def _embeddings(source: Source, root: str, config: ViTConfig) -> dict[str, Tenso
 def _with_batch(tensor: Tensor) -> Tensor:
     """Tokens with three dimensions: CLIP and SigLIP save a vector and a matrix."""
     return tensor[(None,) * (3 - tensor.ndim)]
+
+
+def _pooler(source: Source, switches: dict[str, Any]) -> dict[str, Any]:
+    """What `pooler_output` of a model without a classifier reads, as fields of ViTConfig. Dinov2Model takes the class
+    token alone, ViTModel and DeiTModel put it through a layer with tanh.
+    """
+    fields: dict[str, Any] = {"pool": "cls"} if switches.get("pool") == "cls_mean" else {}
+    dense = f"{_root(source)}{POOLER}.weight"
+    return fields | ({"representation_size": source.shape(dense)[0]} if dense in source else {})
 
 
 def _stated(source: Source) -> dict[str, Any]:

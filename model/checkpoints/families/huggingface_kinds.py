@@ -138,6 +138,7 @@ TOWERS = ("clip", "metaclip_2", "siglip")  # whose config.json has a vision_conf
 KINDS = {
     "vit": Kind("ViT", vit, {}),
     "vit_msn": Kind("ViT", vit, {"layer_norm_eps": 1e-6}),
+    "vit_mae": Kind("ViT", vit, {}),
     "deit": Kind("DeiT", deit, {}),
     "ijepa": Kind("ViT", ijepa, {}),
     "dinov2": Kind("Bit", dinov2, {**DINOV2, "patch_size": 14}, interpolates=True),

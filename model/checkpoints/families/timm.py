@@ -7,6 +7,7 @@ have the names of model/vit.py except for those in RENAMED.
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -66,17 +67,17 @@ def describe(source: Source, facts: Facts) -> Description:
     trained = named == source.architecture  # by train.py: a tag says what it began with, not which classes it has
 
     head = _prefix(source) + "head.weight"
-    if head not in source:
-        raise CheckpointError(f"there is no {head}: this is a feature extractor (num_classes=0) without classes")
-    outputs = source.shape(head)[0]
-    num_classes = outputs - (stated.get("label_offset") or 0)  # timm cuts off background classes, which come first
+    outputs = source.shape(head)[0] if head in source else 0
+    # timm cuts off background classes, which come first
+    num_classes = outputs - (stated.get("label_offset") or 0) if outputs else 0
     if config.get("num_classes", num_classes) != num_classes:
         raise CheckpointError(f"config.json says {config['num_classes']} classes, the head has {num_classes}")
     labels, wordnet = _labels(config, stated, num_classes)
-    if not labels and not trained and (tower := _embedding_of(architecture, tag, outputs)):
-        raise CheckpointError(
-            f"{tower} has a projection to {outputs} numbers, which are an embedding to compare, not classes"
-        )
+    projects = not labels and not trained and _is_projection(architecture, tag, outputs)
+    if projects:  # a person who has fine-tuned it to as many classes can say so
+        projects = facts.note("projection", projects, f"the published head of {architecture.name}")
+    projection = outputs if projects else None
+    num_classes = 0 if projects else num_classes
     arguments = architecture.with_arguments(_arguments(source, config, facts, architecture))
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
@@ -89,7 +90,12 @@ def describe(source: Source, facts: Facts) -> Description:
         name=facts.note("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
         family=FAMILY,
         architecture=architecture.name,
-        config=network(architecture, arguments, image_size=recipe.size, num_classes=num_classes),
+        config=replace(
+            network(architecture, arguments, image_size=recipe.size, num_classes=num_classes),
+            representation_size=projection,
+            representation="linear" if projection else "tanh",
+            representation_bias=not projection or f"{_prefix(source)}head.bias" in source,
+        ),
         preprocessing=recipe,
         labels=labels,
         wordnet=wordnet,
@@ -182,12 +188,10 @@ def _image_size(
     return facts.note("image_size", (height, width), origin)
 
 
-def _embedding_of(architecture: Architecture, tag: str | None, outputs: int) -> str | None:
-    """The published tower whose head has so many outputs, unless these are the classes of an ImageNet."""
-    for name, (published, _) in architecture.tags.items():
-        if tag in (None, name) and published == outputs and outputs not in CLASSES:
-            return f"{architecture.name}.{name}"
-    return None
+def _is_projection(architecture: Architecture, tag: str | None, outputs: int) -> bool:
+    """Whether a head of so many outputs is that of a published image tower: an embedding to compare with text."""
+    alike = (published == outputs for name, (published, _) in architecture.tags.items() if tag in (None, name))
+    return outputs > 0 and outputs not in CLASSES and any(alike)
 
 
 def _dataset(tag: str | None, num_classes: int) -> str:

@@ -78,7 +78,11 @@ def absent_layers(found: dict[str, Tensor], config: ViTConfig) -> None:
 
 
 def classes(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """The rows of the head that are classes: timm's label_offset is the number of rows before them."""
+    """The rows of the head that are classes: timm's label_offset is the number of rows before them. A projection to
+    embeddings is no head.
+    """
     for key in ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias"):
-        if key in found:
+        if key in found and config.representation_size:
+            found[key.replace("head", "pre_logits")] = found.pop(key)
+        elif key in found:
             found[key] = found[key][-config.num_classes :]

@@ -17,7 +17,7 @@ def main(variant: str, dtype: str, mode: str, expected: str) -> None:
     forward = torch.compile(model) if mode == "compile" else model
 
     def prepare(batch: int) -> Run:
-        images = torch.from_numpy(normalised(batch)).to(model.head.weight.dtype)
+        images = torch.from_numpy(normalised(batch)).to(next(model.parameters()).dtype)
 
         def run() -> np.ndarray:
             with torch.inference_mode():

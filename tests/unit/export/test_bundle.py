@@ -17,7 +17,7 @@ from export.evidence import evidence
 from export.graphs import ClassifyGraph
 from export.images import reference_pixels
 from export.parity import ParityError
-from export.reference import reference
+from export.reference import normalised, reference
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import save
 from tests.support.switches import SWITCHES
@@ -77,6 +77,24 @@ def test_every_switch_is_exported_and_checked(tmp_path, changes):
     assert ("lens" in manifest.explains) == (not whole)
     graph = onnx.load(tmp_path / "toy" / "classify.onnx", load_external_data=False).graph
     assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8", "fp16"])
+def test_a_network_without_a_head_gives_embeddings_and_maps(tmp_path, precision):
+    checkpoint = toy_checkpoint(num_classes=0)
+    manifest = write_bundle(checkpoint, tmp_path / "toy", replace=False, precision=precision)
+    assert (manifest.labels, manifest.features, manifest.agreement) == ((), 32, None)
+    assert manifest.parity.embedding < (1e-4 if precision == "fp32" else 0.5)
+    assert manifest.parity.logits is None
+    engine, pixels = engine_of(tmp_path / "toy", manifest), reference_pixels(manifest.image, 3)
+    with torch.no_grad():
+        expected = checkpoint.model(normalised(pixels, checkpoint)).numpy()
+    lean, explained = engine.run("classify", pixels), engine.run("explain", pixels)
+    assert set(lean) == {"embedding"}
+    assert set(explained) == set(manifest.explains) == {"embedding", "attention", "rollout", "distance"}
+    allowed = manifest.parity.embedding * np.abs(expected).max() * 1.5
+    assert np.abs(lean["embedding"] - expected).max() <= allowed
+    assert np.abs(explained["embedding"] - expected).max() <= allowed
 
 
 @pytest.mark.parametrize(

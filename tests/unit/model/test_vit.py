@@ -24,6 +24,7 @@ FAMILIES = {
     "ijepa": {"class_token": False, "pool": "mean_all"},
     "siglip": {"class_token": False, "pool": "map"},
     "clip": {"norm_pre": True, "patch_bias": False, "activation": "quick_gelu", "head_bias": False},
+    "clip projection": {"norm_pre": True, "representation_size": 24, "representation": "linear", "num_classes": 0},
     "simple vit": {"class_token": False, "pool": "mean", "positions": "sincos2d", "patch_norm": "dual", "attn_dim": 48},
     "vit-pytorch one head": {"heads": 1, "attn_proj": False, "qkv_bias": False},
     "paper 2-d": {"positions": "learned_2d"},
@@ -42,12 +43,24 @@ def images(count=3, *, size=SIZE):
 
 
 def network(**changes):
-    return toy_model(variant("mu/16", image_size=SIZE, num_classes=5, **changes))
+    return toy_model(variant("mu/16", **{"image_size": SIZE, "num_classes": 5} | changes))
 
 
 @pytest.fixture(params=FAMILIES.values(), ids=FAMILIES.keys())
 def family(request):
     return network(**request.param)
+
+
+@torch.no_grad()
+def test_the_embedding_is_what_the_head_reads(family):
+    read = []
+    heads = [head for head in (family.head, family.head_dist) if head is not None]
+    for head in heads:
+        head.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
+    family(images())
+    embedding = family.embedding(family.encode(images()))
+    assert embedding.shape == (3, family.config.embedding)
+    torch.testing.assert_close(embedding, torch.stack(read).mean(0))
 
 
 @torch.no_grad()
@@ -82,7 +95,7 @@ def test_the_default_network_is_the_papers_equations_1_to_4():
 @torch.no_grad()
 def test_every_family_gives_finite_logits_that_depend_on_the_picture(family):
     logits = family(images())
-    assert logits.shape == (3, 5)
+    assert logits.shape == (3, family.config.num_classes or family.config.embedding)
     assert logits.isfinite().all()
     assert (logits[0] - logits[1]).abs().max() > 1e-3
 

@@ -98,10 +98,33 @@ def test_published_widths_imply_the_heads(saved):
         describe_checkpoint(GOLDEN / "deit/checkpoint.pth")
 
 
-@pytest.mark.parametrize("case", ["dinov2/checkpoint.hub/pretrain.pth", "dino-four-blocks/checkpoint.dino/full.pth"])
-def test_a_backbone_alone_is_told_what_to_put_beside_it(case):
-    with pytest.raises(CheckpointError, match=r"put the file of its linear head beside it.*_linear4_head\.pth"):
-        load_checkpoint(GOLDEN / case, overrides=HEADS)
+@pytest.mark.parametrize(
+    ("folder", "file"), [("dinov2/checkpoint.hub", "pretrain.pth"), ("dino-four-blocks/checkpoint.dino", "full.pth")]
+)
+def test_a_backbone_alone_gives_its_class_token(folder, file):
+    """It is the first part of what the head of DINOv2 reads, and the last of what the head of DINO reads."""
+    both = load_checkpoint(GOLDEN / folder, overrides=HEADS)
+    alone = load_checkpoint(GOLDEN / folder / file, overrides=HEADS)
+    assert (alone.config.num_classes, alone.labels) == (0, ())
+    images = torch.randn(2, 3, *both.config.image_size)
+    width = both.config.width
+    read = both.model.embedding(both.model.encode(images))
+    part = read[:, :width] if both.config.pool == "cls_mean" else read[:, -width:]
+    torch.testing.assert_close(alone.model(images), part)
+
+
+def test_maes_pretrained_encoder_gives_its_class_token(saved):
+    """mae_pretrain_*.pth: models_mae.py's forward_encoder without masking, and the norm after it."""
+    tuned = load_checkpoint(GOLDEN / "mae/checkpoint.pth", overrides=HEADS).model
+    state = state_of("mae/checkpoint.pth")
+    state |= {"mask_token": torch.zeros(1, 1, 8), "decoder_embed.weight": torch.zeros(8, 48)}
+    for kind in ("weight", "bias"):
+        state[f"norm.{kind}"] = state.pop(f"fc_norm.{kind}")
+        del state[f"head.{kind}"]
+    alone = load_checkpoint(saved(pretrain={"model": state}), overrides=HEADS)
+    assert alone.architecture == "MAE"
+    images = torch.randn(2, 3, *alone.config.image_size)
+    torch.testing.assert_close(alone.model(images), tuned.fc_norm(tuned.layers(images)[-1][:, 0]))
 
 
 def test_the_order_of_two_files_does_not_matter(saved):

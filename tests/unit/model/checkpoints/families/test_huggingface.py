@@ -181,6 +181,24 @@ def test_labels_are_in_the_order_of_their_numbers(altered):
     assert "".join(describe_checkpoint(altered(id2label=shuffled, tensors=eleven)).labels) == "abcdefghijk"
 
 
+def test_a_backbone_gives_what_its_pooler_gives(altered):
+    """ViTModel's pooler is a layer with tanh on the class token."""
+
+    def backbone(tensors):
+        pooler = {"vit.pooler.dense.weight": torch.randn(24, 24), "vit.pooler.dense.bias": torch.randn(24)}
+        return {k: v for k, v in tensors.items() if "classifier" not in k} | pooler
+
+    path = altered(architectures=["ViTModel"], tensors=backbone)
+    checkpoint = load_checkpoint(path)
+    model, images = checkpoint.model, torch.randn(2, 3, *checkpoint.config.image_size)
+    assert (checkpoint.labels, checkpoint.config.embedding) == ((), 24)
+    pooler = load_file(path / "model.safetensors")
+    expected = torch.tanh(
+        F.linear(model.encode(images)[:, 0], pooler["vit.pooler.dense.weight"], pooler["vit.pooler.dense.bias"])
+    )
+    torch.testing.assert_close(model(images), expected)
+
+
 def test_the_names_of_microsofts_beit_leave_out_the_two_classes_that_it_does_not_have(altered):
     """convert_beit_unilm_to_pytorch.py deletes two of Google's names and keeps the numbers of the rest."""
     google, microsoft = (version_of(classes) for classes in (21843, 21841))
@@ -197,7 +215,7 @@ def test_the_names_of_microsofts_beit_leave_out_the_two_classes_that_it_does_not
 @pytest.mark.parametrize(
     ("case", "changes", "said"),
     [
-        ("vit", {"tensors": without("classifier")}, "ViTForImageClassification without an image classifier"),
+        ("vit", {"tensors": without("classifier")}, "holds ViTForImageClassification without classifier.weight"),
         ("vit", {"tensors": lambda t: {k: v * 0 if "classifier" in k else v for k, v in t.items()}}, "all zeros"),
         ("vit", {"tensors": without("layer.1.layernorm_after.bias")}, r"missing: blocks\.1\.norm2\.bias"),
         ("vit", {"tensors": without("layer.1.output.dense")}, r"has no vit\.encoder\.layer\.1\.output\.dense\.weight"),

@@ -209,7 +209,7 @@ def test_labels_with_gaps_and_without_names(plain):
         ({"recipe": {"interpolation": "random"}}, "interpolation 'random' is none of nearest"),
         ({"label_names": NAMES[:4]}, "4 labels for 5 classes"),
         ({"num_classes": 7}, "says 7 classes, the head has 5"),
-        ({"without": "head.weight"}, "is a feature extractor"),
+        ({"num_classes": 5, "without": "head.weight"}, "says 5 classes, the head has 0"),
         ({"without": "blocks.1.attn.proj.bias"}, "missing: blocks.1.attn.proj.bias"),
         ({"also": {"blocks.1.attn.sinks": torch.ones(3)}}, "unused: blocks.1.attn.sinks"),
         ({"also": {"head.weight": torch.zeros(5, 24)}}, "the head is all zeros"),
@@ -229,11 +229,36 @@ def test_an_unknown_architecture_is_refused_with_what_is_near(tmp_path):
         load_checkpoint(write(tmp_path, state, config_of("swin_tiny")))
 
 
+def test_a_network_without_a_head_gives_embeddings(tmp_path):
+    model, state = toy("vit_base_patch16_224", num_classes=0)
+    checkpoint = load_checkpoint(write(tmp_path, state, config_of("vit_base_patch16_224")))
+    assert checkpoint.labels == ()
+    assert checkpoint.origins["num_classes"] == "there is no head"
+    assert_same(checkpoint.model, model)
+
+
+def test_a_head_can_be_left_out(plain):
+    """Files published for fine-tuning have a head of zeros, which has to be left out."""
+    zeros = plain(also={"head.weight": torch.zeros(5, 24)})
+    checkpoint = load_checkpoint(zeros, overrides={"num_classes": "0"})
+    whole, _ = toy("vit_base_patch16_224")
+    images = torch.randn(2, 3, 32, 32)
+    torch.testing.assert_close(checkpoint.model(images), whole.embedding(whole.encode(images)))
+    with pytest.raises(CheckpointError, match="the head has 5 classes; 0 leaves the head out"):
+        load_checkpoint(zeros, overrides={"num_classes": "3"})
+    with pytest.raises(CheckpointError, match="no classes to name"):
+        load_checkpoint(zeros, overrides={"num_classes": "0"}, labels="none")
+
+
 def test_projections_of_clip_are_no_classes(tmp_path):
-    _, state = toy("vit_base_patch16_clip_224", num_classes=512)
+    model, state = toy("vit_base_patch16_clip_224", num_classes=512)
     published = config_of("vit_base_patch16_clip_224", recipe={"tag": "openai"})
-    with pytest.raises(CheckpointError, match=r"vit_base_patch16_clip_224.openai has a projection to 512 numbers"):
-        load_checkpoint(write(tmp_path, state, published))
+    checkpoint = load_checkpoint(write(tmp_path, state, published))
+    assert checkpoint.labels == ()
+    assert checkpoint.config.embedding == 512
+    assert_same(checkpoint.model, model)  # timm's own output is the projection
+    tuned = load_checkpoint(tmp_path, overrides={"projection": "False"})
+    assert len(tuned.labels) == 512
     named = {**published, "label_names": [f"thing {i}" for i in range(512)]}
     assert len(load_checkpoint(write(tmp_path, state, named)).labels) == 512
     tuned = config_of("vit_base_patch16_clip_224", recipe={"tag": "laion2b_ft_in1k"})

@@ -1,0 +1,147 @@
+"""The way of a request with images, whatever is asked of each: out of the body, through the model, and into the log."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from pydantic import BaseModel
+from starlette.requests import ClientDisconnect
+
+from app.api.hangup import unless_gone
+from app.api.problems import UNANSWERED, Problem, problem_of, respond
+from app.api.services import Services
+from app.api.uploads import read_images
+from app.classifier import Processed
+from app.errors import DeadlineExceeded, Fault, ServiceError
+from app.images.upload import Upload
+from app.telemetry.logs import access_log
+from app.telemetry.stages import Stages
+
+IMAGE_BODY: dict[str, Any] = {  # of OpenAPI
+    "requestBody": {
+        "required": True,
+        "content": {
+            "image/*": {"schema": {"type": "string", "format": "binary"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"image": {"type": "array", "items": {"type": "string", "format": "binary"}}},
+                }
+            },
+        },
+    }
+}
+MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
+
+log = logging.getLogger(__name__)
+
+Outcome = Processed | ServiceError
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class ImageInfo(BaseModel):
+    """The upright image as decoded."""
+
+    width: int
+    height: int
+    format: str
+
+
+class FailedResult(BaseModel):
+    """Takes the place of an image that could not be used."""
+
+    error: Problem
+
+
+async def each_image(
+    request: Request, services: Services, stages: Stages, *, attention: bool, outcome: str
+) -> list[Outcome] | Response:
+    """Runs the model on every image of the request, and keeps the maps of each if `attention`. The answer itself if the
+    client is gone, or if no image succeeds.
+
+    `outcome` counts the images that succeed in the metrics. Raises what `read_images` and admission raise.
+    """
+    try:
+        uploads = await read_images(request, max_images=services.settings.max_images_per_request)
+    except ClientDisconnect:
+        return Response(status_code=UNANSWERED)
+    deadline: float = request.state.deadline
+    with services.admission.admit(len(uploads), deadline=deadline) as answered:
+        work = (_one(services, upload, attention=attention, deadline=deadline, stages=stages) for upload in uploads)
+        working = asyncio.gather(*work, return_exceptions=True)
+        ended = await unless_gone(request, working)
+        if ended is None:
+            services.metrics.images("abandoned", len(uploads))
+            return Response(status_code=UNANSWERED)
+        outcomes = [_expected(of_one) for of_one in ended]
+        if any(isinstance(of_one, Processed | DeadlineExceeded) for of_one in outcomes):
+            answered()  # images that never reach the model say nothing about the wait for it
+    for of_one in outcomes:
+        services.metrics.images(of_one.kind if isinstance(of_one, ServiceError) else outcome)
+    if access_log.isEnabledFor(logging.INFO):
+        pairs = zip(uploads, outcomes, strict=True)
+        request.state.images = [await _facts(services, upload, of_one) for upload, of_one in pairs]
+    succeeded = any(isinstance(of_one, Processed) for of_one in outcomes)
+    return outcomes if succeeded else refusal(request, outcomes)
+
+
+def results(outcomes: list[Outcome], result: Callable[[Processed], Answer]) -> list[Answer | FailedResult]:
+    """What each image gets, in order."""
+    return [FailedResult(error=problem_of(o)) if isinstance(o, ServiceError) else result(o) for o in outcomes]
+
+
+def image_info(processed: Processed) -> ImageInfo:
+    return ImageInfo(width=processed.width, height=processed.height, format=processed.format)
+
+
+def refusal(request: Request, outcomes: list[Outcome]) -> Response:
+    """The failure of a single image is the answer. Of several images, the failures are listed under the status that
+    most of them share.
+    """
+    failures = {i: outcome for i, outcome in enumerate(outcomes) if isinstance(outcome, ServiceError)}
+    statuses = [failure.status for failure in failures.values()]
+    first = [*failures.values()][statuses.index(max(statuses, key=statuses.count))]
+    problem = problem_of(first)
+    if len(outcomes) > 1:
+        errors = [
+            {"pointer": f"/images/{i}", **problem_of(failure).model_dump(exclude_none=True)}
+            for i, failure in failures.items()
+        ]
+        used = len(outcomes) - len(failures)
+        detail = f"{used or 'None'} of the {len(outcomes)} images could be used."
+        problem = problem.model_copy(update={"detail": detail, "errors": errors})
+    return respond(problem, request.scope["state"], first.headers)
+
+
+async def _one(services: Services, upload: Upload, *, attention: bool, deadline: float, stages: Stages) -> Outcome:
+    work: Awaitable[Processed] = services.classifier.process(
+        upload, attention=attention, deadline=deadline, stages=stages
+    )
+    try:
+        async with asyncio.timeout(deadline - time.monotonic()):
+            return await work
+    except TimeoutError:
+        return DeadlineExceeded()
+    except ServiceError as error:
+        return error
+
+
+def _expected(ended: Outcome | BaseException) -> Outcome:
+    """What an image gets. An exception that was not expected fails this image alone."""
+    if isinstance(ended, Processed | ServiceError):
+        return ended
+    log.error("an image failed unexpectedly", exc_info=ended)
+    return Fault()
+
+
+async def _facts(services: Services, upload: Upload, outcome: Outcome) -> dict[str, object]:
+    """What the log says about an image: enough to recognise it, and nothing of its content."""
+    if len(upload) <= MAX_HASHED_ON_LOOP_BYTES:
+        checksum = upload.sha256()
+    else:
+        checksum = await asyncio.get_running_loop().run_in_executor(services.cpu_pool, upload.sha256)
+    what = {"problem": outcome.kind} if isinstance(outcome, ServiceError) else image_info(outcome).model_dump()
+    return {"sha256": checksum.hex()[:16], "bytes": len(upload), **what}

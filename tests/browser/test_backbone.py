@@ -1,0 +1,41 @@
+"""The page for a model without a head: embeddings and maps, and no part that needs labels."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.server import running
+from tests.browser.stage import settle
+
+OF_CLASSES = ("#labels", "[name=method][value=evidence]", "#receipt-part", "#lens-part", "#verify-part")
+
+
+@pytest.fixture(scope="module")
+def server(headless_bundle: Path) -> Iterator[str]:
+    with running(headless_bundle) as server:
+        yield server.url
+
+
+def test_a_backbone_promises_embeddings(page):
+    assert page.locator("h1").inner_text() == "Where did the model look?"
+    assert page.locator(".intro p").first.inner_text().startswith("Embeddings and exact attention maps")
+
+
+def test_a_backbone_shows_maps_and_no_labels(looking):
+    page = looking
+    page.locator("#heads table").first.wait_for()
+    assert "32 numbers" in page.locator("#queue").inner_text()
+    assert page.locator("#map").is_visible()
+    assert page.locator("#wall-part").is_visible()
+    assert page.locator("#heads figcaption").count() == 2
+    for part in OF_CLASSES:
+        assert not page.locator(part).is_visible(), part
+
+
+def test_a_link_to_its_map_opens(visit, looking):
+    address = looking.url
+    page = visit(address[address.index("#") :])
+    settle(page)
+    assert page.locator("#map").is_visible()
+    assert not page.locator("#labels").is_visible()

@@ -1,0 +1,122 @@
+"""POST /embed, and what a model without a head answers."""
+
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from fastapi.testclient import TestClient
+from PIL import Image
+
+from app.bundle import load_bundle
+from app.images.preprocess import preprocess
+from export.reference import normalised
+from model.checkpoints import load_checkpoint
+
+CHECKPOINT = "model/demo/shapes.safetensors"
+NPY = {"Accept": "application/x-npy"}
+NO_CLASSES = "urn:vit-serve:problem:no-classes"
+
+
+def lossless(size: tuple[int, int] = (90, 70), *, seed: int = 0) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    out = BytesIO()
+    Image.fromarray(pixels).save(out, "PNG")
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def headless(serve, headless_bundle) -> Iterator[TestClient]:
+    with serve(bundle=headless_bundle) as client:
+        yield client
+
+
+def test_an_embedding_is_what_pytorch_gives_to_the_head(client):
+    checkpoint, image = load_checkpoint(CHECKPOINT), lossless()
+    framing = load_bundle(Path("app/demo")).manifest.image.framing
+    pixels = preprocess(Image.open(BytesIO(image)).convert("RGB"), framing)[0]
+    with torch.no_grad():
+        model = checkpoint.model
+        expected = model.embedding(model.encode(normalised(pixels[np.newaxis], checkpoint)))[0].numpy()
+    for query in ("", "?attention=true"):
+        (result,) = client.post(f"/embed{query}", content=image).json()["results"]
+        found = np.array(result["embedding"], np.float32)
+        assert np.abs(found - expected).max() <= 1e-5 * np.abs(expected).max()
+
+
+def test_the_answer_has_the_image_and_on_request_its_maps(client, star):
+    (result,) = client.post("/embed", content=star).json()["results"]
+    assert result.keys() == {"embedding", "image"}
+    assert result["image"] == {"width": 320, "height": 240, "format": "JPEG"}
+    (result,) = client.post("/embed?attention=true", content=star).json()["results"]
+    assert client.get(result["attention"]).headers["content-type"] == "image/png"
+    assert client.get(f"/attention/{result['id']}/report").json()["label"] == "star"
+
+
+def test_normalized_embeddings_have_length_1(client, star):
+    raw, unit = (
+        np.array(client.post(f"/embed?normalize={wanted}", content=star).json()["results"][0]["embedding"])
+        for wanted in ("false", "true")
+    )
+    assert np.linalg.norm(unit) == pytest.approx(1, abs=1e-6)
+    assert unit == pytest.approx(raw / np.linalg.norm(raw), abs=1e-6)
+    assert np.linalg.norm(raw) > 2
+
+
+def test_numpy_gets_one_row_for_each_image(client, star):
+    files = [("image", star), ("image", lossless()), ("image", lossless(seed=1))]
+    listed = client.post("/embed", files=files).json()["results"]
+    rows = np.load(BytesIO(client.post("/embed", files=files, headers=NPY).content))
+    assert (rows.dtype, rows.shape) == (np.float32, (3, 128))
+    expected = np.array([result["embedding"] for result in listed], np.float32)
+    assert np.abs(rows - expected).max() <= 1e-5 * np.abs(expected).max()  # batches may differ
+
+
+def test_a_bad_image_takes_its_place_in_json_and_refuses_an_array(client, star):
+    files = [("image", star), ("image", b"hello")]
+    good, bad = client.post("/embed", files=files).json()["results"]
+    assert "embedding" in good
+    assert bad["error"]["status"] == 415
+    answer = client.post("/embed", files=files, headers=NPY)
+    assert answer.status_code == 415
+    assert answer.json()["detail"] == "1 of the 2 images could be used."
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/images/1"]
+
+
+@pytest.mark.parametrize("accept", ["", "*/*", "application/json", "image/png", "application/x-npy;q=0.1, */*"])
+def test_json_is_the_rule(client, star, accept):
+    assert "results" in client.post("/embed", content=star, headers={"Accept": accept}).json()
+
+
+def test_without_a_head_there_are_embeddings_and_maps(headless):
+    (result,) = headless.post("/embed?attention=true", content=lossless()).json()["results"]
+    assert len(result["embedding"]) == headless.get("/model").json()["manifest"]["features"] == 32
+    for query in ("", "?method=rollout", "?layer=0&head=1&overlay=true&colorbar=true", "/wall", "?format=json"):
+        assert headless.get(result["attention"] + query).status_code == 200, query
+    report = headless.get(result["attention"] + "/report").json()
+    assert (report["label"], report["predictions"], report["heads"]["contribution"]) == (None, [], None)
+    assert np.array(report["heads"]["entropy"]).shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/classify"),
+        ("GET", "{map}?method=evidence"),
+        ("GET", "{map}/report?label=0"),
+        ("POST", "{map}/verify"),
+    ],
+)
+def test_what_needs_classes_is_refused_without_a_head(headless, method, path):
+    (result,) = headless.post("/embed?attention=true", content=lossless()).json()["results"]
+    answer = headless.request(method, path.format(map=result["attention"]), content=lossless())
+    assert answer.status_code == 409
+    assert answer.json()["type"] == NO_CLASSES
+    assert "/embed" in answer.json()["detail"]
+
+
+def test_a_label_needs_a_head(headless):
+    (result,) = headless.post("/embed?attention=true", content=lossless()).json()["results"]
+    assert headless.get(result["attention"] + "?label=0").status_code == 422
