@@ -57,7 +57,7 @@ def test_a_missing_manifest_is_refused(tmp_path):
     [
         ({"format": 2}, "format"),
         ({"surprise": 1}, "surprise"),
-        ({"labels": []}, "labels"),
+        ({"labels": []}, "one logit for each label"),
         ({"files": {}}, "files"),
         ({"pool": "nothing"}, "pool"),
         ({"inspect": {"filters": "Filters", "fig7": "Another"}}, r"lacks .*inspect/fig7\.json, inspect/fig7\.png"),
