@@ -24,6 +24,7 @@ PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
 Precision = Literal["fp32", "int8", "fp16"]
 Prefix = Literal["class", "distillation", "register"]
 Side = Annotated[int, Field(ge=1, le=16384)]
+Rest = Annotated[int, Field(ge=0, le=16384)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -52,24 +53,26 @@ class ImageSpec(Frozen):
 
     size: tuple[Side, Side]  # height, width of the input in pixels
     resize: Resize
-    crop: Literal["center", "corner", "none"]  # "corner": the upper left
+    crop: Literal["center", "none"]
     crop_rounding: Literal["half_even", "floor"] = "half_even"  # where the margin is an odd number of pixels
+    remainder: tuple[Rest, Rest] = (0, 0)  # height, width of the crop at its bottom and right that fit no patch
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "bilinear_sampled"]
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
 
     @model_validator(mode="after")
     def _crop_fits(self) -> "ImageSpec":
-        if any(side > resized for side, resized in zip(self.size, self.resize.size, strict=True)):
+        cropped = tuple(side + rest for side, rest in zip(self.size, self.remainder, strict=True))
+        if any(side > resized for side, resized in zip(cropped, self.resize.size, strict=True)):
             raise ValueError("the crop is larger than the resized image")
-        if self.crop == "none" and (self.resize.mode != "squash" or self.size != self.resize.size):
+        if self.crop == "none" and (self.resize.mode != "squash" or cropped != self.resize.size):
             raise ValueError("without a crop the resize must give the size of the input")
         return self
 
     @property
     def framing(self) -> Framing:
         resize = self.resize
-        return Framing(self.size, resize.mode, resize.size, self.crop_rounding, self.interpolation, self.crop)
+        return Framing(self.size, resize.mode, resize.size, self.crop_rounding, self.interpolation, self.remainder)
 
 
 class Tokens(Frozen):
@@ -168,7 +171,9 @@ class Manifest(Frozen):
     tokens: Tokens
     layers: Annotated[int, Field(ge=1)]
     heads: Annotated[int, Field(ge=1)]
-    pool: Literal["cls", "cls_mean", "mean", "mean_all", "map"]  # what the head reads; app/maps/choice.py: ROWS
+    pool: Literal[
+        "cls", "cls_mean", "mean", "mean_all", "map", "map_all"
+    ]  # what the head reads; app/maps/choice.py: ROWS
     explains: tuple[str, ...]  # outputs of the explaining graph
     features: Annotated[int, Field(ge=1)]  # numbers of an embedding: what the head reads
     labels: tuple[str, ...]  # none for a model without a head

@@ -81,10 +81,11 @@ def _readings(network: VisionTransformer, classes: Tensor, streams: list[Tensor]
     mlps = torch.zeros_like(readout.constant)
     first, patches = slice(0, 1), slice(len(config.prefix), None)
     match config.pool:
-        case "map":
+        case "map" | "map_all":
             assert network.attn_pool is not None
-            readout, mlps = _attention_pool(network.attn_pool, readout, normed[:, patches])
-            readings = [Reading(readout, patches, depth)]
+            tokens = patches if config.pool == "map" else slice(None)
+            readout, mlps = _attention_pool(network.attn_pool, readout, normed[:, tokens])
+            readings = [Reading(readout, tokens, depth)]
         case "mean":
             readings = [Reading(_mean(readout, normed[:, patches]), patches, depth)]
         case "mean_all":

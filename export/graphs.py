@@ -80,7 +80,7 @@ class ExplainGraph(ClassifyGraph):
         self.score, self.temperature = score, temperature
         self.outputs += MAPS
         if self.config.num_classes:
-            lens = ("lens",) if self.config.head_layers == 1 and self.config.pool != "map" else ()
+            lens = ("lens",) if self.config.head_layers == 1 and not self.config.pools_by_attention else ()
             self.outputs += (*OF_CLASSES, *lens)
         prefix, (rows, columns) = len(self.config.prefix), self.config.grid
         place = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).float()  # (N, 2)
@@ -151,10 +151,11 @@ class ExplainGraph(ClassifyGraph):
                 return torch.full((1, prefix + patches), 1 / (prefix + patches))
             case "mean":
                 return F.pad(torch.full((1, patches), 1 / patches), (prefix, 0))
-            case "map":
+            case "map" | "map_all":
                 assert self.network.attn_pool is not None
-                weights = self.network.attn_pool.weights(tokens[:, prefix:])  # (B, H, 1, N)
-                return F.pad(weights.mean(dim=1).squeeze(1), (prefix, 0))
+                first = prefix if self.config.pool == "map" else 0
+                weights = self.network.attn_pool.weights(tokens[:, first:])  # (B, H, 1, N or T)
+                return F.pad(weights.mean(dim=1).squeeze(1), (first, 0))
 
     @staticmethod
     def pooled(pool: Tensor | None, matrix: Tensor) -> Tensor:

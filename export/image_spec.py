@@ -11,6 +11,7 @@ def image_spec(preprocessing: Preprocessing) -> ImageSpec:
         resize=Resize(mode=preprocessing.resize_mode, size=preprocessing.resize_size),
         crop=preprocessing.crop,
         crop_rounding=preprocessing.crop_rounding,
+        remainder=preprocessing.remainder,
         interpolation=preprocessing.interpolation,
         mean=preprocessing.mean,
         std=preprocessing.std,

@@ -59,7 +59,7 @@ def _of_classes(
             "evidence_heads": evidence.sum(4),
             "evidence_rest": rest,
         }
-        if model.config.head_layers == 1 and model.config.pool != "map":
+        if model.config.head_layers == 1 and not model.config.pools_by_attention:
             of_layers = torch.stack([model.classify(model.normed([stream])) for stream in streams[1:]])  # (L, B, C)
             of_layers = of_layers / checkpoint.temperature
             scores = of_layers.softmax(-1) if checkpoint.score == "softmax" else of_layers.sigmoid()
@@ -86,8 +86,9 @@ def _pool(model: VisionTransformer, images: Tensor) -> Tensor:
             weights[:, first:] = 1 / (weights.shape[1] - first)
         case "mean_all":
             weights[:] = 1 / weights.shape[1]
-        case "map":
+        case "map" | "map_all":
             assert model.attn_pool is not None
+            first = first if config.pool == "map" else 0
             weights[:, first:] = model.attn_pool.weights(tokens[:, first:]).mean(dim=(1, 2))
     return weights
 
@@ -193,9 +194,10 @@ def _linear_head(model: VisionTransformer, streams: list[Tensor]) -> tuple[Tenso
     if model.attn_pool is None:
         vector = model.pooled(tokens)
     else:
-        pool, patches = model.attn_pool, tokens[:, len(model.config.prefix) :]
-        values = pool.kv(patches).chunk(2, dim=-1)[1].unflatten(-1, (pool.heads, -1))  # (B, N, H, d)
-        weights = pool.weights(patches).squeeze(2).detach()  # (B, H, N)
+        pool, first = model.attn_pool, len(model.config.prefix) if model.config.pool == "map" else 0
+        pooled_tokens = tokens[:, first:]
+        values = pool.kv(pooled_tokens).chunk(2, dim=-1)[1].unflatten(-1, (pool.heads, -1))  # (B, N, H, d)
+        weights = pool.weights(pooled_tokens).squeeze(2).detach()  # (B, H, N)
         pooled = pool.proj(torch.einsum("bhn,bnhd->bhd", weights, values).flatten(1))
         aside = pool.mlp(pool.norm(pooled)).detach()
         vector = pooled + aside

@@ -3,7 +3,8 @@
 The changes, each exact up to rounding:
 - input is 8-bit NHWC; mean, std and 1/255 are folded into the patch projection, which has no padding;
 - the patch projection is a reshape and a MatMul; positions and biases are one table;
-- Q, K and V are three MatMuls, and attention is ONNX Runtime's fused MultiHeadAttention;
+- Q, K and V are three MatMuls, and attention is ONNX Runtime's fused MultiHeadAttention; rotary positions are its
+  RotaryEmbedding, with tables that are constants;
 - weights are stored (in, out), so that no MatMul needs a Transpose; LayerScale is folded into them;
 - if the head reads only the first tokens, the last block computes only those.
 
@@ -23,6 +24,7 @@ from model.norm import LayerScale
 from model.patch_embed import PatchEmbed
 from model.preprocessing import Preprocessing
 from model.resnet import StdConv2d
+from model.rope import Rope
 from model.vit import VisionTransformer
 
 
@@ -67,6 +69,7 @@ class FusedAttention(nn.Module):
         biases = (None, None, None) if source.qkv.bias is None else source.qkv.bias.chunk(3)
         self.q, self.k, self.v = (Linear(w.T, b) for w, b in zip(weights, biases, strict=True))
         self.q_norm, self.k_norm = source.q_norm, source.k_norm
+        self.rope = FusedRope(source.rope) if isinstance(source.rope, Rope) else nn.Identity()
         self.norm, self.proj = source.norm, source.proj
         bias = source.bias()
         self.bias = None if bias is None else nn.Parameter(bias.detach().contiguous())  # (1, H, T, T)
@@ -106,16 +109,45 @@ class FusedAttention(nn.Module):
         return weights
 
     def _query(self, tokens: Tensor, queries: int | None) -> Tensor:
-        return self._normed(self.q_norm, self.q(tokens[:, :queries]))
+        query = self._normed(self.q_norm, self.q(tokens[:, :queries]))
+        return query if queries is not None else self.rope(query)  # the first tokens are no patches: nothing turns
 
     def _key(self, tokens: Tensor) -> Tensor:
-        return self._normed(self.k_norm, self.k(tokens))
+        key: Tensor = self.rope(self._normed(self.k_norm, self.k(tokens)))
+        return key
 
     def _normed(self, norm: nn.Module, x: Tensor) -> Tensor:
         """`norm` applied to each head; x and the result are (B, T, H * width of a head)."""
         if isinstance(norm, nn.Identity):
             return x
         out: Tensor = norm(x.unflatten(-1, (self.heads, -1))).flatten(2)
+        return out
+
+
+class FusedRope(nn.Module):
+    """model/rope.py with an operator of ONNX Runtime's, for queries or keys (B, T, H * d) with the heads side by side.
+
+    Angles that differ between heads are those of one head of their total width, at most 1,024 channels on CUDA.
+    """
+
+    def __init__(self, source: Rope) -> None:
+        super().__init__()
+        cos, sin = (table.detach() for table in source.tables())
+        if cos.ndim == 3:
+            cos, sin = (table.transpose(0, 1).flatten(1) for table in (cos, sin))
+        self.cos, self.sin = nn.Parameter(cos.contiguous()), nn.Parameter(sin.contiguous())
+        self.first = nn.Buffer(torch.zeros(1, dtype=torch.long))  # the row of the tables for the first token
+        self.neighbours = int(source.config.pairs == "neighbours")
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = torch.onnx.ops.symbolic(
+            "com.microsoft::RotaryEmbedding",
+            (x, self.first, self.cos, self.sin),
+            {"interleaved": self.neighbours},
+            dtype=x.dtype,
+            shape=x.shape,
+            version=1,
+        )
         return out
 
 

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from model.config import ViTConfig
 from model.norm import norm_layer
+from model.rope import Rope
 
 
 class Attention(nn.Module):
@@ -20,6 +21,7 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(width, 3 * inner, bias=config.qkv_bias)
         self.q_norm = norm_layer(config, inner // config.heads) if config.qk_norm else nn.Identity()
         self.k_norm = norm_layer(config, inner // config.heads) if config.qk_norm else nn.Identity()
+        self.rope = nn.Identity() if config.rope is None else Rope(config)
         self.norm = norm_layer(config, inner) if config.inner_norm else nn.Identity()
         self.proj = nn.Linear(inner, width) if config.attn_proj else nn.Identity()
         self.relative_position_bias_table: nn.Parameter | None = None
@@ -51,7 +53,7 @@ class Attention(nn.Module):
 
     def _heads(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = self.qkv(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        return self.q_norm(q), self.k_norm(k), v  # each (B, H, T, d)
+        return self.rope(self.q_norm(q)), self.rope(self.k_norm(k)), v  # each (B, H, T, d)
 
 
 def relative_position_index(grid: tuple[int, int], *, class_token: bool) -> Tensor:

@@ -29,10 +29,36 @@ LARGEST = {
     "stem_layers": 2**10,
     "attn_dim": 2**20,
     "representation_size": 2**20,
+    "pool_heads": 2**10,
+    "pool_mlp_dim": 2**20,
 }
 SMALLEST = {"num_classes": 0}  # the others must be 1 at least
 MOST_REGISTERS = 2**10
 MOST_PATCHES = 2**16  # attention has the square of it
+LARGEST_TEMPERATURE = 1e12
+
+
+@dataclass(frozen=True, kw_only=True)
+class RopeConfig:
+    """Rotary positions; model/rope.py computes them. Raises ValueError for values that are out of range."""
+
+    kind: Literal["index", "centered", "learned"] = "index"  # places 0, 1, ...; DINOv3: -1 to 1; RoPE-mixed
+    temperature: float = 10_000.0  # the lowest frequency is about 1 / temperature
+    pairs: Literal["neighbours", "halves"] = "neighbours"  # channels 2i and 2i + 1, or i and i + d/2: DINOv3
+    axes: Literal["yx", "xy"] = "yx"  # which coordinate the first half of the pairs follows
+    offset: float = 0.0  # added to places
+    reference: tuple[int, int] | None = None  # EVA-02, PE: places are scaled to this grid, that of pretraining
+
+    def __post_init__(self) -> None:
+        _check_literals(self)
+        if not 0 < self.temperature < LARGEST_TEMPERATURE:
+            raise ValueError(f"the temperature of rope must be from 0 to {LARGEST_TEMPERATURE:.0e}")
+        if not abs(self.offset) <= LARGEST["image_size"]:
+            raise ValueError(f"the offset of rope must be at most {LARGEST['image_size']:,}, not {self.offset}")
+        if self.reference is not None and not all(1 <= side <= LARGEST["image_size"] for side in self.reference):
+            raise ValueError(f"the reference grid of rope must be two positive numbers, not {self.reference}")
+        if self.kind == "learned" and self.reference is not None:
+            raise ValueError("learned frequencies of rope have no reference grid")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +92,7 @@ class ViTConfig:
     positions: Literal["none", "learned", "learned_2d", "sincos2d"] = "learned"  # 2-D: paper, D.4; sincos: SimpleViT
     position_resize: PositionResize = "bicubic_antialias"  # how this checkpoint's library resizes
     relative_bias: bool = False  # BEiT: a bias per offset and head; a table shared by all layers is copied to each
+    rope: RopeConfig | None = None  # EVA-02, DINOv3, Perception Encoder, timm *_rope_*; beside `positions`, or alone
     norm_pre: bool = False  # a norm before the first block: CLIP, OpenCLIP
 
     # Blocks
@@ -74,6 +101,7 @@ class ViTConfig:
     norm_eps: float = 1e-6  # flax, timm, torchvision, DINO; 1e-12 Hugging Face ViT; 1e-5 CLIP, vit-pytorch
     layer_scale: bool = False  # DINOv2, DeiT-3, BEiT, timm *_reg*
     inner_norm: bool = False  # BEiT-3: norms before attention's output projection and in the MLP before fc2
+    mlp_norm: bool = False  # EVA-02: the second of these alone
     attn_dim: int | None = None  # heads * dim_head; None is width. vit-pytorch sets dim_head freely
     attn_proj: bool = True  # False: vit-pytorch with one head as wide as the token
     qkv_bias: bool = True  # False: vit-pytorch, timm *_miil, *_medium_*_gap_*, so150m2
@@ -83,7 +111,9 @@ class ViTConfig:
 
     # Head
     final_norm: Literal["before_pool", "after_pool", "none"] = "before_pool"  # after: timm fc_norm, BEiT, MAE
-    pool: Literal["cls", "mean", "mean_all", "map", "cls_mean"] = "cls"  # see VisionTransformer.pooled
+    pool: Literal["cls", "mean", "mean_all", "map", "map_all", "cls_mean"] = "cls"  # see VisionTransformer.pooled
+    pool_heads: int | None = None  # of an attention pool; None is heads
+    pool_mlp_dim: int | None = None  # of an attention pool; None is mlp_dim
     head_layers: int = 1  # class tokens of that many last blocks side by side: DINO ViT-S and DINOv2 linear heads, 4
     representation_size: int | None = None  # width of the layer before the head, None where there is none
     representation: Literal["tanh", "linear"] = "tanh"  # "linear": the projection of CLIP, compared with text
@@ -93,9 +123,7 @@ class ViTConfig:
     distillation_head: bool = False  # DeiT distilled: a second head on its token, logits are the mean of both
 
     def __post_init__(self) -> None:
-        for name, hint in get_type_hints(type(self)).items():
-            if get_origin(hint) is Literal and getattr(self, name) not in get_args(hint):
-                raise ValueError(f"{name} {getattr(self, name)!r} is none of {', '.join(get_args(hint))}")
+        _check_literals(self)
         if complaint := next(self._complaints(), None):
             raise ValueError(complaint)
 
@@ -138,8 +166,12 @@ class ViTConfig:
             yield f"head_layers {self.head_layers} is not between 1 and depth {self.depth}"
         if self.pool not in ("cls", "cls_mean") and self.head_layers > 1:
             yield f'pool "{self.pool}" reads one layer, not {self.head_layers}'
-        if self.pool == "map" and (self.width % self.heads or self.gated_mlp or self.inner_norm):
-            yield f'pool "map" splits width {self.width} into heads {self.heads} and has a plain MLP'
+        pool_heads = self.pool_heads or self.heads
+        plain_mlp = not (self.gated_mlp or self.inner_norm or self.mlp_norm)
+        if self.pools_by_attention and (self.width % pool_heads or not plain_mlp):
+            yield f'pool "{self.pool}" splits width {self.width} into heads {pool_heads} and has a plain MLP'
+        if self.rope is not None and self.attn_width // self.heads % 4:
+            yield f"rope needs heads whose width is a multiple of 4, not {self.attn_width // self.heads}"
         if self.final_norm == "after_pool" and self.features != self.width:
             yield "tokens that are pooled side by side are normed before the pool, not after it"
         plain_head = self.head_layers == 1 and self.representation_size is None and self.final_norm != "after_pool"
@@ -173,6 +205,11 @@ class ViTConfig:
         return self.width if self.attn_dim is None else self.attn_dim
 
     @property
+    def pools_by_attention(self) -> bool:
+        """Over the patches, or over all tokens."""
+        return self.pool in ("map", "map_all")
+
+    @property
     def features(self) -> int:
         """Width of the vector that the pool gives."""
         return self.width * (self.head_layers + (self.pool == "cls_mean"))
@@ -192,8 +229,20 @@ class ViTConfig:
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Self:
         """Inverse of `to_json`. Raises TypeError for a field that is unknown or missing."""
-        known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
-        return cls(**known)
+        known = _tuples(fields)
+        rope = known.get("rope")
+        return cls(**{**known, "rope": None if rope is None else RopeConfig(**_tuples(rope))})
+
+
+def _check_literals(config: Any) -> None:
+    for name, hint in get_type_hints(type(config)).items():
+        if get_origin(hint) is Literal and getattr(config, name) not in get_args(hint):
+            raise ValueError(f"{name} {getattr(config, name)!r} is none of {', '.join(get_args(hint))}")
+
+
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    """JSON has lists in their place."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
 # width, depth, mlp_dim, heads: paper, Table 1 (B, L, H); big_vision `models/vit.py` decode_variant (mu, Ti, S).

@@ -39,7 +39,7 @@ class Mlp(nn.Module):
         super().__init__()
         self.activation, self.gated = ACTIVATIONS[config.activation], config.gated_mlp
         self.fc1 = nn.Linear(config.width, config.mlp_dim * (2 if self.gated else 1))
-        self.norm = norm_layer(config, config.mlp_dim) if config.inner_norm else nn.Identity()
+        self.norm = norm_layer(config, config.mlp_dim) if config.inner_norm or config.mlp_norm else nn.Identity()
         self.fc2 = nn.Linear(config.mlp_dim, config.width)
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """Attention pooling: a learned query instead of a class token."""
 
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,13 +17,13 @@ class AttentionPool(nn.Module):
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
         width = config.width
-        self.heads = config.heads
+        self.heads = config.pool_heads or config.heads
         self.latent = nn.Parameter(torch.zeros(1, 1, width))
         self.q = nn.Linear(width, width)
         self.kv = nn.Linear(width, 2 * width)
         self.proj = nn.Linear(width, width)
         self.norm = norm_layer(config, width)
-        self.mlp = Mlp(config)
+        self.mlp = Mlp(replace(config, mlp_dim=config.pool_mlp_dim or config.mlp_dim))
 
     def forward(self, tokens: Tensor) -> Tensor:
         pooled: Tensor = self.proj(self.mixed(tokens))

@@ -1,6 +1,6 @@
 """How an image becomes the network's input: facts only. The service computes the pixels."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -14,11 +14,12 @@ class Preprocessing:
     size: tuple[int, int]  # (height, width) of the network's input, pixels
     resize_mode: Literal["shortest", "squash"]  # keep the aspect, or scale both sides regardless of it
     resize_size: tuple[int, int]  # (height, width) to resize to, or with "shortest" just to cover
-    crop: Literal["center", "corner", "none"]  # "corner": the upper left, where patches do not fill the image
+    crop: Literal["center", "none"]
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "bilinear_sampled"]
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     crop_rounding: Literal["half_even", "floor"] = "half_even"  # of half a pixel: torchvision and timm, or transformers
+    remainder: tuple[int, int] = (0, 0)  # rows at the bottom and columns at the right of the crop that fit no patch
 
     def __post_init__(self) -> None:
         for name, hint in get_type_hints(type(self)).items():
@@ -27,24 +28,31 @@ class Preprocessing:
         for name, size in (("image_size", self.size), ("resize_size", self.resize_size)):
             if not all(1 <= side <= LARGEST_SIDE for side in size):
                 raise ValueError(f"{name} must be from 1 to {LARGEST_SIDE:,}, not {size!r}")
+        if not all(0 <= rest <= LARGEST_SIDE for rest in self.remainder):
+            raise ValueError(f"remainder must be from 0 to {LARGEST_SIDE:,}, not {self.remainder!r}")
         if not all(isfinite(mean) for mean in self.mean):
             raise ValueError(f"mean must be finite, not {self.mean!r}")
         if not all(isfinite(std) and std > 0 for std in self.std):
             raise ValueError(f"std must be above 0 and finite, not {self.std!r}")
 
+    @property
+    def cropped(self) -> tuple[int, int]:
+        """(height, width) of the crop: the network's input and the remainder."""
+        (height, width), (below, beside) = self.size, self.remainder
+        return height + below, width + beside
+
     def resized(self, size: tuple[int, int]) -> Self:
         """The same recipe for another (height, width); the crop cuts off the same share."""
-        scaled = tuple(round(r * new / old) for r, new, old in zip(self.resize_size, size, self.size, strict=True))
-        return type(self)(**{**asdict(self), "size": size, "resize_size": scaled})
+        if size == self.size:
+            return self
+        scaled = tuple(round(r * new / old) for r, new, old in zip(self.resize_size, size, self.cropped, strict=True))
+        return type(self)(**{**asdict(self), "size": size, "resize_size": scaled, "remainder": (0, 0)})
 
-    def whole_patches(self, side: int) -> Self:
-        """The same recipe without the pixels at the right and at the bottom that no patch of `side` pixels covers.
-
-        A convolution leaves them out: SigLIP's 384 pixels have 27 patches of 14. After a centre crop this has no name,
-        and the recipe stays as it is.
-        """
-        size = (self.size[0] // side * side, self.size[1] // side * side)
-        return self if self.crop == "center" or size == self.size else replace(self, size=size, crop="corner")
+    def in_patches(self, patch_size: int) -> Self:
+        """The same crop, of which the network's input is what whole patches cover from the top left."""
+        rest = tuple(side % patch_size for side in self.cropped)
+        size = tuple(side - more for side, more in zip(self.cropped, rest, strict=True))
+        return type(self)(**{**asdict(self), "size": size, "remainder": rest})
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -45,7 +45,7 @@ class VisionTransformer(nn.Module):
         self.norm_pre = norm_layer(config, width) if config.norm_pre else nn.Identity()
         self.blocks = nn.ModuleList(BLOCKS[config.block](config) for _ in range(config.depth))
         self.norm = norm_layer(config, width) if config.final_norm == "before_pool" else nn.Identity()
-        self.attn_pool = AttentionPool(config) if config.pool == "map" else None
+        self.attn_pool = AttentionPool(config) if config.pools_by_attention else None
         self.fc_norm = norm_layer(config, width) if config.final_norm == "after_pool" else nn.Identity()
         hidden = config.representation_size
         self.pre_logits = nn.Linear(config.features, hidden, config.representation_bias) if hidden else None
@@ -145,9 +145,9 @@ class VisionTransformer(nn.Module):
                 return tokens.mean(dim=1)
             case "cls_mean":  # DINO ViT-B, DINOv2 and Hugging Face's Dinov2ForImageClassification
                 return torch.cat([tokens[:, 0], patches.mean(dim=1)], dim=-1)
-            case "map":
+            case "map" | "map_all":
                 assert self.attn_pool is not None
-                vector: Tensor = self.attn_pool(patches)
+                vector: Tensor = self.attn_pool(patches if self.config.pool == "map" else tokens)
                 return vector
 
     def attentions(self, images: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ class Framing(NamedTuple):
     resize_size: tuple[int, int]  # height, width
     crop_rounding: str
     interpolation: str
-    crop: str = "center"  # or "corner", see app/bundle.py
+    remainder: tuple[int, int] = (0, 0)  # height, width of the crop beyond the input, at its bottom and right
 
 
 class Box(NamedTuple):
@@ -64,9 +64,8 @@ def geometry(size: tuple[int, int], framing: Framing) -> Geometry:
         resized = (framing.resize_size[1], framing.resize_size[0])
     rows, columns = framing.size
     to_pixel: Callable[[float], int] = math.floor if framing.crop_rounding == "floor" else round  # that is half to even
-    left, top = to_pixel((resized[0] - columns) / 2), to_pixel((resized[1] - rows) / 2)
-    if framing.crop == "corner":
-        left = top = 0
+    below, beside = framing.remainder
+    left, top = to_pixel((resized[0] - columns - beside) / 2), to_pixel((resized[1] - rows - below) / 2)
     x, y = width / resized[0], height / resized[1]
     box = Box(left * x, top * y, min((left + columns) * x, width), min((top + rows) * y, height))
     return Geometry(resized, (left, top), box)

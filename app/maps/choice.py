@@ -21,6 +21,7 @@ ROWS = {  # by what the head reads
     "mean": "patches' mean row",
     "mean_all": "mean row of all tokens",
     "map": "patches' rows, weighted by the attention pool,",
+    "map_all": "rows of all tokens, weighted by the attention pool,",
 }
 REDUCE: dict[Literal["mean", "max", "min"], Callable[..., npt.NDArray[np.float32]]] = {
     "mean": np.mean,

@@ -4,9 +4,12 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from export.portraits.portrait import Portrait
 from export.portraits.tiles import Axes, Bar, Sheet
+from model.rope import Rope
 from model.vit import VisionTransformer
 
 MOST_TILES = 16  # a side; of a larger grid every n-th patch is shown
@@ -15,16 +18,23 @@ DECIMALS = 4
 
 
 def positions(model: VisionTransformer) -> Portrait | None:
-    """A tile for each patch: the cosine similarity of its position embedding to all; None without embeddings."""
-    table = model.positions()
-    if table is None:
+    """A tile for each patch: the cosine similarity of its position embedding to all; None without positions.
+
+    Rotary positions alone are compared by the mean cosine of the differences of their angles: how alike a query and a
+    key remain when they are turned as the two patches are.
+    """
+    learned, turned = model.positions(), rotary(model)
+    if learned is not None:
+        table, title = learned[0], "Similarity of position embeddings"
+    elif turned is not None:
+        table, title = turned, "Similarity of rotary positions"
+    else:
         return None
     rows, columns = grid = model.config.grid
-    similarity = cosine_similarity(table[0].detach().double().numpy())
+    similarity = cosine_similarity(table.detach().double().numpy())
     shown_rows, shown_columns = shown(rows), shown(columns)
     patches = [row * columns + column for row in shown_rows for column in shown_columns]
     bar = Bar(low=-1, high=1, label="Cosine similarity")
-    title = "Similarity of position embeddings"
     shown_patches = (
         "Each patch" if len(patches) == rows * columns else f"{len(patches)} of {rows * columns} patches, each"
     )
@@ -43,6 +53,17 @@ def positions(model: VisionTransformer) -> Portrait | None:
         "similarity": similarity[patches].round(DECIMALS).tolist(),
     }
     return Portrait(name="positions", title=title, png=sheet.png(), numbers=numbers)
+
+
+def rotary(model: VisionTransformer) -> Tensor | None:
+    """Cosines and sines of every angle of each patch, in all layers if they are learned, (N, 2 * angles)."""
+    if model.config.rope is None:
+        return None
+    learned = model.config.rope.kind == "learned"
+    ropes = [block.get_submodule("attn.rope") for block in (model.blocks if learned else model.blocks[:1])]
+    tables = [table for rope in ropes if isinstance(rope, Rope) for table in rope.tables()]  # each (..., T, d/2)
+    by_patch = [table.movedim(-2, 0).flatten(1) for table in tables]
+    return torch.cat(by_patch, dim=1)[len(model.config.prefix) :]
 
 
 def cosine_similarity(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

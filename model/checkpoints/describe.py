@@ -1,5 +1,7 @@
 """What a checkpoint is and where each fact was found, as text: `python -m export inspect CHECKPOINT`."""
 
+from typing import Any
+
 import torch
 
 from model.checkpoints.checkpoint import Description
@@ -19,8 +21,8 @@ def report(description: Description) -> str:
         "labels": _labels(description),
         **({"prompts": ", ".join(description.prompts)} if description.prompts else {}),
         "score": description.score,
-        **config.to_json(),
-        **{f"preprocessing.{name}": value for name, value in description.preprocessing.to_json().items()},
+        **_flat(config.to_json()),
+        **_flat({"preprocessing": description.preprocessing.to_json()}),
     }
     origins = {**description.origins, "labels": description.labels_from or ("metadata" if description.labels else "")}
     rows = [(n, str(v), origins.get(n.removeprefix("preprocessing."), "")) for n, v in facts.items()]
@@ -34,6 +36,14 @@ def _labels(description: Description) -> str:
     if description.text_tower:
         return "none: it gives embeddings, or with --labels FILE chooses among the labels in it"
     return "none: it has no head"
+
+
+def _flat(facts: dict[str, Any]) -> dict[str, Any]:
+    """With the parts of a record under its name and a dot."""
+    flat = {}
+    for name, value in facts.items():
+        flat.update({f"{name}.{part}": of for part, of in value.items()} if isinstance(value, dict) else {name: value})
+    return flat
 
 
 def parameters(config: ViTConfig) -> int:

@@ -50,12 +50,13 @@ def need_recipe(facts: Facts, why: str, *, size: tuple[int, int], crop_rounding:
 def checked(recipe: Preprocessing) -> Preprocessing:
     """The same recipe. Raises CheckpointError if its results differ in size."""
     resized = recipe.resize_size  # with "shortest", an image covers it
-    if recipe.crop == "none" and (recipe.resize_mode == "shortest" or resized != recipe.size):
+    if recipe.crop == "none" and (recipe.resize_mode == "shortest" or resized != recipe.cropped):
         raise CheckpointError(
-            f"a {recipe.resize_mode} resize to {resized} without a crop does not give every image {recipe.size} pixels"
+            f"a {recipe.resize_mode} resize to {resized} without a crop does not give every image {recipe.cropped}"
+            " pixels"
         )
-    if any(side > available for side, available in zip(recipe.size, resized, strict=True)):
+    if any(side > available for side, available in zip(recipe.cropped, resized, strict=True)):
         raise CheckpointError(
-            f"a crop of {recipe.size} is larger than the image it is cut from, which is resized to {resized}"
+            f"a crop of {recipe.cropped} is larger than the image it is cut from, which is resized to {resized}"
         )
     return recipe

@@ -27,7 +27,7 @@ from timm.models._registry import (
 from timm.models.resnetv2 import ResNetV2
 
 TABLE = Path("model/checkpoints/families/timm_architectures.json")
-MODULES = ("vision_transformer", "deit", "vision_transformer_hybrid", "vision_transformer_relpos", "beit")
+MODULES = ("vision_transformer", "deit", "vision_transformer_hybrid", "vision_transformer_relpos", "beit", "eva")
 RECIPE = ("input_size", "crop_pct", "crop_mode", "interpolation", "mean", "std")
 ACTIVATIONS = {"SiLU": "silu", "GELU": "gelu"}
 FACTORY = ("feature_cfg", "pretrained_strict", "pretrained_filter_fn", "pretrained_cfg")  # arguments of no model

@@ -9,12 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from model.checkpoints.checkpoint import Checkpoint
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """A network of a library with random weights: how far its logits are from the service's network."""
 
     name: str
+    module: str = ""  # of the library, where its networks are in several
     sizes: tuple[tuple[int, int], ...] = ()  # (height, width) of the images
     errors: tuple[float, ...] = ()  # largest absolute difference of a logit, by size
     largest: float = 0.0  # largest absolute logit
@@ -62,6 +65,12 @@ def randomise(model: nn.Module, *, std: float = 0.25) -> nn.Module:
 def logits(model: Callable[[Tensor], Tensor], size: tuple[int, int]) -> Tensor:
     """Of one image of noise, the same in every call."""
     return model(torch.randn(1, 3, *size, generator=torch.Generator().manual_seed(1)))
+
+
+def seen(checkpoint: Checkpoint) -> Callable[[Tensor], Tensor]:
+    """The service's network on a crop of which it takes what its patches cover."""
+    height, width = checkpoint.preprocessing.size
+    return lambda images: checkpoint.model(images[..., :height, :width])
 
 
 def difference(ours: list[Tensor], theirs: list[Tensor]) -> dict[str, Any]:

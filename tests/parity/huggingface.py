@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints import load_checkpoint
-from tests.parity.comparison import Row, difference, logits, randomise, released
+from tests.parity.comparison import Row, difference, logits, randomise, released, seen
 
 Json = dict[str, Any]
 
@@ -105,7 +105,7 @@ def compare(network: Network, side: int, patch: int, version: int, folder: Path)
     processor(network.crop or side, squash=not network.always).save_pretrained(folder)
 
     ours = load_checkpoint(folder)
-    (rows, columns), own = ours.model.config.grid, ours.model.config.image_size
+    (rows, columns), own = ours.model.config.grid, ours.preprocessing.cropped
     other = ((rows + 1) * patch, (columns + 3) * patch)
     resized = load_checkpoint(folder, overrides={"image_size": f"{other[0]},{other[1]}"})
     asked = {} if network.always else {"interpolate_pos_encoding": True}
@@ -113,7 +113,7 @@ def compare(network: Network, side: int, patch: int, version: int, folder: Path)
         name=", ".join(filter(None, (f"{type(model).__name__} {side}/{patch}", network.note, f"version {version}"))),
         sizes=(own, other),
         **difference(
-            [logits(ours.model, own), logits(resized.model, other)],
+            [logits(seen(ours), own), logits(resized.model, other)],
             [logits(answers(model), own), logits(answers(model, **asked), other)],
         ),
     )

@@ -6,15 +6,19 @@ It is saved by timm, and loaded by timm and by us, at its own size and at one th
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm_architectures import table
 from model.positions import resize
-from tests.parity.comparison import Row, difference, logits, randomise
+from tests.parity.comparison import Row, difference, logits, randomise, seen
 
 SMALL = {"embed_dim": 48, "depth": 2, "num_heads": 3, "num_classes": 7}
-OWN_WIDTH = {"vit_base_mci_224": {"embed_dim": 768}}  # its stem has no projection
+OWN: dict[str, dict[str, Any]] = {
+    "vit_base_mci_224": {"embed_dim": 768},  # its stem has no projection
+    **{f"vit_{size}_patch16_sapiens2": {"num_kv_heads": [3, 1]} for size in ("base", "large", "huge", "giant", "5b")},
+}
 
 
 def title() -> str:
@@ -30,30 +34,37 @@ def rows() -> Iterator[Row]:
 def compare(name: str, folder: Path) -> Row:
     import timm
     from timm.models import save_for_hf
+    from timm.models._registry import _model_to_module
 
-    small = SMALL | OWN_WIDTH.get(name, {})
+    module = _model_to_module[name]
+    small = SMALL | OWN.get(name, {})
     theirs = randomise(timm.create_model(name, **small))
     save_for_hf(theirs, folder, safe_serialization=True)
     try:
-        ours = load_checkpoint(folder).model
+        loaded = load_checkpoint(folder)
     except CheckpointError as reason:
-        return Row(name=name, refused=str(reason).removeprefix(name).lstrip(": "))
+        return Row(name=name, module=module, refused=str(reason).removeprefix(name).lstrip(": "))
 
+    ours = loaded.model
     rows, columns = ours.config.grid
-    own, other = ours.config.image_size, ((rows + 1) * ours.config.patch_size, (columns + 3) * ours.config.patch_size)
+    own, other = (
+        loaded.preprocessing.cropped,
+        ((rows + 1) * ours.config.patch_size, (columns + 3) * ours.config.patch_size),
+    )
     weights = {"file": str(folder / "model.safetensors"), "num_classes": SMALL["num_classes"]}
     theirs_resized = timm.create_model(name, pretrained=True, pretrained_cfg_overlay=weights, img_size=other, **small)
     if ours.config.position_resize == "none":
         ours_resized = load_checkpoint(folder, overrides={"image_size": str(other)}).model
     else:
         ours_resized = resize(ours, other)
-    pairs = ((theirs, ours, own), (theirs_resized.eval(), ours_resized, other))
+    pairs = ((theirs, seen(loaded), own), (theirs_resized.eval(), ours_resized, other))
     answers = [(logits(one, size), logits(another, size)) for one, another, size in pairs]
     their_logits, our_logits = map(list, zip(*answers, strict=True))
     # A ResNet of random weights multiplies rounding a thousandfold: in float64 the two sides differ by 2e-8 at most.
     rounding = {} if ours.config.stem_layers is None else {"rounding": 1e-4}
     return Row(
         name=name,
+        module=module,
         **rounding,
         sizes=(own, other),
         **difference(our_logits, their_logits),

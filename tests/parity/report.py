@@ -25,6 +25,7 @@ def networks(title: str, rows: Sequence[Row]) -> str:
         f"{len(loaded)} of {len(rows)} networks load. The largest error is {worst.error:.0e} of the largest logit"
         f" ({worst.name}); {sum(row.error <= 1e-5 for row in loaded)} are within 1e-5.",
         "",
+        *modules(rows),
         "| network | size | error | other size | error | largest logit |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
@@ -34,6 +35,20 @@ def networks(title: str, rows: Sequence[Row]) -> str:
     if refused:
         lines += ["", "Refused, with the reason:", "", *(f"- {row.name}: {row.refused}" for row in refused)]
     return "\n".join([*lines, ""])
+
+
+def modules(rows: Sequence[Row]) -> list[str]:
+    """A table of the library's modules, if its networks are in several."""
+    names = dict.fromkeys(row.module for row in rows if row.module)
+    if not names:
+        return []
+    lines = ["| module | networks | load | largest error |", "| --- | --- | --- | --- |"]
+    for name in names:
+        of_module = [row for row in rows if row.module == name]
+        errors = [error for row in of_module for error in row.errors]
+        loaded = sum(not row.refused for row in of_module)
+        lines.append(f"| `{name}` | {len(of_module)} | {loaded} | {shown(max(errors, default=0.0))} |")
+    return [*lines, ""]
 
 
 def pipelines(title: str, rows: Sequence[Pipeline]) -> str:

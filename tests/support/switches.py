@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from model.config import RopeConfig
+
 SWITCHES: dict[str, dict[str, Any]] = {
     "mean pooling without a class token": {"pool": "mean", "class_token": False},
     "pre_logits": {"pool": "mean", "representation_size": 9},
@@ -37,6 +39,20 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "parallel branches, inner norms": {
         "block": "parallel", "inner_norm": True, "activation": "quick_gelu", "norm_pre": True, "patch_bias": False,
         "head_bias": False, "layer_scale": True,
+    },
+    "rotary positions beside learned ones, norm in SwiGLU": {
+        "rope": RopeConfig(reference=(2, 2), offset=1.0, axes="xy"), "gated_mlp": True, "activation": "silu",
+        "mlp_norm": True,
+    },
+    "rotary positions of DINOv3, registers": {
+        "rope": RopeConfig(kind="centered", pairs="halves", temperature=100.0), "positions": "none", "registers": 2,
+        "layer_scale": True, "pool": "mean",
+    },
+    "learned rotary positions, two heads of the answer": {
+        "rope": RopeConfig(kind="learned"), "qk_norm": True, "distillation_token": True, "distillation_head": True,
+    },
+    "attention pooling of all tokens, with sizes of its own": {
+        "pool": "map_all", "pool_heads": 4, "pool_mlp_dim": 40, "rope": RopeConfig(), "positions": "none",
     },
     "norm after the patches, fixed positions": {"patch_norm": "after", "positions": "sincos2d", "final_norm": "none"},
 }  # fmt: skip

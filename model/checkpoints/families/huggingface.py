@@ -74,6 +74,9 @@ def describe(source: Source, facts: Facts) -> Description:
         check_size(preprocessing, size, facts, architecture=architecture)
     switches = kind.switches(stated)
     classes = source.shape(f"{head}.weight")[0] if head else 0
+    # Convolutions of a stem see what no patch covers.
+    if "stem_layers" not in switches and "image_size" not in facts.overrides and stated["patch_size"]:
+        preprocessing = preprocessing.in_patches(stated["patch_size"])
     if head is None:
         switches |= _pooler(source, switches)
     fields: dict[str, Any] = {

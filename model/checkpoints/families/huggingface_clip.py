@@ -77,7 +77,7 @@ def describe(source: Source, facts: Facts) -> Description:
     preprocessing = describe_images(source, facts, processor=kind.processor, size=size)
     check_size(preprocessing, size, facts, architecture=architecture)
     patch_size = pair(stated["patch_size"])[0]
-    preprocessing = preprocessing.whole_patches(patch_size)
+    preprocessing = preprocessing.in_patches(patch_size)
     classes = source.shape(f"{HEAD}.weight")[0] if f"{HEAD}.weight" in source else 0
     if not classes and architecture.endswith("ForImageClassification"):
         raise CheckpointError(f"{source.file.name} holds {architecture} without {HEAD}.weight")

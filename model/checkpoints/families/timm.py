@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.timm_architectures import Architecture, find, is_known, network
-from model.checkpoints.families.timm_positions import fit_positions, grid_of_file, relative_tables
+from model.checkpoints.families.timm_architectures import Architecture, find, is_known, network, patch_side
+from model.checkpoints.families.timm_layers import absent_layers, classes, conv_patches, fused_layers
+from model.checkpoints.families.timm_positions import fit_positions, grid_of_file, learned_rope, relative_tables
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
 from model.checkpoints.score import note_score
@@ -41,11 +41,12 @@ RENAMED = (
 IGNORED = (
     r"pre_logits\..*",  # timm drops this layer when it loads (checkpoint_filter_fn)
     r".*\.(relative_position_index|rel_coords_log)",  # computed from the image size; older versions saved them
+    r"(.*\.)?rope\.(?!freqs$).*",  # likewise; timm does not load them (models/eva.py, checkpoint_filter_fn)
 )
 
 
 def recognises(source: Source) -> bool:
-    blocks = re.compile(r"(visual\.trunk\.)?blocks\.0\.(attn\.qkv|in_proj|attns\.0\.attn\.qkv)\.weight")
+    blocks = re.compile(r"(visual\.trunk\.)?blocks\.0\.(attn\.(qkv|q_proj)|in_proj|attns\.0\.attn\.qkv)\.weight")
     named = any(blocks.fullmatch(key) for key in source.names)
     return "architecture" in source.config or named or _is_clip(source)
 
@@ -81,17 +82,21 @@ def describe(source: Source, facts: Facts) -> Description:
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
     size = _image_size(source, facts, architecture, arguments, stated, published)
+    recipe = preprocessing(facts, size, stated, published, arguments=source.arguments)
+    side = patch_side(architecture, arguments)
+    if side and "image_size" not in facts.overrides:
+        recipe = recipe.in_patches(side)
     return Description(
         name=facts.note("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
         family=FAMILY,
         architecture=architecture.name,
         config=replace(
-            network(architecture, arguments, image_size=size, num_classes=num_classes),
+            network(architecture, arguments, image_size=recipe.size, num_classes=num_classes),
             representation_size=projection,
             representation="linear" if projection else "tanh",
             representation_bias=not projection or f"{_prefix(source)}head.bias" in source,
         ),
-        preprocessing=preprocessing(facts, size, stated, published, arguments=source.arguments),
+        preprocessing=recipe,
         labels=labels,
         wordnet=wordnet,
         labels_from="config.json",
@@ -117,61 +122,14 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     return found
 
 
-def _conv_patches(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """Old files hold a matrix: timm's patch embedding was not a convolution yet."""
-    weight = found["patch_embed.proj.weight"]
-    size = config.patch_size // config.stem_stride
-    if weight.ndim == 2:
-        found["patch_embed.proj.weight"] = weight.unflatten(1, (-1, size, size))
-
-
-def _fused_layers(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """Layers that timm joins or splits differently: BEiT's biases, SwiGLU's halves, ParallelScalingBlock's input."""
-    hidden = config.mlp_dim
-    for block in (f"blocks.{i}." for i in range(config.depth)):
-        if f"{block}attn.q_bias" in found:
-            q, v = found.pop(f"{block}attn.q_bias"), found.pop(f"{block}attn.v_bias")
-            found[f"{block}attn.qkv.bias"] = torch.cat([q, torch.zeros_like(q), v])
-        for kind in ("weight", "bias"):
-            if f"{block}mlp.fc1_g.{kind}" in found:
-                halves = [found.pop(f"{block}mlp.{half}.{kind}") for half in ("fc1_g", "fc1_x")]
-                found[f"{block}mlp.fc1.{kind}"] = torch.cat(halves)
-            if f"{block}in_proj.{kind}" in found:
-                joined = found.pop(f"{block}in_proj.{kind}")
-                found[f"{block}mlp.fc1.{kind}"], found[f"{block}attn.qkv.{kind}"] = joined.tensor_split([hidden])
-        if f"{block}mlp_bias" in found:
-            found[f"{block}mlp.fc1.bias"] = found.pop(f"{block}mlp_bias")
-
-
-def _absent_biases(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """Without timm's proj_bias (AIMv2) these layers have no bias in any block; here they have one, of zeros."""
-    for layer in ("attn.proj", "mlp.fc1", "mlp.fc2"):
-        if not any(key.endswith(f"{layer}.bias") for key in found):
-            for block in (f"blocks.{i}." for i in range(config.depth)):
-                if f"{block}{layer}.weight" in found:
-                    found[f"{block}{layer}.bias"] = found[f"{block}{layer}.weight"].new_zeros(
-                        found[f"{block}{layer}.weight"].shape[0]
-                    )
-
-
-def _classes(found: dict[str, Tensor], config: ViTConfig) -> None:
-    """The rows of the head that are classes: timm's label_offset is the number of rows before them. A projection to
-    embeddings is no head.
-    """
-    for key in ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias"):
-        if key in found and config.representation_size:
-            found[key.replace("head", "pre_logits")] = found.pop(key)
-        elif key in found:
-            found[key] = found[key][-config.num_classes :]
-
-
 TRANSFORMS: tuple[Callable[[dict[str, Tensor], ViTConfig], None], ...] = (
-    _conv_patches,
-    _fused_layers,
-    _absent_biases,
+    conv_patches,
+    fused_layers,
+    absent_layers,
     fit_positions,
     relative_tables,
-    _classes,
+    learned_rope,
+    classes,
 )
 
 
@@ -192,7 +150,9 @@ def _arguments(source: Source, config: dict[str, Any], facts: Facts, architectur
     origin = "config.json" if "global_pool" in changes else architecture.name
     # The pool may have been changed after the norm was built; the name of the norm says where it is.
     norms = [name for name in ("norm", "fc_norm") if f"{_prefix(source)}{name}.weight" in source]
-    if len(norms) == 1:
+    if architecture.model_class == "Eva":
+        changes.update(use_fc_norm="fc_norm" in norms, use_post_transformer_norm="norm" in norms)
+    elif len(norms) == 1:
         changes["use_fc_norm" if architecture.model_class == "Beit" else "fc_norm"] = norms[0] == "fc_norm"
     known = {**architecture.arguments, **changes}
     changes["global_pool"] = facts.note("global_pool", known["global_pool"], origin)
@@ -218,8 +178,11 @@ def _image_size(
     else:
         tag, recipe = next(iter(published.items()))
         size, origin = recipe["input_size"][1:], f"timm, {tag}"
-        config = network(architecture, arguments, image_size=(size[0], size[1]), num_classes=1)
-        if grid := grid_of_file(source, _prefix(source), config):
+        side = patch_side(architecture, arguments) or 1
+        covered = (size[0] - size[0] % side, size[1] - size[1] % side)
+        config = network(architecture, arguments, image_size=covered, num_classes=1)
+        grid = grid_of_file(source, _prefix(source), config)
+        if grid is not None and grid != config.grid:
             size, origin = [side * config.patch_size for side in grid], "number of positions"
     height, width = (size, size) if isinstance(size, int) else size
     return facts.note("image_size", (height, width), origin)

@@ -3,7 +3,7 @@
 tests/golden/make_timm_architectures.py writes the JSON from timm's entry points: the arguments that each of them gives
 to its class, where they differ from the defaults of the class, and the published tags. The classes are timm's
 `VisionTransformer` (models/vision_transformer.py), `VisionTransformerDistilled` (deit.py), `VisionTransformerRelPos`
-(vision_transformer_relpos.py) and `Beit` (beit.py); an argument that is a layer is there by its name.
+(vision_transformer_relpos.py), `Beit` (beit.py) and `Eva` (eva.py); an argument that is a layer is there by its name.
 """
 
 import difflib
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.families import timm_eva
 from model.config import PositionResize, ViTConfig
 
 TABLE = Path(__file__).with_name("timm_architectures.json")
@@ -134,6 +135,7 @@ def network(
     relative = _has_relative_positions(architecture, stated)
     _check_combination(architecture, stated, relative=relative)
     hidden = int(stated["embed_dim"] * stated["mlp_ratio"])
+    hidden += -hidden % (stated.get("swiglu_align_to") or 1)
     distilled = architecture.model_class == "VisionTransformerDistilled"
     try:
         return ViTConfig(
@@ -153,22 +155,32 @@ def network(
             positions=translated["pos_embed"],
             position_resize=_position_resize(architecture, stated, relative=relative),
             relative_bias=relative,
+            rope=timm_eva.rope(architecture.name, stated),
             norm_pre=stated["pre_norm"],
             block=block,
             norm=norm,
             norm_eps=norm_eps,
             layer_scale=bool(stated["init_values"]) and block != "res_post",  # there it initialises the norms
             inner_norm=stated["scale_attn_norm"],
+            mlp_norm=stated["scale_mlp_norm"] and not stated["scale_attn_norm"],
             qkv_bias=stated["qkv_bias"],
             qk_norm=stated["qk_norm"],
             activation=translated["act_layer"],
             gated_mlp=translated["mlp_layer"] != "plain",
             final_norm=_final_norm(stated),
             pool=_pool(stated, translated["global_pool"]),
+            pool_heads=stated.get("attn_pool_num_heads"),
+            pool_mlp_dim=timm_eva.pool_mlp_dim(stated),
             distillation_head=distilled,
         )
     except ValueError as error:
         raise CheckpointError(f"{architecture.name}: {error}") from None
+
+
+def patch_side(architecture: Architecture, arguments: dict[str, Any]) -> int | None:
+    """Side of a patch in pixels. None with a stem, whose convolutions see more than the patches cover."""
+    stated = _as_vision_transformer(architecture, arguments)
+    return _side(architecture, stated["patch_size"]) if stated["embed_layer"] is None else None
 
 
 def _as_vision_transformer(architecture: Architecture, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -181,6 +193,8 @@ def _as_vision_transformer(architecture: Architecture, arguments: dict[str, Any]
             stated.update(mlp_layer="SwiGLU", act_layer="silu")
     elif architecture.model_class == "VisionTransformerRelPos":
         stated["pos_embed"] = ""
+    elif architecture.model_class == "Eva":
+        stated.update(timm_eva.as_vision_transformer(architecture.name, stated))
     return stated
 
 
@@ -192,10 +206,8 @@ def _has_relative_positions(architecture: Architecture, stated: dict[str, Any]) 
 
 def _check_combination(architecture: Architecture, stated: dict[str, Any], *, relative: bool) -> None:
     """Raises CheckpointError for arguments that are supported alone and not together."""
-    if stated["pool_include_prefix"] and _has_prefix(stated) and stated["global_pool"] == "map":
-        raise CheckpointError(f"{architecture.name} pools its prefix by attention too, which is not supported")
-    if stated["scale_attn_norm"] != stated["scale_mlp_norm"]:
-        raise CheckpointError(f"{architecture.name} has one of scale_attn_norm and scale_mlp_norm, not both")
+    if stated["scale_attn_norm"] and not stated["scale_mlp_norm"]:
+        raise CheckpointError(f"{architecture.name} has scale_attn_norm without scale_mlp_norm, which is not supported")
     norms = [_norm(architecture, stated[name]) for name in ("embed_norm_layer", "norm_layer") if stated[name]]
     if len(set(norms)) > 1:
         raise CheckpointError(f"{architecture.name} has an embed_norm_layer that is not its norm_layer")
@@ -216,7 +228,8 @@ def _position_resize(architecture: Architecture, stated: dict[str, Any], *, rela
 
 
 def _pool(stated: dict[str, Any], pool: Any) -> Any:
-    return "mean_all" if pool == "mean" and stated["pool_include_prefix"] and _has_prefix(stated) else pool
+    with_prefix = {"mean": "mean_all", "map": "map_all"}
+    return with_prefix.get(pool, pool) if stated["pool_include_prefix"] and _has_prefix(stated) else pool
 
 
 def _final_norm(stated: dict[str, Any]) -> Literal["before_pool", "after_pool", "none"]:

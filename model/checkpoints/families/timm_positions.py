@@ -1,4 +1,5 @@
-"""Positions as timm saves them: tables of any size with slots for the prefix, and several forms of relative ones."""
+"""Positions as timm saves them: tables of any size with slots for the prefix, several forms of relative ones, and
+frequencies of rotary ones."""
 
 import math
 
@@ -66,6 +67,13 @@ def log_offset_bias(found: dict[str, Tensor], mlp: str, config: ViTConfig) -> Te
     hidden = F.relu(F.linear(logarithms, found[f"{mlp}fc1.weight"], found[f"{mlp}fc1.bias"]))
     table = F.linear(hidden, found[f"{mlp}fc2.weight"], found[f"{mlp}fc2.bias"])
     return F.pad(table, (0, 0, 0, 3 * config.class_token))
+
+
+def learned_rope(found: dict[str, Tensor], config: ViTConfig) -> None:
+    """Frequencies of each block: timm's table (2, L, H, d/2) has those of all blocks."""
+    if "rope.freqs" in found:
+        for i, freqs in enumerate(found.pop("rope.freqs").unbind(1)):
+            found[f"blocks.{i}.attn.rope.freqs"] = freqs
 
 
 def _grid(entries: int, config: ViTConfig) -> Grid:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
-from torch import nn
+from torch import Tensor, nn
 
 from tests.golden.torchvision_operators import declare
 
@@ -22,6 +22,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {  # architecture
     "slots-of-registers": ("test_vit2", {"class_token": True, "global_pool": "token", "mlp_ratio": 3.1}, {}),
     "distilled": ("deit_tiny_distilled_patch16_224", {}, {"interpolation": "bilinear"}),
     "map": ("vit_so400m_patch16_siglip_256", {}, {}),
+    "remainder": ("vit_so400m_patch14_siglip_384", {"img_size": (37, 43)}, {"input_size": (3, 37, 43)}),
     "prefix-in-mean": ("eva_large_patch14_196", {"pool_include_prefix": True, "fc_norm": False}, {}),
     "inner-norms": ("beit3_base_patch16_224", {"mlp_ratio": 2}, {"crop_pct": 0.6}),
     "parallel": ("vit_base_patch16_xp_224", {"mlp_ratio": 2}, {}),
@@ -32,7 +33,16 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {  # architecture
     "relative-mlp": ("vit_relpos_base_patch16_clsgap_224", {"rel_pos_dim": 16}, {}),
     "shared-relative-mlp": ("vit_srelpos_small_patch16_224", {"rel_pos_dim": 16}, {}),
     "hybrid": ("vit_tiny_r_s16_p8_224", {"patch_size": 2}, {}),
+    "eva02-tiny": ("eva02_tiny_patch14_224", {"ref_feat_shape": 3}, {}),
+    "eva02-base": ("eva02_base_patch14_224", {"img_size": (32, 48), "ref_feat_shape": 3}, {"input_size": (3, 32, 48)}),
+    "dinov3": ("vit_small_patch16_dinov3", {}, {"input_size": (3, 32, 32)}),
+    "dinov3-plus": ("vit_small_plus_patch16_dinov3_qkvb", {"global_pool": "token"}, {"input_size": (3, 40, 32)}),
+    "perception-encoder": ("vit_pe_core_tiny_patch16_384", {"ref_feat_shape": 3}, {}),
+    "rope-axial": ("vit_small_patch16_rope_224", {}, {}),
+    "rope-mixed": ("vit_small_patch16_rope_mixed_ape_224", {}, {}),
+    "sapiens2": ("vit_base_patch16_sapiens2", {"num_kv_heads": [3, 1]}, {"input_size": (3, 40, 24)}),
 }
+WITH_MAPS = ("eva02-tiny", "dinov3", "perception-encoder", "rope-mixed")
 DESCRIPTIONS = {f"n{i}": f"the {i}th thing" for i in range(4)}
 
 
@@ -46,7 +56,8 @@ def make(folder: Path) -> None:
         path = started(folder, case)
         labels = {"label_names": [f"n{i}" for i in range(5)], "label_descriptions": DESCRIPTIONS}
         save_for_hf(model, path, labels, safe_serialization=case != "clip", data_config=recipe)
-        expect(path, model, json.loads((path / "config.json").read_text())["pretrained_cfg"])
+        config = json.loads((path / "config.json").read_text())["pretrained_cfg"]
+        expect(path, model, config, maps=case in WITH_MAPS)
 
     # The legacy form: one dictionary, no model_args; weights from before its patches were a convolution.
     model = randomised(timm.create_model("test_vit", num_classes=3, img_size=32, depth=1))
@@ -88,10 +99,31 @@ def randomised(model: nn.Module) -> nn.Module:
 
 
 @torch.inference_mode()
-def expect(path: Path, model: nn.Module, config: dict[str, Any]) -> None:
+def expect(path: Path, model: nn.Module, config: dict[str, Any], *, maps: bool = False) -> None:
     from timm.data import create_transform, resolve_data_config
 
     picture = np.random.default_rng(0).integers(0, 256, (61, 83, 3), dtype=np.uint8)
     pixels = create_transform(**resolve_data_config(pretrained_cfg=config))(Image.fromarray(picture))
     logits = model(pixels[None])[0]
-    np.savez_compressed(path / "expected.npz", picture=picture, pixels=pixels.numpy(), logits=logits.numpy())
+    numbers = {"picture": picture, "pixels": pixels.numpy(), "logits": logits.numpy()}
+    np.savez_compressed(path / "expected.npz", **numbers, **(hooked(model, pixels) if maps else {}))
+
+
+def hooked(model: Any, pixels: Tensor) -> dict[str, Any]:
+    """Attention matrices (L, H, T, T) and the weights of an attention pool (H, T), by hooks in timm's own layers."""
+    matrices: list[Tensor] = []
+    projected: list[Tensor] = []
+    for block in model.blocks:
+        block.attn.fused_attn = False
+        block.attn.attn_drop.register_forward_hook(lambda _, inputs, __: matrices.append(inputs[0][0]))
+    pool = model.attn_pool
+    if pool is not None:
+        for layer in (pool.q, pool.kv):
+            layer.register_forward_hook(lambda _, __, output: projected.append(output[0]))
+    model(pixels[None])
+    maps = {"attentions": torch.stack(matrices).numpy()}
+    if pool is not None:
+        query, key = projected[0], projected[1].chunk(2, dim=-1)[0]  # (1, D) and (T, D)
+        query, key = (x.unflatten(-1, (pool.num_heads, -1)).transpose(0, 1) for x in (query, key))
+        maps["pool"] = (query @ key.transpose(-2, -1) * pool.scale).softmax(-1).squeeze(1).numpy()
+    return maps

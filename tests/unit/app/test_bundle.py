@@ -108,13 +108,22 @@ def test_broken_json_is_refused(bundle):
         load_bundle(bundle)
 
 
-def test_a_crop_larger_than_the_resize_is_refused():
-    with pytest.raises(ValueError, match="crop is larger"):
-        ImageSpec(
-            size=(64, 64),
-            resize=Resize(mode="shortest", size=(60, 80)),
-            crop="center",
-            interpolation="bicubic",
-            mean=(0, 0, 0),
-            std=(1, 1, 1),
-        )
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"size": (64, 64), "resize": Resize(mode="shortest", size=(60, 80))}, "crop is larger"),
+        ({"size": (60, 60), "remainder": (4, 4), "resize": Resize(mode="shortest", size=(60, 80))}, "crop is larger"),
+        ({"size": (56, 56), "resize": Resize(mode="squash", size=(60, 60)), "crop": "none"}, "without a crop"),
+        ({"size": (56, 56), "remainder": (-4, 4)}, "remainder"),
+    ],
+)
+def test_a_crop_that_does_not_fit_the_resize_is_refused(fields, complaint):
+    fitting = {"resize": Resize(mode="squash", size=(60, 60)), "crop": "center", "interpolation": "bicubic"}
+    with pytest.raises(ValueError, match=complaint):
+        ImageSpec(**{**fitting, "mean": (0, 0, 0), "std": (1, 1, 1), **fields})
+
+
+def test_the_remainder_counts_where_there_is_no_crop():
+    squashed = Resize(mode="squash", size=(60, 60))
+    fields = {"resize": squashed, "crop": "none", "interpolation": "bicubic", "mean": (0, 0, 0), "std": (1, 1, 1)}
+    assert ImageSpec(size=(56, 56), remainder=(4, 4), **fields).framing.remainder == (4, 4)

@@ -73,7 +73,8 @@ def test_every_switch_is_exported_and_checked(tmp_path, changes):
     assert max(manifest.parity.attention, manifest.parity.rollout) < 5e-5
     assert max(manifest.parity.evidence, manifest.parity.receipt) < 5e-5
     engine_with_answer(tmp_path / "toy", manifest).warm_up()
-    assert ("lens" in manifest.explains) == (changes.get("pool") != "map" and "head_layers" not in changes)
+    whole = changes.get("pool") in ("map", "map_all") or "head_layers" in changes
+    assert ("lens" in manifest.explains) == (not whole)
     graph = onnx.load(tmp_path / "toy" / "classify.onnx", load_external_data=False).graph
     assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
 
@@ -100,8 +101,10 @@ def test_a_network_without_a_head_gives_embeddings_and_maps(tmp_path, precision)
     ("precision", "switches"),
     [
         ("int8", "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool"),
+        ("int8", "rotary positions of DINOv3, registers"),
         ("fp16", "attention pooling"),
         ("fp16", "attention pooling and cosine head"),
+        ("fp16", "rotary positions beside learned ones, norm in SwiGLU"),
     ],
 )
 def test_lower_precision_is_measured_instead(tmp_path, precision, switches):

@@ -79,6 +79,12 @@ def test_inspect_says_where_the_labels_came_from(checkpoint, capsys):
     assert line.endswith("numbered, set by hand")
 
 
+def test_inspect_says_how_rotary_positions_are_computed(capsys):
+    main(["inspect", "tests/golden/checkpoints/timm-dinov3"])
+    facts = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert (facts["rope.kind"], facts["rope.temperature"], facts["rope.pairs"]) == ("centered", "100.0", "halves")
+
+
 def test_inspect_says_which_weights_were_taken(tmp_path, capsys):
     state = torch.load("tests/golden/checkpoints/deit/checkpoint.pth", weights_only=True)["model"]
     content = {"arch": "deit_tiny_patch16_224.fb_in1k", "state_dict": state, "state_dict_ema": state}
@@ -162,7 +168,7 @@ def inspected(case, overrides: dict[str, str]) -> str:
         ({"image_size": "16"}, "--set image_size=16: expected something like image_size=16,16"),
         ({"std": "0,1,1"}, "std must be above 0 and finite, not (0.0, 1.0, 1.0)"),
         ({"resize_size": "0,0"}, "resize_size must be from 1 to 65,536, not (0, 0)"),
-        ({"pool": "max"}, "pool 'max' is none of cls, mean, mean_all, map, cls_mean"),
+        ({"pool": "max"}, "pool 'max' is none of cls, mean, mean_all, map, map_all, cls_mean"),
     ],
 )
 def test_nonsense_is_one_clear_sentence(overrides, said):

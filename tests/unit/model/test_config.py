@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from model.config import VARIANTS, ViTConfig, variant
+from model.config import VARIANTS, RopeConfig, ViTConfig, variant
 
 
 def test_a_named_variant_is_the_papers():
@@ -46,6 +46,8 @@ def test_the_head_reads_what_the_pool_puts_side_by_side():
 def test_json_round_trip():
     config = variant("mu/16", image_size=(32, 48), stem_layers=(1, 2, 1), registers=1, attn_dim=24)
     assert ViTConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+    turned = variant("mu/16", image_size=(32, 48), rope=RopeConfig(temperature=100.0, reference=(2, 3)))
+    assert ViTConfig.from_json(json.loads(json.dumps(turned.to_json()))) == turned
 
 
 def test_metadata_from_before_the_switches_still_loads():
@@ -55,8 +57,10 @@ def test_metadata_from_before_the_switches_still_loads():
 
 
 def test_an_unknown_field_is_refused():
-    with pytest.raises(TypeError, match="rope"):
-        ViTConfig.from_json({**variant("mu/16").to_json(), "rope": True})
+    with pytest.raises(TypeError, match="alibi"):
+        ViTConfig.from_json({**variant("mu/16").to_json(), "alibi": True})
+    with pytest.raises(TypeError, match="theta"):
+        ViTConfig.from_json({**variant("mu/16").to_json(), "rope": {"theta": 100.0}})
 
 
 @pytest.mark.parametrize(
@@ -81,6 +85,10 @@ def test_an_unknown_field_is_refused():
         ({"head_layers": 2, "pool": "mean"}, "reads one layer"),
         ({"pool": "map", "gated_mlp": True}, "has a plain MLP"),
         ({"pool": "map", "heads": 3, "attn_dim": 48}, "splits width 32 into heads 3"),
+        ({"pool": "map_all", "mlp_norm": True}, "has a plain MLP"),
+        ({"pool": "map_all", "pool_heads": 3}, "splits width 32 into heads 3"),
+        ({"pool": "map_all", "pool_heads": 0}, "pool_heads must be from 1"),
+        ({"rope": RopeConfig(), "heads": 16}, "heads whose width is a multiple of 4, not 2"),
         ({"pool": "cls_mean", "final_norm": "after_pool"}, "normed before"),
         ({"distillation_head": True}, "needs a distillation token"),
         ({"distillation_head": True, "distillation_token": True, "representation_size": 8}, "one linear layer"),
@@ -89,3 +97,19 @@ def test_an_unknown_field_is_refused():
 def test_contradictions_are_refused(changes, complaint):
     with pytest.raises(ValueError, match=complaint):
         variant("mu/16", **{"image_size": (32, 48), **changes})
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"kind": "linear"}, "kind 'linear' is none of index, centered, learned"),
+        ({"temperature": 0.0}, "the temperature of rope"),
+        ({"temperature": float("nan")}, "the temperature of rope"),
+        ({"offset": float("inf")}, "the offset of rope"),
+        ({"reference": (0, 4)}, "the reference grid of rope"),
+        ({"kind": "learned", "reference": (4, 4)}, "have no reference grid"),
+    ],
+)
+def test_rotary_positions_out_of_range_are_refused(fields, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        RopeConfig(**fields)

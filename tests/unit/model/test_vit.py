@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.config import variant
+from model.config import RopeConfig, variant
 from tests.support.toy import toy_model
 
 SIZE = (32, 48)  # two rows and three columns of patches
@@ -30,6 +30,10 @@ FAMILIES = {
     "vit-pytorch one head": {"heads": 1, "attn_proj": False, "qkv_bias": False},
     "paper 2-d": {"positions": "learned_2d"},
     "aimv2": {"norm": "rms", "patch_norm": "after", "class_token": False, "pool": "mean"},
+    "eva02": {"rope": RopeConfig(reference=(4, 4)), "gated_mlp": True, "activation": "silu", "mlp_norm": True},
+    "dinov3": {"rope": RopeConfig(kind="centered", pairs="halves"), "positions": "none", "registers": 2},
+    "rope-vit mixed": {"rope": RopeConfig(kind="learned"), "positions": "none"},
+    "perception encoder": {"rope": RopeConfig(axes="xy"), "pool": "map_all", "pool_heads": 4, "pool_mlp_dim": 40},
     "timm res_post": {"block": "res_post", "class_token": False, "pool": "mean", "final_norm": "none"},
     "timm parallel": {"block": "parallel", "qk_norm": True, "norm": "rms"},
 }
@@ -204,6 +208,16 @@ def test_attention_pooling_asks_the_patches_with_a_learned_query():
     pooled = pool.proj(torch.cat(heads, dim=-1))
     pooled = pooled + pool.mlp.fc2(F.gelu(pool.mlp.fc1(pool.norm(pooled))))
     torch.testing.assert_close(model(images()), model.head(pooled), rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_attention_pooling_of_all_tokens_has_sizes_of_its_own():
+    model = network(pool="map_all", pool_heads=4, pool_mlp_dim=40, registers=1)
+    tokens = model.encode(images())
+    weights = model.attn_pool.weights(tokens)
+    assert weights.shape == (3, 4, 1, 8)
+    assert model.attn_pool.mlp.fc1.out_features == 40
+    torch.testing.assert_close(model(images()), model.head(model.attn_pool(tokens)))
 
 
 @torch.no_grad()

@@ -34,6 +34,23 @@ def test_a_section_of_networks():
     ]
 
 
+def test_modules_of_a_library_are_counted():
+    rows = [
+        Row(name="small", module="vit", sizes=SIZES, errors=(0.0, 2e-7), largest=2.0),
+        Row(name="large", module="eva", sizes=SIZES, errors=(4e-5, 0.0), largest=2.0),
+        Row(name="odd", module="vit", refused="has two heads"),
+        Row(name="strange", module="deit", refused="has none"),
+    ]
+    assert networks("timm 1.0", rows).splitlines()[4:10] == [
+        "| module | networks | load | largest error |",
+        "| --- | --- | --- | --- |",
+        "| `vit` | 2 | 1 | 2e-07 |",
+        "| `eva` | 1 | 1 | 4e-05 |",
+        "| `deit` | 1 | 0 | 0 |",
+        "",
+    ]
+
+
 def test_a_section_of_pipelines():
     rows = [
         Pipeline(name="squash", size=(224, 288), images=5, equal=5, error=8e-6),

@@ -48,13 +48,6 @@ def test_it_is_resize_then_centre_crop():
     assert (pixels == np.asarray(resized.crop((left, 4, left + 24, 28)))).all()
 
 
-def test_a_crop_at_the_corner_leaves_out_what_is_right_and_below():
-    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8))
-    pixels, box = preprocess(noise, spec("squash", (30, 40), (28, 35))._replace(crop="corner"))
-    assert (pixels == np.asarray(noise.resize((40, 30), Image.Resampling.BICUBIC))[:28, :35]).all()
-    assert box == (0, 0, 70, 56)
-
-
 def test_an_image_of_the_right_size_is_not_touched():
     noise = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8)
     pixels, box = preprocess(Image.fromarray(noise), spec("squash", (24, 32), (24, 32)))
@@ -73,6 +66,15 @@ def test_a_long_picture_is_not_blown_up():
 def test_half_a_pixel_of_margin_is_rounded_as_the_library_does(rounding, resized, left):
     chosen = spec("squash", (resized, resized), (24, 24))._replace(crop_rounding=rounding)
     assert geometry((100, 100), chosen).offset == (left, left)
+
+
+def test_the_remainder_is_part_of_the_crop_and_not_of_the_input():
+    """A crop of 37 x 43 in the middle, of which the network takes 32 x 40 at the top left."""
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (41, 51, 3), dtype=np.uint8))
+    chosen = spec("squash", (41, 51), (32, 40))._replace(remainder=(5, 3))
+    pixels, box = preprocess(image, chosen)
+    assert (pixels == np.asarray(image)[2:34, 4:44]).all()
+    assert box == (4, 2, 44, 34)
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"])

@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 from export.portraits.similarity import cosine_similarity, positions, shown
+from model.config import RopeConfig
 from tests.support.toy import toy_checkpoint
 
 
@@ -56,6 +57,23 @@ def test_other_kinds_of_positions_are_tables_too(kind):
     found = positions(model)
     table = model.positions()[0].detach().numpy()
     assert np.array(found.numbers["similarity"]) == pytest.approx(cosine_similarity(table), abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["centered", "learned"])
+def test_rotary_positions_are_compared_by_their_angles(kind):
+    model = toy_checkpoint(positions="none", registers=1, rope=RopeConfig(kind=kind)).model
+    found = positions(model)
+    assert found.title == "Similarity of rotary positions"
+    angles = []
+    for block in model.blocks:
+        cos, sin = (table.detach().reshape(-1, 17, 8) for table in block.attn.rope.tables())  # 2 tokens, 15 patches
+        angles.append(torch.atan2(sin, cos)[:, 2:])
+    apart = torch.cat(angles).unsqueeze(1) - torch.cat(angles).unsqueeze(2)  # (L * H, N, N, d/2)
+    assert np.array(found.numbers["similarity"]) == pytest.approx(apart.cos().mean((0, 3)).numpy(), abs=1e-4)
+
+
+def test_learned_positions_are_shown_before_rotary_ones():
+    assert positions(toy_checkpoint(rope=RopeConfig()).model).title == "Similarity of position embeddings"
 
 
 def test_without_positions_there_is_no_picture():

@@ -138,7 +138,7 @@ def test_pixels_that_no_patch_covers_are_cut_off(altered):
     (folder / "preprocessor_config.json").write_text(json.dumps(recipe | {"size": {"height": 22, "width": 22}}))
     checkpoint = load_checkpoint(folder)
     preprocessing = checkpoint.preprocessing
-    assert (preprocessing.size, preprocessing.resize_size, preprocessing.crop) == ((20, 20), (22, 22), "corner")
+    assert (preprocessing.size, preprocessing.resize_size, preprocessing.remainder) == ((20, 20), (22, 22), (2, 2))
     batch, patch_embed = torch.randn(2, 3, 22, 22), checkpoint.model.patch_embed
     assert torch.equal(patch_embed(batch), patch_embed(batch[..., :20, :20]))  # of a convolution: (2, 25, D)
 

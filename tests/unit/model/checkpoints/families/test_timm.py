@@ -16,11 +16,14 @@ from model.checkpoints.families import timm
 from model.checkpoints.families.timm_architectures import find, network, table
 from model.checkpoints.load import describe_checkpoint
 from model.checkpoints.source import Source
+from model.config import RopeConfig
 from model.positions import resize
 from tests.support.toy import toy_model
 
 SMALL = {"embed_dim": 24, "depth": 2, "num_heads": 3, "patch_size": 8, "img_size": 32}
 RECIPE = {"input_size": [3, 32, 32], "crop_pct": 0.9, "interpolation": "bicubic", "mean": [0.4] * 3, "std": [0.2] * 3}
+EVA02 = RopeConfig(reference=(16, 16))
+DINOV3 = RopeConfig(kind="centered", pairs="halves", temperature=100.0)
 NAMES = ["ant", "bee", "cow", "dog", "eel"]
 
 
@@ -77,7 +80,7 @@ def test_every_architecture_is_a_configuration_or_is_refused_by_name():
     reasons = {name: why_not(name) for name in table()["architectures"]}
     refused = {name for name, reason in reasons.items() if reason}
     assert [name for name in refused if not reasons[name].startswith(name)] == []
-    assert len(reasons) - len(refused) >= 201
+    assert len(reasons) - len(refused) >= 267
     assert {"vit_small_patch16_18x2_224", "vit_dwee_patch16_reg1_gap_256", "vit_base_resnet50d_224"} <= refused
 
 
@@ -101,12 +104,59 @@ def test_every_architecture_is_a_configuration_or_is_refused_by_name():
         ("vit_relpos_base_patch16_clsgap_224", {"relative_bias": True, "position_resize": "none", "pool": "mean"}),
         ("vit_intern300m_patch14_448", {"final_norm": "none"}),
         ("beit3_base_patch16_224", {"inner_norm": True, "norm_eps": 1e-5}),
+        ("test_vit3", {"pool": "map_all", "pool_heads": None, "pool_mlp_dim": None}),
+        ("eva_giant_patch14_336", {"rope": None, "mlp_dim": 6144, "pool": "mean", "final_norm": "after_pool"}),
+        ("eva02_base_patch14_448", {"rope": EVA02, "mlp_norm": True, "gated_mlp": True, "mlp_dim": 2048}),
+        ("eva02_large_patch14_clip_336", {"rope": EVA02, "inner_norm": True, "mlp_norm": False, "pool": "cls"}),
+        ("eva02_enormous_patch14_clip_224", {"block": "res_post", "layer_scale": False}),
+        ("vit_mediumd_patch16_rope_reg1_gap_256", {"rope": EVA02, "registers": 1, "positions": "none"}),
+        ("vit_pe_core_large_patch14_336", {"pool": "map_all", "pool_heads": 8, "pool_mlp_dim": 4096, "norm_pre": True}),
+        ("vit_pe_core_gigantic_patch14_448", {"pool": "map", "pool_mlp_dim": 6144, "mlp_dim": 8960}),
+        ("vit_pe_spatial_base_patch16_512", {"final_norm": "none", "pool": "mean", "positions": "learned"}),
+        ("vit_base_patch16_rope_ape_224", {"rope": RopeConfig(temperature=100.0, axes="xy"), "positions": "learned"}),
+        ("vit_base_patch16_rope_mixed_224", {"rope": RopeConfig(kind="learned", temperature=10.0, axes="xy")}),
+        ("vit_small_plus_patch16_dinov3", {"rope": DINOV3, "registers": 4, "qkv_bias": False, "mlp_dim": 1536}),
+        ("vit_7b_patch16_dinov3", {"rope": DINOV3, "mlp_dim": 8192, "final_norm": "before_pool", "pool": "mean"}),
+        ("vit_giant_patch16_lingbot", {"rope": DINOV3, "mlp_dim": 4096, "pool": "cls", "layer_scale": True}),
+        ("vit_huge_patch16_sapiens2", {"norm": "rms", "qk_norm": True, "registers": 8, "layer_scale": True}),
     ],
 )
 def test_switches_that_the_name_implies(architecture, switches):
     found, _ = find(architecture)
     config = network(found, found.arguments, image_size=(448, 448), num_classes=7)
     assert {name: getattr(config, name) for name in switches} == switches
+
+
+def test_what_fits_no_patch_is_cut_off_at_the_bottom_and_right(tmp_path):
+    model, state = toy("vit_base_patch16_224")
+    arguments, recipe = {"img_size": [37, 39]}, {"input_size": [3, 37, 39], "crop_pct": 0.9}
+    config = config_of("vit_base_patch16_224", model_args=arguments, recipe=recipe)
+    checkpoint = load_checkpoint(write(tmp_path, state, config))
+    assert checkpoint.config.image_size == checkpoint.preprocessing.size == (32, 32)
+    assert checkpoint.preprocessing.remainder == (5, 7)
+    assert checkpoint.preprocessing.cropped == (37, 39)
+    assert checkpoint.preprocessing.resize_size == (41, 43)  # of 0.9
+    assert_same(checkpoint.model, model)
+    larger = checkpoint.preprocessing.resized((74, 78))
+    assert (larger.resize_size, larger.remainder) == ((82, 86), (0, 0))
+
+
+def test_the_published_size_of_a_lone_file_may_fit_no_whole_patches(tmp_path):
+    architecture = "vit_so400m_patch14_siglip_gap_384"
+    found, _ = find(architecture)
+    arguments = found.with_arguments({"embed_dim": 24, "depth": 1, "num_heads": 3})
+    state = toy_model(network(found, arguments, image_size=(378, 378), num_classes=5)).state_dict()
+    sizes = {"embed_dim": "24", "depth": "1", "num_heads": "3"}
+    file = write(tmp_path, state) / "model.safetensors"
+    checkpoint = load_checkpoint(file, overrides=sizes | {"architecture": f"{architecture}.webli"})
+    assert (checkpoint.preprocessing.size, checkpoint.preprocessing.cropped) == ((378, 378), (384, 384))
+
+
+def test_a_stem_sees_what_fits_no_patch(tmp_path):
+    _, state = toy("vit_tiny_r_s16_p8_224", patch_size=4)
+    config = config_of("vit_tiny_r_s16_p8_224", model_args={"patch_size": 4, "img_size": [37, 39]})
+    with pytest.raises(CheckpointError, match=r"image_size \(37, 39\) is not a multiple of patch_size 16"):
+        load_checkpoint(write(tmp_path, state, config))
 
 
 def test_slots_of_the_prefix_are_folded(tmp_path):
@@ -129,6 +179,7 @@ def test_the_folder_says_everything(plain):
         "resize_size": (35, 35),  # 32 / 0.9 = 35.6
         "crop": "center",
         "crop_rounding": "half_even",
+        "remainder": (0, 0),
         "interpolation": "bicubic",
         "mean": (0.4, 0.4, 0.4),
         "std": (0.2, 0.2, 0.2),
@@ -150,7 +201,7 @@ def test_labels_with_gaps_and_without_names(plain):
         ({"model_args": {"attn_layer": "diff"}}, "differential attention"),
         ({"model_args": {"in_chans": 1}}, "in_chans=1: supported are 3"),
         ({"model_args": {"act_layer": "relu"}}, "act_layer='relu': supported are 'gelu'"),
-        ({"model_args": {"scale_mlp_norm": True}}, "one of scale_attn_norm and scale_mlp_norm"),
+        ({"model_args": {"scale_attn_norm": True}}, "scale_attn_norm without scale_mlp_norm"),
         ({"model_args": {"rotary": True}}, "vit_base_patch16_224 has no argument rotary"),
         ({"model_args": {"patch_size": [8, 4]}}, "only square ones"),
         ({"model_args": {"num_heads": 5}}, "width 24 is not a multiple of heads 5"),
@@ -174,7 +225,7 @@ def test_an_unknown_architecture_is_refused_with_what_is_near(tmp_path):
     _, state = toy("vit_base_patch16_224")
     with pytest.raises(CheckpointError, match=r"vit_bas_patch16_224 is none of .* did you mean vit_base_patch16_224"):
         load_checkpoint(write(tmp_path, state, config_of("vit_bas_patch16_224")))
-    with pytest.raises(CheckpointError, match="architecture swin_tiny is none of the 214 plain Vision Transformers"):
+    with pytest.raises(CheckpointError, match="architecture swin_tiny is none of the 279 plain Vision Transformers"):
         load_checkpoint(write(tmp_path, state, config_of("swin_tiny")))
 
 
@@ -323,6 +374,91 @@ def test_where_the_norm_stands_is_told_by_its_name(tmp_path):
     assert "norm.weight" in state
     config = config_of("vit_base_patch16_224", model_args={"global_pool": "avg"})
     assert_same(load_checkpoint(write(tmp_path, state, config)).model, model)
+
+
+def as_eva(state: dict[str, Tensor], *, heads: int = 3) -> dict[str, Tensor]:
+    """With separate projections, as models/eva.py saves them; keys and values of the first `heads` heads alone."""
+    changed = {key: tensor for key, tensor in state.items() if ".attn.qkv." not in key}
+    for key in state.keys() - changed.keys():
+        for name, rows in zip("qkv", state[key].chunk(3), strict=True):
+            kept = rows if name == "q" else rows[: heads * 8]
+            changed[key.replace("qkv", f"{name}_proj")] = kept.clone()
+    return changed
+
+
+def test_separate_projections_without_a_bias_for_keys(tmp_path):
+    model, state = toy("eva02_base_patch14_224", ref_feat_shape=4)
+    for i in range(2):
+        state[f"blocks.{i}.attn.qkv.bias"][24:48] = 0
+    model.load_state_dict(state)
+    saved = as_eva(state)
+    for i in range(2):
+        del saved[f"blocks.{i}.attn.k_proj.bias"]
+        for name in ("weight", "bias"):
+            halves = saved.pop(f"blocks.{i}.mlp.fc1.{name}").chunk(2)
+            saved |= {f"blocks.{i}.mlp.fc1_{half}.{name}": halves[n].clone() for n, half in enumerate("gx")}
+    saved["rope.pos_embed"] = torch.ones(16, 16)  # some versions of timm save what the image size implies
+    config = config_of("eva02_base_patch14_224", model_args={"ref_feat_shape": 4})
+    assert_same(load_checkpoint(write(tmp_path, saved, config)).model, model)
+
+
+def test_a_missing_projection_is_named(tmp_path):
+    _, state = toy("vit_small_patch16_rope_224")
+    saved = as_eva(state)
+    del saved["blocks.0.attn.v_proj.weight"]
+    with pytest.raises(CheckpointError, match=r"missing: blocks.0.attn.qkv.weight"):
+        load_checkpoint(write(tmp_path, saved, config_of("vit_small_patch16_rope_224")))
+
+
+def test_keys_and_values_that_heads_share_are_copied_to_each(tmp_path):
+    """And LayerScale for attention alone: Sapiens2."""
+    model, state = toy("vit_base_patch16_sapiens2", num_kv_heads=[1, 1])
+    for i in range(2):
+        state[f"blocks.{i}.ls2.gamma"].fill_(1)
+        for name in ("weight", "bias"):
+            _, k, v = state[f"blocks.{i}.attn.qkv.{name}"].chunk(3)
+            for rows in (k, v):
+                rows.copy_(torch.cat([rows[:8]] * 3))
+    model.load_state_dict(state)
+    saved = {key: tensor for key, tensor in as_eva(state, heads=1).items() if not key.endswith("ls2.gamma")}
+    config = config_of("vit_base_patch16_sapiens2", model_args={"num_kv_heads": [1, 1]})
+    assert_same(load_checkpoint(write(tmp_path, saved, config)).model, model)
+
+
+def test_keys_of_heads_that_cannot_be_shared_out_are_refused(tmp_path):
+    _, state = toy("vit_base_patch16_sapiens2")
+    with pytest.raises(CheckpointError, match=r"blocks.0.attn.qkv.weight is \(56, 24\), not \(72, 24\)"):
+        load_checkpoint(write(tmp_path, as_eva(state, heads=2), config_of("vit_base_patch16_sapiens2")))
+
+
+def test_learned_rotary_frequencies_are_one_table_of_all_blocks(tmp_path):
+    model, state = toy("vit_small_patch16_rope_mixed_224")
+    tables = [state.pop(f"blocks.{i}.attn.rope.freqs") for i in range(2)]
+    config = config_of("vit_small_patch16_rope_mixed_224")
+    folder = write(tmp_path, {**state, "rope.freqs": torch.stack(tables, dim=1)}, config)
+    assert_same(load_checkpoint(folder).model, model)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rope_type": "mrope"}, "rope_type='mrope': supported are 'cat', 'dinov3', 'mixed'"),
+        ({"rope_grid_indexing": "yz"}, "axes 'yz' is none of yx, xy"),
+        ({"rope_temperature": -1.0}, "the temperature of rope"),
+        ({"num_heads": 4}, "heads whose width is a multiple of 4, not 6"),
+    ],
+)
+def test_rotary_positions_that_are_not_supported_are_refused(tmp_path, arguments, message):
+    _, state = toy("vit_small_patch16_rope_224")
+    with pytest.raises(CheckpointError, match=f"vit_small_patch16_rope_224.*{message}"):
+        load_checkpoint(write(tmp_path, state, config_of("vit_small_patch16_rope_224", model_args=arguments)))
+
+
+def test_a_norm_on_both_sides_of_the_pool_is_refused(tmp_path):
+    _, state = toy("eva02_tiny_patch14_224")
+    state["norm.weight"] = state["fc_norm.weight"].clone()
+    with pytest.raises(CheckpointError, match="a norm before its pool and one after it"):
+        load_checkpoint(write(tmp_path, state, config_of("eva02_tiny_patch14_224")))
 
 
 def test_background_classes_are_cut_off(tmp_path):

@@ -1,0 +1,88 @@
+"""Layers that timm joins, splits or leaves out where model/vit.py does not. Each function changes `found` in place."""
+
+import torch
+from torch import Tensor
+
+from model.config import ViTConfig
+
+
+def conv_patches(found: dict[str, Tensor], config: ViTConfig) -> None:
+    """Old files hold a matrix: timm's patch embedding was not a convolution yet."""
+    weight = found["patch_embed.proj.weight"]
+    size = config.patch_size // config.stem_stride
+    if weight.ndim == 2:
+        found["patch_embed.proj.weight"] = weight.unflatten(1, (-1, size, size))
+
+
+def fused_layers(found: dict[str, Tensor], config: ViTConfig) -> None:
+    """Layers that timm joins or splits: EVA's projections, BEiT's biases, both parts of SwiGLU, and in_proj."""
+    hidden = config.mlp_dim
+    for block in (f"blocks.{i}." for i in range(config.depth)):
+        if f"{block}attn.q_proj.weight" in found:
+            _join_projections(found, f"{block}attn.", config)
+        if f"{block}attn.q_bias" in found:
+            q, v = found.pop(f"{block}attn.q_bias"), found.pop(f"{block}attn.v_bias")
+            found[f"{block}attn.qkv.bias"] = torch.cat([q, torch.zeros_like(q), v])
+        for kind in ("weight", "bias"):
+            if f"{block}mlp.fc1_g.{kind}" in found:
+                halves = [found.pop(f"{block}mlp.{half}.{kind}") for half in ("fc1_g", "fc1_x")]
+                found[f"{block}mlp.fc1.{kind}"] = torch.cat(halves)
+            if f"{block}in_proj.{kind}" in found:
+                joined = found.pop(f"{block}in_proj.{kind}")
+                found[f"{block}mlp.fc1.{kind}"], found[f"{block}attn.qkv.{kind}"] = joined.tensor_split([hidden])
+        if f"{block}mlp_bias" in found:
+            found[f"{block}mlp.fc1.bias"] = found.pop(f"{block}mlp_bias")
+
+
+def _join_projections(found: dict[str, Tensor], attention: str, config: ViTConfig) -> None:
+    """Queries, keys and values of one layer as one matrix.
+
+    EVA's keys have no bias. Where several heads share keys and values (grouped-query attention, arXiv 2305.13245),
+    each gets a copy.
+    """
+    width = config.attn_width // config.heads
+    q_bias = f"{attention}q_proj.bias"
+    if q_bias in found:
+        found.setdefault(f"{attention}k_proj.bias", torch.zeros_like(found[q_bias]))
+    for kind in ("weight", "bias"):
+        names = [f"{attention}{name}_proj.{kind}" for name in "qkv"]
+        if all(name in found for name in names):
+            parts = [_for_every_head(found.pop(name), width, config.heads) for name in names]
+            found[f"{attention}qkv.{kind}"] = torch.cat(parts)
+
+
+def _for_every_head(rows: Tensor, width: int, heads: int) -> Tensor:
+    """Rows of a projection to heads of `width` channels, repeated until there are so many heads."""
+    shared, rest = divmod(len(rows), width)
+    if rest or not shared or heads % shared:
+        return rows
+    by_head: Tensor = rows.unflatten(0, (shared, width))
+    return by_head.repeat_interleave(heads // shared, 0).flatten(0, 1)
+
+
+def absent_layers(found: dict[str, Tensor], config: ViTConfig) -> None:
+    """Biases that no block has: those of timm's proj_bias=False (AIMv2), zeros here. A LayerScale that scales attention
+    alone (Sapiens2): ones here for the MLP."""
+    blocks = [f"blocks.{i}." for i in range(config.depth)]
+    if config.layer_scale and config.block == "pre_norm" and not any(f"{block}ls2.gamma" in found for block in blocks):
+        for block in blocks:
+            if f"{block}ls1.gamma" in found:
+                found[f"{block}ls2.gamma"] = torch.ones_like(found[f"{block}ls1.gamma"])
+    for layer in ("attn.proj", "mlp.fc1", "mlp.fc2"):
+        if not any(key.endswith(f"{layer}.bias") for key in found):
+            for block in blocks:
+                if f"{block}{layer}.weight" in found:
+                    found[f"{block}{layer}.bias"] = found[f"{block}{layer}.weight"].new_zeros(
+                        found[f"{block}{layer}.weight"].shape[0]
+                    )
+
+
+def classes(found: dict[str, Tensor], config: ViTConfig) -> None:
+    """The rows of the head that are classes: timm's label_offset is the number of rows before them. A projection to
+    embeddings is no head.
+    """
+    for key in ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias"):
+        if key in found and config.representation_size:
+            found[key.replace("head", "pre_logits")] = found.pop(key)
+        elif key in found:
+            found[key] = found[key][-config.num_classes :]
