@@ -63,7 +63,7 @@ class Classifier:
         graph: Graph = "explain" if attention else "classify"
         outputs = await self._batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
         return Processed(
-            logits=outputs["logits"] if self._manifest.labels else None,
+            logits=outputs.get("logits"),
             embedding=outputs["embedding"],
             width=prepared.size[0],
             height=prepared.size[1],

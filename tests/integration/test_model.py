@@ -52,4 +52,4 @@ def test_the_schema_lists_every_path(client):
     paths = client.get("/openapi.json").json()["paths"]
     attention = {"/attention", *(f"/attention/{{id}}{part}" for part in ("", "/wall", "/report", "/verify"))}
     model = {"/model", "/model/inspect", "/model/inspect/{name}"}
-    assert set(paths) == {"/classify", *attention, *model, "/livez", "/readyz"}
+    assert set(paths) == {"/classify", "/embed", *attention, *model, "/livez", "/readyz"}

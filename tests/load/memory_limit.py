@@ -44,10 +44,8 @@ FIGURES = (
 DEPLOYMENT = Path(__file__).parents[2] / "docker/kubernetes/base/deployment.yaml"
 BUNDLES: tuple[tuple[str, Precision, int], ...] = (  # the last: how many times the shipped limit
     ("B/16", "fp32", 1),
-    ("B/16", "int8", 1),
     ("L/16", "fp32", 1),
     ("L/16", "fp32", 2),
-    ("L/16", "int8", 1),
 )
 CGROUP = Path("/sys/fs/cgroup")
 ENTER = 'mount --bind "$1" "$2" && echo $$ > "$2/cgroup.procs" && shift 2 && exec "$@"'

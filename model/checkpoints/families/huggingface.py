@@ -12,7 +12,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_config import labels, pair, score
+from model.checkpoints.families.huggingface_config import kind_of, labels, pair, score
 from model.checkpoints.families.huggingface_images import check_size, describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS
 from model.checkpoints.score import note_score
@@ -54,14 +54,8 @@ def recognises(source: Source) -> bool:
 
 def describe(source: Source, facts: Facts) -> Description:
     config = source.config
-    model_type = config.get("model_type")
-    if model_type not in KINDS:
-        raise CheckpointError(
-            f"config.json has the model_type {model_type}; the supported image classifiers are {', '.join(KINDS)}"
-            if config
-            else "there is no config.json beside these weights of transformers: download it from their source"
-        )
-    stated, kind = _stated(source), KINDS[model_type]
+    kind = kind_of(config, KINDS, supported="image classifiers")
+    stated, model_type = _stated(source), config["model_type"]
     architecture = (config.get("architectures") or [f"a {model_type} model"])[0]
     head = next((name for name in HEADS if f"{name}.weight" in source), None)
     if head is None and architecture.endswith(CLASSIFIER):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_config import labels, pair, score
+from model.checkpoints.families.huggingface_config import kind_of, labels, pair, score
 from model.checkpoints.families.huggingface_images import check_size, describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS
 from model.checkpoints.score import Score, note_score
@@ -61,15 +61,8 @@ def recognises(source: Source) -> bool:
 
 def describe(source: Source, facts: Facts) -> Description:
     config = source.config
-    model_type = config.get("model_type")
-    if model_type not in KINDS:
-        raise CheckpointError(
-            f"config.json has the model_type {model_type}; the supported models with such an image tower are"
-            f" {', '.join(KINDS)}"
-            if config
-            else "there is no config.json beside these weights of transformers: download it from their source"
-        )
-    kind, stated = KINDS[model_type], _stated(source)
+    kind = kind_of(config, KINDS, supported="models with such an image tower")
+    stated, model_type = _stated(source), config["model_type"]
     architecture = (config.get("architectures") or [f"a {model_type} model"])[0]
     if stated["num_channels"] != 3:
         raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")

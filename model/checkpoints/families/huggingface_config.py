@@ -1,6 +1,7 @@
 """What config.json of transformers says in the same way for every model: sizes, labels and the score."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.score import Score
@@ -8,6 +9,21 @@ from model.checkpoints.score import Score
 # Microsoft's BEiT of ImageNet-22k numbers its 21,841 labels as Google's 21,843, without the two that it does not have
 # (models/beit/convert_beit_unilm_to_pytorch.py): the classes are the labels in that order.
 NUMBERS_22K = [number for number in range(21843) if number not in (9205, 15027)]
+
+
+K = TypeVar("K")
+
+
+def kind_of(config: dict[str, Any], kinds: Mapping[str, K], *, supported: str) -> K:
+    """What is known of the config's model_type. Raises CheckpointError, which calls the kinds `supported`."""
+    model_type = config.get("model_type", "")
+    if model_type not in kinds:
+        raise CheckpointError(
+            f"config.json has the model_type {model_type or None}; the supported {supported} are {', '.join(kinds)}"
+            if config
+            else "there is no config.json beside these weights of transformers: download it from their source"
+        )
+    return kinds[model_type]
 
 
 def pair(size: int | list[int]) -> tuple[int, int]:

@@ -4,7 +4,7 @@ open_clip/transformer.py VisionTransformer and open_clip/model.py CLIPVisionCfg,
 trained have the same names there. The text tower is not read; transformers' folder of the same model has one that is.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -37,7 +37,7 @@ DEFAULTS: dict[str, Any] = {  # of CLIPVisionCfg
 WITHOUT_EFFECT = ("patch_dropout", "output_tokens", "pos_embed_type")  # on this output, or on a table in the file
 RECIPE = {"mean": CLIP_MEAN, "std": CLIP_STD, "interpolation": "bicubic", "resize_mode": "shortest"}
 BLOCK = {"norm1": "ln_1", "attn.proj": "attn.out_proj", "norm2": "ln_2", "mlp.fc1": "mlp.c_fc", "mlp.fc2": "mlp.c_proj"}
-POOLS = {"tok": "cls", "avg": "mean"}
+POOLS: dict[str, Literal["cls", "mean"]] = {"tok": "cls", "avg": "mean"}
 
 
 def recognises(source: Source) -> bool:
@@ -67,7 +67,7 @@ def describe(source: Source, facts: Facts) -> Description:
             layer_scale=stated["ls_init_value"] is not None,
             activation=facts.note("activation", _activation(source, stated), CONFIG),
             final_norm="after_pool" if stated["final_ln_after_pool"] else "before_pool",
-            pool=POOLS[stated["pool_type"]],  # type: ignore[arg-type]
+            pool=POOLS[stated["pool_type"]],
             representation_size=source.shape("visual.proj")[1],
             representation="linear",
             representation_bias=False,

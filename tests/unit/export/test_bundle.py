@@ -173,8 +173,8 @@ def test_wrong_evidence_is_not_written(tmp_path, monkeypatch):
 
 def _off_by_a_little(forward):
     def wrong(self, images):
-        (logits,) = forward(self, images)
-        return (logits * torch.tensor(1.001),)
+        logits, embedding = forward(self, images)
+        return logits * torch.tensor(1.001), embedding
 
     return wrong
 

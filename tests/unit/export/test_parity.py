@@ -20,7 +20,8 @@ class Off:
         classes = np.argsort(-first["logits"], axis=1)[:, :5]
         outputs = reference(self.checkpoint, images, classes)
         scaled = ("logits", "evidence", "evidence_heads", "evidence_rest")
-        return {name: value * self.factor if name in scaled else value for name, value in outputs.items()}
+        given = ("logits", "embedding") if graph == "classify" else tuple(outputs)
+        return {name: outputs[name] * self.factor if name in scaled else outputs[name] for name in given}
 
 
 def check(precision, factor):
