@@ -5,6 +5,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,9 @@ class OnnxEngine:
         self._threads = threads
         self._running = 0
         self._running_lock = threading.Lock()
-        self._sessions = {graph: self._session(str(folder / file)) for graph, file in FILES.items()}
+        with ThreadPoolExecutor(self.concurrency) as threads_of_start:  # a session packs its weights in one thread
+            sessions = threads_of_start.map(self._session, (str(folder / file) for file in FILES.values()))
+            self._sessions = dict(zip(FILES, sessions, strict=True))
         self._latency = {graph: LatencyModel(max_batch=max_batch) for graph in FILES}
         self._max_batch = max_batch
         self._known = KnownImage(known_answer, image_size) if known_answer else None

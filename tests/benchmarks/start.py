@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.benchmarks.__main__ import table
 from tests.benchmarks.server import free_port, is_ready, started
 
-ROUNDS = 9
+ROUNDS = 13
 
 
 def main(versions: list[str]) -> None:
