@@ -1,6 +1,6 @@
 """transformers' plain ViT classifiers on the grids of published checkpoints, but narrow and two blocks deep.
 
-Beside them are CLIP, MetaCLIP 2 and SigLIP without a classifier, whose outputs are embeddings.
+Beside them are models without a classifier, whose outputs are embeddings.
 
 Each is saved with the names of version 4 (save_pretrained) and of version 5 (state_dict). ViTHybrid is not here: it
 left transformers with version 5, and tests/golden/peers/huggingface.py builds it again.
@@ -31,6 +31,7 @@ GATED: Json = {**NARROW, "use_swiglu_ffn": True}
 RELATIVE: Json = {**PLAIN, "use_relative_position_bias": True}
 SHARED: Json = {**PLAIN, "use_shared_relative_position_bias": True}
 ABSOLUTE: Json = {**PLAIN, "use_absolute_position_embeddings": True}
+REGISTERS: Json = {**PLAIN, "num_register_tokens": 4}
 CLASS_TOKEN: Json = {"use_mean_pooling": False, "layer_scale_init_value": 0.0, "use_mask_token": True}
 
 
@@ -63,6 +64,10 @@ NETWORKS = (
     Network("Beit", ((224, 16), (384, 16)), ABSOLUTE, "absolute positions"),
     Network("Data2VecVision", ((224, 16),), RELATIVE, "bias of each layer"),
     Network("Data2VecVision", ((224, 16),), SHARED, "shared bias"),
+    Network("DINOv3ViT", ((224, 16),), REGISTERS, "embedding", "Model", always=True),
+    Network("DINOv3ViT", ((224, 16),), REGISTERS | {"use_gated_mlp": True}, "embedding, SwiGLU", "Model", always=True),
+    Network("ViT", ((224, 16),), PLAIN, "embedding", "Model"),
+    Network("Dinov2", ((518, 14),), NARROW, "embedding, cropped", "Model", crop=224, always=True),
     Network("CLIP", ((224, 32), (224, 16), (224, 14), (336, 14)), PLAIN, tower=True),
     Network("CLIP", ((224, 32), (336, 14)), PLAIN, "embedding", "Model", tower=True),
     Network("CLIP", ((224, 14),), PLAIN | {"hidden_act": "gelu"}, "embedding, as OpenCLIP's", "Model", tower=True),
@@ -132,4 +137,6 @@ def processor(side: int, *, squash: bool) -> Any:
 def answers(model: Any, **options: bool) -> Callable[[Tensor], Tensor]:
     if hasattr(model, "text_model"):
         return lambda images: model.get_image_features(images, **options).pooler_output
+    if not hasattr(model, "classifier") and not hasattr(model, "cls_classifier"):
+        return lambda images: model(images, **options).pooler_output
     return lambda images: model(images, **options).logits

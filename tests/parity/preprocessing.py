@@ -30,6 +30,11 @@ WITH_TORCHVISION = {
     " Pillow 13 resizes some tall images vertically first (Pillow #9549), and clips in between, which shows in noise."
     " We follow the processor with Pillow, which transformers takes where there is no torchvision",
 }
+FLOATS = {
+    "rounding": 1.0,
+    "reason": "resizes floats with torchvision, and rounds nothing to 8 bits. transformers has no such processor with"
+    " Pillow",
+}
 
 
 class Case(NamedTuple):
@@ -112,7 +117,13 @@ def torchvision(folder: Path) -> Iterator[Case]:
 
 
 def transformers(folder: Path) -> Iterator[Case]:
-    from transformers import BitImageProcessor, ViTConfig, ViTForImageClassification, ViTImageProcessor
+    from transformers import (
+        BitImageProcessor,
+        DINOv3ViTImageProcessor,
+        ViTConfig,
+        ViTForImageClassification,
+        ViTImageProcessor,
+    )
     from transformers.models.beit.image_processing_pil_beit import BeitImageProcessorPil
     from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
@@ -140,6 +151,7 @@ def transformers(folder: Path) -> Iterator[Case]:
         ("", 224, CLIPImageProcessorPil()),
         ("", 224, SiglipImageProcessorPil()),
         ("", 224, ViTImageProcessor()),
+        ("", 224, DINOv3ViTImageProcessor()),
         ("as DINOv2's", 224, BitImageProcessor(**dinov2)),
     )
     for i, (note, side, processor) in enumerate(processors):
@@ -149,7 +161,7 @@ def transformers(folder: Path) -> Iterator[Case]:
         processor.save_pretrained(folder / str(i))
         kind = type(processor).__name__
         name = ", ".join(filter(None, ("transformers", kind, note)))
-        exception = {} if kind.endswith("Pil") else WITH_TORCHVISION
+        exception = {} if kind.endswith("Pil") else FLOATS if kind.startswith("DINOv3") else WITH_TORCHVISION
         yield Case(name, partial(processed, processor), folder / str(i), {}, exception)
 
 

@@ -21,15 +21,16 @@ from model.checkpoints.tensors import first_present, take_layer, without_slots
 from model.config import ViTConfig
 from model.positions import Grid, resize_relative_bias
 
-PATCHES = "embeddings.patch_embeddings.projection"
+PATCHES = ("embeddings.patch_embeddings.projection", "embeddings.patch_embeddings")  # the second: DINOv3
 BACKBONE = "embeddings.patch_embeddings.backbone.bit."
 STEM = (("embedder.convolution.", "stem.conv."), ("embedder.", "stem."), ("encoder.", ""), (".layers.", ".blocks."))
+WEIGHTS = tuple(f"{name}.weight" for name in PATCHES)
 PREFIX = {"cls_token": "cls_token", "dist_token": "distillation_token"}
-NORM = {"before_pool": ("norm", "layernorm"), "after_pool": ("fc_norm", "pooler.layernorm")}
+NORM = {"before_pool": ("norm", ("layernorm", "norm")), "after_pool": ("fc_norm", ("pooler.layernorm",))}
 CLASSIFIER = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how their classes' names end
 POOLER = "pooler.dense"
 HEADS = ("classifier", "cls_classifier")  # the second beside a distillation_classifier
-BLOCKS = ("encoder.layer.", "encoder.layers.", "layers.")
+BLOCKS = ("encoder.layer.", "encoder.layers.", "layers.", "layer.", "model.layer.")  # the last two: DINOv3
 # Names of our layers to theirs, those of version 4 first. Names in one string are stacked in that order.
 BLOCK = {
     "norm1": ("layernorm_before", "norm1"),
@@ -39,7 +40,7 @@ BLOCK = {
     ),
     "attn.proj": ("attention.output.dense", "attention.o_proj"),
     "norm2": ("layernorm_after", "norm2"),
-    "mlp.fc1": ("intermediate.dense", "mlp.fc1", "mlp.weights_in", "mlp.gate_proj mlp.up_proj"),
+    "mlp.fc1": ("intermediate.dense", "mlp.fc1", "mlp.weights_in", "mlp.gate_proj mlp.up_proj", "mlp.up_proj"),
     "mlp.fc2": ("output.dense", "mlp.fc2", "mlp.weights_out", "mlp.down_proj"),
 }
 LAYER_SCALE = {"ls1.gamma": ("lambda_1", "layer_scale1.lambda1"), "ls2.gamma": ("lambda_2", "layer_scale2.lambda1")}
@@ -49,7 +50,7 @@ SHARED_TABLES = (f"encoder.{TABLE}", "shared_position_bias.relative_position_bia
 
 
 def recognises(source: Source) -> bool:
-    return any(key.endswith(f"{PATCHES}.weight") for key in source.names)
+    return any(key.endswith(WEIGHTS) for key in source.names)
 
 
 def describe(source: Source, facts: Facts) -> Description:
@@ -107,11 +108,11 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     config, root = description.config, _root(source)
     places = [start + blocks for start in (root, "") for blocks in BLOCKS]  # version 5 also dropped a root
     blocks = next((place for place in places if any(key.startswith(f"{place}0.") for key in source.names)), places[0])
-    norm, their_norm = NORM[config.final_norm]
+    norm, their_norms = NORM[config.final_norm]
     taken = {
         **_embeddings(source, root, config),
-        **take_layer(source, "patch_embed.proj", [root + PATCHES]),
-        **take_layer(source, norm, [root + their_norm]),
+        **take_layer(source, "patch_embed.proj", PATCHES, place=root),
+        **take_layer(source, norm, their_norms, place=root),
     }
     if config.num_classes:
         taken |= take_layer(source, "head", HEADS)
@@ -176,8 +177,8 @@ def _stated(source: Source) -> dict[str, Any]:
 
 def _root(source: Source) -> str:
     """The prefix of the names of the model without its head: "vit.", "dinov2." or nothing."""
-    key = next(key for key in source.names if key.endswith(f"{PATCHES}.weight"))
-    return key.removesuffix(f"{PATCHES}.weight")
+    key = next(key for key in source.names if key.endswith(WEIGHTS))
+    return key[: key.rindex("embeddings.patch")]
 
 
 def _grid(source: Source, config: ViTConfig) -> Grid:

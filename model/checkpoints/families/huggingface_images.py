@@ -16,6 +16,7 @@ from model.preprocessing import Preprocessing
 FILE = "preprocessor_config.json"
 HALF = [0.5, 0.5, 0.5]
 CLIP_MEAN, CLIP_STD = [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]
+IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 BILINEAR, BICUBIC = 2, 3
 CROP_ROUNDING: Literal["floor"] = "floor"  # image_transforms.py center_crop
 RESAMPLE = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # in the order of Pillow's numbers
@@ -52,6 +53,7 @@ PROCESSORS: dict[str, dict[str, Any]] = {
         "crop_size": {"height": 224, "width": 224},
     },
     "Beit": {**SQUARE, "crop_size": {"height": 224, "width": 224}},
+    "DINOv3ViT": {**SQUARE, "resample": BILINEAR, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD},
     "Siglip": {**SQUARE, "default_to_square": False},
     "Bit": CROPPED,
     "CLIP": CROPPED,

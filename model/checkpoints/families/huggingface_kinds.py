@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
+from model.config import RopeConfig
 
 Json = dict[str, Any]
 
@@ -75,6 +76,12 @@ def dinov2(stated: Json) -> Json:
     return fields
 
 
+def dinov3(stated: Json) -> Json:
+    rope = RopeConfig(kind="centered", temperature=float(stated["rope_theta"]), pairs="halves")
+    fields: Json = {"positions": "none", "rope": rope, "registers": stated["num_register_tokens"], "layer_scale": True}
+    return fields | {"gated_mlp": stated["use_gated_mlp"]}
+
+
 def beit(stated: Json) -> Json:
     absolute = stated["use_absolute_position_embeddings"]
     relative = stated["use_relative_position_bias"] or stated["use_shared_relative_position_bias"]
@@ -112,6 +119,15 @@ def hybrid(stated: Json) -> Json:
 
 
 DINOV2 = {"layer_norm_eps": 1e-6, "mlp_ratio": 4, "use_swiglu_ffn": False, "num_register_tokens": 0}
+DINOV3 = {
+    "hidden_size": 384,
+    "intermediate_size": 1536,
+    "num_attention_heads": 6,
+    "layer_norm_eps": 1e-5,
+    "rope_theta": 100.0,
+    "num_register_tokens": 0,
+    "use_gated_mlp": False,
+}
 BEIT = {
     "use_absolute_position_embeddings": False,
     "use_relative_position_bias": False,
@@ -127,6 +143,7 @@ KINDS = {
     "ijepa": Kind("ViT", ijepa, {}),
     "dinov2": Kind("Bit", dinov2, {**DINOV2, "patch_size": 14}, interpolates=True),
     "dinov2_with_registers": Kind("Bit", dinov2, {**DINOV2, "num_register_tokens": 4}, interpolates=True),
+    "dinov3_vit": Kind("DINOv3ViT", dinov3, DINOV3, interpolates=True),
     "beit": Kind("Beit", beit, BEIT, interpolates=True),
     "data2vec-vision": Kind("Beit", beit, BEIT, interpolates=True),
     "vit-hybrid": Kind(  # in transformers 4 alone: models/deprecated/vit_hybrid

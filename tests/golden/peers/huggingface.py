@@ -1,4 +1,4 @@
-"""Checkpoints and numbers of transformers: its own classifiers and image processors, the latter with Pillow.
+"""Checkpoints and numbers of transformers: its own models and image processors, the latter with Pillow.
 
 save_pretrained writes the names of version 4, state_dict() those of version 5.
 """
@@ -41,6 +41,8 @@ def make(folder: Path) -> None:
         Dinov2ForImageClassification,
         Dinov2WithRegistersConfig,
         Dinov2WithRegistersForImageClassification,
+        DINOv3ViTConfig,
+        DINOv3ViTModel,
         IJepaConfig,
         IJepaForImageClassification,
         ViTConfig,
@@ -81,6 +83,11 @@ def make(folder: Path) -> None:
     both = {**PLAIN, **relative, "image_size": 28, "use_shared_relative_position_bias": True}
     cls = {"use_mean_pooling": False, "layer_scale_init_value": 0.0}
     write(folder / "huggingface-beit-v5", BeitForImageClassification(BeitConfig(**both, **cls)), beit, version=5)
+    dinov3 = {**PLAIN, "num_register_tokens": 2, "id2label": None}
+    imagenet = ViTImageProcessorPil(**SQUARE, image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225])
+    write(folder / "huggingface-dinov3", DINOv3ViTModel(DINOv3ViTConfig(**dinov3)), imagenet)
+    gated = {**dinov3, "use_gated_mlp": True, "hidden_act": "silu", "key_bias": True, "rope_theta": 30.0}
+    write(folder / "huggingface-dinov3-v5", DINOv3ViTModel(DINOv3ViTConfig(**gated)), imagenet, version=5)
     data2vec = Data2VecVisionConfig(**PLAIN, **relative, attn_implementation="eager")  # it cannot be changed later
     write(folder / "huggingface-data2vec", Data2VecVisionForImageClassification(data2vec), beit)
     write_hybrid(folder / "huggingface-vit-hybrid", BitImageProcessorPil(size=25, **ODD_MARGIN))
@@ -115,11 +122,12 @@ def write_numbers(case: Path, model: nn.Module, processor) -> None:
     model.set_attn_implementation("eager")  # the others give no attentions
     with torch.inference_mode():
         out = model(pixels, output_attentions=True)
+    answer = {"logits": out.logits[0].numpy()} if "logits" in out else {"embedding": out.pooler_output[0].numpy()}
     np.savez_compressed(
         case / "expected.npz",
         picture=picture,
         pixels=pixels[0].numpy(),
-        logits=out.logits[0].numpy(),
+        **answer,
         attentions=torch.stack(out.attentions, dim=1)[0].numpy(),
     )
 

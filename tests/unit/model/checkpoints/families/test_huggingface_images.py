@@ -7,7 +7,13 @@ import pytest
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD, FILE, describe_images
+from model.checkpoints.families.huggingface_images import (
+    CLIP_MEAN,
+    CLIP_STD,
+    FILE,
+    IMAGENET_MEAN,
+    describe_images,
+)
 
 HALF = (0.5, 0.5, 0.5)
 BY_HAND = {
@@ -33,6 +39,10 @@ def described(found, *, overrides=None, processor="ViT", size=(30, 30)):
         (
             {"image_processor_type": "BeitImageProcessorFast"},
             ("squash", (224,) * 2, "none", (224,) * 2, "bicubic", HALF),
+        ),
+        (
+            {"image_processor_type": "DINOv3ViTImageProcessorFast"},
+            ("squash", (224,) * 2, "none", (224,) * 2, "bilinear", tuple(IMAGENET_MEAN)),
         ),
         (
             {"feature_extractor_type": "ViTFeatureExtractor", "size": 64},
