@@ -46,7 +46,7 @@ def recognises(source: Source) -> bool:
 
 def describe(source: Source, facts: Facts) -> Description:
     stated = _stated(source)
-    preprocessing = _preprocessing(source, facts, pair(stated["image_size"]))
+    recipe = preprocessing(source, facts, pair(stated["image_size"]))
     heads = stated["width"] // stated["head_width"]
     eps = (stated["norm_kwargs"] or {}).get("eps", 1e-5)
     return Description(
@@ -54,7 +54,7 @@ def describe(source: Source, facts: Facts) -> Description:
         family=FAMILY,
         architecture="open_clip.VisionTransformer",
         config=ViTConfig(
-            image_size=preprocessing.size,
+            image_size=recipe.size,
             patch_size=stated["patch_size"],
             width=stated["width"],
             depth=stated["layers"],
@@ -72,7 +72,7 @@ def describe(source: Source, facts: Facts) -> Description:
             representation="linear",
             representation_bias=False,
         ),
-        preprocessing=preprocessing,
+        preprocessing=recipe,
         labels=(),
     )
 
@@ -105,6 +105,22 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     return taken
 
 
+def preprocessing(source: Source, facts: Facts, size: tuple[int, int]) -> Preprocessing:
+    """open_clip/transform.py image_transform."""
+    stated = {**RECIPE, **source.json(CONFIG).get("preprocess_cfg", {})}
+    mode = stated["resize_mode"]
+    recipe = Preprocessing(
+        size=size,
+        resize_mode=mode,
+        resize_size=size,
+        crop="center" if mode == "shortest" else "none",
+        interpolation=stated["interpolation"],
+        mean=tuple(stated["mean"]),
+        std=tuple(stated["std"]),
+    )
+    return note_recipe(facts, recipe, CONFIG)
+
+
 def _stated(source: Source) -> dict[str, Any]:
     """The configuration of the image tower, with its defaults. Raises CheckpointError for one that is no plain ViT."""
     found = source.json(CONFIG).get("model_cfg", {}).get("vision_cfg")
@@ -123,19 +139,3 @@ def _activation(source: Source, stated: dict[str, Any]) -> Any:
     if source.json(CONFIG)["model_cfg"].get("quick_gelu"):
         return "quick_gelu"
     return "gelu_tanh" if (stated["act_kwargs"] or {}).get("approximate") == "tanh" else "gelu"
-
-
-def _preprocessing(source: Source, facts: Facts, size: tuple[int, int]) -> Preprocessing:
-    """open_clip/transform.py image_transform."""
-    stated = {**RECIPE, **source.json(CONFIG).get("preprocess_cfg", {})}
-    mode = stated["resize_mode"]
-    recipe = Preprocessing(
-        size=size,
-        resize_mode=mode,
-        resize_size=size,
-        crop="center" if mode == "shortest" else "none",
-        interpolation=stated["interpolation"],
-        mean=tuple(stated["mean"]),
-        std=tuple(stated["std"]),
-    )
-    return note_recipe(facts, recipe, CONFIG)

@@ -14,17 +14,20 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
+from model.checkpoints.families.openclip import CONFIG
+from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known, network, patch_side
 from model.checkpoints.families.timm_layers import absent_layers, classes, conv_patches, fused_layers
 from model.checkpoints.families.timm_positions import fit_positions, grid_of_file, learned_rope, relative_tables
 from model.checkpoints.families.timm_preprocessing import preprocessing
+from model.checkpoints.families.timm_tower import PROJECTION, prefix, projection, take_projection
+from model.checkpoints.families.timm_tower import config as described
 from model.checkpoints.imagenet import names_of
 from model.checkpoints.score import note_score
 from model.checkpoints.source import Source
 from model.config import ViTConfig
 
 FAMILY = "timm"
-TOWER = "visual.trunk."  # OpenCLIP keeps a timm tower here, beside the text tower
 # Classes of the ImageNets as tags name them: 21k is Google's or 21k-P. Heads of other sizes may be embeddings.
 IMAGENETS = {"in1k": (1000,), "in12k": (11821,), "in21k": (21843, 11221), "in22k": (21841,)}
 CLASSES = tuple(classes for numbers in IMAGENETS.values() for classes in numbers)
@@ -53,11 +56,15 @@ def recognises(source: Source) -> bool:
 
 def describe(source: Source, facts: Facts) -> Description:
     if _is_clip(source):
-        raise CheckpointError("this is the image tower of a CLIP: its outputs are embeddings to compare, not classes")
-    config = source.config
+        raise CheckpointError(
+            "this is an image tower of OpenAI or OpenCLIP under names that are not supported: take the model's folder "
+            "for transformers, or open_clip_model.safetensors with its open_clip_config.json"
+        )
+    config, tower = described(source), prefix(source)
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
-        named = facts.note("architecture", config["architecture"], "config.json")
+        origin = "config.json" if "architecture" in source.config else CONFIG
+        named = facts.note("architecture", config["architecture"], origin)
     elif is_known(source.architecture):
         named = facts.note("architecture", source.architecture, "arch in the file")
     else:
@@ -66,23 +73,26 @@ def describe(source: Source, facts: Facts) -> Description:
     tag = tag or stated.get("tag")
     trained = named == source.architecture  # by train.py: a tag says what it began with, not which classes it has
 
-    head = _prefix(source) + "head.weight"
+    head = f"{tower}head.weight"
     outputs = source.shape(head)[0] if head in source else 0
     # timm cuts off background classes, which come first
     num_classes = outputs - (stated.get("label_offset") or 0) if outputs else 0
     if config.get("num_classes", num_classes) != num_classes:
         raise CheckpointError(f"config.json says {config['num_classes']} classes, the head has {num_classes}")
     labels, wordnet = _labels(config, stated, num_classes)
-    projects = not labels and not trained and _is_projection(architecture, tag, outputs)
+    projects = not tower and not labels and not trained and _is_projection(architecture, tag, outputs)
     if projects:  # a person who has fine-tuned it to as many classes can say so
         projects = facts.note("projection", projects, f"the published head of {architecture.name}")
-    projection = outputs if projects else None
-    num_classes = 0 if projects else num_classes
+    projected = projection(source) or (outputs if projects or tower else 0) or None
+    num_classes = 0 if projected else num_classes
     arguments = architecture.with_arguments(_arguments(source, config, facts, architecture))
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
     size = _image_size(source, facts, architecture, arguments, stated, published)
-    recipe = preprocessing(facts, size, stated, published, arguments=source.arguments)
+    if tower and source.json(CONFIG):
+        recipe = openclip_preprocessing(source, facts, size)
+    else:
+        recipe = preprocessing(facts, size, stated, published, arguments=source.arguments)
     side = patch_side(architecture, arguments)
     if side and "image_size" not in facts.overrides:
         recipe = recipe.in_patches(side)
@@ -92,9 +102,10 @@ def describe(source: Source, facts: Facts) -> Description:
         architecture=architecture.name,
         config=replace(
             network(architecture, arguments, image_size=recipe.size, num_classes=num_classes),
-            representation_size=projection,
-            representation="linear" if projection else "tanh",
-            representation_bias=not projection or f"{_prefix(source)}head.bias" in source,
+            representation_size=projected,
+            representation="linear" if projected else "tanh",
+            representation_bias=not projected
+            or any(f"{layer}.bias" in source for layer in (f"{tower}head", PROJECTION)),
         ),
         preprocessing=recipe,
         labels=labels,
@@ -106,14 +117,14 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    prefix, config = _prefix(source), description.config
+    tower, config = prefix(source), description.config
     for pattern in IGNORED:
         source.ignore(pattern)
-    if prefix:
+    if tower:
         source.ignore(r"(?!visual\.).*")  # the text tower, and the scale and bias of the comparison
-    found: dict[str, Tensor] = {}
-    for key in [key for key in source.unused if key.startswith(prefix)]:
-        name = key.removeprefix(prefix)
+    found = take_projection(source)
+    for key in [key for key in source.unused if key.startswith(tower)]:
+        name = key.removeprefix(tower)
         for pattern, replacement in RENAMED:
             name = re.sub(pattern, replacement, name)
         found[name] = source.take(key)
@@ -133,14 +144,9 @@ TRANSFORMS: tuple[Callable[[dict[str, Tensor], ViTConfig], None], ...] = (
 )
 
 
-def _prefix(source: Source) -> str:
-    return TOWER if any(key.startswith(TOWER) for key in source.names) else ""
-
-
 def _is_clip(source: Source) -> bool:
-    """OpenAI's and OpenCLIP's own tower, or a timm tower with OpenCLIP's projection after it."""
-    own = "visual.conv1.weight" in source or ("conv1.weight" in source and "class_embedding" in source)
-    return own or any(key.startswith("visual.head.") for key in source.names)
+    """The tower of families/openclip.py under other names, or without its class token."""
+    return "visual.conv1.weight" in source or ("conv1.weight" in source and "class_embedding" in source)
 
 
 def _arguments(source: Source, config: dict[str, Any], facts: Facts, architecture: Architecture) -> dict[str, Any]:
@@ -149,7 +155,7 @@ def _arguments(source: Source, config: dict[str, Any], facts: Facts, architectur
     changes.update(config.get("model_args") or {})
     origin = "config.json" if "global_pool" in changes else architecture.name
     # The pool may have been changed after the norm was built; the name of the norm says where it is.
-    norms = [name for name in ("norm", "fc_norm") if f"{_prefix(source)}{name}.weight" in source]
+    norms = [name for name in ("norm", "fc_norm") if f"{prefix(source)}{name}.weight" in source]
     if architecture.model_class == "Eva":
         changes.update(use_fc_norm="fc_norm" in norms, use_post_transformer_norm="norm" in norms)
     elif len(norms) == 1:
@@ -170,9 +176,9 @@ def _image_size(
     published: dict[str, dict[str, Any]],
 ) -> tuple[int, int]:
     """(height, width) from config.json, else from the positions in the file, else as published."""
-    built = (source.config.get("model_args") or {}).get("img_size")
+    built = (described(source).get("model_args") or {}).get("img_size")
     if built is not None and not arguments.get("dynamic_img_size"):
-        size, origin = built, "config.json"
+        size, origin = built, "config.json" if source.config else CONFIG
     elif "input_size" in stated:
         size, origin = stated["input_size"][1:], "config.json"
     else:
@@ -181,7 +187,7 @@ def _image_size(
         side = patch_side(architecture, arguments) or 1
         covered = (size[0] - size[0] % side, size[1] - size[1] % side)
         config = network(architecture, arguments, image_size=covered, num_classes=1)
-        grid = grid_of_file(source, _prefix(source), config)
+        grid = grid_of_file(source, prefix(source), config)
         if grid is not None and grid != config.grid:
             size, origin = [side * config.patch_size for side in grid], "number of positions"
     height, width = (size, size) if isinstance(size, int) else size

@@ -271,11 +271,30 @@ def test_the_tower_of_an_openclip_file(tmp_path):
     tower = {f"visual.trunk.{key}": tensor for key, tensor in state.items()}
     config = config_of("vit_base_patch16_siglip_224")
     assert_same(load_checkpoint(write(tmp_path, tower | beside, config)).model, model)
-    projected = {**tower, **beside, "visual.head.proj.weight": torch.ones(8, 24)}
-    with pytest.raises(CheckpointError, match="the image tower of a CLIP"):
-        load_checkpoint(write(tmp_path, projected, config))
-    with pytest.raises(CheckpointError, match="the image tower of a CLIP"):
+    with pytest.raises(CheckpointError, match="an image tower of OpenAI or OpenCLIP under names"):
         load_checkpoint(write(tmp_path / "own", {"visual.conv1.weight": torch.ones(24, 3, 8, 8)}))
+
+
+def test_openclip_describes_its_tower_and_may_project_its_output(tmp_path):
+    """open_clip/timm_model.py: the network without a head, and a linear layer after it."""
+    model, state = toy("vit_base_patch16_224", global_pool="avg", num_classes=0)
+    projection = torch.randn(8, SMALL["embed_dim"])
+    tensors = {f"visual.trunk.{key}": tensor for key, tensor in state.items()}
+    tensors |= {"visual.head.proj.weight": projection, "logit_scale": torch.ones(())}
+    vision = {"timm_model_name": "vit_base_patch16_224", "image_size": 32}  # its timm_pool is avg by default
+    stated = {"model_cfg": {"embed_dim": 8, "vision_cfg": vision}, "preprocess_cfg": {"mean": [0.1, 0.2, 0.3]}}
+    folder = write(tmp_path, tensors)
+    (folder / "open_clip_config.json").write_text(json.dumps(stated))
+    sizes = {name: str(SMALL[name]) for name in ("embed_dim", "depth", "num_heads", "patch_size")}
+    checkpoint = load_checkpoint(folder, overrides=sizes)
+    images = torch.randn(2, 3, 32, 32)
+    torch.testing.assert_close(checkpoint.model(images), model(images) @ projection.T)
+    assert (checkpoint.labels, checkpoint.config.pool, checkpoint.config.embedding) == ((), "mean", 8)
+    assert (checkpoint.preprocessing.mean, checkpoint.preprocessing.interpolation) == ((0.1, 0.2, 0.3), "bicubic")
+
+    tensors["visual.head.mlp.fc1.weight"] = torch.ones(16, SMALL["embed_dim"])
+    with pytest.raises(CheckpointError, match=r"has visual\.head\.mlp\.fc1\.weight: of OpenCLIP's heads, a linear"):
+        load_checkpoint(write(folder, tensors), overrides=sizes)
 
 
 def test_a_network_that_is_no_vision_transformer_is_refused_by_name(tmp_path):
