@@ -13,7 +13,7 @@ from app.bundle import ImageSpec
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
-from app.images.preprocess import preprocess
+from app.images.preprocess import Framing, preprocess
 from app.inference.contract import Pixels
 from app.settings import Settings
 from export.folder_labels import By, folder_labels
@@ -24,6 +24,10 @@ MOST, MOST_BYTES = 2048, 2**29  # prepared images in memory
 FEWEST = 32
 MOST_RANGES, RANGES_SHARE = 64, 4  # one image of 4 is for ranges
 SEED = 7
+LIMITS = Limits(
+    max_pixels=Settings.model_fields["max_image_pixels"].default,
+    max_aspect_ratio=Settings.model_fields["max_aspect_ratio"].default,
+)
 
 
 class FolderImages:
@@ -77,7 +81,7 @@ def read_folder(folder: Path, spec: ImageSpec, checkpoint: Checkpoint) -> Folder
     classes: list[int] = []
     for file in tqdm(_some(files, spec), desc="reading images", unit="image"):
         try:
-            pixels.append(_pixels(file, spec))
+            pixels.append(read_pixels(file, spec.framing))
         except (UnsupportedType, UnusableImage) as error:
             tqdm.write(f"{file} is skipped: {error.detail}", file=sys.stderr)
             continue
@@ -93,11 +97,15 @@ def read_folder(folder: Path, spec: ImageSpec, checkpoint: Checkpoint) -> Folder
 
 
 def image_files(folder: Path) -> Iterator[Path]:
-    """Files with the suffix of an image, in `folder` and below it; links are followed, hidden files left out."""
-    for root, _, names in os.walk(folder, followlinks=True):
-        for name in names:
-            if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."):
-                yield Path(root, name)
+    """Those of `visible_files` that have the suffix of an image."""
+    return (file for file in visible_files(folder) if file.suffix.lower() in SUFFIXES)
+
+
+def visible_files(folder: Path) -> Iterator[Path]:
+    """Files in `folder` and below it; links are followed, hidden files and folders left out."""
+    for root, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(root, name) for name in names if not name.startswith("."))
 
 
 def _some(files: list[Path], spec: ImageSpec) -> list[Path]:
@@ -107,9 +115,11 @@ def _some(files: list[Path], spec: ImageSpec) -> list[Path]:
     return [files[place] for place in np.random.default_rng(SEED).permutation(even)]
 
 
-def _pixels(file: Path, spec: ImageSpec) -> Pixels:
-    fields = Settings.model_fields
-    limits = Limits(max_pixels=fields["max_image_pixels"].default, max_aspect_ratio=fields["max_aspect_ratio"].default)
-    with opened(file.read_bytes(), limits) as (image, _):
+def read_pixels(file: Path, framing: Framing) -> Pixels:
+    """What the service, with its default limits, would give the network for this file: uint8 (height, width, 3).
+
+    Raises UnsupportedType, UnusableImage, or OSError for a file that cannot be read.
+    """
+    with opened(file.read_bytes(), LIMITS) as (image, _):
         upright = upright_rgb(image)
-    return preprocess(upright, spec.framing)[0]
+    return preprocess(upright, framing)[0]

@@ -1,0 +1,104 @@
+"""A person's labelled images as arrays of pixels: those to learn from, and those that are held out."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from app.errors import UnsupportedType, UnusableImage
+from app.images.preprocess import Framing
+from app.inference.contract import Pixels
+from app.machine import allowed_cores
+from export.fit.listing import UNLABELLED, Labelled
+from export.fit.split import LeftOut, Split
+from export.folder import read_pixels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """N images, their classes indices of labels."""
+
+    files: tuple[Path, ...]
+    pixels: Pixels  # (N, height, width, 3), a map of a file
+    classes: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    labels: tuple[str, ...]  # in the order of their names; none if images have no labels
+    train: Part
+    held_out: Part
+    left_out: tuple[LeftOut, ...]  # images that cannot be decoded
+
+    def count(self, part: Part) -> dict[str, int]:
+        """How many images of `part` have each label."""
+        found = Counter(part.classes)
+        return {label: found[index] for index, label in enumerate(self.labels)}
+
+
+def read_dataset(images: Split, *, train: Framing, held_out: Framing, folder: Path) -> Dataset:
+    """The pixels of both parts, each prepared by the service's code for its framing, in files in `folder`.
+
+    Raises ValueError if a label is left without an image to learn from, or a part without any image.
+    """
+    left_out: list[LeftOut] = []
+    learnt = _read(images.train, train, folder / "train.pixels", left_out)
+    judged = _read(images.held_out, held_out, folder / "held_out.pixels", left_out)
+    for part, what in ((learnt, "to learn from"), (judged, "to hold out")):
+        if not part[0]:
+            raise ValueError(f"there are no images {what}: {len(left_out):,} files cannot be decoded")
+    labels = tuple(sorted({image.label for image in learnt[0]}))
+    if lost := sorted({image.label for image in (*images.train, *images.held_out)} - set(labels)):
+        raise ValueError(f"the label {lost[0]} has no image to learn from")
+    index = {label: place for place, label in enumerate(labels)}
+    parts = [
+        Part(
+            files=tuple(image.file for image in kept),
+            pixels=pixels,
+            classes=tuple(index[image.label] for image in kept),
+        )
+        for kept, pixels in (learnt, judged)
+    ]
+    return Dataset(
+        labels=() if labels == (UNLABELLED,) else labels, train=parts[0], held_out=parts[1], left_out=tuple(left_out)
+    )
+
+
+def _read(
+    images: Iterable[Labelled], framing: Framing, file: Path, left_out: list[LeftOut]
+) -> tuple[list[Labelled], Pixels]:
+    """The images that can be decoded, and their pixels. They are written one after the other, so that a disk that is
+    full is an error here, and not a crash when a mapped page has no place.
+    """
+    kept: list[Labelled] = []
+    with file.open("wb") as out:
+        for image, found in _decoded(tuple(images), framing):
+            if isinstance(found, str):
+                left_out.append(LeftOut(image.file, found))
+            else:
+                kept.append(image)
+                out.write(found.tobytes())
+    shape = (len(kept), *framing.size, 3)
+    # Copied on write, because torch takes no array that must not be written.
+    return kept, np.memmap(file, np.uint8, "c", shape=shape) if kept else np.zeros(shape, np.uint8)
+
+
+def _decoded(images: tuple[Labelled, ...], framing: Framing) -> Iterator[tuple[Labelled, Pixels | str]]:
+    """Each with its pixels, or why it has none. Pillow decodes and resizes without Python's lock, hence threads."""
+    with ThreadPoolExecutor(allowed_cores()) as pool:
+        found = pool.map(partial(_pixels, framing=framing), images)
+        yield from zip(images, tqdm(found, total=len(images), desc="reading images", unit="image"), strict=True)
+
+
+def _pixels(image: Labelled, framing: Framing) -> Pixels | str:
+    try:
+        return read_pixels(image.file, framing)
+    except (UnsupportedType, UnusableImage) as error:
+        return error.detail
+    except OSError as error:
+        return error.strerror or str(error)

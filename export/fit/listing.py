@@ -1,0 +1,134 @@
+"""Which image has which label: a folder for each label, `train` and `val` with such folders inside, or a CSV."""
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from export.folder import SUFFIXES, visible_files
+
+TRAIN, HELD_OUT = "train", "val"
+HELD_OUT_NAMES = (HELD_OUT, "valid", "validation", "test")  # of a folder beside `train`; the first that is there
+COLUMNS = ("file", "label", "split")
+UNLABELLED = ""
+
+
+class Labelled(NamedTuple):
+    file: Path
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    train: tuple[Labelled, ...]  # all images, where `held_out` is None
+    held_out: tuple[Labelled, ...] | None  # None: some of `train` are to be chosen
+    notes: tuple[str, ...] = ()  # what was found there and is not used, a sentence each
+
+
+def list_images(images: Path, *, labelled: bool = True) -> Listing:
+    """The images in a folder, or of a CSV with the columns `file` and `label` and perhaps `split` (train or val).
+
+    In a folder an image has the name of the first folder below as its label, however deep it lies in it. Files in a CSV
+    are relative to its folder. Unless `labelled`, images have the label "", and may lie in no folder.
+    Raises ValueError, with the reason.
+    """
+    if images.is_dir():
+        return _of_folder(images, labelled=labelled)
+    if images.suffix.lower() == ".csv" and images.is_file():
+        return _of_csv(images, labelled=labelled)
+    raise ValueError(f"--images {images}: this is neither a folder nor a CSV file")
+
+
+def _of_folder(folder: Path, *, labelled: bool) -> Listing:
+    inside = {path.name for path in _folders(folder)}
+    held_out = next((name for name in HELD_OUT_NAMES if name in inside), None)
+    if TRAIN not in inside or not (held_out or inside == {TRAIN}):
+        part = _part(folder, labelled=labelled)
+        return Listing(train=part.images, held_out=None, notes=part.notes)
+    train = _part(folder / TRAIN, labelled=labelled)
+    if held_out is None:
+        return Listing(train=train.images, held_out=None, notes=train.notes)
+    other = _part(folder / held_out, labelled=labelled)
+    unused = sorted(inside - {TRAIN, held_out})
+    notes = [f"{folder} has {', '.join(unused)} beside {TRAIN} and {held_out}, not used"] if unused else []
+    return _checked(Listing(train=train.images, held_out=other.images, notes=(*train.notes, *other.notes, *notes)))
+
+
+class _Part(NamedTuple):
+    images: tuple[Labelled, ...]
+    notes: tuple[str, ...]
+
+
+def _part(folder: Path, *, labelled: bool) -> _Part:
+    """Every image in `folder` and below, in the order of names, and what else is there."""
+    found: list[Labelled] = []
+    others: Counter[str] = Counter()
+    for file in sorted(visible_files(folder)):
+        if file.suffix.lower() not in SUFFIXES:
+            others[file.suffix.lower() or "none"] += 1
+            continue
+        parts = file.relative_to(folder).parts
+        if labelled and len(parts) == 1:
+            raise ValueError(f"{file} is in no folder below {folder}; the name of that folder would be its label")
+        found.append(Labelled(file, parts[0] if labelled else UNLABELLED))
+    notes = []
+    if others:
+        kinds = ", ".join(f"{suffix} ({count:,})" for suffix, count in others.most_common())
+        notes.append(f"{folder}: files that do not have the suffix of an image are not tried: {kinds}")
+    labels = {label for _, label in found}
+    if empty := [path.name for path in _folders(folder) if path.name not in labels] if labelled else []:
+        notes.append(f"{folder}: there are no images in {', '.join(empty)}")
+    if not found:
+        raise ValueError(". ".join([f"{folder} has no images", *notes]))
+    return _Part(tuple(found), tuple(notes))
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def _of_csv(path: Path, *, labelled: bool) -> Listing:
+    needed = COLUMNS[:2] if labelled else COLUMNS[:1]
+    parts: dict[str, list[Labelled]] = {TRAIN: [], HELD_OUT: []}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as text:
+            rows = csv.DictReader(text, strict=True)
+            columns = {name.strip().lower(): name for name in rows.fieldnames or ()}
+            if absent := [name for name in needed if name not in columns]:
+                raise ValueError(f"its first line is {', '.join(columns) or 'empty'}; it lacks {' and '.join(absent)}")
+            for row in rows:
+                cell = _cells(row, columns, rows.line_num)
+                label = cell("label") if labelled else UNLABELLED
+                part = cell("split") if "split" in columns else TRAIN
+                if part not in parts:
+                    raise ValueError(f"line {rows.line_num}: split is {part!r}, and not {TRAIN} or {HELD_OUT}")
+                parts[part].append(Labelled(path.parent / cell("file"), label))
+    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
+        reason = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
+        raise ValueError(f"--images {path}: {reason}") from None
+    if not parts[TRAIN]:
+        raise ValueError(f"--images {path}: it lists no images to learn from")
+    return _checked(Listing(train=tuple(parts[TRAIN]), held_out=tuple(parts[HELD_OUT]) or None))
+
+
+def _cells(row: dict[str, str | None], columns: dict[str, str], line: int) -> Callable[[str], str]:
+    def cell(name: str) -> str:
+        text = (row[columns[name]] or "").strip()
+        if not text:
+            raise ValueError(f"line {line}: {name} is empty")
+        return text
+
+    return cell
+
+
+def _checked(listing: Listing) -> Listing:
+    """The same. Raises ValueError if some labels are only in the held-out part."""
+    if strange := sorted({label for _, label in listing.held_out or ()} - {label for _, label in listing.train}):
+        raise ValueError(f"the held-out images have labels that no other image has: {first_few(strange)}")
+    return listing
+
+
+def first_few(names: Sequence[object]) -> str:
+    return f"{', '.join(str(name) for name in names[:3])}{' and others' if len(names) > 3 else ''}"

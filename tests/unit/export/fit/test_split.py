@@ -1,0 +1,115 @@
+"""export/fit/split.py: a stratified tenth, copies on one side, and images that contradict themselves."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from export.fit.listing import Labelled, Listing
+from export.fit.split import split
+
+
+def files(folder, contents, label="cat"):
+    """An image for each content."""
+    out = []
+    for number, content in enumerate(contents):
+        path = folder / f"{label}-{number}.jpg"
+        path.write_bytes(content)
+        out.append(Labelled(path, label))
+    return tuple(out)
+
+
+def named(images):
+    return sorted(image.file.name for image in images)
+
+
+def test_a_tenth_of_each_label_is_held_out(tmp_path):
+    counts = {"a": 100, "b": 34, "c": 5, "d": 2, "e": 1}
+    images = [i for label, count in counts.items() for i in files(tmp_path, [b"%d" % n for n in range(count)], label)]
+    for image in images:
+        image.file.write_bytes(image.label.encode() + image.file.read_bytes())
+    found = split(Listing(train=tuple(images), held_out=None), seed=0)
+    assert Counter(label for _, label in found.held_out) == {"a": 10, "b": 3, "c": 1, "d": 1}
+    assert sorted(found.train + found.held_out) == sorted(images)
+    assert (found.chosen, found.copies, found.across, found.left_out) == (True, (), 0, ())
+
+
+def test_what_is_held_out_depends_on_bytes_and_seed_alone(tmp_path):
+    images = files(tmp_path, [b"%d" % n for n in range(50)])
+    held_out = {image.file.read_bytes() for image in split(Listing(train=images, held_out=None), seed=0).held_out}
+    (tmp_path / "other").mkdir()
+    renamed = files(tmp_path / "other", [b"%d" % n for n in reversed(range(50))])
+    more = files(tmp_path, [b"another %d" % n for n in range(9)], "dog")
+    again = split(Listing(train=renamed + more, held_out=None), seed=0)
+    assert {image.file.read_bytes() for image in again.held_out if image.label == "cat"} == held_out
+    other = split(Listing(train=images, held_out=None), seed=1)
+    assert {image.file.read_bytes() for image in other.held_out} != held_out
+
+
+def test_copies_are_used_once(tmp_path):
+    images = files(tmp_path, [b"1", b"2", b"1", b"1"])
+    found = split(Listing(train=images, held_out=None), seed=0)
+    assert named(found.train + found.held_out) == ["cat-0.jpg", "cat-1.jpg"]
+    assert found.copies == tuple((images[n].file, images[0].file) for n in (2, 3))
+    assert found.across == 0
+
+
+def test_an_image_that_is_held_out_is_not_learnt_from(tmp_path):
+    train = files(tmp_path, [b"1", b"2", b"3"])
+    held_out = files(tmp_path / ".", [b"2", b"4"], "dog")
+    held_out = tuple(Labelled(image.file, "cat") for image in held_out)
+    found = split(Listing(train=train, held_out=held_out), seed=0)
+    assert (named(found.train), named(found.held_out)) == (["cat-0.jpg", "cat-2.jpg"], ["dog-0.jpg", "dog-1.jpg"])
+    assert (found.copies, found.across, found.chosen) == (((train[1].file, held_out[0].file),), 1, False)
+
+
+def test_an_image_with_two_labels_is_left_out(tmp_path):
+    images = files(tmp_path, [b"1", b"2", b"3"]) + files(tmp_path, [b"1", b"4"], "dog")
+    found = split(Listing(train=images, held_out=None), seed=0)
+    assert named(found.train + found.held_out) == ["cat-1.jpg", "cat-2.jpg", "dog-1.jpg"]
+    assert {(left.file.name, left.reason) for left in found.left_out} == {
+        (name, "the same file has the labels cat and dog") for name in ("cat-0.jpg", "dog-0.jpg")
+    }
+
+
+def test_a_file_that_cannot_be_read_is_left_out(tmp_path):
+    images = (*files(tmp_path, [b"1", b"2"]), Labelled(tmp_path / "gone.jpg", "cat"), Labelled(tmp_path, "cat"))
+    found = split(Listing(train=images, held_out=None), seed=0)
+    assert [(left.file.name, left.reason) for left in found.left_out] == [
+        ("gone.jpg", "No such file or directory"),
+        (tmp_path.name, "Is a directory"),
+    ]
+
+
+def test_one_image_of_each_label_leaves_none_to_hold_out(tmp_path):
+    images = files(tmp_path, [b"1"]) + files(tmp_path, [b"2"], "dog")
+    with pytest.raises(ValueError, match="no label has two images that can be read, so none can be held out"):
+        split(Listing(train=images, held_out=None), seed=0)
+
+
+@given(
+    contents=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 30)), min_size=1, max_size=60),
+    given_share=st.integers(0, 3),
+    seed=st.integers(0, 9),
+)
+@settings(deadline=None)
+def test_every_file_is_accounted_for_and_no_image_is_on_both_sides(tmp_path_factory, contents, given_share, seed):
+    folder = tmp_path_factory.mktemp("images")
+    images = []
+    for number, (label, content) in enumerate(contents):
+        path = folder / f"{number}.jpg"
+        path.write_bytes(b"%d" % content)
+        images.append(Labelled(path, label))
+    held_out = images[: len(images) * given_share // 4]
+    listing = Listing(train=tuple(images[len(held_out) :]), held_out=tuple(held_out) or None)
+    try:
+        found = split(listing, seed=seed)
+    except ValueError:
+        assert not held_out
+        return
+    used = [image.file for image in (*found.train, *found.held_out)]
+    others = [copy for copy, _ in found.copies] + [left.file for left in found.left_out]
+    assert sorted(used + others) == sorted(image.file for image in images)
+    assert len({file.read_bytes() for file in used}) == len(used)
+    assert held_out or {label for _, label in found.held_out} <= {label for _, label in found.train}
