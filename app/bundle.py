@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveFloat, ValidationError, model_validator
 
 from app.errors import CannotStart
 from app.images.preprocess import Framing
@@ -188,6 +188,7 @@ class Manifest(Frozen):
     known_answer: KnownAnswer
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says
     figures: dict[str, float] = {}  # the checkpoint's own, measured on held-out images in float32
+    recipe: dict[str, JsonValue] = {}  # how a checkpoint of this project was learnt
     inspect: dict[str, str] = {}  # titles of the model's own pictures by name, in the order to show them
     made_with: dict[str, str]
     files: dict[str, Sha256]

@@ -130,6 +130,7 @@ def _fill(
         known_answer=known_answer(checkpoint, spec, engine, precision),
         overrides=checkpoint.overrides,
         figures=checkpoint.figures,
+        recipe=checkpoint.recipe,
         inspect={portrait.name: portrait.title for portrait in gallery},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
         files={name: sha256(folder / name) for name in (*graphs, WEIGHTS, *pictures)},

@@ -1,7 +1,7 @@
 """What a checkpoint holds, whatever the format of its file."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
@@ -33,6 +33,8 @@ class Description:
     origins: dict[str, str] = field(default_factory=dict)  # where each fact was found
     overrides: dict[str, str] = field(default_factory=dict)  # facts that a person has set
     figures: dict[str, float] = field(default_factory=dict)  # measured on held-out images
+    recipe: dict[str, Any] = field(default_factory=dict)  # JSON: how a checkpoint of this project was learnt
+    history: tuple[dict[str, Any], ...] = ()  # JSON: the points of its curves
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,7 @@ def report(description: Description) -> str:
         "score": description.score,
         **_flat(config.to_json()),
         **_flat({"preprocessing": description.preprocessing.to_json()}),
+        **_flat({"recipe": description.recipe, "figures": description.figures}),
     }
     origins = {**description.origins, "labels": description.labels_from or ("metadata" if description.labels else "")}
     rows = [(n, str(v), origins.get(n.removeprefix("preprocessing."), "")) for n, v in facts.items()]

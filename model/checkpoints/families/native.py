@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
 from model.checkpoints.assign import assign
 from model.checkpoints.checkpoint import Checkpoint, Description
+from model.checkpoints.durable import replacing
 from model.checkpoints.facts import Facts
 from model.checkpoints.score import note_score
 from model.checkpoints.source import Source
@@ -37,6 +39,8 @@ def describe(source: Source, facts: Facts) -> Description:
         wordnet=tuple(stated.get("wordnet", ())),
         score=note_score(facts, config.num_classes, stated=stated["score"], origin="metadata"),
         figures=stated["figures"],
+        recipe=stated.get("recipe", {}),
+        history=tuple(stated.get("history", ())),
     )
 
 
@@ -60,7 +64,7 @@ def _config(source: Source) -> ViTConfig:
 
 
 def save(checkpoint: Checkpoint, path: Path) -> None:
-    """Write the file that this module loads."""
+    """Write the file that this module loads, whole or not at all. Raises OSError, such as for a full disk."""
     stated = {
         "name": checkpoint.name,
         "config": checkpoint.model.config.to_json(),
@@ -69,6 +73,12 @@ def save(checkpoint: Checkpoint, path: Path) -> None:
         "wordnet": checkpoint.wordnet,
         "score": checkpoint.score,
         "figures": checkpoint.figures,
+        "recipe": checkpoint.recipe,
+        "history": checkpoint.history,
     }
     state = {key: tensor.contiguous() for key, tensor in checkpoint.model.state_dict().items()}
-    save_file(state, path, metadata={FAMILY: json.dumps(stated)})
+    with replacing(path) as temporary:
+        try:
+            save_file(state, temporary, metadata={FAMILY: json.dumps(stated)})
+        except SafetensorError as error:
+            raise OSError(f"{path}: {error}") from None

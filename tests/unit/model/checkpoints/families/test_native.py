@@ -1,6 +1,9 @@
 """model/checkpoints: our own file format, loaded strictly."""
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,7 +21,8 @@ from tests.support.toy import toy_checkpoint
     "changes", [{}, {"pool": "mean"}, {"pool": "mean", "class_token": False}, {"representation_size": 11}]
 )
 def test_what_is_saved_comes_back(tmp_path, changes):
-    saved = toy_checkpoint(**changes)
+    learnt = {"recipe": {"method": "probe", "rates": [0.1, 0.3]}, "history": ({"step": 1, "accuracy": None},)}
+    saved = replace(toy_checkpoint(**changes), figures={"top1_accuracy": 0.5}, **learnt)
     save(saved, tmp_path / "toy.safetensors")
     loaded = load_checkpoint(tmp_path / "toy.safetensors")
     images = torch.randn(2, 3, 24, 40)
@@ -30,6 +34,39 @@ def test_what_is_saved_comes_back(tmp_path, changes):
         saved.preprocessing,
         saved.model.config,
     )
+    assert (loaded.figures, loaded.recipe, loaded.history) == (saved.figures, saved.recipe, saved.history)
+
+
+def test_a_file_of_before_recipes_loads(tmp_path):
+    path = tmp_path / "toy.safetensors"
+    save(toy_checkpoint(), path)
+    with safe_open(path, framework="pt") as file:
+        stated = json.loads(file.metadata()[FAMILY])
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    del stated["recipe"], stated["history"]
+    save_file(tensors, path, metadata={FAMILY: json.dumps(stated)})
+    assert (load_checkpoint(path).recipe, load_checkpoint(path).history) == ({}, ())
+
+
+def test_a_disk_that_is_full_leaves_the_file_that_was_there(tmp_path):
+    """The limit of a file's size stands in for it: writing fails in the middle in the same way."""
+    code = """
+import resource, sys
+from pathlib import Path
+from model.checkpoints.families.native import save
+from tests.support.toy import toy_checkpoint
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+save(toy_checkpoint(), Path(sys.argv[1]))
+"""
+    path = tmp_path / "toy.safetensors"
+    save(toy_checkpoint(), path)
+    before = path.read_bytes()
+    assert len(before) > 50_000
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, timeout=60, check=False)
+    assert "OSError: " in done.stderr.splitlines()[-1]
+    assert "File too large" in done.stderr.splitlines()[-1]
+    assert [file.name for file in tmp_path.iterdir()] == ["toy.safetensors"]
+    assert path.read_bytes() == before
 
 
 @pytest.fixture

@@ -1,0 +1,31 @@
+"""Files that are there whole or not at all, whatever happens to the process or the disk while they are written."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A name beside `path` to write to. What is written takes the place of `path` once it is on the disk.
+
+    After an error `path` is as it was, and nothing else is left.
+    """
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        yield temporary
+        sync(temporary)
+        temporary.replace(path)
+        sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Have the system write a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
