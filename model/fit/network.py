@@ -1,0 +1,42 @@
+"""The network that learns a person's own classes: a pre-trained one whose head is replaced."""
+
+from dataclasses import replace
+from typing import Literal
+
+import torch
+
+from model.config import ViTConfig
+from model.positions import resize
+from model.vit import VisionTransformer
+
+Read = Literal["own", "cls", "cls_mean"]  # what the new head reads: ViTConfig.pool, "own" is that of the network
+
+
+def with_new_head(
+    model: VisionTransformer, *, classes: int, image_size: tuple[int, int], read: Read = "own"
+) -> VisionTransformer:
+    """A copy with a linear head of zeros in place of everything after the pool (paper, section 3.2).
+
+    Positions are interpolated for another `image_size` (height, width). Where the network has no class token, or norms
+    what it has pooled, its own way of pooling stays. With no classes the copy ends with what a head would read.
+    """
+    config = replace(
+        model.config,
+        num_classes=classes,
+        pool=_pool(model.config, read),
+        representation_size=None,
+        head="linear",
+        head_bias=True,
+        distillation_head=False,
+    )
+    new = VisionTransformer(config)
+    old = model.state_dict()
+    head = {f"head.{name}": torch.zeros_like(tensor) for name, tensor in new.head.state_dict().items()}
+    new.load_state_dict({name: old[name] for name in new.state_dict() if name not in head} | head)
+    return (new if config.image_size == image_size else resize(new, image_size)).eval()
+
+
+def _pool(config: ViTConfig, read: Read) -> Literal["cls", "mean", "mean_all", "map", "map_all", "cls_mean"]:
+    if read == "own" or not config.class_token or config.final_norm == "after_pool":
+        return config.pool
+    return read

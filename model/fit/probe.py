@@ -1,0 +1,84 @@
+"""Learns a person's classes without changing the network: a linear head on its features, in closed form."""
+
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from model.fit.device import best_device
+from model.fit.fitted import Fitted
+from model.fit.least_squares import least_squares
+from model.fit.measure import CHUNK, measure, network_input
+from model.fit.network import Read, with_new_head
+from model.fit.samples import Samples, count_classes
+from model.fit.temperature import temperature
+from model.preprocessing import Preprocessing
+from model.vit import VisionTransformer
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeRecipe:
+    read: Read = "cls_mean"  # class token and patch mean side by side; see with_new_head for networks without
+
+
+def probe(
+    model: VisionTransformer,
+    preprocessing: Preprocessing,
+    train: Samples,
+    held_out: Samples | None,
+    recipe: ProbeRecipe,
+) -> Fitted:
+    """The same network with a head by regularised least squares (paper, section 4.1, few-shot), and one temperature.
+
+    Both are chosen by leaving each training image out in turn, which is exact here; the held-out images are only
+    measured. The temperature is folded into the head. The images of `train` and `held_out` have the size that
+    `preprocessing` gives. Raises ValueError for classes or sizes that do not fit.
+    """
+    classes = count_classes(train, held_out)
+    check_sizes(preprocessing, train, held_out)
+    network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
+    network.to(best_device())
+    found = least_squares(features(network, train, preprocessing), train.classes, count=classes)
+    hardness = probe_temperature(found.left_out, train.classes)
+    assert isinstance(network.head, nn.Linear)
+    with torch.no_grad():
+        network.head.weight.copy_(found.weight / hardness)
+        network.head.bias.copy_(found.bias / hardness)
+    right = (found.left_out.argmax(1) == train.classes).double().mean().item()
+    figures = {"left_out_accuracy": right, "train_images": float(len(train))}
+    if held_out is not None:
+        measured = measure(network, held_out, preprocessing)
+        figures |= {"top1_accuracy": measured.accuracy, "loss": measured.loss, "held_out_images": float(len(held_out))}
+    chosen = {"read": network.config.pool, "strength": found.strength, "temperature": hardness}
+    return Fitted(
+        model=network.cpu(), history=(), figures=figures, recipe={"method": "probe", **asdict(recipe), **chosen}
+    )
+
+
+@torch.inference_mode()
+def features(network: VisionTransformer, samples: Samples, preprocessing: Preprocessing) -> Tensor:
+    """What the head reads of each image, float32 (N, F) on the CPU."""
+    device = next(network.parameters()).device
+    chunks = tqdm(samples.pixels.split(CHUNK), desc="features", unit=f"x{CHUNK}")
+    return torch.cat(
+        [network.read(network.encode(network_input(pixels, preprocessing, device))).cpu() for pixels in chunks]
+    )
+
+
+def probe_temperature(left_out: Tensor, classes: Tensor) -> float:
+    """The temperature of left-out logits (N, C). Targets are smoothed as Platt did: none is 1, even if all are right.
+
+    Platt 1999, "Probabilistic outputs for support vector machines", section 2.2: (N + 1) / (N + 2). It is 1 where the
+    right classes have no larger logits than others, as with one image of each class.
+    """
+    if not left_out.gather(1, classes[:, None]).mean() > left_out.mean():
+        return 1.0
+    return temperature(left_out, classes, smoothing=1 / (len(classes) + 2))
+
+
+def check_sizes(preprocessing: Preprocessing, *of: Samples | None) -> None:
+    """Raises ValueError unless the images have the size of the network's input."""
+    for samples in of:
+        if samples is not None and samples.size != preprocessing.size:
+            raise ValueError(f"the images are {samples.size}, and the network takes {preprocessing.size}")

@@ -1,0 +1,45 @@
+"""Images as arrays of pixels, and the class of each."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """Raises ValueError for arrays of another shape or type, or that differ in length."""
+
+    pixels: Tensor  # uint8 (N, height, width, 3), RGB; it may be a memory map, and is read a batch at a time
+    classes: Tensor  # int64 (N,), from 0
+
+    def __post_init__(self) -> None:
+        if self.pixels.dtype != torch.uint8 or self.pixels.ndim != 4 or self.pixels.shape[3] != 3:
+            raise ValueError(
+                f"pixels must be uint8 (N, height, width, 3), not {self.pixels.dtype} {tuple(self.pixels.shape)}"
+            )
+        if self.classes.dtype != torch.int64 or self.classes.shape != self.pixels.shape[:1]:
+            raise ValueError(
+                f"classes must be int64 ({len(self.pixels)},), not {self.classes.dtype} {tuple(self.classes.shape)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(height, width) of the images in pixels."""
+        height, width = self.pixels.shape[1:3]
+        return height, width
+
+
+def count_classes(train: Samples, held_out: Samples | None) -> int:
+    """How many classes there are. Raises ValueError unless there are two, each with an image to learn from."""
+    images = torch.bincount(train.classes)  # raises for a negative class
+    if len(images) < 2:
+        raise ValueError("there must be images of at least two classes to learn from")
+    if missing := (images == 0).nonzero().flatten().tolist():
+        raise ValueError(f"there is no image to learn from of class {', '.join(map(str, missing))}")
+    if held_out is not None and len(held_out) and held_out.classes.max() >= len(images):
+        raise ValueError(f"there is no image to learn from of class {held_out.classes.max().item()}")
+    return len(images)
