@@ -1,0 +1,114 @@
+"""What a network answers for held-out images, and how good that is: N images, C classes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from export.calibration import calibration_error
+from model.checkpoints.checkpoint import Checkpoint
+from model.fit.device import best_device
+from model.fit.measure import CHUNK, network_input
+from model.fit.samples import Samples
+
+TOP = 5
+NORMAL = 1.959964  # of 95 %
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    labels: tuple[str, ...]
+    files: tuple[Path, ...]
+    right: npt.NDArray[np.int64]  # (N,): the right classes
+    logits: npt.NDArray[np.float32]  # (N, C)
+
+    @cached_property
+    def found(self) -> npt.NDArray[np.int64]:
+        """(N,): the likeliest classes."""
+        found: npt.NDArray[np.int64] = self.logits.argmax(1)
+        return found
+
+    @cached_property
+    def scores(self) -> npt.NDArray[np.float64]:
+        """(N, C), each row with the sum 1."""
+        return torch.from_numpy(self.logits).double().softmax(1).numpy()
+
+    @cached_property
+    def confusion(self) -> npt.NDArray[np.int64]:
+        """(C, C): how many images of a class, down, got which label, across."""
+        classes = len(self.labels)
+        counts = np.bincount(self.right * classes + self.found, minlength=classes**2)
+        return counts.reshape(classes, classes).astype(np.int64)
+
+    def figures(self) -> dict[str, float]:
+        """Shares are from 0 to 1. `top1_low` and `top1_high` are the ends of the 95 % interval of `top1_accuracy`."""
+        hits = self.found == self.right
+        low, high = interval(int(hits.sum()), len(hits))
+        of_right = np.take_along_axis(self.scores, self.right[:, None], axis=1)
+        figures = {
+            "held_out_images": float(len(hits)),
+            "top1_accuracy": float(hits.mean()),
+            "top1_low": low,
+            "top1_high": high,
+            "balanced_accuracy": float(np.nanmean(self.recall())),
+            "loss": float(-np.log(np.maximum(of_right, np.finfo(np.float64).tiny)).mean()),
+            "calibration_error": calibration_error(self.logits, self.right),
+        }
+        if len(self.labels) > TOP:
+            best = np.argpartition(-self.logits, TOP, axis=1)[:, :TOP]
+            figures["top5_accuracy"] = float((best == self.right[:, None]).any(1).mean())
+        return figures
+
+    def recall(self) -> npt.NDArray[np.float64]:
+        """(C,): the share of a label's images that got it; NaN without images."""
+        return _shares(self.confusion.diagonal(), self.confusion.sum(1))
+
+    def precision(self) -> npt.NDArray[np.float64]:
+        """(C,): the share of the images with this answer for which it is right; NaN where it was never given."""
+        return _shares(self.confusion.diagonal(), self.confusion.sum(0))
+
+    def by_label(self) -> list[dict[str, Any]]:
+        """JSON: each label's number of images, recall and precision."""
+        numbers = zip(self.labels, self.confusion.sum(1).tolist(), self.recall(), self.precision(), strict=True)
+        return [
+            {"label": label, "images": images, "recall": _or_none(recall), "precision": _or_none(precision)}
+            for label, images, recall, precision in numbers
+        ]
+
+
+@torch.inference_mode()
+def judge(checkpoint: Checkpoint, files: Sequence[Path], samples: Samples) -> Judged:
+    """The answers of the network in float32 for images of the size that the service gives it."""
+    model, device = checkpoint.model.to(best_device()), best_device()
+    found = [
+        model(network_input(pixels, checkpoint.preprocessing, device)).cpu() for pixels in samples.pixels.split(CHUNK)
+    ]
+    model.cpu()
+    return Judged(
+        labels=checkpoint.labels,
+        files=tuple(files),
+        right=samples.classes.numpy(),
+        logits=torch.cat(found).numpy(),
+    )
+
+
+def interval(hits: int, images: int) -> tuple[float, float]:
+    """Where a share of which `hits` of `images` were found lies with 95 %: Wilson 1927, "Probable inference"."""
+    share, spread = hits / images, NORMAL**2 / images
+    middle = (share + spread / 2) / (1 + spread)
+    half = np.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
+    return max(middle - float(half), 0.0), min(middle + float(half), 1.0)
+
+
+def _shares(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    shares: npt.NDArray[np.float64] = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+    return shares
+
+
+def _or_none(share: np.float64) -> float | None:
+    return None if np.isnan(share) else float(share)

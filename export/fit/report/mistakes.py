@@ -1,0 +1,124 @@
+"""The most confident mistakes, each with a map of what spoke for the answer and one of where the network looked."""
+
+import json
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from app.drawing.heatmap import Style, draw
+from app.drawing.scale import limits
+from app.images.preparer import Prepared, Preparer
+from app.maps.record import Maps, Record
+from export.fit.report.judged import Judged
+from export.folder import LIMITS
+from export.image_spec import image_spec
+from export.reference import reference
+from model.checkpoints.checkpoint import Checkpoint
+
+MOST = 24
+SIDE = 256  # pixels of the longer side of an image
+GAP = 6
+STYLE = Style(overlay=True, alpha=0.6, colormap=None, interpolation="bilinear", colorbar=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    file: Path
+    right: str
+    right_score: float
+    answer: str
+    answer_score: float
+    png: bytes  # the image, the evidence for the answer and against the right label, and the rollout, side by side
+    evidence: npt.NDArray[np.float32]  # (rows, columns) of the patch grid
+    rollout: npt.NDArray[np.float32]
+
+    def numbers(self) -> dict[str, Any]:
+        """JSON."""
+        return {
+            "file": str(self.file),
+            "right": self.right,
+            "right_score": self.right_score,
+            "answer": self.answer,
+            "answer_score": self.answer_score,
+            "evidence": self.evidence.tolist(),
+            "rollout": self.rollout.tolist(),
+        }
+
+
+def mistakes(checkpoint: Checkpoint, judged: Judged) -> list[Mistake]:
+    """Those of the largest score of a wrong answer, at most 24."""
+    wrong = np.flatnonzero(judged.found != judged.right)
+    worst = wrong[np.argsort(-judged.scores[wrong].max(1), kind="stable")][:MOST]
+    preparer = Preparer(limits=LIMITS, framing=image_spec(checkpoint.preprocessing).framing, thumbnail_px=SIDE)
+    return [_mistake(checkpoint, judged, int(place), preparer) for place in worst]
+
+
+def write(found: list[Mistake], folder: Path) -> None:
+    """Each as `mistakes/01.png` and so on, and all of their numbers as `mistakes.json`."""
+    (folder / "mistakes").mkdir()
+    for number, mistake in enumerate(found, 1):
+        (folder / "mistakes" / f"{number:02}.png").write_bytes(mistake.png)
+    text = json.dumps([mistake.numbers() for mistake in found]) + "\n"
+    (folder / "mistakes.json").write_text(text, encoding="utf-8")
+
+
+def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Preparer) -> Mistake:
+    answer, right = int(judged.found[place]), int(judged.right[place])
+    prepared = preparer.prepare(judged.files[place].read_bytes(), thumbnail=True, max_pixels=LIMITS.max_pixels)
+    assert isinstance(prepared, Prepared)
+    assert prepared.thumbnail is not None
+    outputs = reference(checkpoint, prepared.pixels[None], np.array([[answer, right]]))
+    maps = Maps.of({name: values[0] for name, values in outputs.items()})
+    record = Record(
+        maps=maps,
+        predictions=(),
+        image_size=prepared.size,
+        box=prepared.box,
+        pixels=prepared.pixels,
+        thumbnail=_shown(prepared.thumbnail),
+    )
+    first, grid = len(checkpoint.model.config.prefix), checkpoint.model.config.grid
+    evidence = (maps.evidence[0] - maps.evidence[1]).sum(axis=0)[first:].reshape(grid)
+    rollout = maps.rollout[first:].reshape(grid)
+    drawn = [
+        draw(evidence, record, STYLE, limits(evidence, evidence, "min-max", signed=True)),
+        draw(rollout, record, STYLE, limits(rollout, rollout, "min-max", signed=False)),
+    ]
+    return Mistake(
+        file=judged.files[place],
+        right=judged.labels[right],
+        right_score=float(judged.scores[place, right]),
+        answer=judged.labels[answer],
+        answer_score=float(judged.scores[place, answer]),
+        png=_side_by_side([record.thumbnail, *drawn]),
+        evidence=evidence,
+        rollout=rollout,
+    )
+
+
+def _shown(thumbnail: bytes) -> bytes:
+    """The image as PNG, its longer side of SIDE pixels: a small one is enlarged, so that maps are smooth on it."""
+    image = Image.open(BytesIO(thumbnail))
+    zoom = SIDE / max(image.size)
+    return _png(image.resize((max(round(image.width * zoom), 1), max(round(image.height * zoom), 1))))
+
+
+def _side_by_side(encoded: list[bytes]) -> bytes:
+    """Images of one size."""
+    images = [Image.open(BytesIO(data)) for data in encoded]
+    width, height = images[0].size
+    sheet = Image.new("RGB", (len(images) * (width + GAP) - GAP, height), "white")
+    for place, image in enumerate(images):
+        sheet.paste(image, (place * (width + GAP), 0))
+    return _png(sheet)
+
+
+def _png(image: Image.Image) -> bytes:
+    out = BytesIO()
+    image.save(out, "PNG")
+    return out.getvalue()

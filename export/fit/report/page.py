@@ -1,0 +1,116 @@
+"""The report as one HTML page that holds its pictures and needs nothing else."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from export.fit.report.confusion import mistaken_pairs
+from export.fit.report.judged import Judged
+from export.fit.report.mistakes import Mistake
+from export.fit.report.picture import Picture
+
+TEMPLATE = Path(__file__).with_name("page.html")
+MOST_LABELS = 200  # of the table
+MAPS = (
+    "Each image is followed by the evidence and by the rollout. Evidence: what each patch adds to the logit of the "
+    "answer less what it adds to that of the right label; red speaks for the answer, blue for the right label. "
+    "Rollout: how strongly each patch is attended to, through all layers."
+)
+
+
+def page(
+    *,
+    name: str,
+    headline: str,
+    notes: Sequence[str],
+    facts: dict[str, Any],
+    pictures: Sequence[Picture],
+    counts: dict[str, int],
+    judged: Judged | None,
+    mistakes: Sequence[Mistake],
+) -> str:
+    """HTML. `headline` and `notes` are sentences; `facts` are shown in a table; `counts` are the images of each label
+    that were learnt from.
+    """
+    parts = [f'<p class="headline">{escape(headline)}</p>']
+    if notes:
+        parts.append(f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>")
+    parts += [_figure(picture) for picture in pictures]
+    if judged:
+        parts += [_labels(judged, counts), _pairs(judged), _mistakes(judged, mistakes)]
+    parts.append("<h2>Recipe and figures</h2>" + _table((), ((fact, _shown(value)) for fact, value in facts.items())))
+    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(name=escape(name), content="\n".join(parts))
+
+
+def _figure(picture: Picture) -> str:
+    return (
+        f"<h2>{escape(picture.title)}</h2>\n<figure>{_image(picture.png, picture.title)}"
+        f"<figcaption>{escape(picture.caption)}</figcaption></figure>"
+    )
+
+
+def _image(png: bytes, text: str) -> str:
+    return f'<img alt="{escape(text)}" src="data:image/png;base64,{b64encode(png).decode()}">'
+
+
+def _labels(judged: Judged, counts: dict[str, int]) -> str:
+    """The labels that are found least often first."""
+    numbers = sorted(judged.by_label(), key=lambda of: (of["recall"] is None, of["recall"]))
+    rows = [
+        (of["label"], counts[of["label"]], of["images"], _percent(of["recall"]), _percent(of["precision"]))
+        for of in numbers[:MOST_LABELS]
+    ]
+    heads = ("label", "learnt from", "held out", "recall", "precision")
+    note = "Recall: the share of a label's images that got it. Precision: how often the answer is right."
+    more = f" The {MOST_LABELS} labels of the lowest recall are shown." if len(numbers) > MOST_LABELS else ""
+    return f'<h2>Labels</h2>\n<p class="note">{note}{more}</p>\n{_table(heads, rows)}'
+
+
+def _pairs(judged: Judged) -> str:
+    pairs = mistaken_pairs(judged)
+    if not pairs:
+        return ""
+    return "<h2>Commonest mistakes</h2>\n" + _table(
+        ("right label", "answer", "images", "of"), ((right, answer, count, of) for right, answer, count, of in pairs)
+    )
+
+
+def _mistakes(judged: Judged, mistakes: Sequence[Mistake]) -> str:
+    head = "<h2>Most confident mistakes</h2>"
+    if not mistakes:
+        return f"{head}\n<p>All {len(judged.files):,} held-out images got the right label.</p>"
+    figures = "\n".join(_mistake(mistake) for mistake in mistakes)
+    return f'{head}\n<p class="note">{MAPS}</p>\n<div class="mistakes">\n{figures}\n</div>'
+
+
+def _mistake(mistake: Mistake) -> str:
+    said = f"{mistake.answer} ({_percent(mistake.answer_score)}) in place of {mistake.right} "
+    said += f"({_percent(mistake.right_score)})"
+    return (
+        f"<figure>{_image(mistake.png, said)}<figcaption>{escape(said)}<br>"
+        f'<span class="file">{escape(str(mistake.file))}</span></figcaption></figure>'
+    )
+
+
+def _table(heads: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Numbers and shares stand on the right."""
+    head = "".join(f"<th{' class=n' if place else ''}>{escape(name)}</th>" for place, name in enumerate(heads))
+    body = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>\n" for row in rows)
+    return f"<table>{f'<tr>{head}</tr>' if head else ''}\n{body}</table>"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int):
+        return f"<td class=n>{value:,}</td>"
+    return f"<td{' class=n' if str(value).endswith(' %') else ''}>{escape(str(value))}</td>"
+
+
+def _percent(share: float | None) -> str:
+    return "none" if share is None else f"{share:.1%}".replace("%", " %")
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,97 @@
+"""The report of a run: pictures, numbers, the list of images, and one HTML page, in a folder."""
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from export.fit.dataset import Dataset, Part
+from export.fit.listing import COLUMNS, HELD_OUT, TRAIN
+from export.fit.report.confusion import confusion
+from export.fit.report.curves import curves
+from export.fit.report.judged import Judged
+from export.fit.report.mistakes import mistakes, write
+from export.fit.report.page import page
+from export.fit.report.reliability import reliability
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.durable import sync
+from model.fit.fitted import Point
+
+PAGE, NUMBERS, SPLIT = "index.html", "report.json", "split.csv"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What there is to tell about a run."""
+
+    checkpoint: Checkpoint
+    history: Sequence[Point]
+    dataset: Dataset
+    judged: Judged | None  # None where there are no labels
+    headline: str
+    notes: Sequence[str]  # what a person should know about the images
+
+    def write(self, out: Path) -> None:
+        """Write the folder `out`, whole or not at all, in place of what is there."""
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:
+            folder = Path(temporary) / "new"
+            folder.mkdir()
+            self._fill(folder, out)
+            for path in [*folder.rglob("*"), folder]:
+                sync(path)
+            if out.exists():
+                out.rename(Path(temporary) / "old")
+            folder.rename(out)
+            sync(out.parent)
+
+    def _fill(self, folder: Path, out: Path) -> None:
+        pictures = [curves(self.history)] if self.history else []
+        worst = []
+        if self.judged:
+            pictures += [confusion(self.judged), reliability(self.judged)]
+            worst = mistakes(self.checkpoint, self.judged)
+            write(worst, folder)
+        for picture in pictures:
+            picture.write(folder)
+        counts = self.dataset.count(self.dataset.train)
+        (folder / NUMBERS).write_text(json.dumps(self._numbers(counts), indent=1) + "\n", encoding="utf-8")
+        self._write_split(folder / SPLIT, out)
+        text = page(
+            name=self.checkpoint.name,
+            headline=self.headline,
+            notes=self.notes,
+            facts={**self.checkpoint.recipe, **self.checkpoint.figures},
+            pictures=pictures,
+            counts=counts,
+            judged=self.judged,
+            mistakes=worst,
+        )
+        (folder / PAGE).write_text(text, encoding="utf-8")
+
+    def _numbers(self, counts: dict[str, int]) -> dict[str, Any]:
+        """Everything that no picture has."""
+        return {
+            "name": self.checkpoint.name,
+            "recipe": self.checkpoint.recipe,
+            "figures": self.checkpoint.figures,
+            "notes": list(self.notes),
+            "learnt_from": counts,
+            "held_out": self.judged.by_label() if self.judged else [],
+        }
+
+    def _write_split(self, file: Path, out: Path) -> None:
+        """Which image was on which side, in the form that --images takes. Files are relative to the folder."""
+        with file.open("w", encoding="utf-8", newline="") as text:
+            table = csv.writer(text)
+            table.writerow(COLUMNS)
+            for side, part in ((TRAIN, self.dataset.train), (HELD_OUT, self.dataset.held_out)):
+                table.writerows(self._rows(part, side, out))
+
+    def _rows(self, part: Part, side: str, out: Path) -> list[tuple[str, str, str]]:
+        labels = self.dataset.labels or ("",)
+        places = [os.path.relpath(file.absolute(), out.absolute()) for file in part.files]
+        return [(place, labels[index], side) for place, index in zip(places, part.classes, strict=True)]
