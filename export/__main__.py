@@ -1,4 +1,7 @@
-"""`python -m export` turns a checkpoint into a checked bundle; `python -m export inspect` shows what it is."""
+"""`python -m export` turns a checkpoint into a checked bundle.
+
+`python -m export inspect` shows what a checkpoint is, and `python -m export fit` learns one from a person's images.
+"""
 
 import argparse
 import logging
@@ -9,6 +12,8 @@ from pathlib import Path
 from typing import get_args
 
 from app.bundle import Manifest, Precision
+from export.arguments import CHECKPOINT, SET, assignment, image_size
+from export.fit.command import fit, fit_parser
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.describe import report
@@ -16,12 +21,12 @@ from model.checkpoints.labels import BY_NUMBER, UNNAMED
 from model.checkpoints.load import describe_checkpoint
 from model.checkpoints.zero_shot import PROMPT
 
-CHECKPOINT = "a file with weights, a folder as a model hub stores it, or hf://org/name[@revision]"
-
 
 def main(arguments: list[str]) -> None:
     if arguments[:1] == ["inspect"]:
         inspect(_inspect_parser().parse_args(arguments[1:]))
+    elif arguments[:1] == ["fit"]:
+        fit(fit_parser().parse_args(arguments[1:]))
     else:
         export(_parser().parse_args(arguments))
 
@@ -116,21 +121,6 @@ def _doubt(labels_from: str) -> str:
     return ". --labels FILE names them." if labels_from == UNNAMED else ""
 
 
-def _image_size(text: str) -> str:
-    """The fact image_size of "N" or "HEIGHTxWIDTH"."""
-    sides = [int(side) for side in text.lower().split("x")]
-    if len(sides) > 2 or min(sides) < 1:
-        raise ValueError
-    return f"{sides[0]},{sides[-1]}"
-
-
-def _override(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise ValueError
-    return name, value
-
-
 def _inspect_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m export inspect", description="Show what a checkpoint is and where each fact was found."
@@ -145,7 +135,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m export",
         description="Turn a Vision Transformer checkpoint into a bundle that the service can serve. The ONNX graphs "
         "are checked against PyTorch; if they differ, nothing is written.",
-        epilog="`python -m export inspect CHECKPOINT` shows what a checkpoint is.",
+        epilog="`python -m export inspect CHECKPOINT` shows what a checkpoint is. `python -m export fit CHECKPOINT` "
+        "learns the labels of your own images.",
     )
     parser.add_argument("--checkpoint", required=True, help=CHECKPOINT)
     _add_facts(parser)
@@ -173,7 +164,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--replace", action="store_true", help="replace the folder if it exists")
     parser.add_argument(
         "--image-size",
-        type=_image_size,
+        type=image_size,
         metavar="N or HEIGHTxWIDTH",
         help="serve another image size. Positions are interpolated as the checkpoint's library does it, and the crop "
         "cuts off the same share.",
@@ -184,11 +175,11 @@ def _parser() -> argparse.ArgumentParser:
 def _add_facts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set",
-        type=_override,
+        type=assignment,
         action="append",
         default=[],
         metavar="FACT=VALUE",
-        help="override a fact of the checkpoint, or give one that the file does not contain, such as heads=12",
+        help=SET,
     )
     parser.add_argument(
         "--labels",

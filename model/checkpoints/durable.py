@@ -14,7 +14,10 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.name}.new")
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode
         yield temporary
+        temporary.chmod(mode)  # safetensors writes files that only their owner may read
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)

@@ -72,7 +72,7 @@ def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Prepa
     prepared = preparer.prepare(judged.files[place].read_bytes(), thumbnail=True, max_pixels=LIMITS.max_pixels)
     assert isinstance(prepared, Prepared)
     assert prepared.thumbnail is not None
-    outputs = reference(checkpoint, prepared.pixels[None], np.array([[answer, right]]))
+    outputs = reference(checkpoint, prepared.pixels[None].copy(), np.array([[answer, right]]))
     maps = Maps.of({name: values[0] for name, values in outputs.items()})
     record = Record(
         maps=maps,

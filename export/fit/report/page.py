@@ -96,20 +96,24 @@ def _mistake(mistake: Mistake) -> str:
 
 
 def _table(heads: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Numbers and shares stand on the right."""
-    head = "".join(f"<th{' class=n' if place else ''}>{escape(name)}</th>" for place, name in enumerate(heads))
-    body = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>\n" for row in rows)
+    """Numbers stand on the right: columns whose first cell is one."""
+    rows = list(rows)
+    numbers = [isinstance(cell, int) or str(cell).endswith("%") for cell in rows[0]]
+    head = "".join(_cell("th", name, number) for name, number in zip(heads, numbers, strict=False))
+    body = "".join(
+        f"<tr>{''.join(_cell('td', cell, number) for cell, number in zip(row, numbers, strict=True))}</tr>\n"
+        for row in rows
+    )
     return f"<table>{f'<tr>{head}</tr>' if head else ''}\n{body}</table>"
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, int):
-        return f"<td class=n>{value:,}</td>"
-    return f"<td{' class=n' if str(value).endswith(' %') else ''}>{escape(str(value))}</td>"
+def _cell(tag: str, value: Any, number: bool) -> str:
+    text = f"{value:,}" if isinstance(value, int) else escape(str(value))
+    return f"<{tag}{' class=n' if number else ''}>{text}</{tag}>"
 
 
 def _percent(share: float | None) -> str:
-    return "none" if share is None else f"{share:.1%}".replace("%", " %")
+    return "none" if share is None else f"{share:.1%}"
 
 
 def _shown(value: Any) -> str:

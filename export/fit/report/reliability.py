@@ -30,9 +30,8 @@ def reliability(judged: Judged) -> Picture:
     for bin, count in enumerate(images):
         if count:
             left, end = axes.x(bin / BINS) + 1, axes.x((bin + 1) / BINS) - 1
-            canvas.box(left, min(axes.y(hit[bin]), axes.bottom - 1), end, axes.bottom, fill=BAR)
-            above = max(axes.y(hit[bin]) - 4, axes.top + 12)
-            canvas.text((left + end) / 2, above, f"{count}", size=12, anchor="ms")
+            canvas.box(left, min(axes.y(hit[bin]), axes.bottom - 20), end, axes.bottom, fill=BAR)
+            canvas.text((left + end) / 2, axes.bottom - 6, f"{count}", size=12, anchor="ms")
     canvas.path([(axes.x(0), axes.y(0)), (axes.x(1), axes.y(1))], color=FAINT, width=2)
     for bin, count in enumerate(images):
         if count:

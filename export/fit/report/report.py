@@ -17,6 +17,7 @@ from export.fit.report.judged import Judged
 from export.fit.report.mistakes import mistakes, write
 from export.fit.report.page import page
 from export.fit.report.reliability import reliability
+from export.fit.split import LeftOut
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.durable import sync
 from model.fit.fitted import Point
@@ -34,6 +35,7 @@ class Report:
     judged: Judged | None  # None where there are no labels
     headline: str
     notes: Sequence[str]  # what a person should know about the images
+    left_out: Sequence[LeftOut]
 
     def write(self, out: Path) -> None:
         """Write the folder `out`, whole or not at all, in place of what is there."""
@@ -79,6 +81,7 @@ class Report:
             "recipe": self.checkpoint.recipe,
             "figures": self.checkpoint.figures,
             "notes": list(self.notes),
+            "left_out": [{"file": str(file), "reason": reason} for file, reason in self.left_out],
             "learnt_from": counts,
             "held_out": self.judged.by_label() if self.judged else [],
         }

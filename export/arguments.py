@@ -1,0 +1,20 @@
+"""What the commands of `python -m export` have in common: arguments and how they are read."""
+
+CHECKPOINT = "a file with weights, a folder as a model hub stores it, or hf://org/name[@revision]"
+SET = "override a fact of the checkpoint, or give one that the file does not contain, such as heads=12"
+
+
+def image_size(text: str) -> str:
+    """The fact image_size of "N" or "HEIGHTxWIDTH". Raises ValueError."""
+    sides = [int(side) for side in text.lower().split("x")]
+    if len(sides) > 2 or min(sides) < 1:
+        raise ValueError
+    return f"{sides[0]},{sides[-1]}"
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """The parts of "name=value". Raises ValueError."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError
+    return name, value

@@ -1,0 +1,91 @@
+"""`python -m export fit CHECKPOINT --images FOLDER --out FILE`: what a person types, and what it says."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from export.arguments import CHECKPOINT, SET, assignment, image_size
+from export.fit.methods import RECIPES, describe, recipe
+from export.fit.report.report import PAGE
+from export.fit.run import NotReported, run
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+
+
+def fit(options: argparse.Namespace) -> None:
+    overrides = {**dict(options.set), "num_classes": "0"}
+    if options.image_size:
+        overrides["image_size"] = options.image_size
+    try:
+        chosen = recipe(options.method, options.recipe)
+        outcome = run(
+            load_checkpoint(options.checkpoint, overrides=overrides),
+            options.images,
+            options.out,
+            method=options.method,
+            recipe=chosen,
+            seed=options.seed,
+            strict=options.strict,
+            again=options.replace,
+        )
+    except (CheckpointError, ValueError, FileExistsError) as error:
+        sys.exit(f"not learnt: {error}")
+    except NotReported as error:
+        sys.exit(f"{error}. Run the same command with --replace when there is room.")
+    except OSError as error:
+        sys.exit(
+            f"not learnt: {error}. Run the same command again; it goes on from the last snapshot, if there is one."
+        )
+    except KeyboardInterrupt:
+        sys.exit("stopped: run the same command again; it goes on from the last snapshot, if there is one.")
+    for note in outcome.notes:
+        print(note)  # noqa: T201
+    print(outcome.headline)  # noqa: T201
+    print(f"Report: {outcome.report / PAGE}")  # noqa: T201
+    bundle = Path("bundles", options.out.stem)
+    print(f"Next: make export CHECKPOINT={options.out} OUT={bundle} && make serve BUNDLE={bundle}")  # noqa: T201
+
+
+def fit_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m export fit",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Learn the labels of your own images. The result is a checkpoint, which `python -m export "
+        "--checkpoint FILE`\nturns into a bundle, and a report beside it.",
+        epilog=f"recipes, with their defaults:\n{describe()}",
+    )
+    parser.add_argument("checkpoint", help=CHECKPOINT)
+    parser.add_argument("--set", type=assignment, action="append", default=[], metavar="FACT=VALUE", help=SET)
+    parser.add_argument(
+        "--image-size",
+        type=image_size,
+        metavar="N or HEIGHTxWIDTH",
+        help="learn and serve at another image size; positions are interpolated",
+    )
+    parser.add_argument(
+        "--images",
+        type=Path,
+        required=True,
+        metavar="FOLDER or CSV",
+        help="a folder with a folder of images for each label, or with such folders in train/ and val/; or a CSV with "
+        "the columns file and label, and perhaps split (train or val). Without val, a tenth of each label is held out.",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="checkpoint to write: NAME.safetensors")
+    parser.add_argument(
+        "--method",
+        choices=tuple(RECIPES),
+        default="probe",
+        help="probe: only a linear head, in closed form, in seconds (default).",
+    )
+    parser.add_argument(
+        "--recipe",
+        type=assignment,
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="change the recipe of the method; the fields are below",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="decides everything that is random (default: 0)")
+    parser.add_argument("--strict", action="store_true", help="refuse images that cannot be used; default: skip them")
+    parser.add_argument("--replace", action="store_true", help="replace the file and its report if they exist")
+    return parser

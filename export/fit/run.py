@@ -1,0 +1,148 @@
+"""One run: a folder of images and a checkpoint to a file with a model that knows their labels, and a report."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from tqdm import tqdm
+
+from export.fit.dataset import Dataset, read_dataset
+from export.fit.listing import Listing, first_few, list_images
+from export.fit.methods import UNLABELLED, Recipe, learn, samples
+from export.fit.report.judged import Judged, judge
+from export.fit.report.report import Report
+from export.fit.split import LeftOut, Split, split
+from export.fit.workspace import workspace
+from export.image_spec import image_spec
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.families.native import FAMILY, save
+from model.checkpoints.imagenet import names_of
+from model.fit.fitted import Fitted
+
+SUFFIX = ".safetensors"
+UNEVEN = 10  # times as many images of one label as of another are worth a word
+FEW = 100  # held-out images
+
+
+class NotReported(Exception):
+    """The model is written, but its report is not; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    headline: str
+    report: Path
+    notes: tuple[str, ...]
+
+
+def run(
+    checkpoint: Checkpoint,
+    images: Path,
+    out: Path,
+    *,
+    method: str,
+    recipe: Recipe,
+    seed: int,
+    strict: bool,
+    again: bool,
+) -> Outcome:
+    """Learn from `images`, and write `out`, a .safetensors file, and its report beside it.
+
+    With `strict`, an image that cannot be used is an error; with `again`, `out` is replaced.
+    Raises ValueError, FileExistsError or OSError, and leaves what is at `out`; NotReported once `out` is written.
+    """
+    if out.suffix != SUFFIX:
+        raise ValueError(f"--out {out}: the name must end in {SUFFIX}")
+    if out.exists() and not again:
+        raise FileExistsError(f"{out} exists; --replace replaces it")
+    listing = list_images(images, labelled=method not in UNLABELLED)
+    chosen = split(listing, seed=seed)
+    with workspace(out.with_suffix(".work")) as work:
+        spec = image_spec(checkpoint.preprocessing)
+        dataset = read_dataset(chosen, train=spec.framing, held_out=spec.framing, folder=work)
+        left_out = (*chosen.left_out, *dataset.left_out)
+        for file, reason in left_out:
+            tqdm.write(f"{file} is left out: {reason}", file=sys.stderr)
+        if strict and left_out:
+            raise ValueError(f"--strict: {len(left_out):,} images cannot be used; they are named above")
+        fitted = learn(checkpoint, recipe, dataset.train, dataset.held_out, work)
+        learnt = _checkpoint(checkpoint, fitted, dataset, name=out.stem)
+        judged = None
+        if learnt.labels:
+            judged = judge(learnt, dataset.held_out.files, samples(dataset.held_out))
+            learnt = replace(learnt, figures={**learnt.figures, **judged.figures()})
+        save(learnt, out)
+        notes = tuple(_notes(listing, chosen, dataset, left_out))
+        report = Report(
+            checkpoint=learnt,
+            history=fitted.history,
+            dataset=dataset,
+            judged=judged,
+            headline=headline(judged),
+            notes=notes,
+            left_out=left_out,
+        )
+        try:
+            report.write(out.with_suffix(".report"))
+        except OSError as error:
+            raise NotReported(f"{out} is written, but its report is not: {error}") from error
+    return Outcome(headline=report.headline, report=out.with_suffix(".report"), notes=notes)
+
+
+def _checkpoint(source: Checkpoint, fitted: Fitted, dataset: Dataset, *, name: str) -> Checkpoint:
+    """What was learnt, as a checkpoint of this project. Folders that are called by WordNet ids get their names."""
+    names = names_of(dataset.labels)
+    return Checkpoint(
+        name=name,
+        family=FAMILY,
+        architecture="vit",
+        config=fitted.model.config,
+        model=fitted.model,
+        preprocessing=source.preprocessing,
+        labels=names or dataset.labels,
+        wordnet=dataset.labels if names else (),
+        figures=fitted.figures,
+        recipe={**fitted.recipe, "checkpoint": source.name},
+        history=tuple(asdict(point) for point in fitted.history),
+    )
+
+
+def headline(judged: Judged | None) -> str:
+    """How good the model is, in a sentence."""
+    if judged is None:
+        return "It has learnt from images without labels, so it gives embeddings."
+    figures = judged.figures()
+    return (
+        f"{figures['top1_accuracy']:.1%} of the {len(judged.files):,} held-out images got the right one of "
+        f"{len(judged.labels):,} labels. Of all such images it is {figures['top1_low']:.0%} to "
+        f"{figures['top1_high']:.0%}, with 95 % certainty."
+    )
+
+
+def _notes(listing: Listing, chosen: Split, dataset: Dataset, left_out: tuple[LeftOut, ...]) -> Iterator[str]:
+    """What a person should know about the images."""
+    train, held_out = len(dataset.train.files), len(dataset.held_out.files)
+    how = "A tenth of each label was held out" if chosen.chosen else "The held-out images were given"
+    yield f"{train:,} images were learnt from and {held_out:,} held out. {how}."
+    yield from (f"{note}." for note in listing.notes)
+    if left_out:
+        yield f"{len(left_out):,} images could not be used: {first_few([file for file, _ in left_out])}."
+    if chosen.copies:
+        files = first_few([copy for copy, _ in chosen.copies])
+        yield f"{len(chosen.copies):,} files are copies of others, and each image was used once: {files}."
+    if chosen.across:
+        yield f"{chosen.across:,} of the copies are of held-out images, so they were not learnt from."
+    counts = dataset.count(dataset.train)
+    if counts:
+        most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
+        if counts[most] >= UNEVEN * counts[least]:
+            yield (
+                f"Labels are uneven: {most} has {counts[most]:,} images and {least} has {counts[least]:,}. Accuracy "
+                "says little about small labels; the table of labels and the balanced accuracy do."
+            )
+        absent = [label for label, count in dataset.count(dataset.held_out).items() if not count]
+        if absent:
+            yield f"No images of these labels are held out, so nothing is known about them: {first_few(absent)}."
+        if held_out < FEW:
+            yield f"{held_out:,} held-out images are few: another choice of them would give another accuracy."

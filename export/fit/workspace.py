@@ -1,0 +1,41 @@
+"""The folder beside an output in which a run keeps what it needs to go on after it was interrupted."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PIXELS = ".pixels"  # suffix of files that the next run writes again
+
+
+@contextmanager
+def workspace(folder: Path) -> Iterator[Path]:
+    """`folder`, made if it is not there, for this process alone. It is deleted at the end.
+
+    After an error snapshots stay in it, and if there are none it is deleted too.
+    Raises ValueError while another process uses it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)  # the system unlocks it when the process ends, however it ends
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"another run uses {folder}; wait for its end, or give another --out") from None
+        try:
+            yield folder
+        except BaseException:
+            _forget_pixels(folder)
+            raise
+        shutil.rmtree(folder)
+    finally:
+        os.close(lock)
+
+
+def _forget_pixels(folder: Path) -> None:
+    for file in folder.glob(f"*{PIXELS}"):
+        file.unlink()
+    if not any(folder.iterdir()):
+        folder.rmdir()
