@@ -1,13 +1,11 @@
 """Scores that are as large as they are often right: temperature scaling (Guo et al. 2017, arXiv 1706.04599)."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F
 
 from app.bundle import Calibration
+from model.fit.temperature import temperature as likeliest
 
 BINS = 15  # section 4 of the paper
 FEWEST = 100  # images; with fewer, the error says little
@@ -44,23 +42,10 @@ def temperature(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64])
     """The T > 0 for which softmax(logits / T) makes `labels` most likely. Raises Uncalibrated where there is none."""
     if (logits.argmax(1) == labels).all():
         raise Uncalibrated("no temperature fits best, because all labels are right; give more images, or harder ones")
-    unit = logits.std()  # so that the search does not depend on the size of the logits
-    z, y = torch.from_numpy(logits / unit).double(), torch.from_numpy(labels)
+    z, y = torch.from_numpy(logits).double(), torch.from_numpy(labels)
     if not z.gather(1, y[:, None]).mean() > z.mean():
         raise Uncalibrated("no temperature fits, because the right labels are not likelier than others")
-    log = torch.zeros((), dtype=torch.float64, requires_grad=True)
-    search = torch.optim.LBFGS(
-        [log], max_iter=200, tolerance_grad=1e-10, tolerance_change=0, line_search_fn="strong_wolfe"
-    )
-
-    def loss() -> Any:
-        search.zero_grad()
-        likelihood = F.cross_entropy(z / log.exp(), y)
-        likelihood.backward()
-        return likelihood
-
-    search.step(loss)
-    return log.exp().item() * float(unit)
+    return likeliest(z, y)
 
 
 def calibration_error(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64]) -> float:

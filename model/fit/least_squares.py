@@ -41,7 +41,8 @@ def least_squares(
         shrunk = s**2 / (s**2 + strength * len(x))  # (K,)
         residual = targets - offset - u @ (shrunk[:, None] * projected)
         leverage = 1 / len(x) + u**2 @ shrunk
-        return targets - residual / (1 - leverage)[:, None]
+        predicted: Tensor = targets - residual / (1 - leverage)[:, None]
+        return predicted
 
     best = min(strengths, key=lambda strength: (left_out(strength) - targets).square().sum().item())
     standardised = vh.T @ ((s / (s**2 + best * len(x)))[:, None] * projected)  # (F, C)

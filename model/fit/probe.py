@@ -50,7 +50,7 @@ def probe(
     if held_out is not None:
         measured = measure(network, held_out, preprocessing)
         figures |= {"top1_accuracy": measured.accuracy, "loss": measured.loss, "held_out_images": float(len(held_out))}
-    chosen = {"read": network.config.pool, "strength": found.strength, "temperature": hardness}
+    chosen = {"pool": network.config.pool, "strength": found.strength, "temperature": hardness}
     return Fitted(
         model=network.cpu(), history=(), figures=figures, recipe={"method": "probe", **asdict(recipe), **chosen}
     )

@@ -1,0 +1,55 @@
+"""model/fit/network.py: the body of a network stays, its head goes."""
+
+import pytest
+import torch
+
+from model.config import variant
+from model.fit.network import with_new_head
+from model.positions import resize
+from tests.support.toy import toy_model
+
+SIZE = (16, 24)
+
+
+@pytest.mark.parametrize(
+    ("changes", "read", "pool"),
+    [
+        ({}, "own", "cls"),
+        ({}, "cls_mean", "cls_mean"),
+        ({"representation_size": 11}, "cls", "cls"),
+        ({"representation_size": 11, "representation": "linear", "head": "cosine", "head_bias": False}, "cls", "cls"),
+        ({"distillation_token": True, "distillation_head": True}, "cls_mean", "cls_mean"),
+        ({"pool": "map", "class_token": False}, "cls_mean", "map"),
+        ({"pool": "mean", "final_norm": "after_pool"}, "cls_mean", "mean"),
+        ({"head_layers": 2, "num_classes": 0}, "cls_mean", "cls_mean"),
+    ],
+)
+def test_tokens_are_those_of_the_network_and_the_head_is_zero(changes, read, pool):
+    model = toy_model(variant("mu/8", image_size=SIZE, **{"num_classes": 7} | changes))
+    new = with_new_head(model, classes=3, image_size=SIZE, read=read)
+    images = torch.randn(2, 3, *SIZE)
+    with torch.inference_mode():
+        assert torch.equal(new.encode(images), model.encode(images))
+        assert torch.equal(new(images), torch.zeros(2, 3))
+    assert new.config.pool == pool
+    assert not new.training
+
+
+def test_the_network_given_is_not_the_one_that_learns():
+    model = toy_model(variant("mu/8", image_size=SIZE, num_classes=7))
+    new = with_new_head(model, classes=3, image_size=SIZE)
+    assert {p.data_ptr() for p in new.parameters()}.isdisjoint(p.data_ptr() for p in model.parameters())
+
+
+def test_positions_are_interpolated_for_another_size():
+    model = toy_model(variant("mu/8", image_size=SIZE, num_classes=7))
+    images = torch.randn(1, 3, 32, 40)
+    new = with_new_head(model, classes=3, image_size=(32, 40))
+    assert torch.equal(new.encode(images), resize(model, (32, 40)).encode(images))
+
+
+def test_with_no_classes_there_is_no_head():
+    model = toy_model(variant("mu/8", image_size=SIZE, num_classes=7))
+    new = with_new_head(model, classes=0, image_size=SIZE)
+    images = torch.randn(1, 3, *SIZE)
+    assert torch.equal(new(images), model.read(model.encode(images)))

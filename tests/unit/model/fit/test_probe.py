@@ -1,0 +1,90 @@
+"""model/fit/probe.py: what a frozen network's features teach, on real scans and against scikit-learn."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from sklearn.linear_model import LogisticRegressionCV, RidgeClassifierCV
+from sklearn.preprocessing import StandardScaler
+
+from model.checkpoints import load_checkpoint
+from model.config import variant
+from model.demo.__main__ import WEIGHTS
+from model.fit.network import with_new_head
+from model.fit.probe import ProbeRecipe, features, probe
+from model.fit.samples import Samples
+from tests.support.scans import digits
+from tests.support.toy import toy_checkpoint
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return load_checkpoint(WEIGHTS)
+
+
+@pytest.fixture(scope="module")
+def fitted(demo):
+    return probe(demo.model, demo.preprocessing, *digits(64), ProbeRecipe())
+
+
+def test_the_demo_network_learns_digits(fitted):
+    assert fitted.figures["top1_accuracy"] >= 0.93
+    assert abs(fitted.figures["left_out_accuracy"] - fitted.figures["top1_accuracy"]) < 0.03
+    assert (fitted.figures["train_images"], fitted.figures["held_out_images"]) == (1437, 360)
+    assert not fitted.model.training
+
+
+def test_it_is_as_right_as_the_linear_models_of_scikit_learn(demo, fitted):
+    network = with_new_head(demo.model, classes=10, image_size=(64, 64), read="cls_mean")
+    train, held_out = digits(64)
+    x, unseen = (features(network, part, demo.preprocessing).numpy() for part in (train, held_out))
+    scaler = StandardScaler().fit(x)
+    for other in (
+        RidgeClassifierCV(alphas=np.logspace(-3, 4, 15)),
+        LogisticRegressionCV(
+            Cs=np.logspace(-3, 1, 5), max_iter=2000, l1_ratios=(0,), use_legacy_attributes=False,
+            scoring="neg_log_loss",
+        ),
+    ):  # fmt: skip
+        other.fit(scaler.transform(x), train.classes)
+        right = (other.predict(scaler.transform(unseen)) == held_out.classes.numpy()).mean()
+        assert fitted.figures["top1_accuracy"] >= right - 0.005, other
+
+
+def test_the_figures_are_those_of_the_network_and_scores_are_as_large_as_they_are_often_right(fitted):
+    _, held_out = digits(64)
+    images = (held_out.pixels.permute(0, 3, 1, 2).float() / 255 - 0.5) / 0.5
+    with torch.inference_mode():
+        logits = fitted.model(images)
+    right = (logits.argmax(1) == held_out.classes).double().mean().item()
+    assert fitted.figures["top1_accuracy"] == pytest.approx(right)
+    loss = F.cross_entropy(logits, held_out.classes).item()
+    assert fitted.figures["loss"] == pytest.approx(loss, rel=1e-4)
+    assert logits.softmax(1).amax(1).mean().item() == pytest.approx(right, abs=0.03)
+
+
+def noise(*classes: int, size: tuple[int, int] = (24, 40)) -> Samples:
+    pixels = torch.randint(256, (len(classes), *size, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    return Samples(pixels=pixels, classes=torch.tensor(classes))
+
+
+def test_one_image_of_each_class_is_enough():
+    toy = toy_checkpoint()
+    train = noise(0, 1, 2)
+    fitted = probe(toy.model, toy.preprocessing, train, train, ProbeRecipe())
+    assert fitted.recipe["temperature"] == 1
+    assert fitted.figures["top1_accuracy"] == 1
+
+
+def test_without_held_out_images_nothing_is_measured_on_them():
+    toy = toy_checkpoint(num_classes=0)
+    fitted = probe(toy.model, toy.preprocessing, noise(0, 1, 1, 0), None, ProbeRecipe(read="cls"))
+    assert fitted.figures.keys() == {"left_out_accuracy", "train_images"}
+    assert fitted.model.config == variant("mu/8", image_size=(24, 40), num_classes=2)
+    assert fitted.recipe.keys() == {"method", "read", "pool", "strength", "temperature"}
+
+
+def test_images_of_another_size_are_refused():
+    toy = toy_checkpoint()
+    with pytest.raises(ValueError, match=r"the images are \(24, 24\), and the network takes \(24, 40\)"):
+        probe(toy.model, toy.preprocessing, noise(0, 1), noise(0, size=(24, 24)), ProbeRecipe())

@@ -1,0 +1,49 @@
+"""model/fit/samples.py: what can be learned from is checked before anything is."""
+
+import numpy as np
+import pytest
+import torch
+
+from model.fit.samples import Samples, count_classes
+
+
+def samples(*classes: int) -> Samples:
+    return Samples(pixels=torch.zeros(len(classes), 4, 6, 3, dtype=torch.uint8), classes=torch.tensor(classes))
+
+
+def test_a_memory_map_is_taken(tmp_path):
+    stored = np.lib.format.open_memmap(tmp_path / "pixels.npy", mode="w+", dtype=np.uint8, shape=(3, 4, 6, 3))
+    taken = Samples(pixels=torch.from_numpy(stored), classes=torch.tensor([0, 1, 0]))
+    assert (len(taken), taken.size) == (3, (4, 6))
+
+
+@pytest.mark.parametrize(
+    ("pixels", "classes", "said"),
+    [
+        (torch.zeros(2, 4, 6, 3), torch.tensor([0, 1]), "pixels must be uint8"),
+        (torch.zeros(2, 3, 4, 6, dtype=torch.uint8), torch.tensor([0, 1]), r"not torch.uint8 \(2, 3, 4, 6\)"),
+        (torch.zeros(2, 4, 6, 3, dtype=torch.uint8), torch.tensor([0, 1, 0]), r"int64 \(2,\), not torch.int64 \(3,\)"),
+        (torch.zeros(2, 4, 6, 3, dtype=torch.uint8), torch.tensor([0.0, 1.0]), "not torch.float32"),
+    ],
+)
+def test_other_arrays_are_refused(pixels, classes, said):
+    with pytest.raises(ValueError, match=said):
+        Samples(pixels=pixels, classes=classes)
+
+
+def test_classes_are_counted():
+    assert count_classes(samples(2, 0, 1, 1), samples(0, 2)) == 3
+    assert count_classes(samples(0, 1), None) == 2
+
+
+@pytest.mark.parametrize(
+    ("train", "held_out", "said"),
+    [
+        (samples(0, 0), None, "at least two classes"),
+        (samples(0, 3), None, "no image to learn from of class 1, 2"),
+        (samples(0, 1), samples(0, 2), "no image to learn from of class 2"),
+    ],
+)
+def test_a_class_without_an_image_to_learn_from_is_refused(train, held_out, said):
+    with pytest.raises(ValueError, match=said):
+        count_classes(train, held_out)
