@@ -19,6 +19,11 @@ class Measured:
     loss: float  # mean cross-entropy
     accuracy: float  # top-1
 
+    @property
+    def rank(self) -> tuple[float, float]:
+        """The larger the better: the loss decides between networks that are right equally often."""
+        return self.accuracy, -self.loss
+
 
 @torch.inference_mode()
 def measure(network: VisionTransformer, samples: Samples, preprocessing: Preprocessing) -> Measured:

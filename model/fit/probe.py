@@ -7,11 +7,11 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from model.fit.device import best_device
-from model.fit.fitted import Fitted
+from model.fit.fitted import Fitted, figures_of
 from model.fit.least_squares import least_squares
 from model.fit.measure import CHUNK, measure, network_input
 from model.fit.network import Read, with_new_head
-from model.fit.samples import Samples, count_classes
+from model.fit.samples import Samples, check_sizes, count_classes
 from model.fit.temperature import temperature
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
@@ -46,13 +46,13 @@ def probe(
         network.head.weight.copy_(found.weight / hardness)
         network.head.bias.copy_(found.bias / hardness)
     right = (found.left_out.argmax(1) == train.classes).double().mean().item()
-    figures = {"left_out_accuracy": right, "train_images": float(len(train))}
-    if held_out is not None:
-        measured = measure(network, held_out, preprocessing)
-        figures |= {"top1_accuracy": measured.accuracy, "loss": measured.loss, "held_out_images": float(len(held_out))}
+    measured = None if held_out is None else measure(network, held_out, preprocessing)
     chosen = {"pool": network.config.pool, "strength": found.strength, "temperature": hardness}
     return Fitted(
-        model=network.cpu(), history=(), figures=figures, recipe={"method": "probe", **asdict(recipe), **chosen}
+        model=network.cpu(),
+        history=(),
+        figures={"left_out_accuracy": right, **figures_of(measured, train, held_out)},
+        recipe={"method": "probe", **asdict(recipe), **chosen},
     )
 
 
@@ -75,10 +75,3 @@ def probe_temperature(left_out: Tensor, classes: Tensor) -> float:
     if not left_out.gather(1, classes[:, None]).mean() > left_out.mean():
         return 1.0
     return temperature(left_out, classes, smoothing=1 / (len(classes) + 2))
-
-
-def check_sizes(preprocessing: Preprocessing, *of: Samples | None) -> None:
-    """Raises ValueError unless the images have the size of the network's input."""
-    for samples in of:
-        if samples is not None and samples.size != preprocessing.size:
-            raise ValueError(f"the images are {samples.size}, and the network takes {preprocessing.size}")

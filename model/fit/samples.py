@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from model.preprocessing import Preprocessing
+
 
 @dataclass(frozen=True, kw_only=True)
 class Samples:
@@ -43,3 +45,10 @@ def count_classes(train: Samples, held_out: Samples | None) -> int:
     if held_out is not None and len(held_out) and held_out.classes.max() >= len(images):
         raise ValueError(f"there is no image to learn from of class {held_out.classes.max().item()}")
     return len(images)
+
+
+def check_sizes(preprocessing: Preprocessing, *of: Samples | None) -> None:
+    """Raises ValueError unless the images have the size of the network's input."""
+    for samples in of:
+        if samples is not None and samples.size != preprocessing.size:
+            raise ValueError(f"the images are {samples.size}, and the network takes {preprocessing.size}")

@@ -1,0 +1,172 @@
+"""The loop that every method of learning by steps runs: gradients, optimisers, curves, the best weights, snapshots."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from tqdm import tqdm
+
+from model.fit.device import mixed_precision
+from model.fit.fitted import Point
+from model.fit.measure import Measured
+from model.fit.schedule import Schedule
+from model.fit.snapshot import Snapshot
+from model.vit import VisionTransformer
+
+POINTS = 100  # of the curves, at least, in runs that long
+
+
+class Diverged(ValueError):
+    """The loss is no longer a finite number; the message says what helps."""
+
+
+class Objective(Protocol):
+    """What a network is to learn. `loss` depends on its step and on the weights alone."""
+
+    def loss(self, step: int) -> Tensor:
+        """The mean loss of the batch of this step."""
+
+    def measure(self, network: VisionTransformer) -> Measured | None:
+        """On held-out images, or None if there are none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """How long and how fast."""
+
+    steps: int
+    an_epoch: int  # steps
+    schedule: Schedule
+    clip: float = 1.0  # largest norm of the network's gradient (paper, Tables 3 and 4)
+    average_decay: float | None = None  # the moving average of the weights is what is measured and given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    network: VisionTransformer  # in eval mode: the best weights where they were measured, else the last
+    history: tuple[Point, ...]
+    best: Measured | None  # None without held-out images
+
+
+@dataclass
+class Progress:
+    """Where a run stands."""
+
+    step: int = 0
+    loss: Tensor | float = 0.0  # summed over the steps since the last point
+    since: int = 0  # those steps
+    history: list[Point] = field(default_factory=list)
+    best: Measured | None = None
+    best_weights: dict[str, Tensor] | None = None
+
+
+def learn(
+    network: VisionTransformer,
+    objective: Objective,
+    course: Course,
+    optimisers: Sequence[Optimizer],
+    *,
+    title: str,
+    beside: Sequence[nn.Module] = (),
+    snapshot: Snapshot | None = None,
+) -> Learned:
+    """Run the course, or what is left of it after the snapshot. `beside` are modules that learn with the network.
+
+    On the CPU with the same number of threads, a run that goes on ends with the weights of one that was never
+    interrupted, bit by bit. Raises Diverged, and ValueError if the snapshot is of another run.
+    """
+    device = next(network.parameters()).device
+    averaged = None
+    if course.average_decay is not None:
+        averaged = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(course.average_decay))
+    measured = network if averaged is None else averaged.module
+    assert isinstance(measured, VisionTransformer)
+    modules = nn.ModuleList([network, *beside, *([] if averaged is None else [averaged])])
+    rates = [[group["lr"] for group in optimiser.param_groups] for optimiser in optimisers]
+    run = _restored(snapshot, modules, optimisers)
+    network.train()
+    bar = tqdm(initial=run.step, total=course.steps, desc=title, unit="step", mininterval=2)
+    while run.step < course.steps:
+        factor = course.schedule(run.step)
+        for optimiser, largest in zip(optimisers, rates, strict=True):
+            for group, rate in zip(optimiser.param_groups, largest, strict=True):
+                group["lr"] = rate * factor
+        with mixed_precision(device):
+            loss = objective.loss(run.step)
+        loss.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), course.clip)
+        for optimiser in optimisers:
+            optimiser.step()
+            optimiser.zero_grad()
+        if averaged is not None:
+            averaged.update_parameters(network)
+        run.loss, run.since, run.step = run.loss + loss.detach().double(), run.since + 1, run.step + 1
+        if _is_point(run.step, course):
+            _add_point(run, course, objective, measured, rate=max(rates[0]) * factor)
+            bar.set_postfix(loss=f"{run.history[-1].train_loss:.3f}")
+        bar.update()
+        if snapshot is not None and (snapshot.due or run.step == course.steps):
+            snapshot.save(_state(run, modules, optimisers))
+    bar.close()
+    if run.best_weights is not None:
+        measured.load_state_dict(run.best_weights)
+    return Learned(network=measured.eval(), history=tuple(run.history), best=run.best)
+
+
+def _is_point(step: int, course: Course) -> bool:
+    return step % course.an_epoch == 0 or step == course.steps or step % max(1, course.steps // POINTS) == 0
+
+
+def _add_point(run: Progress, course: Course, objective: Objective, network: VisionTransformer, *, rate: float) -> None:
+    loss = float(run.loss) / run.since
+    if not math.isfinite(loss):
+        raise Diverged(f"the loss was no finite number before step {run.step}: a lower learning rate may help")
+    ended = run.step % course.an_epoch == 0 or run.step == course.steps
+    found = objective.measure(network) if ended else None
+    point = Point(
+        step=run.step,
+        epoch=run.step / course.an_epoch,
+        learning_rate=rate,
+        train_loss=loss,
+        held_out_loss=None if found is None else found.loss,
+        accuracy=None if found is None else found.accuracy,
+    )
+    run.history.append(point)
+    run.loss, run.since = 0.0, 0
+    if found is not None and (run.best is None or found.rank > run.best.rank):
+        run.best = found
+        run.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}
+
+
+def _state(run: Progress, modules: nn.Module, optimisers: Sequence[Optimizer]) -> dict[str, Any]:
+    return {
+        "step": run.step,
+        "loss": float(run.loss),
+        "since": run.since,
+        "history": [asdict(point) for point in run.history],
+        "best": None if run.best is None else asdict(run.best),
+        "best_weights": run.best_weights,
+        "modules": modules.state_dict(),
+        "optimisers": [optimiser.state_dict() for optimiser in optimisers],
+    }
+
+
+def _restored(snapshot: Snapshot | None, modules: nn.Module, optimisers: Sequence[Optimizer]) -> Progress:
+    state = None if snapshot is None else snapshot.load()
+    if state is None:
+        return Progress()
+    modules.load_state_dict(state["modules"])
+    for optimiser, saved in zip(optimisers, state["optimisers"], strict=True):
+        optimiser.load_state_dict(saved)
+    return Progress(
+        step=state["step"],
+        loss=state["loss"],
+        since=state["since"],
+        history=[Point(**saved) for saved in state["history"]],
+        best=None if state["best"] is None else Measured(**state["best"]),
+        best_weights=state["best_weights"],
+    )
