@@ -13,13 +13,13 @@ from model.checkpoints.checkpoint import CheckpointError
 
 
 def fit(options: argparse.Namespace) -> None:
-    overrides = {**dict(options.set), "num_classes": "0"}
+    overrides = dict(options.set)
     if options.image_size:
         overrides["image_size"] = options.image_size
     try:
-        chosen = recipe(options.method, options.recipe)
+        chosen = recipe(options.method, options.recipe, seed=options.seed)
         outcome = run(
-            load_checkpoint(options.checkpoint, overrides=overrides),
+            load_checkpoint(options.checkpoint, overrides=overrides, head_of_zeros=True),
             options.images,
             options.out,
             method=options.method,
@@ -75,7 +75,8 @@ def fit_parser() -> argparse.ArgumentParser:
         "--method",
         choices=tuple(RECIPES),
         default="probe",
-        help="probe: only a linear head, in closed form, in seconds (default).",
+        help="probe: only a linear head, in closed form, in one pass over the images (default). finetune: every "
+        "weight, step by step.",
     )
     parser.add_argument(
         "--recipe",
@@ -83,7 +84,7 @@ def fit_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="FIELD=VALUE",
-        help="change the recipe of the method; the fields are below",
+        help="change the recipe of the method, such as epochs=5; the fields are below",
     )
     parser.add_argument("--seed", type=int, default=0, help="decides everything that is random (default: 0)")
     parser.add_argument("--strict", action="store_true", help="refuse images that cannot be used; default: skip them")

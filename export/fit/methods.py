@@ -1,7 +1,7 @@
 """The ways to learn, and their recipes: a person's words to what model/fit takes."""
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
@@ -10,51 +10,84 @@ from pydantic import TypeAdapter, ValidationError
 
 from export.fit.dataset import Part
 from model.checkpoints.checkpoint import Checkpoint
+from model.fit.finetune import FinetuneRecipe, finetune
 from model.fit.fitted import Fitted
 from model.fit.probe import ProbeRecipe, probe
 from model.fit.samples import Samples
+from model.preprocessing import Preprocessing
 
-Recipe = ProbeRecipe
-RECIPES: dict[str, type[Recipe]] = {"probe": ProbeRecipe}
+Recipe = ProbeRecipe | FinetuneRecipe
+RECIPES: dict[str, type[Recipe]] = {"probe": ProbeRecipe, "finetune": FinetuneRecipe}
 UNLABELLED = ("masked",)  # methods that need no labels
+ROOM = 8 / 7  # sides of images from which crops are taken, to those of the crops: 256 to 224
+SEED = "seed"
 
 
-def recipe(method: str, given: Iterable[tuple[str, str]]) -> Recipe:
+def recipe(method: str, given: Iterable[tuple[str, str]], *, seed: int) -> Recipe:
     """The recipe of a method with the fields that are given as text, the parts of a tuple separated by commas.
 
     Raises ValueError for a field that there is not, or a value that it cannot have.
     """
     kind = RECIPES[method]
-    hints = get_type_hints(kind)
-    values: dict[str, Any] = {}
+    known = _fields(kind)
+    values: dict[str, Any] = {SEED: seed} if SEED in get_type_hints(kind) else {}
     for name, text in given:
-        if name not in hints:
-            raise ValueError(f"--recipe {name}: the recipe of {method} has {', '.join(hints)}")
-        values[name] = text.split(",") if get_origin(hints[name]) is tuple else text
+        if name not in known:
+            raise ValueError(f"--recipe {name}: the recipe of {method} has {', '.join(known)}")
+        group, _, field = name.rpartition(".")
+        (values.setdefault(group, {}) if group else values)[field] = text.split(",") if known[name] is tuple else text
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else ""
-        raise ValueError(f"--recipe {f'{name}={values[name]}: ' if name else ''}{first['msg']}") from None
+        place = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
+        raise ValueError(f"--recipe {place}: {first['msg']}") from None
 
 
 def describe() -> str:
     """Every recipe with its defaults, a line each."""
-    lines = []
-    for method, kind in RECIPES.items():
-        defaults = ", ".join(f"{field.name}={_text(field.default)}" for field in fields(kind))
-        lines.append(f"  {method}: {defaults}")
-    return "\n".join(lines)
+    return "\n".join(f"  {method}: {', '.join(_defaults(kind()))}" for method, kind in RECIPES.items())
 
 
-def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+def _fields(kind: Any, place: str = "") -> dict[str, Any]:
+    """The names of a recipe's fields, those of a part of it with its name before them, and what their types are."""
+    found: dict[str, Any] = {}
+    for name, hint in get_type_hints(kind).items():
+        if is_dataclass(hint):
+            found |= _fields(hint, f"{name}.")
+        elif name != SEED:
+            found[place + name] = get_origin(hint) or hint
+    return found
 
 
-def learn(checkpoint: Checkpoint, chosen: Recipe, train: Part, held_out: Part, work: Path) -> Fitted:
+def _defaults(values: Any, place: str = "") -> list[str]:
+    found = []
+    for field in fields(values):
+        value = getattr(values, field.name)
+        if is_dataclass(value):
+            found += _defaults(value, f"{field.name}.")
+        elif field.name != SEED:
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            found.append(f"{place}{field.name}={text}")
+    return found
+
+
+def of_crops(recipe: Recipe, preprocessing: Preprocessing) -> Preprocessing:
+    """How images to learn from are prepared: larger than the network's input where random crops are taken of them."""
+    if isinstance(recipe, ProbeRecipe):
+        return preprocessing
+    height, width = preprocessing.size
+    return preprocessing.resized((round(ROOM * height), round(ROOM * width)))
+
+
+def learn(checkpoint: Checkpoint, recipe: Recipe, train: Part, held_out: Part, work: Path) -> Fitted:
     """Run the recipe, with snapshots in `work`. Raises ValueError, with the reason, where it cannot be run."""
-    return probe(checkpoint.model, checkpoint.preprocessing, samples(train), samples(held_out), chosen)
+    model, preprocessing = checkpoint.model, checkpoint.preprocessing
+    match recipe:
+        case ProbeRecipe():
+            return probe(model, preprocessing, samples(train), samples(held_out), recipe)
+        case FinetuneRecipe():
+            return finetune(model, preprocessing, samples(train), samples(held_out), recipe, work=work)
 
 
 def samples(part: Part) -> Samples:

@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from export.fit.dataset import Dataset, read_dataset
 from export.fit.listing import Listing, first_few, list_images
-from export.fit.methods import UNLABELLED, Recipe, learn, samples
+from export.fit.methods import UNLABELLED, Recipe, learn, of_crops, samples
 from export.fit.report.judged import Judged, judge
 from export.fit.report.report import Report
 from export.fit.split import LeftOut, Split, split
@@ -59,8 +59,12 @@ def run(
     listing = list_images(images, labelled=method not in UNLABELLED)
     chosen = split(listing, seed=seed)
     with workspace(out.with_suffix(".work")) as work:
-        spec = image_spec(checkpoint.preprocessing)
-        dataset = read_dataset(chosen, train=spec.framing, held_out=spec.framing, folder=work)
+        dataset = read_dataset(
+            chosen,
+            train=image_spec(of_crops(recipe, checkpoint.preprocessing)).framing,
+            held_out=image_spec(checkpoint.preprocessing).framing,
+            folder=work,
+        )
         left_out = (*chosen.left_out, *dataset.left_out)
         for file, reason in left_out:
             tqdm.write(f"{file} is left out: {reason}", file=sys.stderr)

@@ -79,11 +79,13 @@ def load_checkpoint(
     overrides: dict[str, str] | None = None,
     labels: str | None = None,
     prompts: tuple[str, ...] = (),
+    head_of_zeros: bool = False,
 ) -> Checkpoint:
     """The network with its weights, preprocessing and labels. Raises CheckpointError with the reason.
 
     `overrides` are facts by name; `labels` is a file with names of the classes, or "none" to number them. For a model
     with a text tower the file has the labels to choose among, and `prompts` are sentences with {} in their place.
+    With `head_of_zeros` such a head is no error, because another will replace it.
     """
     source = _open(path, tokeniser=labels is not None)
     family, description = _describe(source, overrides, labels, prompts)
@@ -95,7 +97,7 @@ def load_checkpoint(
         raise CheckpointError(f"{description.architecture} does not use all tensors: {first_few(source.unused)}")
     model = VisionTransformer(description.config)
     assign(model, tensors)
-    if isinstance(model.head, nn.Linear) and not model.head.weight.any():
+    if isinstance(model.head, nn.Linear) and not (head_of_zeros or model.head.weight.any()):
         raise CheckpointError(
             "the head is all zeros: the file was published for fine-tuning and would give every label the same score."
             " --set num_classes=0 leaves the head out, and the service gives embeddings"

@@ -25,13 +25,20 @@ def reliability(judged: Judged) -> Picture:
     canvas = Canvas(WIDTH, HEIGHT)
     canvas.text(100, 22, "Reliability", size=22)
     error = judged.figures()["calibration_error"]
-    canvas.text(100, 56, f"calibration error {error:.1%}; a bar's number is its images, and pale bars have fewer than {FEW}", size=15)
+    canvas.text(
+        100,
+        56,
+        f"calibration error {error:.1%}; a bar's number is its images, and pale bars have fewer than {FEW}",
+        size=15,
+    )
     axes = Axes(left=100, right=610, top=100, bottom=560, across=TICKS, down=TICKS)
     axes.draw(canvas, across="Score of the answer", down="Share that is right")
     for bin, count in enumerate(images):
         if count:
             left, end = axes.x(bin / BINS) + 1, axes.x((bin + 1) / BINS) - 1
-            canvas.box(left, min(axes.y(hit[bin]), axes.bottom - 20), end, axes.bottom, fill=BAR if count >= FEW else PALE_BAR)
+            canvas.box(
+                left, min(axes.y(hit[bin]), axes.bottom - 20), end, axes.bottom, fill=BAR if count >= FEW else PALE_BAR
+            )
             canvas.text((left + end) / 2, axes.bottom - 6, f"{count}", size=12, anchor="ms")
     canvas.path([(axes.x(0), axes.y(0)), (axes.x(1), axes.y(1))], color=FAINT, width=2)
     for bin, count in enumerate(images):

@@ -114,7 +114,7 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
         **take_layer(source, "patch_embed.proj", PATCHES, place=root),
         **take_layer(source, norm, their_norms, place=root),
     }
-    if config.num_classes:
+    if any(f"{name}.weight" in source for name in HEADS):
         taken |= take_layer(source, "head", HEADS)
     if config.representation_size:
         taken |= take_layer(source, "pre_logits", [root + POOLER])

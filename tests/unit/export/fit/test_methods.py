@@ -1,0 +1,65 @@
+"""export/fit/methods.py: recipes from a person's words."""
+
+import pytest
+
+from export.fit.methods import RECIPES, describe, of_crops, recipe
+from model.fit.augment import Augmentation
+from model.fit.finetune import FinetuneRecipe
+from model.fit.probe import ProbeRecipe
+from tests.support.toy import toy_checkpoint
+
+
+def test_fields_are_read_from_text():
+    given = [
+        ("epochs", "5"),
+        ("rates", "0.01,0.1"),
+        ("optimiser", "adamw"),
+        ("augmentation.flip", "no"),
+        ("augmentation.least_area", "0.5"),
+    ]
+    assert recipe("finetune", given, seed=3) == FinetuneRecipe(
+        seed=3,
+        epochs=5.0,
+        rates=(0.01, 0.1),
+        optimiser="adamw",
+        augmentation=Augmentation(flip=False, least_area=0.5),
+    )
+
+
+def test_a_recipe_without_chance_takes_no_seed():
+    assert recipe("probe", [("read", "cls")], seed=3) == ProbeRecipe(read="cls")
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "said"),
+    [
+        ("probe", ("epochs", "5"), "--recipe epochs: the recipe of probe has read"),
+        ("finetune", ("seed", "5"), "--recipe seed: the recipe of finetune has "),
+        ("finetune", ("epochs", "many"), "--recipe epochs: Input should be a valid number"),
+        ("finetune", ("rates", "0.1,x"), "--recipe rates: Input should be a valid number"),
+        ("finetune", ("optimiser", "lion"), "--recipe optimiser: Input should be 'sgd' or 'adamw'"),
+        (
+            "finetune",
+            ("augmentation.least_area", "2"),
+            "--recipe augmentation: Value error, least_area must be above 0",
+        ),
+    ],
+)
+def test_nonsense_is_one_sentence(method, given, said):
+    with pytest.raises(ValueError, match="--recipe") as refusal:
+        recipe(method, [given], seed=0)
+    assert str(refusal.value).startswith(said)
+
+
+def test_every_default_that_is_shown_can_be_given():
+    for line in describe().splitlines():
+        method, _, fields = line.strip().partition(": ")
+        given = [tuple(field.split("=")) for field in fields.split(", ")]
+        assert recipe(method, given, seed=0) == RECIPES[method]()
+
+
+def test_crops_are_taken_from_larger_images():
+    preprocessing = toy_checkpoint().preprocessing
+    assert of_crops(ProbeRecipe(), preprocessing) == preprocessing
+    larger = of_crops(FinetuneRecipe(), preprocessing)
+    assert (larger.size, larger.resize_size) == ((27, 46), (36, 55))
