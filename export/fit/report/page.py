@@ -28,7 +28,7 @@ def page(
     notes: Sequence[str],
     facts: dict[str, Any],
     pictures: Sequence[Picture],
-    counts: dict[str, int],
+    counts: Sequence[int],
     judged: Judged | None,
     mistakes: Sequence[Mistake],
 ) -> str:
@@ -56,12 +56,14 @@ def _image(png: bytes, text: str) -> str:
     return f'<img alt="{escape(text)}" src="data:image/png;base64,{b64encode(png).decode()}">'
 
 
-def _labels(judged: Judged, counts: dict[str, int]) -> str:
+def _labels(judged: Judged, counts: Sequence[int]) -> str:
     """The labels that are found least often first."""
-    numbers = sorted(judged.by_label(), key=lambda of: (of["recall"] is None, of["recall"]))
+    numbers = sorted(
+        zip(judged.by_label(), counts, strict=True), key=lambda pair: (pair[0]["recall"] is None, pair[0]["recall"])
+    )
     rows = [
-        (of["label"], counts[of["label"]], of["images"], _percent(of["recall"]), _percent(of["precision"]))
-        for of in numbers[:MOST_LABELS]
+        (of["label"], count, of["images"], _percent(of["recall"]), _percent(of["precision"]))
+        for of, count in numbers[:MOST_LABELS]
     ]
     heads = ("label", "learnt from", "held out", "recall", "precision")
     note = "Recall: the share of a label's images that got it. Precision: how often the answer is right."

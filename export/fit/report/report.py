@@ -59,7 +59,7 @@ class Report:
             write(worst, folder)
         for picture in pictures:
             picture.write(folder)
-        counts = self.dataset.count(self.dataset.train)
+        counts = [*self.dataset.count(self.dataset.train).values()]
         (folder / NUMBERS).write_text(json.dumps(self._numbers(counts), indent=1) + "\n", encoding="utf-8")
         self._write_split(folder / SPLIT, out)
         text = page(
@@ -74,7 +74,7 @@ class Report:
         )
         (folder / PAGE).write_text(text, encoding="utf-8")
 
-    def _numbers(self, counts: dict[str, int]) -> dict[str, Any]:
+    def _numbers(self, counts: list[int]) -> dict[str, Any]:
         """Everything that no picture has."""
         return {
             "name": self.checkpoint.name,
@@ -82,7 +82,7 @@ class Report:
             "figures": self.checkpoint.figures,
             "notes": list(self.notes),
             "left_out": [{"file": str(file), "reason": reason} for file, reason in self.left_out],
-            "learnt_from": counts,
+            "learnt_from": dict(zip(self.checkpoint.labels, counts, strict=True)),
             "held_out": self.judged.by_label() if self.judged else [],
         }
 

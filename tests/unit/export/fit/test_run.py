@@ -1,0 +1,211 @@
+"""export/fit/run.py and its report: from images to a model that loads, and what is said about the images."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from export.fit import run as running
+from export.fit.listing import list_images
+from export.fit.methods import recipe
+from export.fit.report import report as reporting
+from export.fit.run import NotReported, run
+from model.checkpoints import load_checkpoint
+from model.checkpoints.families.native import FAMILY
+from tests.support.toy import toy_checkpoint
+
+CHECKPOINT = toy_checkpoint(num_classes=0)
+COLORS = {"blue": (40, 60, 200), "red": (200, 50, 40)}
+
+
+def fill(folder: Path, counts: dict[str, int], *, colors=COLORS) -> None:
+    """Images whose colour tells the label, with some noise."""
+    rng = np.random.default_rng(len(counts))
+    for (label, count), color in zip(counts.items(), colors.values(), strict=False):
+        (folder / label).mkdir(parents=True)
+        for number in range(count):
+            noise = rng.integers(-40, 41, (30, 44, 3))
+            Image.fromarray(np.clip(color + noise, 0, 255).astype(np.uint8)).save(folder / label / f"{number}.png")
+
+
+def learn(images, out, *, method="probe", given=(), strict=False, again=False, checkpoint=CHECKPOINT):
+    return run(
+        checkpoint,
+        images,
+        out,
+        method=method,
+        recipe=recipe(method, given, seed=0),
+        seed=0,
+        strict=strict,
+        again=again,
+    )
+
+
+@pytest.fixture
+def images(tmp_path):
+    fill(tmp_path / "images", {"blue": 20, "red": 30})
+    return tmp_path / "images"
+
+
+def test_the_file_has_all_that_an_export_needs(images, tmp_path):
+    outcome = learn(images, tmp_path / "mine.safetensors")
+    found = load_checkpoint(tmp_path / "mine.safetensors")
+    assert (found.name, found.family, found.labels) == ("mine", FAMILY, ("blue", "red"))
+    assert found.preprocessing == CHECKPOINT.preprocessing
+    assert found.figures["top1_accuracy"] == 1.0
+    assert (found.figures["held_out_images"], found.figures["train_images"]) == (5, 45)
+    assert (found.recipe["method"], found.recipe["checkpoint"]) == ("probe", "toy")
+    assert "100.0% of the 5 held-out images got the right one of 2 labels." in outcome.headline
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "mine.report", "mine.safetensors"]
+
+
+def test_the_report_is_whole_and_its_split_can_be_learnt_from_again(images, tmp_path):
+    learn(images, tmp_path / "mine.safetensors")
+    folder = tmp_path / "mine.report"
+    names = ["confusion.json", "confusion.png", "index.html", "mistakes", "mistakes.json", "reliability.json"]
+    assert sorted(path.name for path in folder.iterdir()) == [*names, "reliability.png", "report.json", "split.csv"]
+    numbers = json.loads((folder / "report.json").read_text())
+    assert numbers["learnt_from"] == {"blue": 18, "red": 27}
+    assert [label["images"] for label in numbers["held_out"]] == [2, 3]
+    page = (folder / "index.html").read_text()
+    assert "http" not in page.replace("data:image/png", "")
+    assert page.count("data:image/png") == 2
+    listing = list_images(folder / "split.csv")
+    assert (len(listing.train), len(listing.held_out)) == (45, 5)
+    learn(folder / "split.csv", tmp_path / "again.safetensors")
+    first, second = (load_checkpoint(tmp_path / f"{name}.safetensors") for name in ("mine", "again"))
+    assert torch.equal(first.model.head.weight, second.model.head.weight)
+    with (folder / "split.csv").open() as one, (tmp_path / "again.report" / "split.csv").open() as other:
+        assert list(csv.reader(one)) == list(csv.reader(other))
+
+
+def test_mistakes_are_shown_with_their_maps(tmp_path):
+    fill(tmp_path / "images" / "train", {"blue": 12, "red <b>": 12})
+    fill(
+        tmp_path / "images" / "val", {"blue": 3, "red <b>": 2}, colors=dict(zip("ab", [COLORS["red"]] * 2, strict=True))
+    )
+    learn(tmp_path / "images", tmp_path / "mine.safetensors")
+    folder = tmp_path / "mine.report"
+    mistakes = json.loads((folder / "mistakes.json").read_text())
+    assert [(m["right"], m["answer"]) for m in mistakes] == [("blue", "red <b>")] * 3
+    scores = [mistake["answer_score"] for mistake in mistakes]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] + mistakes[0]["right_score"] == pytest.approx(1)
+    assert (np.shape(mistakes[0]["evidence"]), np.shape(mistakes[0]["rollout"])) == ((3, 5), (3, 5))
+    with Image.open(folder / "mistakes" / "01.png") as sheet:
+        assert sheet.size == (3 * 256 + 2 * 6, 175)
+    page = (folder / "index.html").read_text()
+    assert "red &lt;b&gt;" in page
+    assert "red <b>" not in page
+    assert str(tmp_path / "images" / "val" / "blue" / "0.png") in page
+
+
+def test_fine_tuning_has_curves(images, tmp_path):
+    given = [("epochs", "2"), ("rates", "0.01"), ("batch", "16")]
+    learn(images, tmp_path / "mine.safetensors", method="finetune", given=given)
+    points = json.loads((tmp_path / "mine.report" / "curves.json").read_text())
+    assert points[-1]["epoch"] == 2.0
+    assert points[-1]["held_out_loss"] > 0
+    found = load_checkpoint(tmp_path / "mine.safetensors")
+    assert list(found.history) == points
+    assert not torch.equal(found.model.blocks[0].attn.qkv.weight, CHECKPOINT.model.blocks[0].attn.qkv.weight)
+
+
+def test_folders_of_wordnet_ids_get_names(tmp_path):
+    fill(tmp_path / "images", {"n01440764": 4, "n02099601": 4})
+    learn(tmp_path / "images", tmp_path / "mine.safetensors")
+    found = load_checkpoint(tmp_path / "mine.safetensors")
+    assert (found.labels, found.wordnet) == (("tench", "golden retriever"), ("n01440764", "n02099601"))
+
+
+def test_what_is_odd_about_the_images_is_said(tmp_path, capsys):
+    images = tmp_path / "images"
+    fill(images / "train", {"blue": 3, "red": 40})
+    fill(images / "val", {"red": 2}, colors={"red": (150, 20, 20)})
+    (images / "train" / "red" / "copy.png").write_bytes((images / "val" / "red" / "0.png").read_bytes())
+    (images / "train" / "red" / "broken.jpg").write_bytes(b"\xff\xd8\xff\xe0 and no more")
+    (images / "train" / "red" / "notes.txt").write_text("")
+    outcome = learn(images, tmp_path / "mine.safetensors")
+    assert outcome.notes == (
+        "43 images were learnt from and 2 held out. The held-out images were given.",
+        f"{images}/train: files that do not have the suffix of an image are not tried: .txt (1).",
+        f"1 images could not be used: {images}/train/red/broken.jpg.",
+        f"1 files are copies of others, and each image was used once: {images}/train/red/copy.png.",
+        "1 of the copies are of held-out images, so they were not learnt from.",
+        "Labels are uneven: red has 40 images and blue has 3. Accuracy says little about small labels; the table of "
+        "labels and the balanced accuracy do.",
+        "No images of these labels are held out, so nothing is known about them: blue.",
+        "2 held-out images are few: another choice of them would give another accuracy.",
+    )
+    assert f"{images}/train/red/broken.jpg is left out: " in capsys.readouterr().err
+    report = json.loads((tmp_path / "mine.report" / "report.json").read_text())
+    assert [left["file"] for left in report["left_out"]] == [f"{images}/train/red/broken.jpg"]
+
+
+def test_strict_refuses_what_is_broken_and_leaves_nothing(images, tmp_path):
+    (images / "red" / "broken.png").write_text("no image")
+    with pytest.raises(ValueError, match="--strict: 1 images cannot be used; they are named above"):
+        learn(images, tmp_path / "mine.safetensors", strict=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["images"]
+
+
+def test_what_is_there_is_replaced_only_if_asked(images, tmp_path):
+    out = tmp_path / "mine.safetensors"
+    out.write_text("precious")
+    with pytest.raises(FileExistsError, match="--replace replaces it"):
+        learn(images, out)
+    assert out.read_text() == "precious"
+    learn(images, out, again=True)
+    learn(images, out, again=True)
+    assert load_checkpoint(out).labels == ("blue", "red")
+
+
+@pytest.mark.parametrize(
+    ("out", "counts", "said"),
+    [
+        ("mine.pth", {"a": 2, "b": 2}, "the name must end in .safetensors"),
+        ("mine.safetensors", {"a": 9}, "at least two classes"),
+        ("mine.safetensors", {"a": 1, "b": 1}, "no label has two images"),
+    ],
+)
+def test_refusals_leave_nothing(tmp_path, out, counts, said):
+    fill(tmp_path / "images", counts)
+    with pytest.raises(ValueError, match=said):
+        learn(tmp_path / "images", tmp_path / out)
+    assert [path.name for path in tmp_path.iterdir()] == ["images"]
+
+
+def test_a_model_is_kept_if_its_report_cannot_be_written(images, tmp_path, monkeypatch):
+    def full(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(reporting, "page", full)
+    with pytest.raises(NotReported, match="is written, but its report is not: "):
+        learn(images, tmp_path / "mine.safetensors")
+    assert load_checkpoint(tmp_path / "mine.safetensors").labels == ("blue", "red")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "mine.safetensors"]
+
+
+def test_what_was_learnt_stays_if_the_file_cannot_be_written(images, tmp_path, monkeypatch):
+    def full(*_args):
+        raise OSError(28, "No space left on device")
+
+    given = [("epochs", "1"), ("rates", "0.01")]
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "save", full)
+        with pytest.raises(OSError, match="No space left"):
+            learn(images, tmp_path / "mine.safetensors", method="finetune", given=given)
+    assert sorted(path.name for path in (tmp_path / "mine.work").iterdir()) == ["fine-tuning.pt"]
+    monkeypatch.setattr("model.fit.loop.nn.utils.clip_grad_norm_", lambda *_: pytest.fail("learnt again"))
+    learn(images, tmp_path / "mine.safetensors", method="finetune", given=given)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "mine.report", "mine.safetensors"]
+
+
+def test_a_network_with_a_head_gets_another(images, tmp_path):
+    learn(images, tmp_path / "mine.safetensors", checkpoint=replace(toy_checkpoint(), name="seven"))
+    assert load_checkpoint(tmp_path / "mine.safetensors").labels == ("blue", "red")
