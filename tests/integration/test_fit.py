@@ -1,0 +1,127 @@
+"""From a folder of images to a served model: `python -m export fit`, export, and the service's own answers."""
+
+import csv
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from app.bundle import load_bundle
+from export.__main__ import main
+from model.checkpoints import load_checkpoint
+from model.checkpoints.families.native import save
+from model.demo.shapes import draw
+from tests.support.toy import toy_checkpoint
+
+COUNTS = {"arrow": 60, "circle": 60, "heart": 40, "star": 40}
+DEMO_LABELS = {"arrow": 0, "circle": 2, "heart": 6, "star": 10}
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory) -> Path:
+    """200 images of several sizes and types in 4 folders, as a person has them."""
+    folder = tmp_path_factory.mktemp("photos")
+    for label, count in COUNTS.items():
+        (folder / label).mkdir()
+        for number in range(count):
+            rng = np.random.default_rng([DEMO_LABELS[label], number])
+            size = (int(rng.integers(90, 200)), int(rng.integers(90, 200)))
+            image = Image.fromarray(draw(rng, size=size, label=DEMO_LABELS[label]).pixels)
+            image.save(folder / label / f"{number}.{('jpg', 'png', 'webp')[number % 3]}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def learnt(photos, tmp_path_factory) -> Path:
+    """What the first of the three commands writes."""
+    out = tmp_path_factory.mktemp("learnt") / "mine.safetensors"
+    main(["fit", "model/demo/shapes.safetensors", "--images", str(photos), "--out", str(out)])
+    return out
+
+
+def test_the_served_model_is_as_often_right_as_the_report_says(learnt, tmp_path, serve):
+    bundle = tmp_path / "mine"
+    main(["--checkpoint", str(learnt), "--out", str(bundle)])
+    manifest = load_bundle(bundle).manifest
+    assert manifest.labels == tuple(COUNTS)
+    assert manifest.recipe["method"] == "probe"
+    report = learnt.with_suffix(".report")
+    with (report / "split.csv").open() as text:
+        held_out = [row for row in csv.DictReader(text) if row["split"] == "val"]
+    right = 0
+    with serve(bundle=bundle) as client:
+        for row in held_out:
+            answer = client.post("/classify", content=(report / row["file"]).read_bytes()).json()
+            right += answer["results"][0]["predictions"][0]["label"] == row["label"]
+    assert len(held_out) == 20
+    assert right / len(held_out) == manifest.figures["top1_accuracy"]
+    assert right >= 18
+
+
+def test_the_command_says_how_good_it_is_and_what_to_do_next(photos, tmp_path, capsys):
+    out = tmp_path / "mine.safetensors"
+    main(["fit", "model/demo/shapes.safetensors", "--images", str(photos), "--out", str(out), "--recipe", "read=cls"])
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "180 images were learnt from and 20 held out. A tenth of each label was held out."
+    assert " of the 20 held-out images got the right one of 4 labels." in said[-3]
+    assert said[-2] == f"Report: {tmp_path}/mine.report/index.html"
+    assert said[-1] == f"Next: make export CHECKPOINT={out} OUT=bundles/mine && make serve BUNDLE=bundles/mine"
+    assert load_checkpoint(out).model.config.pool == "cls"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--recipe", "epochs=3"], "not learnt: --recipe epochs: the recipe of probe has read"),
+        (["--images", "nowhere"], "not learnt: --images nowhere: this is neither a folder nor a CSV file"),
+        (["--out", "x.pth"], "not learnt: --out x.pth: the name must end in .safetensors"),
+        (["--set", "colour=red"], "not learnt: --set colour: this kind of checkpoint has "),
+    ],
+)
+def test_refusals_are_one_clear_line(photos, tmp_path, arguments, said):
+    out = tmp_path / "mine.safetensors"
+    with pytest.raises(SystemExit) as refusal:
+        main(["fit", "model/demo/shapes.safetensors", "--images", str(photos), "--out", str(out), *arguments])
+    assert str(refusal.value).startswith(said)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_path):
+    save(toy_checkpoint(), tmp_path / "toy.safetensors")
+    rng = np.random.default_rng(0)
+    for label, level in {"dark": 60, "light": 190}.items():
+        (tmp_path / "images" / label).mkdir(parents=True)
+        for number in range(30):
+            pixels = np.clip(level + rng.integers(-60, 61, (30, 46, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "images" / label / f"{number}.png")
+
+    def command(name: str) -> list[str]:
+        recipe = ["--recipe", "epochs=40", "--recipe", "rates=0.001,0.003", "--recipe", "batch=8"]
+        images, out = tmp_path / "images", tmp_path / name
+        paths = [str(tmp_path / "toy.safetensors"), "--images", str(images), "--out", str(out)]
+        return [sys.executable, "-m", "export", "fit", *paths, "--method", "finetune", *recipe]
+
+    def learn(name: str) -> None:
+        subprocess.run(command(name), check=True, capture_output=True, timeout=120)
+
+    learn("whole.safetensors")
+    with subprocess.Popen(command("killed.safetensors"), stderr=subprocess.DEVNULL) as process:
+        first = tmp_path / "killed.work" / "rate-0.001.pt"
+        end = time.monotonic() + 100
+        while not first.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert first.exists()
+    assert not (tmp_path / "killed.safetensors").exists()
+    learn("killed.safetensors")
+    assert not (tmp_path / "killed.work").exists()
+    one, other = (load_checkpoint(tmp_path / f"{name}.safetensors") for name in ("whole", "killed"))
+    states = [checkpoint.model.state_dict() for checkpoint in (one, other)]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    assert one.history == other.history
