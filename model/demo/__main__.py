@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.families.native import FAMILY, save
 from model.demo.evaluate import evaluate
 from model.demo.shapes import LABELS, draw, held_out
-from model.demo.train import CONFIG, MEAN, STD, Recipe, train
-from model.preprocessing import Preprocessing
+from model.demo.train import CONFIG, PREPROCESSING, Recipe, train
 
 WEIGHTS = Path(__file__).parent / "shapes.safetensors"
 SHEET_COLUMNS, SHEET_ROWS = 12, 8
@@ -47,26 +47,21 @@ def main() -> None:
 
 
 def train_and_save(path: Path) -> None:
+    """What an interrupted run has learned lies in a folder beside the file, and the next run goes on with it."""
+    work = path.with_name(f"{path.name}.work")
     checkpoint = Checkpoint(
         name="shapes",
         family=FAMILY,
         architecture="vit",
         config=CONFIG,
-        model=train(Recipe()),
-        preprocessing=Preprocessing(
-            size=CONFIG.image_size,
-            resize_mode="shortest",
-            resize_size=CONFIG.image_size,
-            crop="center",
-            interpolation="bicubic",
-            mean=MEAN,
-            std=STD,
-        ),
+        model=train(Recipe(), work=work),
+        preprocessing=PREPROCESSING,
         labels=LABELS,
     )
     checkpoint = dataclasses.replace(checkpoint, figures=evaluate(checkpoint.model))
     print(json.dumps(checkpoint.figures, indent=2))  # noqa: T201
     save(checkpoint, path)
+    shutil.rmtree(work, ignore_errors=True)
 
 
 def write_images(folder: Path, count: int) -> None:

@@ -5,7 +5,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from model.demo.shapes import held_out
-from model.demo.train import normalise
+from model.demo.train import PREPROCESSING
+from model.fit.normalise import normalise
 from model.vit import VisionTransformer
 
 CHUNK = 250
@@ -25,7 +26,7 @@ def evaluate(model: VisionTransformer, *, count: int = 2000) -> dict[str, float]
         pixels = torch.stack([torch.from_numpy(s.pixels.copy()) for s in chunk]).permute(0, 3, 1, 2)
         labels = torch.tensor([s.label for s in chunk])
         masks = torch.stack([torch.from_numpy(s.mask.copy()) for s in chunk])
-        images = normalise(pixels)
+        images = normalise(pixels, PREPROCESSING)
         matrices = model.attentions(images).mean(dim=2)  # (B, L, T, T), heads averaged
         on_object = patches_on_object(masks, model.config.patch_size)
         totals["top1_accuracy"] += (model(images).argmax(1) == labels).sum().item()

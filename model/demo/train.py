@@ -4,24 +4,40 @@ A ViT has no notion of locality and learns shapes slowly from labels alone (the 
 a second head predicts for each patch the shape that it is on, or background; that head is not saved.
 """
 
+import math
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from itertools import permutations
+from dataclasses import asdict, dataclass
+from itertools import count, permutations
+from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from tqdm import tqdm
 
 from model.config import ViTConfig
 from model.demo.shapes import LABELS, draw
+from model.fit.loop import Course, learn
+from model.fit.normalise import normalise
+from model.fit.schedule import linear
+from model.fit.snapshot import Snapshot, digest_of_weights
+from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
 CONFIG = ViTConfig(image_size=(64, 64), patch_size=8, width=128, depth=6, mlp_dim=512, heads=4, num_classes=len(LABELS))
-MEAN = STD = (0.5, 0.5, 0.5)
+PREPROCESSING = Preprocessing(
+    size=CONFIG.image_size,
+    resize_mode="shortest",
+    resize_size=CONFIG.image_size,
+    crop="center",
+    interpolation="bicubic",
+    mean=(0.5, 0.5, 0.5),
+    std=(0.5, 0.5, 0.5),
+)
 ON_SHAPE = 0.3  # share of a patch that the mask has to cover for the patch to count as on the shape
 BACKGROUND = len(LABELS)  # the patch head's extra class
 CHUNK = 500  # images that one worker draws at a time
@@ -68,14 +84,20 @@ def draw_dataset(recipe: Recipe) -> Dataset:
     return Dataset(pixels=pixels, labels=labels, covered=covered)
 
 
-def batches(data: Dataset, recipe: Recipe) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Endless batches. Each is flipped, rotated and recoloured as a whole, which changes no label."""
+def batches(data: Dataset, recipe: Recipe, *, start: int = 0) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Endless batches, without the first `start`. Each is flipped, rotated and recoloured as a whole.
+
+    That changes no label.
+    """
     generator = torch.Generator().manual_seed(recipe.seed)
     channel_orders = list(permutations(range(3)))
-    while True:
-        for rows in torch.randperm(len(data.labels), generator=generator).split(recipe.batch):
-            pixels, covered = data.pixels[rows], data.covered[rows]
+    for epoch in count():
+        rows_of_epoch = torch.randperm(len(data.labels), generator=generator).split(recipe.batch)
+        for step, rows in enumerate(rows_of_epoch, start=epoch * len(rows_of_epoch)):
             turns, flip, order, invert = torch.randint(24, (4,), generator=generator).tolist()
+            if step < start:
+                continue
+            pixels, covered = data.pixels[rows], data.covered[rows]
             pixels, covered = pixels.rot90(turns % 4, (2, 3)), covered.rot90(turns % 4, (1, 2))
             if flip % 2:
                 pixels, covered = pixels.flip(3), covered.flip(2)
@@ -85,50 +107,53 @@ def batches(data: Dataset, recipe: Recipe) -> Iterator[tuple[Tensor, Tensor, Ten
             yield pixels, data.labels[rows], covered.flatten(1)
 
 
-def normalise(pixels: Tensor) -> Tensor:
-    """uint8 (B, 3, height, width) to the network's input."""
-    return (pixels.float() / 255 - MEAN[0]) / STD[0]
+class Shapes:
+    """What the network learns: the label of each image, and with a head beside it that of each patch."""
+
+    def __init__(self, network: VisionTransformer, patch_head: nn.Linear, data: Dataset, recipe: Recipe) -> None:
+        self._network, self._patch_head = network, patch_head
+        self._data, self._recipe = data, recipe
+        self._batches: Iterator[tuple[Tensor, Tensor, Tensor]] | None = None
+
+    def loss(self, step: int) -> Tensor:
+        if self._batches is None:
+            self._batches = batches(self._data, self._recipe, start=step)
+        pixels, labels, covered = next(self._batches)
+        tokens = self._network.encode(normalise(pixels, PREPROCESSING))
+        patch_labels = torch.where(covered.bool(), labels[:, None], BACKGROUND)
+        patch_logits = self._patch_head(tokens[:, 1:])
+        of_patches = F.cross_entropy(patch_logits.flatten(0, 1), patch_labels.flatten())
+        return F.cross_entropy(self._network.classify(tokens), labels) + of_patches
+
+    def measure(self, network: VisionTransformer) -> None:
+        """Nothing is held out while it learns: new images are drawn to evaluate it."""
 
 
-def train(recipe: Recipe, *, data: Dataset | None = None) -> VisionTransformer:
-    """Run the recipe and return the averaged weights, in eval mode."""
+def train(recipe: Recipe, *, data: Dataset | None = None, work: Path | None = None) -> VisionTransformer:
+    """Run the recipe, or what is left of it in the folder `work`, and return the averaged weights, in eval mode."""
     data = data or draw_dataset(recipe)
     torch.manual_seed(recipe.seed)
-    model = VisionTransformer(CONFIG).train()
+    network = VisionTransformer(CONFIG)
     patch_head = nn.Linear(CONFIG.width, len(LABELS) + 1)
-    average = torch.optim.swa_utils.AveragedModel(
-        model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(recipe.average_decay)
-    )
-    matrices = [p for p in model.blocks.parameters() if p.ndim == 2]
-    others = [p for p in [*model.parameters(), *patch_head.parameters()] if all(p is not m for m in matrices)]
-    optimizers = [
+    snapshot = None
+    if work is not None:
+        told = {**asdict(recipe), "network": digest_of_weights(network)}
+        snapshot = Snapshot(work / "shapes.pt", identity=told)
+    matrices = [p for p in network.blocks.parameters() if p.ndim == 2]
+    others = [p for p in [*network.parameters(), *patch_head.parameters()] if all(p is not m for m in matrices)]
+    optimisers: list[Optimizer] = [
         torch.optim.Muon(
             matrices, lr=recipe.muon_rate, weight_decay=recipe.weight_decay, adjust_lr_fn="match_rms_adamw"
         ),
         torch.optim.AdamW(others, lr=recipe.adam_rate, weight_decay=recipe.weight_decay, fused=True),
     ]
-
-    def rate(step: int) -> float:
-        return min(1.0, (step + 1) / recipe.warm_up) * max(0.0, 1 - step / recipe.steps)
-
-    schedules = [torch.optim.lr_scheduler.LambdaLR(optimizer, rate) for optimizer in optimizers]
-    progress = tqdm(range(recipe.steps), desc="training", unit="step", mininterval=2)
-    correct = 0.0
-    for _, (pixels, labels, covered) in zip(progress, batches(data, recipe), strict=False):
-        tokens = model.encode(normalise(pixels))
-        logits = model.classify(tokens)
-        patch_labels = torch.where(covered.bool(), labels[:, None], BACKGROUND)
-        patch_logits = patch_head(tokens[:, 1:])
-        loss = F.cross_entropy(logits, labels) + F.cross_entropy(patch_logits.flatten(0, 1), patch_labels.flatten())
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for optimizer, schedule in zip(optimizers, schedules, strict=True):
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad()
-        average.update_parameters(model)
-        correct = 0.98 * correct + 0.02 * (logits.argmax(1) == labels).float().mean().item()
-        progress.set_postfix(loss=f"{loss.item():.3f}", accuracy=f"{correct:.3f}")
-    trained = average.module.eval()
-    assert isinstance(trained, VisionTransformer)
-    return trained
+    course = Course(
+        steps=recipe.steps,
+        an_epoch=math.ceil(len(data.labels) / recipe.batch),
+        schedule=linear(recipe.steps, warm_up=recipe.warm_up),
+        average_decay=recipe.average_decay,
+    )
+    objective = Shapes(network, patch_head, data, recipe)
+    return learn(
+        network, objective, course, optimisers, title="training", beside=[patch_head], snapshot=snapshot
+    ).network

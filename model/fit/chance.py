@@ -14,6 +14,7 @@ class Draw(IntEnum):
     DROPOUT = 2
     CORRUPTION = 3
     WEIGHTS = 4
+    MEASUREMENT = 5
 
 
 def seed_of(seed: int, draw: Draw, step: int) -> int:

@@ -123,10 +123,10 @@ def _is_point(step: int, course: Course) -> bool:
 
 def _add_point(run: Progress, course: Course, objective: Objective, network: VisionTransformer, *, rate: float) -> None:
     loss = float(run.loss) / run.since
-    if not math.isfinite(loss):
-        raise Diverged(f"the loss was no finite number before step {run.step}: a lower learning rate may help")
     ended = run.step % course.an_epoch == 0 or run.step == course.steps
-    found = objective.measure(network) if ended else None
+    found = objective.measure(network) if ended and math.isfinite(loss) else None
+    if not math.isfinite(loss if found is None else found.loss):
+        raise Diverged(f"the loss is no finite number after step {run.step}: a lower learning rate may help")
     point = Point(
         step=run.step,
         epoch=run.step / course.an_epoch,

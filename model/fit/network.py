@@ -1,4 +1,4 @@
-"""The network that learns a person's own classes: a pre-trained one whose head is replaced."""
+"""The networks that learn: a pre-trained one whose head is replaced, or one that knows nothing yet."""
 
 from dataclasses import replace
 from typing import Literal
@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 
 from model.config import ViTConfig
+from model.fit.chance import Draw, seed_of
 from model.positions import resize
 from model.vit import VisionTransformer
 
@@ -40,3 +41,9 @@ def _pool(config: ViTConfig, read: Read) -> Literal["cls", "mean", "mean_all", "
     if read == "own" or not config.class_token or config.final_norm == "after_pool":
         return config.pool
     return read
+
+def initialised(config: ViTConfig, seed: int) -> VisionTransformer:
+    """A network whose first weights the seed decides."""
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed_of(seed, Draw.WEIGHTS, 0))
+        return VisionTransformer(config)

@@ -21,8 +21,8 @@ SAMPLED = 256  # images that are read to tell samples from others
 class Snapshot:
     """One file, replaced as a whole. `identity` says which run it is of, in words of JSON by name."""
 
-    def __init__(self, path: Path, *, identity: dict[str, Any], every_s: float = EVERY_S) -> None:
-        self.path, self.identity, self.every_s = path, identity, every_s
+    def __init__(self, path: Path, *, identity: dict[str, Any]) -> None:
+        self.path, self.identity = path, identity
         self._written = time.monotonic()
 
     def load(self) -> dict[str, Any] | None:
@@ -46,7 +46,7 @@ class Snapshot:
 
     @property
     def due(self) -> bool:
-        return time.monotonic() - self._written >= self.every_s
+        return time.monotonic() - self._written >= EVERY_S
 
     def save(self, state: dict[str, Any]) -> bool:
         """Whether it was written. Without room on the disk the last one stays, a warning says so, and the run goes on.

@@ -1,10 +1,14 @@
 """model/demo/train.py and evaluate.py: the recipe runs, and what it learns from is right."""
 
+from itertools import islice
+
 import numpy as np
+import pytest
 import torch
 
+import model.fit.snapshot
 from model.demo.evaluate import evaluate, patches_on_object
-from model.demo.train import CHUNK, CONFIG, Dataset, Recipe, batches, draw_dataset, train
+from model.demo.train import CHUNK, CONFIG, Dataset, Recipe, Shapes, batches, draw_dataset, train
 
 
 def test_turning_and_flipping_moves_pixels_and_mask_together():
@@ -30,6 +34,40 @@ def test_the_recipe_decides_the_weights():
     first, second = (train(recipe, data=data) for _ in range(2))
     assert not first.training
     for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_batches_go_on_where_they_were():
+    data = Dataset(
+        pixels=torch.randint(256, (10, 3, 64, 64), dtype=torch.uint8),
+        labels=torch.arange(10),
+        covered=torch.zeros(10, 8, 8, dtype=torch.uint8),
+    )
+    whole = list(islice(batches(data, Recipe(batch=4)), 8))  # three in each epoch
+    for start in (1, 3, 5):
+        rest = islice(batches(data, Recipe(batch=4), start=start), 8 - start)
+        for one, other in zip(whole[start:], rest, strict=True):
+            assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
+    recipe = Recipe(images=CHUNK, steps=4, batch=16, warm_up=2)
+    data = draw_dataset(recipe)
+    whole = train(recipe, data=data)
+    monkeypatch.setattr(model.fit.snapshot, "EVERY_S", 0)
+    loss = Shapes.loss
+
+    def interrupted(self, step):
+        if step == 2:
+            raise KeyboardInterrupt
+        return loss(self, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Shapes, "loss", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(recipe, data=data, work=tmp_path)
+    again = train(recipe, data=data, work=tmp_path)
+    for a, b in zip(whole.parameters(), again.parameters(), strict=True):
         assert torch.equal(a, b)
 
 

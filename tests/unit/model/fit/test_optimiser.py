@@ -1,4 +1,4 @@
-"""model/fit/optimiser.py: each parameter is in one group, with the right rate and decay, and the steps are the paper's."""
+"""model/fit/optimiser.py: each parameter has the right rate and decay, and the steps are the paper's."""
 
 import pytest
 import torch

@@ -1,0 +1,205 @@
+"""Learns a network from nothing without labels: the colours of patches that it cannot see (paper, appendix B.1.2)."""
+
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.config import ViTConfig
+from model.fit.augment import Augmentation, augmented
+from model.fit.batches import Batches
+from model.fit.chance import Draw, generator
+from model.fit.device import best_device
+from model.fit.fitted import Fitted, figures_of
+from model.fit.loop import Course, learn
+from model.fit.measure import CHUNK, Measured
+from model.fit.network import initialised
+from model.fit.normalise import normalise
+from model.fit.optimiser import optimiser
+from model.fit.samples import Samples, check_sizes
+from model.fit.schedule import cosine
+from model.fit.snapshot import Snapshot, identity
+from model.preprocessing import Preprocessing
+from model.vit import VisionTransformer
+
+CORRUPTED = 0.5  # of all patch embeddings
+MASKED, REPLACED = 0.8, 0.1  # of those: by the mask token, or by another patch's embedding; the rest stay
+LEVELS = 8  # 3 bits for each channel
+COLOURS = LEVELS**3
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedRecipe:
+    """Everything that the weights depend on, beside the network and the images."""
+
+    seed: int = 0
+    rate: float = 1e-3  # 2e-4 in the paper, for batches of 4,096 and a million steps
+    epochs: float = 100.0
+    batch: int = 128
+    warm_up_share: float = 0.1  # of the steps
+    weight_decay: float = 0.1
+    clip: float = 1.0
+    augmentation: Augmentation = field(default_factory=Augmentation)
+
+
+def masked(
+    config: ViTConfig,
+    preprocessing: Preprocessing,
+    train: Samples,
+    held_out: Samples | None,
+    recipe: MaskedRecipe,
+    *,
+    work: Path | None = None,
+) -> Fitted:
+    """A network of `config` without a head; the classes of the samples are not read.
+
+    Its figures say how often the colour of a corrupted patch of a held-out image is right. Sizes, `work` and errors are
+    those of `finetune`.
+    """
+    check_sizes(preprocessing, held_out)
+    network = initialised(replace(config, num_classes=0, representation_size=None), recipe.seed)
+    snapshot = None
+    if work is not None:
+        told = identity("masked", asdict(recipe), network, preprocessing, train, held_out)
+        snapshot = Snapshot(work / "masked.pt", identity=told)
+    device = best_device()
+    network.to(device)
+    colours = ColourHead(config.width).to(device)
+    batches = Batches(samples=len(train), batch=recipe.batch, seed=recipe.seed)
+    steps = max(1, round(recipe.epochs * batches.an_epoch))
+    course = Course(
+        steps=steps,
+        an_epoch=batches.an_epoch,
+        schedule=cosine(steps, warm_up=round(recipe.warm_up_share * steps)),
+        clip=recipe.clip,
+    )
+    objective = MaskedPatches(
+        network, colours, preprocessing, train, held_out, batches=batches, augmentation=recipe.augmentation
+    )
+    adam = optimiser("adamw", network, rate=recipe.rate, weight_decay=recipe.weight_decay, beside=[colours])
+    learned = learn(network, objective, course, [adam], title="masked patches", beside=[colours], snapshot=snapshot)
+    figures = figures_of(learned.best, train, held_out)
+    if "top1_accuracy" in figures:
+        figures["colour_accuracy"] = figures.pop("top1_accuracy")
+    return Fitted(
+        model=learned.network.cpu(),
+        history=learned.history,
+        figures=figures,
+        recipe={"method": "masked", **asdict(recipe)},
+    )
+
+
+class ColourHead(nn.Module):
+    """The embedding that stands for a hidden patch, and the layer that reads colours from tokens of width D."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.mask = nn.Parameter(torch.zeros(width))
+        self.linear = nn.Linear(width, COLOURS)
+        nn.init.zeros_(self.linear.weight)  # every colour is equally likely at first
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        out: Tensor = self.linear(tokens)
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corruption:
+    """What happens to each patch embedding of a batch."""
+
+    corrupted: Tensor  # bool (B, N): their colours are to be told
+    hidden: Tensor  # bool (B, N): those of them that become the mask
+    source: Tensor  # int64 (B * N,): which patch of the batch each is taken from; most are their own
+
+    @classmethod
+    def draw(cls, images: int, patches: int, generator: torch.Generator, device: torch.device) -> "Corruption":
+        chosen, fate = torch.rand(2, images, patches, generator=generator)
+        corrupted = chosen < CORRUPTED
+        replaced = (corrupted & (fate >= MASKED) & (fate < MASKED + REPLACED)).flatten()
+        own, count = torch.arange(images * patches), images * patches
+        other = (own + torch.randint(1, max(2, count), (count,), generator=generator)) % count
+        return cls(
+            corrupted=corrupted.to(device),
+            hidden=(corrupted & (fate < MASKED)).to(device),
+            source=torch.where(replaced, other, own).to(device),
+        )
+
+    def apply(self, patches: Tensor, mask: Tensor) -> Tensor:
+        """Embeddings (B, N, D) with some replaced, and some of them by the mask (D,)."""
+        taken = patches.flatten(0, 1)[self.source].view_as(patches)
+        return torch.where(self.hidden.unsqueeze(-1), mask.to(patches.dtype), taken)
+
+
+class MaskedPatches:
+    """An objective of the loop. Batches and what is corrupted depend on the seed and the step alone."""
+
+    def __init__(
+        self,
+        network: VisionTransformer,
+        colours: ColourHead,
+        preprocessing: Preprocessing,
+        train: Samples,
+        held_out: Samples | None,
+        *,
+        batches: Batches,
+        augmentation: Augmentation,
+    ) -> None:
+        self._network, self._colours, self._preprocessing = network, colours, preprocessing
+        self._train, self._held_out = train, held_out
+        self._batches, self._augmentation = batches, augmentation
+
+    def loss(self, step: int) -> Tensor:
+        seed, device = self._batches.seed, self._colours.mask.device
+        pixels = augmented(
+            self._train.pixels[self._batches.rows(step)].to(device),
+            self._preprocessing.size,
+            self._augmentation,
+            generator(seed, Draw.AUGMENTATION, step),
+        )
+        logits, wanted = self._told(self._network, pixels, generator(seed, Draw.CORRUPTION, step))
+        return F.cross_entropy(logits, wanted)
+
+    @torch.no_grad()
+    def measure(self, network: VisionTransformer) -> Measured | None:
+        """Of the corrupted patches, which are the same each time."""
+        if self._held_out is None:
+            return None
+        training = network.training
+        network.eval()
+        loss = right = count = 0.0
+        for number, pixels in enumerate(self._held_out.pixels.split(CHUNK)):
+            chance = generator(self._batches.seed, Draw.MEASUREMENT, number)
+            shown = pixels.to(self._colours.mask.device).permute(0, 3, 1, 2).float()
+            logits, wanted = self._told(network, shown, chance)
+            loss += F.cross_entropy(logits.double(), wanted, reduction="sum").item()
+            right, count = right + (logits.argmax(1) == wanted).sum().item(), count + len(wanted)
+        network.train(training)
+        return Measured(loss=loss / count, accuracy=right / count)
+
+    def _told(self, network: VisionTransformer, pixels: Tensor, chance: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Logits (K, COLOURS) and colours (K,) of the corrupted patches of pixels (B, 3, height, width), 0 to 255."""
+        colours = mean_colours(pixels, network.config.patch_size)
+        images, patches_each = colours.shape
+        corruption = Corruption.draw(images, patches_each, chance, pixels.device)
+
+        def corrupt(module: nn.Module, inputs: tuple[Any, ...], patches: Tensor) -> Tensor:
+            return corruption.apply(patches, self._colours.mask)
+
+        hook = network.patch_embed.register_forward_hook(corrupt)
+        try:
+            tokens = network.encode(normalise(pixels, self._preprocessing))
+        finally:
+            hook.remove()
+        patches = tokens[:, len(network.config.prefix) :, -network.config.width :]
+        return self._colours(patches[corruption.corrupted]), colours[corruption.corrupted]
+
+
+def mean_colours(pixels: Tensor, patch_size: int) -> Tensor:
+    """The mean colour of each patch in 3 bits a channel, int64 (B, N), for pixels (B, 3, height, width), 0 to 255."""
+    levels = (F.avg_pool2d(pixels, patch_size) * (LEVELS / 256)).long().clamp(0, LEVELS - 1)
+    red, green, blue = levels.flatten(2).unbind(1)
+    return (red * LEVELS + green) * LEVELS + blue

@@ -1,0 +1,91 @@
+"""Learns a network from nothing with labels (paper, section 4.1 and Table 3)."""
+
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from model.config import ViTConfig
+from model.fit.augment import Augmentation
+from model.fit.batches import Batches
+from model.fit.classification import Classification
+from model.fit.device import best_device
+from model.fit.dropout import WithDropout
+from model.fit.fitted import Fitted, figures_of
+from model.fit.loop import Course, learn
+from model.fit.network import initialised
+from model.fit.optimiser import optimiser
+from model.fit.samples import Samples, check_sizes, count_classes
+from model.fit.schedule import linear
+from model.fit.snapshot import Snapshot, identity
+from model.preprocessing import Preprocessing
+
+# The choices of appendix D.4, as fields of ViTConfig. The paper's relative positions are keys of an attention of their
+# own; these are BEiT's biases, which serve the same end.
+POSITIONS: dict[str, dict[str, Any]] = {
+    "none": {"positions": "none"},
+    "1-D": {"positions": "learned"},
+    "2-D": {"positions": "learned_2d"},
+    "relative": {"positions": "none", "relative_bias": True},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainRecipe:
+    """Everything that the weights depend on, beside the network and the images."""
+
+    seed: int = 0
+    rate: float = 1e-3
+    epochs: float = 100.0
+    batch: int = 128
+    warm_up_share: float = 0.1  # of the steps
+    weight_decay: float = 0.1
+    dropout: float = 0.1
+    hidden_head: bool = True  # an MLP with one hidden layer as the head, which fine-tuning removes (section 3.1)
+    clip: float = 1.0
+    augmentation: Augmentation = field(default_factory=Augmentation)
+
+
+def pretrain(
+    config: ViTConfig,
+    preprocessing: Preprocessing,
+    train: Samples,
+    held_out: Samples | None,
+    recipe: PretrainRecipe,
+    *,
+    work: Path | None = None,
+) -> Fitted:
+    """A network of `config`, whose head is for the classes of `train`, of the epoch that was most often right.
+
+    Sizes, `work` and errors are those of `finetune`. Without held-out images the last weights are taken.
+    """
+    classes = count_classes(train, held_out)
+    check_sizes(preprocessing, held_out)
+    hidden = config.width if recipe.hidden_head else None
+    network = initialised(
+        replace(config, num_classes=classes, representation_size=hidden, representation="tanh"), recipe.seed
+    )
+    snapshot = None
+    if work is not None:
+        told = identity("pretrain", asdict(recipe), network, preprocessing, train, held_out)
+        snapshot = Snapshot(work / "pre-training.pt", identity=told)
+    network.to(best_device())
+    batches = Batches(samples=len(train), batch=recipe.batch, seed=recipe.seed)
+    steps = max(1, round(recipe.epochs * batches.an_epoch))
+    course = Course(
+        steps=steps,
+        an_epoch=batches.an_epoch,
+        schedule=linear(steps, warm_up=round(recipe.warm_up_share * steps)),
+        clip=recipe.clip,
+    )
+    objective = Classification(
+        network, preprocessing, train, held_out, batches=batches, augmentation=recipe.augmentation
+    )
+    dropped = WithDropout(objective, network, share=recipe.dropout, seed=recipe.seed)
+    adam = optimiser("adamw", network, rate=recipe.rate, weight_decay=recipe.weight_decay)
+    learned = learn(network, dropped, course, [adam], title="pre-training", snapshot=snapshot)
+    return Fitted(
+        model=learned.network.cpu(),
+        history=learned.history,
+        figures=figures_of(learned.best, train, held_out),
+        recipe={"method": "pretrain", **asdict(recipe)},
+    )

@@ -1,0 +1,83 @@
+"""model/fit/pretrain.py: networks of every kind of position learn from nothing."""
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+import torch
+
+import model.fit.snapshot
+from model.config import variant
+from model.fit.augment import Augmentation
+from model.fit.classification import Classification
+from model.fit.finetune import FinetuneRecipe, finetune
+from model.fit.network import initialised
+from model.fit.pretrain import POSITIONS, PretrainRecipe, pretrain
+from tests.support.samples import PREPROCESSING, SIZE, squares
+
+TRAIN, HELD_OUT = squares(60), squares(30, seed=1)
+CONFIG = variant("mu/8", image_size=SIZE)
+RECIPE = PretrainRecipe(rate=0.003, epochs=2, batch=16, augmentation=Augmentation(least_area=0.5))
+
+
+def run(config=CONFIG, recipe=RECIPE, work=None):
+    return pretrain(config, PREPROCESSING, TRAIN, HELD_OUT, recipe, work=work)
+
+
+def same(one, other) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))
+
+
+def test_a_network_learns_from_nothing_and_is_fine_tuned():
+    fitted = run(recipe=replace(RECIPE, epochs=20, dropout=0.0))
+    assert fitted.figures["top1_accuracy"] > 0.6
+    assert fitted.model.config == variant("mu/8", image_size=SIZE, num_classes=3, representation_size=32)
+    tuned = finetune(
+        fitted.model, PREPROCESSING, TRAIN, HELD_OUT,
+        FinetuneRecipe(optimiser="adamw", rates=(0.001,), epochs=1, batch=16),
+    )  # fmt: skip
+    assert tuned.model.pre_logits is None
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_positions(name):
+    fitted = run(variant("mu/8", image_size=SIZE, **POSITIONS[name]), replace(RECIPE, epochs=0.5))
+    start = initialised(fitted.model.config, RECIPE.seed)
+    still = {n for n, p in fitted.model.named_parameters() if torch.equal(p, start.get_parameter(n))}
+    assert still == set()  # every parameter has learned
+    assert len(fitted.history) == 2
+
+
+def test_the_head_has_a_hidden_layer_only_if_asked_for():
+    assert run(recipe=replace(RECIPE, epochs=0.25, hidden_head=False)).model.pre_logits is None
+
+
+def test_dropout_is_in_the_loss_and_not_in_what_is_measured():
+    without, with_dropout = (run(recipe=replace(RECIPE, rate=0.0, dropout=share)) for share in (0.0, 0.9))
+    assert without.history[0].train_loss != with_dropout.history[0].train_loss
+    assert without.figures == with_dropout.figures
+
+
+def test_the_seed_decides_and_the_random_numbers_of_others_do_not():
+    first = run()
+    torch.rand(5)
+    assert same(first.model, run().model)
+    assert not same(first.model, run(recipe=replace(RECIPE, seed=1)).model)
+    assert json.loads(json.dumps(first.recipe)).keys() == {"method", *asdict(RECIPE)}
+
+
+def test_interrupted_it_ends_with_the_same_weights(tmp_path, monkeypatch):
+    whole = run()
+    monkeypatch.setattr(model.fit.snapshot, "EVERY_S", 0)
+    loss = Classification.loss
+
+    def interrupted(self, step):
+        if step == 5:
+            raise KeyboardInterrupt
+        return loss(self, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Classification, "loss", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(work=tmp_path)
+    assert same(run(work=tmp_path).model, whole.model)

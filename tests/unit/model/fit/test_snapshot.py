@@ -1,0 +1,99 @@
+"""model/fit/snapshot.py: a file that is whole or not there, and that belongs to one run."""
+
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import model.fit.snapshot
+from model.fit.samples import Samples
+from model.fit.snapshot import SAMPLED, Snapshot, digest_of_samples, digest_of_weights, identity
+from tests.support.samples import PREPROCESSING, squares
+
+STATE = {"step": 3, "loss": 0.1, "weights": {"a": torch.arange(5.0)}, "history": [{"step": 1}]}
+
+
+def test_what_is_saved_comes_back(tmp_path):
+    snapshot = Snapshot(tmp_path / "work" / "run.pt", identity={"seed": 0, "rates": (0.1, 0.2)})
+    assert snapshot.load() is None
+    assert snapshot.save(STATE)
+    loaded = Snapshot(tmp_path / "work" / "run.pt", identity={"seed": 0, "rates": (0.1, 0.2)}).load()
+    assert torch.equal(loaded.pop("weights")["a"], STATE["weights"]["a"])
+    assert loaded == {name: value for name, value in STATE.items() if name != "weights"}
+    assert os.listdir(tmp_path / "work") == ["run.pt"]
+
+
+def test_a_snapshot_of_another_run_is_refused_and_says_what_differs(tmp_path):
+    Snapshot(tmp_path / "run.pt", identity={"seed": 0, "batch": 64}).save(STATE)
+    with pytest.raises(ValueError, match=r"run\.pt is of another run: batch was 64 and is 32\. .* to begin anew"):
+        Snapshot(tmp_path / "run.pt", identity={"seed": 0, "batch": 32}).load()
+
+
+@pytest.mark.parametrize("left", [0, 100, -1])
+def test_a_file_that_cannot_be_read_is_named(tmp_path, left):
+    snapshot = Snapshot(tmp_path / "run.pt", identity={})
+    snapshot.save(STATE)
+    (tmp_path / "run.pt").write_bytes((tmp_path / "run.pt").read_bytes()[:left])
+    with pytest.raises(ValueError, match=r"run\.pt cannot be read: remove it to begin anew"):
+        snapshot.load()
+
+
+def test_a_snapshot_is_due_after_a_while(tmp_path, monkeypatch):
+    snapshot = Snapshot(tmp_path / "run.pt", identity={})
+    assert not snapshot.due
+    monkeypatch.setattr(model.fit.snapshot, "EVERY_S", 0)
+    assert snapshot.due
+
+
+FULL_DISK = f"""
+import resource, signal, sys, torch, warnings
+from pathlib import Path
+from model.fit.snapshot import Snapshot
+snapshot = Snapshot(Path(sys.argv[1]), identity={{}})
+assert snapshot.save({{"step": 1}})
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert not snapshot.save({{"step": 2, "weights": torch.zeros(100_000)}})
+assert "could not be written, and the run goes on" in str(caught[0].message), caught[0].message
+assert snapshot.load() == {{"step": 1}}
+assert [path.name for path in snapshot.path.parent.iterdir()] == [snapshot.path.name]
+"""
+
+
+def test_without_room_the_last_snapshot_stays(tmp_path):
+    """The kernel refuses to write beyond a size, as it refuses on a full disk."""
+    assert resource.RLIMIT_FSIZE
+    subprocess.run([sys.executable, "-c", FULL_DISK, str(tmp_path / "run.pt")], check=True, timeout=120)
+
+
+def test_samples_are_told_apart():
+    samples = squares(600)
+    digest = digest_of_samples(samples)
+    assert digest == digest_of_samples(squares(600))
+    assert digest != digest_of_samples(squares(600, seed=1))
+    assert digest != digest_of_samples(Samples(pixels=samples.pixels, classes=samples.classes.flip(0)))
+    assert digest != digest_of_samples(Samples(pixels=samples.pixels[1:], classes=samples.classes[:-1]))
+    assert digest_of_samples(None) != digest_of_samples(squares(3))
+    assert len(samples) > SAMPLED
+
+
+def test_weights_are_told_apart():
+    network = torch.nn.Linear(3, 3)
+    before = digest_of_weights(network)
+    with torch.no_grad():
+        network.bias[1] += 1e-6
+    assert digest_of_weights(network) != before
+
+
+def test_a_run_is_known_by_all_that_its_weights_depend_on():
+    network = torch.nn.Linear(3, 3)
+    told = identity("finetune", {"seed": 0}, network, PREPROCESSING, squares(6), None)
+    assert told.keys() == {
+        "method", "seed", "network", "preprocessing", "images to learn from", "held-out images"
+    }  # fmt: skip
+    assert told["held-out images"] == "none"
