@@ -5,24 +5,23 @@ import sys
 from pathlib import Path
 
 from export.arguments import CHECKPOINT, SET, assignment, image_size
-from export.fit.methods import RECIPES, describe, recipe
+from export.fit.methods import FROM_SCRATCH, RECIPES, describe, recipe
 from export.fit.report.report import PAGE
 from export.fit.run import NotReported, run
+from export.fit.scratch import scratch
 from model.checkpoints import load_checkpoint
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, Description
+from model.config import VARIANTS
+from model.fit.pretrain import POSITIONS
 
 
 def fit(options: argparse.Namespace) -> None:
-    overrides = dict(options.set)
-    if options.image_size:
-        overrides["image_size"] = options.image_size
     try:
         chosen = recipe(options.method, options.recipe, seed=options.seed)
         outcome = run(
-            load_checkpoint(options.checkpoint, overrides=overrides, head_of_zeros=True),
+            _source(options),
             options.images,
             options.out,
-            method=options.method,
             recipe=chosen,
             seed=options.seed,
             strict=options.strict,
@@ -46,6 +45,18 @@ def fit(options: argparse.Namespace) -> None:
     print(f"Next: make export CHECKPOINT={options.out} OUT={bundle} && make serve BUNDLE={bundle}")  # noqa: T201
 
 
+def _source(options: argparse.Namespace) -> Description:
+    """The checkpoint, or the network without weights. Raises CheckpointError or ValueError."""
+    if options.method in FROM_SCRATCH:
+        if options.checkpoint or not options.from_scratch:
+            raise ValueError(f"--method {options.method} begins with --from-scratch VARIANT, and with no checkpoint")
+        return scratch(options.from_scratch, image_size=options.image_size, positions=options.positions)
+    if options.from_scratch or not options.checkpoint:
+        raise ValueError(f"--method {options.method} begins with a checkpoint: python -m export fit CHECKPOINT")
+    size = {"image_size": options.image_size} if options.image_size else {}
+    return load_checkpoint(options.checkpoint, overrides=dict(options.set) | size, head_of_zeros=True)
+
+
 def fit_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m export fit",
@@ -54,7 +65,7 @@ def fit_parser() -> argparse.ArgumentParser:
         "--checkpoint FILE`\nturns into a bundle, and a report beside it.",
         epilog=f"recipes, with their defaults:\n{describe()}",
     )
-    parser.add_argument("checkpoint", help=CHECKPOINT)
+    parser.add_argument("checkpoint", nargs="?", help=CHECKPOINT)
     parser.add_argument("--set", type=assignment, action="append", default=[], metavar="FACT=VALUE", help=SET)
     parser.add_argument(
         "--image-size",
@@ -76,7 +87,17 @@ def fit_parser() -> argparse.ArgumentParser:
         choices=tuple(RECIPES),
         default="probe",
         help="probe: only a linear head, in closed form, in one pass over the images (default). finetune: every "
-        "weight, step by step.",
+        "weight, step by step. pretrain: a network from scratch. masked: the same without labels, by the colours of "
+        "hidden patches; fine-tune the result.",
+    )
+    parser.add_argument(
+        "--from-scratch",
+        choices=VARIANTS,
+        metavar="VARIANT",
+        help="the network that pretrain and masked begin with, in place of a checkpoint: Ti/16, S/16, B/32 and so on",
+    )
+    parser.add_argument(
+        "--positions", choices=tuple(POSITIONS), default="1-D", help="of a network from scratch (default: 1-D)"
     )
     parser.add_argument(
         "--recipe",

@@ -9,16 +9,23 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 
 from export.fit.dataset import Part
-from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.checkpoint import Checkpoint, Description
 from model.fit.finetune import FinetuneRecipe, finetune
 from model.fit.fitted import Fitted
+from model.fit.masked import MaskedRecipe, masked
+from model.fit.pretrain import PretrainRecipe, pretrain
 from model.fit.probe import ProbeRecipe, probe
 from model.fit.samples import Samples
 from model.preprocessing import Preprocessing
 
-Recipe = ProbeRecipe | FinetuneRecipe
-RECIPES: dict[str, type[Recipe]] = {"probe": ProbeRecipe, "finetune": FinetuneRecipe}
-UNLABELLED = ("masked",)  # methods that need no labels
+Recipe = ProbeRecipe | FinetuneRecipe | PretrainRecipe | MaskedRecipe
+RECIPES: dict[str, type[Recipe]] = {
+    "probe": ProbeRecipe,
+    "finetune": FinetuneRecipe,
+    "pretrain": PretrainRecipe,
+    "masked": MaskedRecipe,
+}
+FROM_SCRATCH = ("pretrain", "masked")  # methods that begin without a checkpoint
 ROOM = 8 / 7  # sides of images from which crops are taken, to those of the crops: 256 to 224
 SEED = "seed"
 
@@ -80,14 +87,20 @@ def of_crops(recipe: Recipe, preprocessing: Preprocessing) -> Preprocessing:
     return preprocessing.resized((round(ROOM * height), round(ROOM * width)))
 
 
-def learn(checkpoint: Checkpoint, recipe: Recipe, train: Part, held_out: Part, work: Path) -> Fitted:
-    """Run the recipe, with snapshots in `work`. Raises ValueError, with the reason, where it cannot be run."""
-    model, preprocessing = checkpoint.model, checkpoint.preprocessing
-    match recipe:
-        case ProbeRecipe():
-            return probe(model, preprocessing, samples(train), samples(held_out), recipe)
-        case FinetuneRecipe():
-            return finetune(model, preprocessing, samples(train), samples(held_out), recipe, work=work)
+def learn(source: Description, recipe: Recipe, train: Part, held_out: Part, work: Path) -> Fitted:
+    """Run the recipe, with snapshots in `work`. `source` is a Checkpoint for methods that begin with one.
+
+    Raises ValueError, with the reason, where it cannot be run.
+    """
+    parts = source.preprocessing, samples(train), samples(held_out)
+    if isinstance(recipe, PretrainRecipe):
+        return pretrain(source.config, *parts, recipe, work=work)
+    if isinstance(recipe, MaskedRecipe):
+        return masked(source.config, *parts, recipe, work=work)
+    assert isinstance(source, Checkpoint)
+    if isinstance(recipe, FinetuneRecipe):
+        return finetune(source.model, *parts, recipe, work=work)
+    return probe(source.model, *parts, recipe)
 
 
 def samples(part: Part) -> Samples:

@@ -9,16 +9,17 @@ from tqdm import tqdm
 
 from export.fit.dataset import Dataset, read_dataset
 from export.fit.listing import Listing, first_few, list_images
-from export.fit.methods import UNLABELLED, Recipe, learn, of_crops, samples
+from export.fit.methods import Recipe, learn, of_crops, samples
 from export.fit.report.judged import Judged, judge
 from export.fit.report.report import Report
 from export.fit.split import LeftOut, Split, split
 from export.fit.workspace import workspace
 from export.image_spec import image_spec
-from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.checkpoint import Checkpoint, Description
 from model.checkpoints.families.native import FAMILY, save
 from model.checkpoints.imagenet import names_of
 from model.fit.fitted import Fitted
+from model.fit.masked import MaskedRecipe
 
 SUFFIX = ".safetensors"
 UNEVEN = 10  # times as many images of one label as of another are worth a word
@@ -37,11 +38,10 @@ class Outcome:
 
 
 def run(
-    checkpoint: Checkpoint,
+    source: Description,
     images: Path,
     out: Path,
     *,
-    method: str,
     recipe: Recipe,
     seed: int,
     strict: bool,
@@ -49,6 +49,7 @@ def run(
 ) -> Outcome:
     """Learn from `images`, and write `out`, a .safetensors file, and its report beside it.
 
+    `source` is a Checkpoint, or without weights what is learnt from nothing.
     With `strict`, an image that cannot be used is an error; with `again`, `out` is replaced.
     Raises ValueError, FileExistsError or OSError, and leaves what is at `out`; NotReported once `out` is written.
     """
@@ -56,13 +57,13 @@ def run(
         raise ValueError(f"--out {out}: the name must end in {SUFFIX}")
     if out.exists() and not again:
         raise FileExistsError(f"{out} exists; --replace replaces it")
-    listing = list_images(images, labelled=method not in UNLABELLED)
+    listing = list_images(images, labelled=not isinstance(recipe, MaskedRecipe))
     chosen = split(listing, seed=seed)
     with workspace(out.with_suffix(".work")) as work:
         dataset = read_dataset(
             chosen,
-            train=image_spec(of_crops(recipe, checkpoint.preprocessing)).framing,
-            held_out=image_spec(checkpoint.preprocessing).framing,
+            train=image_spec(of_crops(recipe, source.preprocessing)).framing,
+            held_out=image_spec(source.preprocessing).framing,
             folder=work,
         )
         left_out = (*chosen.left_out, *dataset.left_out)
@@ -70,8 +71,8 @@ def run(
             tqdm.write(f"{file} is left out: {reason}", file=sys.stderr)
         if strict and left_out:
             raise ValueError(f"--strict: {len(left_out):,} images cannot be used; they are named above")
-        fitted = learn(checkpoint, recipe, dataset.train, dataset.held_out, work)
-        learnt = _checkpoint(checkpoint, fitted, dataset, name=out.stem)
+        fitted = learn(source, recipe, dataset.train, dataset.held_out, work)
+        learnt = _checkpoint(source, fitted, dataset, name=out.stem)
         judged = None
         if learnt.labels:
             judged = judge(learnt, dataset.held_out.files, samples(dataset.held_out))
@@ -83,7 +84,7 @@ def run(
             history=fitted.history,
             dataset=dataset,
             judged=judged,
-            headline=headline(judged),
+            headline=headline(learnt, judged),
             notes=notes,
             left_out=left_out,
         )
@@ -94,7 +95,7 @@ def run(
     return Outcome(headline=report.headline, report=out.with_suffix(".report"), notes=notes)
 
 
-def _checkpoint(source: Checkpoint, fitted: Fitted, dataset: Dataset, *, name: str) -> Checkpoint:
+def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: str) -> Checkpoint:
     """What was learnt, as a checkpoint of this project. Folders that are called by WordNet ids get their names."""
     names = names_of(dataset.labels)
     return Checkpoint(
@@ -112,11 +113,14 @@ def _checkpoint(source: Checkpoint, fitted: Fitted, dataset: Dataset, *, name: s
     )
 
 
-def headline(judged: Judged | None) -> str:
-    """How good the model is, in a sentence."""
+def headline(learnt: Checkpoint, judged: Judged | None) -> str:
+    """How good the model is, in a sentence or two."""
+    figures = learnt.figures
     if judged is None:
-        return "It has learnt from images without labels, so it gives embeddings."
-    figures = judged.figures()
+        return (
+            f"It tells the colour of {figures['colour_accuracy']:.1%} of the hidden patches of held-out images. It has "
+            "no labels, so it gives embeddings: fine-tune it."
+        )
     return (
         f"{figures['top1_accuracy']:.1%} of the {len(judged.files):,} held-out images got the right one of "
         f"{len(judged.labels):,} labels. Of all such images it is {figures['top1_low']:.0%} to "
@@ -127,7 +131,8 @@ def headline(judged: Judged | None) -> str:
 def _notes(listing: Listing, chosen: Split, dataset: Dataset, left_out: tuple[LeftOut, ...]) -> Iterator[str]:
     """What a person should know about the images."""
     train, held_out = len(dataset.train.files), len(dataset.held_out.files)
-    how = "A tenth of each label was held out" if chosen.chosen else "The held-out images were given"
+    tenth = "A tenth of each label was held out" if dataset.labels else "A tenth was held out"
+    how = tenth if chosen.chosen else "The held-out images were given"
     yield f"{train:,} images were learnt from and {held_out:,} held out. {how}."
     yield from (f"{note}." for note in listing.notes)
     if left_out:

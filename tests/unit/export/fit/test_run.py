@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from export.fit.listing import list_images
 from export.fit.methods import recipe
 from export.fit.report import report as reporting
 from export.fit.run import NotReported, run
+from export.fit.scratch import scratch
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import FAMILY
 from tests.support.toy import toy_checkpoint
@@ -38,7 +40,6 @@ def learn(images, out, *, method="probe", given=(), strict=False, again=False, c
         checkpoint,
         images,
         out,
-        method=method,
         recipe=recipe(method, given, seed=0),
         seed=0,
         strict=strict,
@@ -114,6 +115,38 @@ def test_fine_tuning_has_curves(images, tmp_path):
     found = load_checkpoint(tmp_path / "mine.safetensors")
     assert list(found.history) == points
     assert not torch.equal(found.model.blocks[0].attn.qkv.weight, CHECKPOINT.model.blocks[0].attn.qkv.weight)
+
+
+def test_from_scratch(images, tmp_path):
+    source = scratch("mu/8", image_size="24,40", positions="2-D")
+    given = [("epochs", "1")]
+    learn(images, tmp_path / "mine.safetensors", method="pretrain", given=given, checkpoint=source)
+    found = load_checkpoint(tmp_path / "mine.safetensors")
+    assert (found.labels, found.recipe["checkpoint"]) == (("blue", "red"), "mu/8")
+    assert (found.config.positions, found.config.image_size, found.preprocessing.size) == (
+        "learned_2d",
+        (24, 40),
+        (24, 40),
+    )
+
+
+def test_from_scratch_without_labels(images, tmp_path):
+    (images / "blue" / "0.png").rename(images / "0.png")
+    source = scratch("mu/8", image_size="24,40", positions="1-D")
+    given = [("epochs", "2")]
+    outcome = learn(images, tmp_path / "mine.safetensors", method="masked", given=given, checkpoint=source)
+    assert outcome.notes[0] == "45 images were learnt from and 5 held out. A tenth was held out."
+    assert outcome.headline.endswith("It has no labels, so it gives embeddings: fine-tune it.")
+    found = load_checkpoint(tmp_path / "mine.safetensors")
+    assert (found.labels, found.config.num_classes) == ((), 0)
+    names = ["curves.json", "curves.png", "index.html", "report.json", "split.csv"]
+    assert sorted(path.name for path in (tmp_path / "mine.report").iterdir()) == names
+    learn(images.parent / "mine.report" / "split.csv", tmp_path / "more.safetensors", method="masked", given=given,
+          checkpoint=source)  # fmt: skip
+    shutil.rmtree(images)
+    fill(images, {"blue": 20, "red": 30})
+    learn(images, tmp_path / "tuned.safetensors", checkpoint=found)
+    assert load_checkpoint(tmp_path / "tuned.safetensors").labels == ("blue", "red")
 
 
 def test_folders_of_wordnet_ids_get_names(tmp_path):
