@@ -9,7 +9,7 @@ PORT ?= 8000
 BUNDLE ?= app/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help serve setup export test lint check format bench bench-servers catalogue mutation fuzz wire schema overload rolling soak \
+.PHONY: help serve setup export fit test lint check format bench bench-servers catalogue mutation fuzz wire schema overload rolling soak \
 	parity image lock demo
 
 help:  ## print this list
@@ -27,6 +27,10 @@ export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PROMPT=
 	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) \
 		$(if $(LABELS),--labels $(LABELS)) $(if $(PROMPT),--prompt "$(PROMPT)") $(if $(PRECISION),--precision $(PRECISION)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) \
 		$(if $(PICTURES),--pictures $(PICTURES)) $(if $(CALIBRATE),--calibrate) $(if $(REPLACE),--replace)
+
+fit: $(VENV)/.dev  ## CHECKPOINT=file IMAGES=folder OUT=file.safetensors [METHOD=finetune] [OPTIONS="--recipe epochs=5"] [REPLACE=yes]: learn the labels of your own images
+	$(BIN)/python -m export fit $(CHECKPOINT) --images "$(IMAGES)" --out "$(OUT)" \
+		$(if $(METHOD),--method $(METHOD)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(REPLACE),--replace) $(OPTIONS)
 
 lint: $(VENV)/.dev  ## run ruff
 	$(BIN)/ruff check .

@@ -134,12 +134,14 @@ class Source:
 
     def _open(self) -> None:
         with self.file.open("rb") as file:
-            first = file.read(1)
+            start = file.read(9)
+        # safetensors: the length of the header in eight bytes, whose first is sometimes that of pickles, and the header
+        fits = start[8:] == b"{" and int.from_bytes(start[:8], "little") < self.file.stat().st_size
         if zipfile.is_zipfile(self.file):
             with zipfile.ZipFile(self.file) as archive:
                 is_npz = any(name.endswith(".npy") for name in archive.namelist())
             self._open_npz() if is_npz else self._open_pickle()
-        elif first == b"\x80":
+        elif start[:1] == b"\x80" and not fits:
             self._open_pickle()
         elif self.file.name.endswith(".index.json"):
             shards = self.json(self.file.name).get("weight_map", {}).values()

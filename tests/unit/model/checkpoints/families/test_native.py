@@ -99,6 +99,17 @@ def test_every_tensor_is_used_or_named(altered, change, said):
         load_checkpoint(altered(change))
 
 
+def test_a_header_of_any_length_is_safetensors(tmp_path):
+    """Its length comes first in the file, and for one file of 32 it begins with the byte of pickles."""
+    path, beginnings = tmp_path / "toy.safetensors", set()
+    for letters in range(0, 256, 8):
+        saved = replace(toy_checkpoint(), name="a" * letters)
+        save(saved, path)
+        beginnings.add(path.read_bytes()[:1])
+        assert load_checkpoint(path).name == saved.name
+    assert b"\x80" in beginnings
+
+
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\x00" * 100])
 def test_an_unknown_file_is_refused(tmp_path, content):
     (tmp_path / "x.safetensors").write_bytes(content)
