@@ -98,6 +98,12 @@ def test_broken_files_are_named_and_skipped(tmp_path, capsys):
     assert any("b/text.png is skipped: This is not an image of an accepted type" in line for line in lines)
 
 
+def test_hidden_folders_are_left_out(tmp_path):
+    fill(tmp_path, 32, names=("a",))
+    fill(tmp_path, 32, names=(".ipynb_checkpoints",))
+    assert read(tmp_path).judged_images == 24
+
+
 def test_of_many_images_some_are_chosen_evenly(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "MOST", 40)
     fill(tmp_path, 120)

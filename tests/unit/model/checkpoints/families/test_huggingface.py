@@ -79,6 +79,16 @@ def test_prefixes_and_names_change_independently(altered, old, new):
     assert same_model(load_checkpoint(altered(tensors=changed)), load_checkpoint(GOLDEN / "huggingface-vit"))
 
 
+@pytest.mark.parametrize("case", ["beit", "data2vec", "deit-teacher", "dinov2", "vit", "vit-v5"])
+def test_the_head_of_a_classifier_can_be_left_out(case):
+    whole = load_checkpoint(GOLDEN / f"huggingface-{case}")
+    alone = load_checkpoint(GOLDEN / f"huggingface-{case}", overrides={"num_classes": "0"})
+    images = torch.randn(1, 3, *whole.config.image_size)
+    with torch.inference_mode():
+        assert torch.equal(alone.model(images), whole.model.read(whole.model.encode(images)))
+    assert alone.labels == ()
+
+
 def test_what_the_classifier_does_not_use_may_lie_in_the_file(altered):
     more = with_more(
         vit__pooler__dense__weight=torch.zeros(24, 24),
