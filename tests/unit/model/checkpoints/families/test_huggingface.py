@@ -85,7 +85,7 @@ def test_the_head_of_a_classifier_can_be_left_out(case):
     alone = load_checkpoint(GOLDEN / f"huggingface-{case}", overrides={"num_classes": "0"})
     images = torch.randn(1, 3, *whole.config.image_size)
     with torch.inference_mode():
-        assert torch.equal(alone.model(images), whole.model.read(whole.model.encode(images)))
+        assert torch.equal(alone.model(images), whole.model.embedding(whole.model.encode(images)))
     assert alone.labels == ()
 
 
