@@ -92,6 +92,28 @@ def test_refusals_are_one_clear_line(photos, tmp_path, arguments, said):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_full_disk_is_one_clear_line_and_leaves_what_was_there(photos, tmp_path):
+    """The limit of a file's size stands in for it: writing fails in the middle in the same way."""
+    code = """
+import resource, sys
+from export.__main__ import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
+main(sys.argv[1:])
+"""
+    out = tmp_path / "mine.safetensors"
+    out.write_text("precious")
+    arguments = ["fit", "model/demo/shapes.safetensors", "--images", photos, "--out", out, "--replace"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"not learnt: {out}: ")
+    assert "File too large" in last
+    assert last.endswith("Run the same command again; it goes on from the last snapshot, if there is one.")
+    assert out.read_text() == "precious"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.safetensors"]
+
+
 def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_path):
     save(toy_checkpoint(), tmp_path / "toy.safetensors")
     rng = np.random.default_rng(0)
@@ -102,7 +124,7 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_path):
             Image.fromarray(pixels).save(tmp_path / "images" / label / f"{number}.png")
 
     def command(name: str) -> list[str]:
-        recipe = ["--recipe", "epochs=40", "--recipe", "rates=0.001,0.003", "--recipe", "batch=8"]
+        recipe = ["--recipe", "epochs=20", "--recipe", "rates=0.001,0.003", "--recipe", "batch=8"]
         images, out = tmp_path / "images", tmp_path / name
         paths = [str(tmp_path / "toy.safetensors"), "--images", str(images), "--out", str(out)]
         return [sys.executable, "-m", "export", "fit", *paths, "--method", "finetune", *recipe]
