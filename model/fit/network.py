@@ -42,6 +42,7 @@ def _pool(config: ViTConfig, read: Read) -> Literal["cls", "mean", "mean_all", "
         return config.pool
     return read
 
+
 def initialised(config: ViTConfig, seed: int) -> VisionTransformer:
     """A network whose first weights the seed decides."""
     with torch.random.fork_rng([]):

@@ -1,4 +1,4 @@
-"""The peak memory of a process. Imports next to nothing, so that it adds nothing to the measurement."""
+"""The memory of a process, and its peak. Imports next to nothing, so that it adds nothing to the measurement."""
 
 from pathlib import Path
 from typing import Literal
@@ -6,5 +6,14 @@ from typing import Literal
 
 def peak_mib(process: int | Literal["self"]) -> float:
     """Peak resident memory of the process with this id."""
+    return _mib(process, "VmHWM")
+
+
+def resident_mib(process: int | Literal["self"]) -> float:
+    """Resident memory of the process with this id."""
+    return _mib(process, "VmRSS")
+
+
+def _mib(process: int | Literal["self"], name: str) -> float:
     status = Path(f"/proc/{process}/status").read_text()
-    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith(name))

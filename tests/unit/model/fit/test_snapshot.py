@@ -1,7 +1,5 @@
 """model/fit/snapshot.py: a file that is whole or not there, and that belongs to one run."""
 
-import os
-import resource
 import subprocess
 import sys
 
@@ -23,7 +21,7 @@ def test_what_is_saved_comes_back(tmp_path):
     loaded = Snapshot(tmp_path / "work" / "run.pt", identity={"seed": 0, "rates": (0.1, 0.2)}).load()
     assert torch.equal(loaded.pop("weights")["a"], STATE["weights"]["a"])
     assert loaded == {name: value for name, value in STATE.items() if name != "weights"}
-    assert os.listdir(tmp_path / "work") == ["run.pt"]
+    assert list((tmp_path / "work").iterdir()) == [tmp_path / "work" / "run.pt"]
 
 
 def test_a_snapshot_of_another_run_is_refused_and_says_what_differs(tmp_path):
@@ -48,26 +46,25 @@ def test_a_snapshot_is_due_after_a_while(tmp_path, monkeypatch):
     assert snapshot.due
 
 
-FULL_DISK = f"""
+FULL_DISK = """
 import resource, signal, sys, torch, warnings
 from pathlib import Path
 from model.fit.snapshot import Snapshot
-snapshot = Snapshot(Path(sys.argv[1]), identity={{}})
-assert snapshot.save({{"step": 1}})
+snapshot = Snapshot(Path(sys.argv[1]), identity={})
+assert snapshot.save({"step": 1})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    assert not snapshot.save({{"step": 2, "weights": torch.zeros(100_000)}})
+    assert not snapshot.save({"step": 2, "weights": torch.zeros(100_000)})
 assert "could not be written, and the run goes on" in str(caught[0].message), caught[0].message
-assert snapshot.load() == {{"step": 1}}
+assert snapshot.load() == {"step": 1}
 assert [path.name for path in snapshot.path.parent.iterdir()] == [snapshot.path.name]
 """
 
 
 def test_without_room_the_last_snapshot_stays(tmp_path):
     """The kernel refuses to write beyond a size, as it refuses on a full disk."""
-    assert resource.RLIMIT_FSIZE
     subprocess.run([sys.executable, "-c", FULL_DISK, str(tmp_path / "run.pt")], check=True, timeout=120)
 
 

@@ -1,0 +1,70 @@
+"""Steps of transformers' Trainer."""
+
+import sys
+import tempfile
+from typing import Any
+
+from torch.utils.data import Dataset
+from transformers import Trainer, TrainerCallback, TrainingArguments, ViTConfig, ViTForImageClassification
+
+from tests.benchmarks.training.pace import CLASSES, CLIP, RATE, STEPS, WEIGHT_DECAY, Pace, device
+
+SIZES: dict[str, dict[str, Any]] = {
+    "Ti/16": {"hidden_size": 192, "num_attention_heads": 3, "intermediate_size": 768},
+    "S/16": {"hidden_size": 384, "num_attention_heads": 6, "intermediate_size": 1536},
+}
+
+
+class Numbers(Dataset[int]):
+    """Nothing but as many items as steps take: the collator has the batch ready."""
+
+    def __len__(self) -> int:
+        return 2**31
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+class Paced(TrainerCallback):  # type: ignore[misc]
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        self._pace.begin()
+
+
+def main() -> None:
+    network = ViTForImageClassification(ViTConfig(num_labels=CLASSES, **SIZES[sys.argv[1]]))
+    pace = Pace()
+    images, classes = pace.samples()
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            output_dir=folder,
+            per_device_train_batch_size=pace.batch,
+            max_steps=STEPS,
+            learning_rate=RATE,
+            weight_decay=WEIGHT_DECAY,
+            max_grad_norm=CLIP,
+            lr_scheduler_type="cosine",
+            warmup_steps=100,
+            bf16=device().type == "cuda",
+            use_cpu=device().type == "cpu",
+            dataloader_pin_memory=False,
+            remove_unused_columns=False,
+            logging_strategy="no",
+            save_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+        )
+        trainer = Trainer(
+            model=network,
+            args=arguments,
+            train_dataset=Numbers(),
+            data_collator=lambda _: {"pixel_values": images, "labels": classes},
+            callbacks=[Paced(pace)],
+        )
+        trainer.train()
+
+
+if __name__ == "__main__":
+    main()
