@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.bundle import Manifest
 from app.inference.labels import scores
 from export.bundle import write_bundle
 from tests.golden.test_checkpoints import CASES, FOLDER, describe, load
+from tests.support.attention import pool_of
 
 
 def unlike_each_other(*, classify: bool) -> list[Path]:
@@ -56,7 +56,7 @@ def test_a_bundle_of_every_family_answers(case, tmp_path, serve, encode):
             png = client.get(result["attention"], params={"method": method}).content
             assert Image.open(BytesIO(png)).size == picture.size
         for layer, head in ((0, 1), (1, 0)) if "attentions" in expected else ():
-            row = pool_of(manifest, expected) @ expected["attentions"][layer, head]
+            row = pool_of(manifest.pool, len(manifest.tokens.prefix), expected) @ expected["attentions"][layer, head]
             drawn = client.get(result["attention"], params={"layer": layer, "head": head, "format": "json"}).json()
             assert drawn["values"] == pytest.approx(row[len(manifest.tokens.prefix) :].tolist(), rel=2e-3, abs=1e-6)
         receipt = client.get(result["attention"], params={"method": "evidence", "format": "json"}).json()["receipt"]
@@ -78,17 +78,3 @@ def test_a_bundle_without_a_head_gives_the_familys_embedding(case, tmp_path, ser
             numbers = client.get(result["attention"], params={"method": method, "format": "json"}).json()
             assert tuple(numbers["grid"]) == manifest.tokens.grid
             assert numbers["sum"] + numbers["class_token_mass"] == pytest.approx(1, abs=1e-5)
-
-
-def pool_of(manifest: Manifest, expected: dict[str, np.ndarray]) -> np.ndarray:
-    """Weight of each token in what the head reads, (T,)."""
-    tokens, prefix = expected["attentions"].shape[-1], len(manifest.tokens.prefix)
-    match manifest.pool:
-        case "cls" | "cls_mean":
-            return np.eye(tokens)[0]
-        case "mean":
-            return (np.arange(tokens) >= prefix) / (tokens - prefix)
-        case "mean_all":
-            return np.full(tokens, 1 / tokens)
-        case _:
-            return expected["pool"].mean(axis=0)  # over its heads
