@@ -16,17 +16,27 @@ from tests.support.attention import pool_of
 
 
 def unlike_each_other(*, classify: bool) -> list[Path]:
-    """One case for each family and each way that tokens and pools are arranged in it, with a head or without."""
-    chosen: dict[Any, Path] = {}
+    """Cases with a head or without, each of which shows something that none before it has: a family, a pool, tokens
+    before the patches, or a way of adding positions or of cutting the image into patches.
+    """
+    chosen: list[Path] = []
+    shown: set[tuple[str, Any]] = set()
     for case in CASES:
         description = describe(case)
         config = description.config
-        rope = config.rope and config.rope.kind
-        cut = description.preprocessing.remainder != (0, 0)
-        arrangement = (config.pool, config.prefix, config.relative_bias, rope, config.stem_layers is None, cut)
-        if bool(config.num_classes) == classify:
-            chosen.setdefault((description.family, arrangement), case)
-    return list(chosen.values())
+        facts = {
+            ("family", description.family),
+            ("pool", config.pool),
+            ("prefix", config.prefix),
+            ("positions", (config.positions, config.relative_bias)),
+            ("rope", config.rope and config.rope.kind),
+            ("stem", config.stem_layers is not None),
+            ("remainder", description.preprocessing.remainder != (0, 0)),
+        }
+        if bool(config.num_classes) == classify and facts - shown:
+            chosen.append(case)
+            shown |= facts
+    return chosen
 
 
 def named(case: Path) -> str:
