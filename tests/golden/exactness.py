@@ -1,8 +1,8 @@
 """How far a bundle's numbers are from those of the model's own library: the table of docs/explanations.md.
 
-`python -m tests.golden.exactness` writes it anew. The checkpoints are those of `make_checkpoints.py`: small, with random
-weights, saved by the library, with its output and its attention for one image. Each is exported, and the bundle's
-explaining graph runs on the same pixels.
+`python -m tests.golden.exactness` writes it anew. The checkpoints are those of `make_checkpoints.py`: small, with
+random weights, saved by the library, with its output and its attention for one image. Each is exported, and the
+bundle's explaining graph runs on the same pixels.
 """
 
 import re
