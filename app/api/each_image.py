@@ -79,7 +79,10 @@ async def each_image(
 async def processed(
     request: Request, services: Services, stages: Stages, images: Sequence[Image], *, attention: bool, outcome: str
 ) -> list[Outcome] | Response:
-    """What becomes of images that are read, in order; a response where the client is gone. Raises what admission does."""
+    """What becomes of images that have been read, in order; a response if the client is gone.
+
+    Raises what admission raises.
+    """
     deadline: float = request.state.deadline
     with services.admission.admit(len(images), deadline=deadline) as answered:
         work = (_one(services, image, attention=attention, deadline=deadline, stages=stages) for image in images)

@@ -163,8 +163,8 @@ def _images(head: Head, expected: Expected) -> Tensor:
     height, width = expected.size
     if tensor.datatype not in ("UINT8", "BYTES"):
         raise MalformedRequest(
-            f"inference input {IMAGES!r} data-type is {tensor.datatype!r}, but model {expected.name!r} expects 'UINT8', "
-            "or 'BYTES' for encoded images"
+            f"inference input {IMAGES!r} data-type is {tensor.datatype!r}, but model {expected.name!r} expects "
+            "'UINT8', or 'BYTES' for encoded images"
         )
     shapes = {"UINT8": [[height, width, 3]], "BYTES": [[], [1]]}[tensor.datatype]
     if tensor.shape[0] < 1 or tensor.shape[1:] not in shapes:
