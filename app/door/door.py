@@ -77,7 +77,7 @@ class Door:
             if self._cors.is_preflight(request):
                 await self._cors.preflight()(scope, receive, answer.send)
                 return
-            if upload_route(scope["method"], path):
+            if scope["method"] == "POST" and upload_route(path):
                 await body.arrive()
             scope.update(root_path=self._root_path, path=self._root_path + path)
             await self._app(scope, body.receive, answer.send)

@@ -44,7 +44,7 @@ class Observation:
         state: dict[str, Any] = scope.setdefault("state", {})
         stages = state["stages"] = Stages(observe=self._metrics.stage)
         status = UNANSWERED
-        unrouted = upload_route(scope["method"], scope["path"]) or "unmatched"  # if it is refused at the door
+        unrouted = upload_route(scope["path"]) or "unmatched"  # if it is refused at the door
 
         async def watched(message: Message) -> None:
             nonlocal status

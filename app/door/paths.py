@@ -21,10 +21,8 @@ def is_public(method: str, path: str) -> bool:
     return method in ("GET", "HEAD") and (path in PUBLIC or path.startswith(PUBLIC_FOLDERS))
 
 
-def upload_route(method: str, path: str) -> str | None:
-    """The template of the path, if a request brings images there."""
-    if method != "POST":
-        return None
+def upload_route(path: str) -> str | None:
+    """The template of a path to which images are sent, else None."""
     return path if path in UPLOADS else next((route for route in _INFER if _INFER[route].fullmatch(path)), None)
 
 
