@@ -64,16 +64,16 @@ async def ready(services: ServicesDep) -> dict[str, bool]:
     return {"ready": True}
 
 
-@router.get("/models/{name}/ready", responses=problems(404, 503))
-@router.get("/models/{name}/versions/{version}/ready", responses=problems(404, 503))
+@router.get("/models/{name}/ready", responses=problems(404, 422, 503))
+@router.get("/models/{name}/versions/{version}/ready", responses=problems(404, 422, 503))
 async def model_ready(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
     """Whether the model takes requests."""
     _check_ready(services)
     return {"name": name, "ready": True}
 
 
-@router.get("/models/{name}", responses=problems(404))
-@router.get("/models/{name}/versions/{version}", responses=problems(404))
+@router.get("/models/{name}", responses=problems(404, 422))
+@router.get("/models/{name}/versions/{version}", responses=problems(404, 422))
 async def metadata(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
     """Input and output of the model. More outputs are answered when a request names them: `logits`, `embedding`."""
     (output, width), *_ = tensors(services).items()
@@ -87,8 +87,8 @@ async def metadata(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
     }
 
 
-@router.get("/models/{name}/config", responses=problems(404))
-@router.get("/models/{name}/versions/{version}/config", responses=problems(404))
+@router.get("/models/{name}/config", responses=problems(404, 422))
+@router.get("/models/{name}/versions/{version}/config", responses=problems(404, 422))
 async def config(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
     """What a Triton's config.pbtxt would say. `dims` leave the batch out."""
     (output, width), *_ = tensors(services).items()
