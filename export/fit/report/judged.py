@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from tqdm import tqdm
 
 from export.calibration import calibration_error
 from model.checkpoints.checkpoint import Checkpoint
@@ -85,9 +86,8 @@ class Judged:
 def judge(checkpoint: Checkpoint, files: Sequence[Path], samples: Samples) -> Judged:
     """The answers of the network in float32 for images of the size that the service gives it."""
     model, device = checkpoint.model.to(best_device()), best_device()
-    found = [
-        model(network_input(pixels, checkpoint.preprocessing, device)).cpu() for pixels in samples.pixels.split(CHUNK)
-    ]
+    chunks = tqdm(samples.pixels.split(CHUNK), desc="judging", unit=f"x{CHUNK}")
+    found = [model(network_input(pixels, checkpoint.preprocessing, device)).cpu() for pixels in chunks]
     model.cpu()
     return Judged(
         labels=checkpoint.labels,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
+from tqdm import tqdm
 
 from app.drawing.heatmap import Style, draw
 from app.drawing.scale import limits
@@ -55,7 +56,8 @@ def mistakes(checkpoint: Checkpoint, judged: Judged) -> list[Mistake]:
     wrong = np.flatnonzero(judged.found != judged.right)
     worst = wrong[np.argsort(-judged.scores[wrong].max(1), kind="stable")][:MOST]
     preparer = Preparer(limits=LIMITS, framing=image_spec(checkpoint.preprocessing).framing, thumbnail_px=SIDE)
-    return [_mistake(checkpoint, judged, int(place), preparer) for place in worst]
+    places = tqdm(worst.tolist(), desc="mapping mistakes", unit="image")
+    return [_mistake(checkpoint, judged, place, preparer) for place in places]
 
 
 def write(found: list[Mistake], folder: Path) -> None:

@@ -19,6 +19,7 @@ from export.fit.run import NotReported, run
 from export.fit.scratch import scratch
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import FAMILY
+from tests.golden.test_checkpoints import CASES, overrides_of, path_of
 from tests.support.toy import toy_checkpoint
 
 CHECKPOINT = toy_checkpoint(num_classes=0)
@@ -27,7 +28,7 @@ COLORS = {"blue": (40, 60, 200), "red": (200, 50, 40)}
 
 def fill(folder: Path, counts: dict[str, int], *, colors=COLORS) -> None:
     """Images whose colour tells the label, with some noise."""
-    rng = np.random.default_rng(len(counts))
+    rng = np.random.default_rng([*counts.values()])
     for (label, count), color in zip(counts.items(), colors.values(), strict=False):
         (folder / label).mkdir(parents=True)
         for number in range(count):
@@ -104,6 +105,30 @@ def test_mistakes_are_shown_with_their_maps(tmp_path):
     assert "red &lt;b&gt;" in page
     assert "red <b>" not in page
     assert str(tmp_path / "images" / "val" / "blue" / "0.png") in page
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dino-four-blocks",
+        "dinov2-registers",
+        "google-hybrid",
+        "google-siglip",
+        "huggingface-deit-teacher",
+        "huggingface-dinov3",
+        "huggingface-ijepa",
+        "huggingface-metaclip-2",
+        "mae",
+    ],
+)
+def test_networks_of_every_pool_learn_and_have_maps(tmp_path, name):
+    case = next(case for case in CASES if case.name == name)
+    source = load_checkpoint(path_of(case), overrides=overrides_of(case), head_of_zeros=True)
+    fill(tmp_path / "images" / "train", {"blue": 4, "red": 4})
+    fill(tmp_path / "images" / "val", {"blue": 1, "red": 1}, colors={"a": COLORS["red"], "b": COLORS["blue"]})
+    learn(tmp_path / "images", tmp_path / "mine.safetensors", checkpoint=source)
+    assert load_checkpoint(tmp_path / "mine.safetensors").labels == ("blue", "red")
+    assert len(json.loads((tmp_path / "mine.report" / "mistakes.json").read_text())) == 2
 
 
 def test_fine_tuning_has_curves(images, tmp_path):
