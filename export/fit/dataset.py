@@ -51,7 +51,7 @@ def read_dataset(images: Split, *, train: Framing, held_out: Framing, folder: Pa
     judged = _read(images.held_out, held_out, folder / "held_out.pixels", left_out)
     for part, what in ((learnt, "to learn from"), (judged, "to hold out")):
         if not part[0]:
-            raise ValueError(f"there are no images {what}: {len(left_out):,} files cannot be decoded")
+            raise ValueError(f"there are no images {what}; files that cannot be decoded: {len(left_out):,}")
     labels = tuple(sorted({image.label for image in learnt[0]}))
     if lost := sorted({image.label for image in (*images.train, *images.held_out)} - set(labels)):
         raise ValueError(f"the label {lost[0]} has no image to learn from")

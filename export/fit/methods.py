@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any, get_origin, get_type_hints
 
 import torch
@@ -52,8 +53,9 @@ def recipe(method: str, given: Iterable[tuple[str, str]], *, seed: int) -> Recip
 
 
 def describe() -> str:
-    """Every recipe with its defaults, a line each."""
-    return "\n".join(f"  {method}: {', '.join(_defaults(kind()))}" for method, kind in RECIPES.items())
+    """Every recipe with its defaults, each a paragraph of lines that are indented further."""
+    texts = (f"{method}: {', '.join(_defaults(kind()))}" for method, kind in RECIPES.items())
+    return "\n".join(fill(text, 100, initial_indent="  ", subsequent_indent="      ") for text in texts)
 
 
 def _fields(kind: Any, place: str = "") -> dict[str, Any]:

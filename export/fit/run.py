@@ -55,6 +55,8 @@ def run(
     """
     if out.suffix != SUFFIX:
         raise ValueError(f"--out {out}: the name must end in {SUFFIX}")
+    if images.is_dir() and out.resolve().is_relative_to(images.resolve()):
+        raise ValueError(f"--out {out}: it lies among the images; its report would become a label")
     if out.exists() and not again:
         raise FileExistsError(f"{out} exists; --replace replaces it")
     listing = list_images(images, labelled=not isinstance(recipe, MaskedRecipe))
@@ -70,7 +72,7 @@ def run(
         for file, reason in left_out:
             tqdm.write(f"{file} is left out: {reason}", file=sys.stderr)
         if strict and left_out:
-            raise ValueError(f"--strict: {len(left_out):,} images cannot be used; they are named above")
+            raise ValueError(f"--strict: images that cannot be used, named above: {len(left_out):,}")
         fitted = learn(source, recipe, dataset.train, dataset.held_out, work)
         learnt = _checkpoint(source, fitted, dataset, name=out.stem)
         judged = None
@@ -136,12 +138,12 @@ def _notes(listing: Listing, chosen: Split, dataset: Dataset, left_out: tuple[Le
     yield f"{train:,} images were learnt from and {held_out:,} held out. {how}."
     yield from (f"{note}." for note in listing.notes)
     if left_out:
-        yield f"{len(left_out):,} images could not be used: {first_few([file for file, _ in left_out])}."
+        yield f"Images that could not be used: {len(left_out):,} ({first_few([file for file, _ in left_out])})."
     if chosen.copies:
         files = first_few([copy for copy, _ in chosen.copies])
-        yield f"{len(chosen.copies):,} files are copies of others, and each image was used once: {files}."
+        yield f"Copies of other images, which were not used: {len(chosen.copies):,} ({files})."
     if chosen.across:
-        yield f"{chosen.across:,} of the copies are of held-out images, so they were not learnt from."
+        yield f"Copies of held-out images among those to learn from: {chosen.across:,}."
     counts = dataset.count(dataset.train)
     if counts:
         most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
@@ -154,4 +156,4 @@ def _notes(listing: Listing, chosen: Split, dataset: Dataset, left_out: tuple[Le
         if absent:
             yield f"No images of these labels are held out, so nothing is known about them: {first_few(absent)}."
         if held_out < FEW:
-            yield f"{held_out:,} held-out images are few: another choice of them would give another accuracy."
+            yield f"Held-out images are few ({held_out:,}): with others, the accuracy would be another."

@@ -72,8 +72,8 @@ def test_images_without_labels(tmp_path):
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ((0, 1), "there are no images to learn from: 2 files cannot be decoded"),
-        ((2,), "there are no images to hold out: 1 files cannot be decoded"),
+        ((0, 1), "there are no images to learn from; files that cannot be decoded: 2"),
+        ((2,), "there are no images to hold out; files that cannot be decoded: 1"),
         ((1,), "the label b has no image to learn from"),
     ],
 )

@@ -192,13 +192,13 @@ def test_what_is_odd_about_the_images_is_said(tmp_path, capsys):
     assert outcome.notes == (
         "43 images were learnt from and 2 held out. The held-out images were given.",
         f"{images}/train: files that do not have the suffix of an image are not tried: .txt (1).",
-        f"1 images could not be used: {images}/train/red/broken.jpg.",
-        f"1 files are copies of others, and each image was used once: {images}/train/red/copy.png.",
-        "1 of the copies are of held-out images, so they were not learnt from.",
+        f"Images that could not be used: 1 ({images}/train/red/broken.jpg).",
+        f"Copies of other images, which were not used: 1 ({images}/train/red/copy.png).",
+        "Copies of held-out images among those to learn from: 1.",
         "Labels are uneven: red has 40 images and blue has 3. Accuracy says little about small labels; the table of "
         "labels and the balanced accuracy do.",
         "No images of these labels are held out, so nothing is known about them: blue.",
-        "2 held-out images are few: another choice of them would give another accuracy.",
+        "Held-out images are few (2): with others, the accuracy would be another.",
     )
     assert f"{images}/train/red/broken.jpg is left out: " in capsys.readouterr().err
     report = json.loads((tmp_path / "mine.report" / "report.json").read_text())
@@ -207,7 +207,7 @@ def test_what_is_odd_about_the_images_is_said(tmp_path, capsys):
 
 def test_strict_refuses_what_is_broken_and_leaves_nothing(images, tmp_path):
     (images / "red" / "broken.png").write_text("no image")
-    with pytest.raises(ValueError, match="--strict: 1 images cannot be used; they are named above"):
+    with pytest.raises(ValueError, match="--strict: images that cannot be used, named above: 1"):
         learn(images, tmp_path / "mine.safetensors", strict=True)
     assert [path.name for path in tmp_path.iterdir()] == ["images"]
 
@@ -227,6 +227,7 @@ def test_what_is_there_is_replaced_only_if_asked(images, tmp_path):
     ("out", "counts", "said"),
     [
         ("mine.pth", {"a": 2, "b": 2}, "the name must end in .safetensors"),
+        ("images/mine.safetensors", {"a": 2, "b": 2}, "it lies among the images"),
         ("mine.safetensors", {"a": 9}, "at least two classes"),
         ("mine.safetensors", {"a": 1, "b": 1}, "no label has two images"),
     ],
