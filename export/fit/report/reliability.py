@@ -48,7 +48,8 @@ def reliability(judged: Judged) -> Picture:
         name="reliability",
         title="Reliability diagram",
         caption="Answers are sorted by their score into bins. A dot on the diagonal is a bin whose answers are as "
-        "often right as their scores say. Below the diagonal scores are too high. Bins of few images say little.",
+        "often right as their scores say. Below the diagonal scores are too high. Pale bars have fewer than "
+        f"{FEW} images and say little.",
         png=canvas.png(),
         numbers=[
             {"images": int(count), "score": float(mean[bin]), "right": float(hit[bin])} if count else {"images": 0}
