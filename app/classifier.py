@@ -11,7 +11,7 @@ from app.images.intake import Intake
 from app.images.preparer import Prepared
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
-from app.inference.contract import Graph, Outputs
+from app.inference.contract import Graph, Outputs, Pixels
 from app.inference.labels import Prediction, rank
 from app.maps.distance import RunningDistance
 from app.maps.record import Maps, Record
@@ -29,6 +29,9 @@ class Processed:
     height: int
     format: str
     id: str | None  # of the kept maps
+
+
+Image = Upload | Pixels  # to decode, or the network's input itself
 
 
 class Classifier:
@@ -49,9 +52,7 @@ class Classifier:
         self._store = store
         self._distance = distance
 
-    async def process(
-        self, upload: Upload, *, attention: bool, stages: Stages, deadline: float = math.inf
-    ) -> Processed:
+    async def process(self, image: Image, *, attention: bool, stages: Stages, deadline: float = math.inf) -> Processed:
         """Runs the model on an image, and keeps its maps if `attention`.
 
         Raises UnsupportedType or UnusableImage before an image reaches a batch, and the errors of `Batcher.run`.
@@ -59,7 +60,10 @@ class Classifier:
         `deadline` is in seconds of time.monotonic.
         """
         with stages.time("decode"):
-            prepared = await self._intake.prepare(upload, thumbnail=attention)
+            if isinstance(image, Upload):
+                prepared = await self._intake.prepare(image, thumbnail=attention)
+            else:
+                prepared = await self._intake.accept(image, thumbnail=attention)
         graph: Graph = "explain" if attention else "classify"
         outputs = await self._batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
         return Processed(

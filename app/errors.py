@@ -54,6 +54,16 @@ class NotFound(ServiceError):
     status, kind, title = HTTPStatus.NOT_FOUND, "not-found", "Not Found"
 
 
+class UnknownModel(ServiceError):
+    """The sentences are Triton's."""
+
+    status, kind, title = HTTPStatus.NOT_FOUND, "unknown-model", "There is no such model"
+
+    def __init__(self, name: str, version: str = "") -> None:
+        which = f"{name!r} version {version}" if version else repr(name)
+        super().__init__(f"Request for unknown model: {which} is not found")
+
+
 class UnknownAttention(ServiceError):
     status, kind, title = HTTPStatus.NOT_FOUND, "unknown-attention", "There are no attention maps under this id"
 

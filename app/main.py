@@ -11,10 +11,12 @@ from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
-from app.api import attention, classify, embed, model, page, probes, report, verify, wall
+from app.api import attention, classify, embed, huggingface, model, page, probes, report, verify, wall
 from app.api.drawings import Drawings
 from app.api.problems import install_handlers
 from app.api.services import Services
+from app.api.v2 import infer
+from app.api.v2 import model as v2
 from app.bundle import Bundle, load_bundle
 from app.classifier import Classifier
 from app.door.cors import Cors
@@ -38,7 +40,10 @@ from app.telemetry.metrics import Metrics, watch_event_loop
 log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"  # pyproject.toml says the same
-ROUTERS = [part.router for part in (classify, embed, attention, wall, report, verify, model, probes, page)]
+ROUTERS = [
+    part.router
+    for part in (classify, embed, attention, wall, report, verify, model, huggingface, v2, infer, probes, page)
+]
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:

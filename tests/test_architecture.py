@@ -15,6 +15,7 @@ FOREIGN = {
 
 # The rooms of app/, from the socket inward. Each imports only rooms that stand after it.
 ORDER = [
+    "client",  # imports no other
     "__main__",
     "server",
     "main",
@@ -40,6 +41,8 @@ PROBLEMS = "app.api.problems"  # the door answers in the one shape of an error, 
 HOMES = {
     "fastapi": {"server", "main", "door", "api"},
     "starlette": {"server", "main", "door", "api"},
+    "httpx": {"client"},
+    "tqdm": {"client"},
     "uvicorn": {"server", "main", "door", "api"},
     "onnxruntime": {"inference.cpu", "inference.cuda"},
     "redis": {"stores.redis"},
@@ -108,6 +111,11 @@ def test_each_room_imports_only_rooms_that_stand_after_it():
             elif {room(name), room(target)} == NEIGHBOURS or ORDER.index(room(target)) <= ORDER.index(room(name)):
                 upward.append(f"{name} -> {target}")
     assert upward == []
+
+
+def test_the_client_knows_nothing_of_the_services_inside():
+    inside = {m for name, path in files("app").items() if room(name) == "client" for m in imports(path)}
+    assert {m for m in inside if m.startswith("app.") and room(m) != "client"} == set()
 
 
 @pytest.mark.parametrize("package", FOREIGN)

@@ -1,9 +1,10 @@
 """The way of a request with images, whatever is asked of each: out of the body, through the model, and into the log."""
 
 import asyncio
+import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
@@ -14,7 +15,7 @@ from app.api.hangup import unless_gone
 from app.api.problems import UNANSWERED, Problem, problem_of, respond
 from app.api.services import Services
 from app.api.uploads import read_images
-from app.classifier import Processed
+from app.classifier import Image, Processed
 from app.errors import DeadlineExceeded, Fault, ServiceError
 from app.images.upload import Upload
 from app.telemetry.logs import access_log
@@ -68,13 +69,27 @@ async def each_image(
         uploads = await read_images(request, max_images=services.settings.max_images_per_request)
     except ClientDisconnect:
         return Response(status_code=UNANSWERED)
+    outcomes = await processed(request, services, stages, uploads, attention=attention, outcome=outcome)
+    if isinstance(outcomes, Response):
+        return outcomes
+    succeeded = any(isinstance(of_one, Processed) for of_one in outcomes)
+    return outcomes if succeeded else refusal(request, outcomes)
+
+
+async def processed(
+    request: Request, services: Services, stages: Stages, images: Sequence[Image], *, attention: bool, outcome: str
+) -> list[Outcome] | Response:
+    """What becomes of images that have been read, in order; a response if the client is gone.
+
+    Raises what admission raises.
+    """
     deadline: float = request.state.deadline
-    with services.admission.admit(len(uploads), deadline=deadline) as answered:
-        work = (_one(services, upload, attention=attention, deadline=deadline, stages=stages) for upload in uploads)
+    with services.admission.admit(len(images), deadline=deadline) as answered:
+        work = (_one(services, image, attention=attention, deadline=deadline, stages=stages) for image in images)
         working = asyncio.gather(*work, return_exceptions=True)
         ended = await unless_gone(request, working)
         if ended is None:
-            services.metrics.images("abandoned", len(uploads))
+            services.metrics.images("abandoned", len(images))
             return Response(status_code=UNANSWERED)
         outcomes = [_expected(of_one) for of_one in ended]
         if any(isinstance(of_one, Processed | DeadlineExceeded) for of_one in outcomes):
@@ -82,10 +97,9 @@ async def each_image(
     for of_one in outcomes:
         services.metrics.images(of_one.kind if isinstance(of_one, ServiceError) else outcome)
     if access_log.isEnabledFor(logging.INFO):
-        pairs = zip(uploads, outcomes, strict=True)
-        request.state.images = [await _facts(services, upload, of_one) for upload, of_one in pairs]
-    succeeded = any(isinstance(of_one, Processed) for of_one in outcomes)
-    return outcomes if succeeded else refusal(request, outcomes)
+        pairs = zip(images, outcomes, strict=True)
+        request.state.images = [await _facts(services, image, of_one) for image, of_one in pairs]
+    return outcomes
 
 
 def results(outcomes: list[Outcome], result: Callable[[Processed], Answer]) -> list[Answer | FailedResult]:
@@ -116,9 +130,9 @@ def refusal(request: Request, outcomes: list[Outcome]) -> Response:
     return respond(problem, request.scope["state"], first.headers)
 
 
-async def _one(services: Services, upload: Upload, *, attention: bool, deadline: float, stages: Stages) -> Outcome:
+async def _one(services: Services, image: Image, *, attention: bool, deadline: float, stages: Stages) -> Outcome:
     work: Awaitable[Processed] = services.classifier.process(
-        upload, attention=attention, deadline=deadline, stages=stages
+        image, attention=attention, deadline=deadline, stages=stages
     )
     try:
         async with asyncio.timeout(deadline - time.monotonic()):
@@ -137,11 +151,13 @@ def _expected(ended: Outcome | BaseException) -> Outcome:
     return Fault()
 
 
-async def _facts(services: Services, upload: Upload, outcome: Outcome) -> dict[str, object]:
+async def _facts(services: Services, image: Image, outcome: Outcome) -> dict[str, object]:
     """What the log says about an image: enough to recognise it, and nothing of its content."""
-    if len(upload) <= MAX_HASHED_ON_LOOP_BYTES:
-        checksum = upload.sha256()
+    size = len(image) if isinstance(image, Upload) else image.nbytes
+    checksum = image.sha256 if isinstance(image, Upload) else hashlib.sha256(image.data).digest
+    if size <= MAX_HASHED_ON_LOOP_BYTES:
+        digest = checksum()
     else:
-        checksum = await asyncio.get_running_loop().run_in_executor(services.cpu_pool, upload.sha256)
+        digest = await asyncio.get_running_loop().run_in_executor(services.cpu_pool, checksum)
     what = {"problem": outcome.kind} if isinstance(outcome, ServiceError) else image_info(outcome).model_dump()
-    return {"sha256": checksum.hex()[:16], "bytes": len(upload), **what}
+    return {"sha256": digest.hex()[:16], "bytes": size, **what}

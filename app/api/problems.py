@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, computed_field
 from starlette.exceptions import HTTPException
 
 from app.errors import Fault, InvalidParameter, ServiceError
@@ -26,6 +26,12 @@ class Problem(BaseModel):
     status: int
     detail: str
     instance: str | None = None  # urn:request: and the X-Request-ID of the response; None inside a list of results
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def error(self) -> str:
+        """The detail again: clients of Triton, KServe and Hugging Face read nothing else."""
+        return self.detail
 
 
 def problem_of(error: ServiceError) -> Problem:

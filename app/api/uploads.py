@@ -1,4 +1,4 @@
-"""Takes the images out of a request's body: raw bytes, or the file parts of a form. Writes nothing to disk.
+"""Takes the images out of a request's body: raw bytes, the file parts of a form, or JSON. Writes nothing to disk.
 
 The door bounds a body in bytes and in time. The bytes of a single image have no limit of their own, because the cost of
 an image is its pixels.
@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import Request
 from starlette.formparsers import MultiPartException, MultiPartParser
 
+from app.api.json_images import read_json
 from app.errors import MalformedRequest, UnsupportedType
 from app.images.upload import Upload
 
@@ -22,10 +23,22 @@ async def read_images(request: Request, *, max_images: int) -> list[Upload]:
     Raises MalformedRequest, UnsupportedType for a content type that cannot carry images, ClientDisconnect, and what the
     door raises.
     """
-    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    if kind == "application/json" or (kind.startswith("multipart/") and kind != "multipart/form-data"):
+    kind = _kind(request)
+    if kind.startswith("multipart/") and kind != "multipart/form-data":
         raise UnsupportedType("Send the image itself as the body, or images as parts of multipart/form-data.")
+    if is_json(request):
+        uploads, _ = await read_json(request, max_images=max_images)
+        return uploads
     return await (_form_images(request, max_images) if kind == "multipart/form-data" else _image(request))
+
+
+def is_json(request: Request) -> bool:
+    """By its content type: every other type but a form is taken for the image itself."""
+    return _kind(request) == "application/json"
+
+
+def _kind(request: Request) -> str:
+    return request.headers.get("content-type", "").split(";")[0].strip().lower()
 
 
 async def _image(request: Request) -> list[Upload]:

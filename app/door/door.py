@@ -22,7 +22,7 @@ from app.door.body import Bodies, Body
 from app.door.cors import Cors
 from app.door.header import Refusal, check_room, deadline, request_id
 from app.door.keys import ApiKeys
-from app.door.paths import UPLOADS, check_port
+from app.door.paths import check_port, upload_route
 from app.errors import ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings
@@ -77,7 +77,7 @@ class Door:
             if self._cors.is_preflight(request):
                 await self._cors.preflight()(scope, receive, answer.send)
                 return
-            if path in UPLOADS and scope["method"] == "POST":
+            if scope["method"] == "POST" and upload_route(path):
                 await body.arrive()
             scope.update(root_path=self._root_path, path=self._root_path + path)
             await self._app(scope, body.receive, answer.send)

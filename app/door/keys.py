@@ -53,7 +53,7 @@ class ApiKeys:
     def check(self, request: HTTPConnection) -> None:
         """Raises Unauthorized."""
         path = request.scope["path"]
-        if not self._digests or is_public(path) or (path == METRICS and self._open_metrics):
+        if not self._digests or is_public(request.scope["method"], path) or (path == METRICS and self._open_metrics):
             return
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         given = [token.strip() if scheme.lower() == "bearer" else "", request.headers.get("X-API-Key", "")]

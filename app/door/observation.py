@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import UNANSWERED
-from app.door.paths import METRICS, PROBES, UPLOADS
+from app.door.paths import METRICS, PROBES, upload_route
 from app.telemetry.logs import access_log, request_state
 from app.telemetry.metrics import Metrics
 from app.telemetry.stages import Stages
@@ -44,7 +44,7 @@ class Observation:
         state: dict[str, Any] = scope.setdefault("state", {})
         stages = state["stages"] = Stages(observe=self._metrics.stage)
         status = UNANSWERED
-        unrouted = scope["path"] if scope["path"] in UPLOADS else "unmatched"  # if it is refused at the door
+        unrouted = upload_route(scope["path"]) or "unmatched"  # if it is refused at the door
 
         async def watched(message: Message) -> None:
             nonlocal status

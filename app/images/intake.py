@@ -1,9 +1,22 @@
 """From the bytes of an upload to the network's input, by way of a process that decodes."""
 
+import asyncio
+
+import numpy as np
+import numpy.typing as npt
+
 from app.errors import Overloaded, UnusableImage
 from app.images.decode import Limits
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
-from app.images.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack_request, unpack_answer
+from app.images.preparer import (
+    GarbledAnswer,
+    Larger,
+    Prepared,
+    Preparer,
+    already_prepared,
+    pack_request,
+    unpack_answer,
+)
 from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload
@@ -33,15 +46,18 @@ class Intake:
         input_size: tuple[int, int],
         max_pixels: int,
         max_memory: int,
+        thumbnail_px: int,
     ) -> None:
         """`input_size` is the height and width of the network's input, `max_pixels` the most of one image, and
-        `max_memory` what all images that are being decoded take at most, in bytes.
+        `max_memory` what all images that are being decoded take at most, in bytes. `thumbnail_px` is the longest side
+        of a thumbnail.
         """
         self.max_memory = max_memory
         self._pool = pool
         self._quarantine = quarantine
         self._input_size = input_size
         self._max_pixels = max_pixels
+        self._thumbnail_px = thumbnail_px
 
     def start(self) -> None:
         """Blocks until the workers are there."""
@@ -73,6 +89,13 @@ class Intake:
                 raise UnusableImage("Decoding this image takes too long.") from None
             raise UnusableImage("The image could not be decoded: the decoder crashed on it.") from None
         return answer
+
+    async def accept(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
+        """Pixels (height, width, 3) that need no decoding: nothing about them can be hostile."""
+        longest = self._thumbnail_px if thumbnail else 0
+        if not longest:
+            return already_prepared(pixels, thumbnail_px=0)
+        return await asyncio.to_thread(already_prepared, pixels, thumbnail_px=longest)
 
     async def _ask(
         self, upload: Upload, *, thumbnail: bool, max_pixels: int, large_pixels: int = 0
@@ -111,4 +134,5 @@ def open_intake(*, settings: Settings, framing: Framing) -> Intake:
         input_size=framing.size,
         max_pixels=settings.max_image_pixels,
         max_memory=BYTES_PER_PIXEL * (small_pixels + large_pixels),
+        thumbnail_px=settings.thumbnail_px,
     )

@@ -75,17 +75,31 @@ class Preparer:
             size=upright.size,
             box=box,
             format=name,
-            thumbnail=self._thumbnail(upright) if thumbnail else None,
+            thumbnail=thumbnail_of(upright, self._thumbnail_px) if thumbnail else None,
         )
 
-    def _thumbnail(self, image: Image.Image) -> bytes:
-        shrink = self._thumbnail_px / max(image.size)
-        if shrink < 1:
-            width, height = (max(round(side * shrink), 1) for side in image.size)
-            image = image.resize((width, height), reducing_gap=2.0)
-        out = BytesIO()
-        image.save(out, "JPEG", quality=THUMBNAIL_QUALITY)
-        return out.getvalue()
+
+def already_prepared(pixels: npt.NDArray[np.uint8], *, thumbnail_px: int) -> Prepared:
+    """Pixels (height, width, 3) that are the network's input already. With `thumbnail_px` of 0 no thumbnail is made."""
+    height, width, _ = pixels.shape
+    return Prepared(
+        pixels=pixels,
+        size=(width, height),
+        box=Box(0, 0, width, height),
+        format="pixels",
+        thumbnail=thumbnail_of(Image.fromarray(pixels), thumbnail_px) if thumbnail_px else None,
+    )
+
+
+def thumbnail_of(image: Image.Image, longest: int) -> bytes:
+    """A JPEG whose sides are at most `longest` pixels."""
+    shrink = longest / max(image.size)
+    if shrink < 1:
+        width, height = (max(round(side * shrink), 1) for side in image.size)
+        image = image.resize((width, height), reducing_gap=2.0)
+    out = BytesIO()
+    image.save(out, "JPEG", quality=THUMBNAIL_QUALITY)
+    return out.getvalue()
 
 
 def pack_request(*, thumbnail: bool, max_pixels: int) -> bytes:

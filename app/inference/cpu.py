@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, KnownAnswer
+from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, KnownAnswer
 from app.inference.contract import Graph, Latency, Outputs, Pixels
 from app.inference.known_answer import KnownImage
 from app.inference.latency import LatencyModel
@@ -48,6 +48,8 @@ class OnnxEngine:
         self._threads = threads
         self._running = 0
         self._running_lock = threading.Lock()
+        self._max_memory = max_memory
+        self._warn_of_weights((folder / WEIGHTS).stat().st_size)
         with ThreadPoolExecutor(self.concurrency) as threads_of_start:  # a session packs its weights in one thread
             sessions = threads_of_start.map(self._session, (str(folder / file) for file in FILES.values()))
             self._sessions = dict(zip(FILES, sessions, strict=True))
@@ -55,7 +57,6 @@ class OnnxEngine:
         self._max_batch = max_batch
         self._known = KnownImage(known_answer, image_size) if known_answer else None
         self._asked: set[tuple[Graph, int]] = set()
-        self._max_memory = max_memory
 
     def best_batch(self, graph: Graph) -> int:
         return self._latency[graph].best
@@ -134,6 +135,17 @@ class OnnxEngine:
         for graph, model in self._latency.items():
             if too_large := next((size for size in model.sizes if size > 1 and not memory.fits(size)), None):
                 self.forbid(graph, too_large)
+
+    def _warn_of_weights(self, size: int) -> None:
+        """Before the sessions are made: while they are, the kernel may end this process without a word."""
+        needed = len(FILES) * size  # each session has a copy of its own
+        if needed > self._max_memory:
+            log.warning(
+                "memory: the weights alone take %d MiB, and %d MiB are left for the model. The kernel may end this "
+                "process. Raise the memory limit, export the model in int8, or lower VIT_STORE_MAX_BYTES.",
+                needed / MIB,
+                self._max_memory / MIB,
+            )
 
     def _report(self, memory: MemoryModel) -> None:
         if math.isinf(self._max_memory):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.benchmarks import (
+    arrangements,
     concurrency,
     cost,
     drawing,
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "decoding": decoding.measure,
     "hop": hop.measure,
     "cost": cost.measure,
+    "arrangements": arrangements.measure,
     "memory": memory.measure,
     "drawing": drawing.measure,
     "maps": maps.measure,

@@ -12,7 +12,7 @@ import math
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +99,7 @@ def session(path: Path) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def processor_times(runs: dict[str, Callable[[], None]]) -> dict[str, list[float]]:
+def processor_times(runs: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
     """CPU seconds of each run, in turn, so that a change of the machine's speed affects them alike."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():

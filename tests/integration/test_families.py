@@ -9,24 +9,34 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.bundle import Manifest
 from app.inference.labels import scores
 from export.bundle import write_bundle
 from tests.golden.test_checkpoints import CASES, FOLDER, describe, load
+from tests.support.attention import pool_of
 
 
 def unlike_each_other(*, classify: bool) -> list[Path]:
-    """One case for each family and each way that tokens and pools are arranged in it, with a head or without."""
-    chosen: dict[Any, Path] = {}
+    """Cases with a head or without, each of which shows something that none before it has: a family, a pool, tokens
+    before the patches, or a way of adding positions or of cutting the image into patches.
+    """
+    chosen: list[Path] = []
+    shown: set[tuple[str, Any]] = set()
     for case in CASES:
         description = describe(case)
         config = description.config
-        rope = config.rope and config.rope.kind
-        cut = description.preprocessing.remainder != (0, 0)
-        arrangement = (config.pool, config.prefix, config.relative_bias, rope, config.stem_layers is None, cut)
-        if bool(config.num_classes) == classify:
-            chosen.setdefault((description.family, arrangement), case)
-    return list(chosen.values())
+        facts = {
+            ("family", description.family),
+            ("pool", config.pool),
+            ("prefix", config.prefix),
+            ("positions", (config.positions, config.relative_bias)),
+            ("rope", config.rope and config.rope.kind),
+            ("stem", config.stem_layers is not None),
+            ("remainder", description.preprocessing.remainder != (0, 0)),
+        }
+        if bool(config.num_classes) == classify and facts - shown:
+            chosen.append(case)
+            shown |= facts
+    return chosen
 
 
 def named(case: Path) -> str:
@@ -51,12 +61,11 @@ def test_a_bundle_of_every_family_answers(case, tmp_path, serve, encode):
         for method in ("class_token", "rollout"):
             numbers = client.get(result["attention"], params={"method": method, "format": "json"}).json()
             assert tuple(numbers["grid"]) == manifest.tokens.grid
-            masses = (numbers[f"{name}_mass"] for name in ("class_token", "distillation", "register"))
-            assert numbers["sum"] + sum(masses) == pytest.approx(1, abs=1e-5), json.dumps(numbers)
+            assert numbers["sum"] + prefix_mass(numbers) == pytest.approx(1, abs=1e-5), json.dumps(numbers)
             png = client.get(result["attention"], params={"method": method}).content
             assert Image.open(BytesIO(png)).size == picture.size
         for layer, head in ((0, 1), (1, 0)) if "attentions" in expected else ():
-            row = pool_of(manifest, expected) @ expected["attentions"][layer, head]
+            row = pool_of(manifest.pool, len(manifest.tokens.prefix), expected) @ expected["attentions"][layer, head]
             drawn = client.get(result["attention"], params={"layer": layer, "head": head, "format": "json"}).json()
             assert drawn["values"] == pytest.approx(row[len(manifest.tokens.prefix) :].tolist(), rel=2e-3, abs=1e-6)
         receipt = client.get(result["attention"], params={"method": "evidence", "format": "json"}).json()["receipt"]
@@ -77,18 +86,9 @@ def test_a_bundle_without_a_head_gives_the_familys_embedding(case, tmp_path, ser
         for method in ("class_token", "rollout"):
             numbers = client.get(result["attention"], params={"method": method, "format": "json"}).json()
             assert tuple(numbers["grid"]) == manifest.tokens.grid
-            assert numbers["sum"] + numbers["class_token_mass"] == pytest.approx(1, abs=1e-5)
+            assert numbers["sum"] + prefix_mass(numbers) == pytest.approx(1, abs=1e-5)
 
 
-def pool_of(manifest: Manifest, expected: dict[str, np.ndarray]) -> np.ndarray:
-    """Weight of each token in what the head reads, (T,)."""
-    tokens, prefix = expected["attentions"].shape[-1], len(manifest.tokens.prefix)
-    match manifest.pool:
-        case "cls" | "cls_mean":
-            return np.eye(tokens)[0]
-        case "mean":
-            return (np.arange(tokens) >= prefix) / (tokens - prefix)
-        case "mean_all":
-            return np.full(tokens, 1 / tokens)
-        case _:
-            return expected["pool"].mean(axis=0)  # over its heads
+def prefix_mass(numbers: dict[str, Any]) -> float:
+    """Attention to the tokens before the patches."""
+    return sum(numbers[f"{name}_mass"] for name in ("class_token", "distillation", "register"))

@@ -155,9 +155,12 @@ def test_a_larger_batch_that_would_be_answered_wrongly_is_not_answered(serve, st
 
         engine._sessions["explain"] = WrongTogether(session)
         answer = client.post("/classify", files=[("a", ("a", star))] * 8)
-        for result in answer.json().get("results", []):
+        results = answer.json().get("results", [])  # none if the first batch was a large one already
+        for result in results:
             assert "error" in result or result["predictions"][0]["score"] == pytest.approx(0.99, abs=0.02)
-        assert {result["error"]["status"] for result in answer.json()["results"] if "error" in result} == {503}
+        failed = {result["error"]["status"] for result in results if "error" in result}
+        assert failed or answer.status_code == 503
+        assert failed <= {503}
         assert statuses(client, star) == {"livez": 503, "readyz": 503, "classify": 503}
 
 

@@ -52,4 +52,7 @@ def test_the_schema_lists_every_path(client):
     paths = client.get("/openapi.json").json()["paths"]
     attention = {"/attention", *(f"/attention/{{id}}{part}" for part in ("", "/wall", "/report", "/verify"))}
     model = {"/model", "/model/inspect", "/model/inspect/{name}"}
-    assert set(paths) == {"/classify", "/embed", *attention, *model, "/livez", "/readyz"}
+    one = ("", "/config", "/infer", "/ready")
+    v2 = {f"/v2/models/{{name}}{version}{part}" for version in ("", "/versions/{version}") for part in one}
+    v2 |= {"/v2", "/v2/health/live", "/v2/health/ready"}
+    assert set(paths) == {"/", "/predict", "/classify", "/embed", *attention, *model, *v2, "/livez", "/readyz"}

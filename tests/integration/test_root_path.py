@@ -15,8 +15,15 @@ CALLS = sorted(
 )
 STATIC = [("GET", path) for path in ("/docs", "/openapi.json", "/static-offline-docs/swagger-ui.css")]
 EACH = [*CALLS, *STATIC]
-PUBLIC = re.compile("/$|/page/|/livez|/readyz")
-VALUES = {"{id}": "AAAAAAAAAAAAAAAAAAAAAA", "/model/inspect/{name}": "/model/inspect/filters", "{name:path}": "main.js"}
+PUBLIC = re.compile(r"(GET|HEAD) (/|/page/.*|/livez|/readyz|/health|/v2/health/\w+)")
+VALUES = {
+    "{id}": "AAAAAAAAAAAAAAAAAAAAAA",
+    "/model/inspect/{name}": "/model/inspect/filters",
+    "/models/{name}": "/models/shapes",
+    "{version}": "1",
+    "{name:path}": "main.js",
+}
+PIXELS = {"name": "images", "datatype": "UINT8", "shape": [1, 64, 64, 3], "data": [0] * 64 * 64 * 3}
 
 
 def filled(path: str) -> str:
@@ -51,7 +58,11 @@ def two_ports(serve):
 
 @pytest.fixture
 def ask(star):
-    return lambda client, method, path: client.request(method, path, content=star if method == "POST" else None)
+    def asked(client, method, path):
+        body = {"json": {"inputs": [PIXELS]}} if path.endswith("/infer") else {"content": star}
+        return client.request(method, path, **(body if method == "POST" else {}))
+
+    return asked
 
 
 def test_every_route_is_walked():
@@ -123,14 +134,27 @@ AROUND = ["/vit", "/vit/vit", "//vit", "/vit/", "/v%69t", "/vit%2F", "/%2Fvit", 
 
 
 @pytest.mark.parametrize("prefix", AROUND)
-@pytest.mark.parametrize(("method", "path"), [call for call in CALLS if not PUBLIC.match(call[1])])
+@pytest.mark.parametrize(("method", "path"), [call for call in CALLS if not PUBLIC.fullmatch(" ".join(call))])
 def test_no_spelling_of_the_prefix_goes_around_a_key(guarded, ask, method, path, prefix):
     assert ask(guarded, method, prefix + filled(path)).status_code == 401
     with_key = guarded.request(method, prefix + filled(path), headers={"X-API-Key": "key"})
     assert with_key.status_code != 401
 
 
-@pytest.mark.parametrize("path", ["/", "/livez", "/readyz", "/docs", "/openapi.json", "/page/main.js"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/livez",
+        "/readyz",
+        "/health",
+        "/v2/health/live",
+        "/v2/health/ready",
+        "/docs",
+        "/openapi.json",
+        "/page/main.js",
+    ],
+)
 def test_what_is_public_is_public_below_the_prefix(guarded, path):
     assert [guarded.get(prefix + path).status_code for prefix in ("", ROOT)] == [200, 200]
     assert guarded.get(f"{ROOT}{ROOT}{path}").status_code == 401

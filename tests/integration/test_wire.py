@@ -167,7 +167,7 @@ REFUSED = {
     "a part without a header": (form(b"\r\nx"), 400),
     "a type for a slow expression": (post(b"x", 'Content-Type: multipart/form-data; !="' + "\\" * 8000), 400),
     "no file": (form(file_part(JPEG, disposition='name="f"')), 400),
-    "JSON": (post(b"{}", "Content-Type: application/json"), 415),
+    "JSON": (post(b"{}", "Content-Type: application/json"), 400),
     "HEAD": (message("HEAD /classify"), 405),
     "OPTIONS": (message("OPTIONS /classify"), 405),
     "TRACE": (message("TRACE /classify"), 405),

@@ -17,6 +17,7 @@ def test_a_problem_names_the_request_it_belongs_to(detail):
         "title": "The image cannot be used",
         "status": 422,
         "detail": detail,
+        "error": detail,
         "instance": "urn:request:r-1",
     }
     assert response.status_code == 422

@@ -2,20 +2,65 @@
 
 import pytest
 
-from app.door.paths import check_port, is_public
+from app.door.paths import INFER, INFER_VERSION, UPLOADS, check_port, is_public, upload_route
 from app.errors import NotFound
 
 
-@pytest.mark.parametrize("path", ["/", "/livez", "/readyz", "/docs", "/openapi.json", "/page/main.js"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/livez", "/readyz", "/health", "/v2/health/live", "/v2/health/ready", "/docs", "/openapi.json"],
+)
 def test_probes_page_and_description_are_public(path):
-    assert is_public(path)
+    assert is_public("GET", path)
+    assert is_public("HEAD", path)
+    assert not is_public("POST", path)
+
+
+def test_files_of_the_page_are_public():
+    assert is_public("GET", "/page/main.js")
 
 
 @pytest.mark.parametrize(
-    "path", ["/classify", "/attention/x", "/model", "/metrics", "//", "/livez/", "/page", "/nowhere"]
+    "path",
+    [
+        "/classify",
+        "/attention/x",
+        "/model",
+        "/metrics",
+        "//",
+        "/livez/",
+        "/page",
+        "/nowhere",
+        "/v2",
+        "/v2/models/a/ready",
+    ],
 )
 def test_everything_else_is_not(path):
-    assert not is_public(path)
+    assert not is_public("GET", path)
+
+
+@pytest.mark.parametrize(
+    ("path", "route"),
+    [
+        ("/classify", "/classify"),
+        ("/", "/"),
+        ("/v2/models/a b/infer", "/v2/models/{name}/infer"),
+        ("/v2/models/a/versions/1/infer", "/v2/models/{name}/versions/{version}/infer"),
+        ("/v2/models/a/b/infer", None),
+        ("/v2/models/a/infer/", None),
+        ("/attention/x/verify", None),
+    ],
+)
+def test_where_images_are_sent(path, route):
+    assert upload_route(path) == route
+
+
+def test_every_route_that_takes_images_is_known_to_the_door(serve):
+    """Routes with a body that is an image are checked, counted and waited for there."""
+    with serve() as client:
+        paths = client.get("/openapi.json").json()["paths"]
+    bringing = {path for path, methods in paths.items() if "requestBody" in methods.get("post", {})}
+    assert bringing == UPLOADS | {INFER, INFER_VERSION}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -62,6 +63,7 @@ def intake_of(pool: WorkerPool) -> Intake:
         input_size=(8, 8),
         max_pixels=5_000_000,
         max_memory=0,
+        thumbnail_px=64,
     )
 
 
@@ -195,7 +197,12 @@ def test_only_large_images_count_by_their_pixels(encode):
             return bytearray(PREPARER(request, b"".join(upload.parts())))
 
     intake = Intake(
-        pool=Here(), quarantine=Quarantine(ttl_s=1, max_items=1), input_size=(8, 8), max_pixels=5_000_000, max_memory=0
+        pool=Here(),
+        quarantine=Quarantine(ttl_s=1, max_items=1),
+        input_size=(8, 8),
+        max_pixels=5_000_000,
+        max_memory=0,
+        thumbnail_px=64,
     )
     for size in ((2000, 2000), LARGE):
         asyncio.run(intake.prepare(Upload(encode(Image.new("RGB", size))), thumbnail=False))
@@ -242,3 +249,24 @@ def test_the_largest_answer_fits_its_limit(encode):
     answer = preparer(pack_request(thumbnail=True, max_pixels=10**6), encode(noise))
     pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), framing=framing)._pool
     assert 0.2 * pool._max_answer_bytes < len(answer) < pool._max_answer_bytes
+
+
+@pytest.mark.parametrize("thumbnail", [True, False])
+def test_pixels_of_the_right_size_need_no_decoder(thumbnail):
+    intake = Intake(
+        pool=None,
+        quarantine=None,
+        input_size=(8, 12),
+        max_pixels=0,
+        max_memory=0,
+        thumbnail_px=6,
+    )
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 12, 3), dtype=np.uint8)
+    prepared = asyncio.run(intake.accept(pixels, thumbnail=thumbnail))
+    assert prepared.pixels is pixels
+    assert (prepared.size, prepared.box, prepared.format) == ((12, 8), (0, 0, 12, 8), "pixels")
+    if thumbnail:
+        with Image.open(BytesIO(prepared.thumbnail)) as image:
+            assert image.size == (6, 4)
+    else:
+        assert prepared.thumbnail is None

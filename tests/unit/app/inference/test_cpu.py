@@ -193,3 +193,20 @@ def test_batches_that_the_memory_does_not_hold_are_never_run(
     assert engine.best_batch("classify") == engine.best_batch("explain") == largest
     (line,) = [line for line in caplog.records if line.message.startswith("memory:")]
     assert (line.levelname, said in line.message) == (level, True), line.message
+
+
+def test_weights_that_the_memory_does_not_hold_are_said_before_the_sessions_are_made(monkeypatch, caplog):
+    """The kernel ends such a process while they are made, and nothing that comes later is ever logged."""
+
+    def ended(engine, path):
+        raise MemoryError
+
+    monkeypatch.setattr(OnnxEngine, "_session", ended)
+    with pytest.raises(MemoryError):
+        opened(max_memory=9 * MIB)
+    assert "memory: the weights alone take 9 MiB, and 9 MiB are left for the model" in caplog.text
+
+
+def test_weights_that_the_memory_holds_are_not_mentioned(caplog):
+    opened(max_memory=10 * MIB)
+    assert "memory:" not in caplog.text

@@ -1,0 +1,78 @@
+"""Images in JSON: base64 under `inputs`, as Hugging Face's clients send it, or under `image` or `images`."""
+
+import asyncio
+import base64
+import binascii
+import re
+from typing import Annotated, Any, Literal
+
+from fastapi import Request
+from pydantic import AliasChoices, BaseModel, Field, StrictStr, ValidationError
+
+from app.errors import InvalidParameter, MalformedRequest
+from app.images.upload import Upload
+
+MAX_ON_LOOP_BYTES = 2**18  # parsing more would block the event loop for a millisecond or more
+_DATA_URL = re.compile(r"data:[\w/+.-]*;base64,")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+class Parameters(BaseModel):
+    """Those of transformers' pipeline for image classification. Others are ignored."""
+
+    top_k: Annotated[int, Field(ge=1)] | None = None
+    function_to_apply: Literal["softmax", "sigmoid", "none"] | None = None
+
+
+class JsonImages(BaseModel):
+    """What a body in JSON says."""
+
+    inputs: StrictStr | list[StrictStr] = Field(
+        validation_alias=AliasChoices("inputs", "image", "images"),
+        description="base64 of an image file, or a list of such",
+    )
+    parameters: Parameters = Field(default_factory=Parameters)
+
+    def uploads(self, max_images: int) -> list[Upload]:
+        """Raises MalformedRequest for what is not base64. An address is never fetched."""
+        texts = [self.inputs] if isinstance(self.inputs, str) else self.inputs
+        if not 1 <= len(texts) <= max_images:
+            raise MalformedRequest(f"The request has {len(texts)} images: send from 1 to {max_images}.")
+        return [_decoded(text) for text in texts]
+
+
+async def read_json(request: Request, *, max_images: int) -> tuple[list[Upload], Parameters]:
+    """The images of a body in JSON, and what it asks of them.
+
+    Raises MalformedRequest, InvalidParameter, ClientDisconnect, and what the door raises.
+    """
+    body = await request.body()
+
+    def read() -> tuple[list[Upload], Parameters]:
+        found = _parsed(body)
+        return found.uploads(max_images), found.parameters
+
+    return read() if len(body) <= MAX_ON_LOOP_BYTES else await asyncio.to_thread(read)
+
+
+def _parsed(body: bytes) -> JsonImages:
+    try:
+        return JsonImages.model_validate_json(body)
+    except ValidationError as error:
+        found: Any = error.errors(include_input=False, include_url=False)[0]
+        if found["loc"][:1] == ("parameters",) and len(found["loc"]) > 1:
+            raise InvalidParameter(f"{found['loc'][1]}: {found['msg']}.") from None
+        raise MalformedRequest(
+            'The JSON has to be {"inputs": "base64 of an image file"}, with "parameters" if they are needed.'
+        ) from None
+
+
+def _decoded(text: str) -> Upload:
+    if _ADDRESS.match(text):
+        raise MalformedRequest("This is an address, and the service fetches nothing: send the image itself in base64.")
+    prefix = _DATA_URL.match(text)
+    encoded = re.sub(r"\s", "", text[prefix.end() if prefix else 0 :])
+    try:
+        return Upload(base64.b64decode(encoded, validate=True))
+    except (binascii.Error, ValueError):
+        raise MalformedRequest("An image in JSON has to be base64.") from None

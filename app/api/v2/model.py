@@ -1,0 +1,111 @@
+"""The Open Inference Protocol's questions about server and model: /v2, health, metadata and configuration.
+
+Metadata and configuration are as a real Triton 2.51 gives them for such a model; perf_analyzer reads both. The one
+declared input is the network's own, because clients fill every declared input, and NVIDIA's image_client.py takes one.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+
+from app.api.problems import problems
+from app.api.services import Services, ServicesDep
+from app.api.v2.request import IMAGES
+from app.errors import Unavailable, UnknownModel
+
+VERSION = "1"  # of the model: there is one
+PLATFORM = "onnxruntime_onnx"
+EXTENSIONS = ("classification", "model_configuration", "binary_tensor_data", "parameters")
+
+
+def max_batch(services: Services) -> int:
+    """Images in one request at most."""
+    return min(services.settings.max_images_per_request, services.settings.max_queue_images)
+
+
+def tensors(services: Services) -> dict[str, int]:
+    """Every output by name, with its width. The first is the one that is declared."""
+    manifest = services.bundle.manifest
+    classes = dict.fromkeys(("scores", "logits"), len(manifest.labels)) if manifest.labels else {}
+    return {**classes, "embedding": manifest.features}
+
+
+async def _named(services: ServicesDep, name: str, version: str = VERSION) -> str:
+    """The model's name. Raises UnknownModel for another one, or another version."""
+    if name != services.bundle.manifest.name:
+        raise UnknownModel(name)
+    if version != VERSION:
+        raise UnknownModel(name, version)
+    return name
+
+
+NamedDep = Annotated[str, Depends(_named)]
+router = APIRouter(prefix="/v2")
+
+
+@router.get("")
+async def server(request: Request) -> dict[str, Any]:
+    """Name, version and extensions of the server."""
+    return {"name": request.app.title, "version": request.app.version, "extensions": EXTENSIONS}
+
+
+@router.get("/health/live", responses=problems(503))
+async def live(services: ServicesDep) -> dict[str, bool]:
+    """As /livez."""
+    if failure := services.lifecycle.failure:
+        raise Unavailable(failure)
+    return {"live": True}
+
+
+@router.get("/health/ready", responses=problems(503))
+async def ready(services: ServicesDep) -> dict[str, bool]:
+    """As /readyz."""
+    _check_ready(services)
+    return {"ready": True}
+
+
+@router.get("/models/{name}/ready", responses=problems(404, 422, 503))
+@router.get("/models/{name}/versions/{version}/ready", responses=problems(404, 422, 503))
+async def model_ready(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
+    """Whether the model takes requests."""
+    _check_ready(services)
+    return {"name": name, "ready": True}
+
+
+@router.get("/models/{name}", responses=problems(404, 422))
+@router.get("/models/{name}/versions/{version}", responses=problems(404, 422))
+async def metadata(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
+    """Input and output of the model. More outputs are answered when a request names them: `logits`, `embedding`."""
+    (output, width), *_ = tensors(services).items()
+    height_width = services.bundle.manifest.image.size
+    return {
+        "name": name,
+        "versions": [VERSION],
+        "platform": PLATFORM,
+        "inputs": [{"name": IMAGES, "datatype": "UINT8", "shape": [-1, *height_width, 3]}],
+        "outputs": [{"name": output, "datatype": "FP32", "shape": [-1, width]}],
+    }
+
+
+@router.get("/models/{name}/config", responses=problems(404, 422))
+@router.get("/models/{name}/versions/{version}/config", responses=problems(404, 422))
+async def config(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
+    """What a Triton's config.pbtxt would say. `dims` leave the batch out."""
+    (output, width), *_ = tensors(services).items()
+    dims = [*services.bundle.manifest.image.size, 3]
+    return {
+        "name": name,
+        "platform": PLATFORM,
+        "backend": "onnxruntime",
+        "max_batch_size": max_batch(services),
+        "input": [
+            {"name": IMAGES, "data_type": "TYPE_UINT8", "format": "FORMAT_NHWC", "dims": dims, "optional": False}
+        ],
+        "output": [{"name": output, "data_type": "TYPE_FP32", "dims": [width]}],
+        "dynamic_batching": {},
+    }
+
+
+def _check_ready(services: Services) -> None:
+    if reason := services.lifecycle.reason:
+        raise Unavailable(reason)

@@ -1,0 +1,85 @@
+"""What is sent for each call, and what is made of its answer: shared by the client and the one for asyncio."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import httpx
+from pydantic import BaseModel
+
+from app.client.answers import Embedded, Faithfulness, Problem, Result, ServiceProblem, problem_of, query
+
+Source = bytes | str | Path  # the bytes of an image file, or where it is
+T = TypeVar("T")
+Of = TypeVar("Of", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """One request, and how its answer is read."""
+
+    method: str
+    path: str
+    read: Callable[[httpx.Response], T]
+    params: dict[str, str]
+    files: Sequence[tuple[str, tuple[str, bytes]]] = ()
+
+    def answered(self, response: httpx.Response) -> T:
+        """Raises ServiceProblem."""
+        if response.is_success:
+            return self.read(response)
+        after = response.headers.get("retry-after", "")
+        raise ServiceProblem(
+            problem_of(response.status_code, response.content),
+            retry_after_s=float(after) if after.isdecimal() else None,
+        )
+
+
+def classify(images: Sequence[Source], **parameters: Any) -> Call[list[Result | Problem]]:
+    return Call("POST", "/classify", _each(Result), query(**parameters), _form(images))
+
+
+def embed(images: Sequence[Source], **parameters: Any) -> Call[list[Embedded | Problem]]:
+    return Call("POST", "/embed", _each(Embedded), query(**parameters), _form(images))
+
+
+def attention(id: str, **parameters: Any) -> Call[bytes]:
+    """The map as the service sends it: PNG unless `format` says json or npy."""
+    return Call("GET", f"/attention/{id}", lambda response: response.content, query(**parameters))
+
+
+def verify(id: str, **parameters: Any) -> Call[Faithfulness]:
+    return Call(
+        "POST",
+        f"/attention/{id}/verify",
+        lambda response: Faithfulness.model_validate_json(response.content),
+        query(**parameters),
+    )
+
+
+def model() -> Call[dict[str, Any]]:
+    return Call("GET", "/model", lambda response: dict(response.json()), {})
+
+
+def one(results: list[Of | Problem]) -> Of:
+    """The result of the only image. Raises ServiceProblem."""
+    (result,) = results
+    if isinstance(result, Problem):
+        raise ServiceProblem(result)
+    return result
+
+
+def _each(kind: type[Of]) -> Callable[[httpx.Response], list[Of | Problem]]:
+    def read(response: httpx.Response) -> list[Of | Problem]:
+        results = response.json()["results"]
+        return [Problem(**r["error"]) if "error" in r else kind.model_validate(r) for r in results]
+
+    return read
+
+
+def _form(images: Sequence[Source]) -> list[tuple[str, tuple[str, bytes]]]:
+    return [
+        ("image", (f"{i}", image if isinstance(image, bytes) else Path(image).read_bytes()))
+        for i, image in enumerate(images)
+    ]

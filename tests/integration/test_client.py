@@ -1,0 +1,216 @@
+"""The client of our own against the real server: as a library, and as a command that is interrupted and goes on."""
+
+import asyncio
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from PIL import Image
+
+from app.client import answers
+from app.client.client import AsyncClient, Client
+from tests.support.processes import served
+
+KEY = "a-key"
+PICTURE = Path("docs/star.jpg")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with served(api_keys=KEY) as (_, base):
+        yield base
+
+
+@pytest.fixture
+def images(tmp_path) -> Path:
+    """Thirty images in two folders, and a file that is none."""
+    folder = tmp_path / "images"
+    for i in range(30):
+        path = folder / ("a" if i % 2 else "b, c") / f"{i:02}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(i).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(path)
+    (folder / "a" / "bad.png").write_bytes(b"no image")
+    return folder
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "app.client", *map(str, arguments)]
+
+
+def call(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=120, **options)
+
+
+def test_the_library_answers_what_the_service_does(server):
+    with Client(server, key=KEY) as client:
+        result = client.classify(PICTURE, top_k=2)
+        assert result.predictions[0].label == "star"
+        assert (len(result.predictions), result.image.format) == (2, "JPEG")
+        assert client.classify(PICTURE.read_bytes(), attention=False).id is None
+        assert client.attention(result.id).startswith(b"\x89PNG")
+        assert json.loads(client.attention(result.id, format="json", method="rollout"))["method"] == "rollout"
+        assert len(client.embed(str(PICTURE)).embedding) == client.model()["manifest"]["features"]
+        found = client.verify(result.id, steps=4, random_orders=1)
+        assert (found.label, len(found.deletion.scores)) == ("star", 5)
+
+
+def test_the_library_for_asyncio(server):
+    async def ask() -> None:
+        async with AsyncClient(server, key=KEY, connections=2) as client:
+            result, embedded = await asyncio.gather(client.classify(PICTURE), client.embed(PICTURE))
+            assert result.predictions[0].label == "star"
+            assert (await client.attention(result.id)).startswith(b"\x89PNG")
+            assert (await client.verify(result.id, steps=4, random_orders=1)).label == "star"
+            assert len(embedded.embedding) == (await client.model())["manifest"]["features"]
+
+    asyncio.run(ask())
+
+
+def test_problems_are_one_exception(server):
+    with Client(server, key=KEY) as client:
+        for ask, status in (
+            (lambda: client.classify(b"no image"), 415),
+            (lambda: client.classify(PICTURE, top_k=0), 422),
+            (lambda: client.attention("unknown"), 404),
+        ):
+            with pytest.raises(answers.ServiceProblem) as refused:
+                ask()
+            assert refused.value.problem.status == status
+            assert refused.value.problem.detail in str(refused.value)
+    with Client(server) as stranger, pytest.raises(answers.ServiceProblem, match="401"):
+        stranger.classify(PICTURE)
+
+
+def test_the_answers_are_those_of_the_openapi_description(server):
+    schemas = httpx.get(f"{server}/openapi.json").json()["components"]["schemas"]
+    ours = {
+        "Prediction": answers.Prediction,
+        "ImageInfo": answers.ImageInfo,
+        "Result": answers.Result,
+        "Embedded": answers.Embedded,
+        "FaithfulnessCurve": answers.Curve,
+        "VerifyResponse": answers.Faithfulness,
+        "Problem": answers.Problem,
+    }
+    for name, model in ours.items():
+        assert model.model_fields.keys() <= schemas[name]["properties"].keys(), name
+        required = {field for field, info in model.model_fields.items() if info.is_required()}
+        assert required <= set(schemas[name]["required"]), name
+
+
+def test_every_image_gets_its_labels_and_a_bad_file_is_listed(server, images, tmp_path):
+    done = call(
+        server, images, "--out", tmp_path / "out.csv", "--top-k", "2", "--key", KEY, "--maps", tmp_path / "maps"
+    )
+    assert (done.returncode, "1 of 31 images could not be used" in done.stderr) == (1, True), done.stderr
+    assert "bad.png: This is not an image" in done.stderr
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = [*csv.DictReader(file)]
+    ranks: dict[str, list[str]] = {}
+    for row in rows:
+        ranks.setdefault(row["image"], []).append(row["rank"])
+    assert len(ranks) == 31
+    assert sorted(ranks.values()) == [[""], *[["1", "2"]] * 30]
+    for row in (row for row in rows if row["rank"] == "1"):
+        with Client(server, key=KEY) as client:
+            expected = client.classify(row["image"], attention=False).predictions[0]
+        assert (row["label"], float(row["score"])) == (expected.label, pytest.approx(expected.score, abs=1e-5))
+        drawn = tmp_path / "maps" / (row["image"].lstrip("/") + ".png")
+        with Image.open(drawn) as image:
+            assert image.size == (60, 40)
+
+
+def test_what_is_in_the_output_is_not_asked_again(server, images, tmp_path):
+    out = tmp_path / "out.jsonl"
+    assert call(server, images, "--out", out, "--key", KEY).returncode == 1
+    lines = out.read_text().replace('"score": 0', '"score": 7').splitlines()
+    out.write_text("".join(f"{line}\n" for line in lines))
+    call(server, images, "--out", out, "--key", KEY)
+    again = out.read_text().splitlines()
+    assert again[:-1] == lines[:-1]  # the last may have been there in part, so it alone is asked again
+    assert json.loads(again[-1])["image"] == json.loads(lines[-1])["image"]
+
+
+def test_standard_output_and_standard_input(server, images):
+    names = "".join(f"{path}\n" for path in sorted((images / "a").glob("0*.png")))
+    done = call(server, "-", "--key", KEY, input=names)
+    assert done.returncode == 0, done.stderr
+    rows = [*csv.DictReader(done.stdout.splitlines())]
+    assert {row["image"] for row in rows} == set(names.split("\n")) - {""}
+
+
+def test_embeddings_are_rows_of_an_array(server, images, tmp_path):
+    done = call(server, images, "--embeddings", tmp_path / "e.npy", "--out", tmp_path / "o.jsonl", "--key", KEY)
+    assert done.returncode == 1, done.stderr
+    array, names = np.load(tmp_path / "e.npy"), (tmp_path / "e.txt").read_text().splitlines()
+    assert len(array) == len(names) == 31
+    for row, name in zip(array, names, strict=True):
+        if name.endswith("bad.png"):
+            assert np.isnan(row).all()
+        else:
+            with Client(server, key=KEY) as client:
+                assert row == pytest.approx(client.embed(name).embedding, abs=1e-4)
+
+
+def test_what_was_not_asked_for_before_is_not_asked_for_in_part(server, images, tmp_path):
+    assert call(server, images, "--out", tmp_path / "o.csv", "--key", KEY).returncode == 1
+    done = call(server, images, "--out", tmp_path / "o.csv", "--embeddings", tmp_path / "e.npy", "--key", KEY)
+    assert (done.returncode, "give another --out" in done.stderr) == (1, True)
+
+
+def test_killed_at_any_time_it_goes_on_with_nothing_lost_and_nothing_twice(server, images, tmp_path):
+    out = tmp_path / "out.jsonl"
+    for wait_s in (0.6, 0.9, 1.2):
+        process = subprocess.Popen(
+            command(server, images, "--out", out, "--key", KEY, "--concurrency", "1"), stderr=subprocess.DEVNULL
+        )
+        time.sleep(wait_s)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert call(server, images, "--out", out, "--key", KEY).returncode == 1
+    names = [json.loads(line)["image"] for line in out.read_text().splitlines()]
+    assert (len(names), len(set(names))) == (31, 31)
+
+
+def test_a_server_that_goes_away_is_waited_for(images, tmp_path):
+    with served() as (process, base):
+        port = base.rpartition(":")[2]
+        asking = subprocess.Popen(
+            command(base, images, "--out", tmp_path / "o.csv", "--concurrency", "1"), stderr=subprocess.DEVNULL
+        )
+        time.sleep(0.7)
+        process.kill()
+        process.wait()
+    again = subprocess.Popen(
+        [sys.executable, "-m", "app"],
+        env={**os.environ, "VIT_DEVICE": "cpu", "VIT_PORT": port},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        assert asking.wait(timeout=60) == 1  # the file that is no image
+    finally:
+        again.kill()
+        again.wait()
+    assert len((tmp_path / "o.csv").read_text().splitlines()) == 32
+
+
+def test_patience_ends(images, tmp_path):
+    done = call("http://127.0.0.1:1", images, "--out", tmp_path / "o.csv", "--patience", "0.5")
+    assert (done.returncode, "nothing was answered for 0.5 seconds" in done.stderr) == (2, True), done.stderr
+
+
+def test_without_its_key_it_says_so(server, images):
+    done = call(server, images)
+    assert (done.returncode, "wants an API key" in done.stderr) == (2, True)

@@ -1,0 +1,131 @@
+"""POST / and /predict, by huggingface_hub's InferenceClient as it is, and images as base64 in JSON."""
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from huggingface_hub import InferenceClient
+from huggingface_hub.errors import HfHubHTTPError
+
+from tests.support.processes import served
+
+KEY = "a-key"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with served() as (_, base):
+        yield base
+
+
+@pytest.fixture(scope="module")
+def door(server) -> InferenceClient:
+    return InferenceClient(base_url=server)
+
+
+def encoded(image: bytes) -> str:
+    return base64.b64encode(image).decode()
+
+
+def predictions(base: str, image: bytes, **query: Any) -> list[dict[str, Any]]:
+    (result,) = httpx.post(f"{base}/classify", content=image, params=query).json()["results"]
+    found: list[dict[str, Any]] = result["predictions"]
+    return found
+
+
+def test_bytes_and_files_are_named_as_by_classify(server, door, star, tmp_path):
+    (tmp_path / "star.jpg").write_bytes(star)
+    expected = predictions(server, star)
+    for image in (star, str(tmp_path / "star.jpg"), tmp_path / "star.jpg"):
+        found = door.image_classification(image)
+        assert [one.label for one in found] == [one["label"] for one in expected]
+        assert [one.score for one in found] == pytest.approx([one["score"] for one in expected], abs=1e-6)
+
+
+@pytest.mark.parametrize("top_k", [1, 3, 100])
+def test_top_k(door, star, top_k):
+    assert len(door.image_classification(star, top_k=top_k)) == min(top_k, 12)
+
+
+def test_the_function_that_makes_scores(server, door, star):
+    kinds = ("softmax", "sigmoid", "none")
+    softmax, sigmoid, logits = (door.image_classification(star, function_to_apply=kind, top_k=12) for kind in kinds)
+    assert sum(one.score for one in softmax) == pytest.approx(1)
+    assert [one.label for one in softmax] == [one.label for one in logits]
+    for probability, logit in zip(sigmoid, logits, strict=True):
+        assert probability.score == pytest.approx(1 / (1 + 2.718281828**-logit.score), abs=1e-6)
+
+
+def test_errors_reach_the_clients_exception(door):
+    with pytest.raises(HfHubHTTPError, match="This is not an image of an accepted type"):
+        door.image_classification(b"no image")
+
+
+def test_health(server):
+    assert InferenceClient(server, provider="hf-inference").health_check()
+
+
+@pytest.mark.parametrize("path", ["/", "/predict"])
+def test_the_body_is_the_image_whatever_its_type_is_called(client, star, path):
+    for headers in ({}, {"Content-Type": "image/jpeg"}, {"Content-Type": "application/x-www-form-urlencoded"}):
+        answer = client.post(f"{path}?top_k=1", content=star, headers=headers)
+        assert (answer.status_code, answer.json()[0]["label"]) == (200, "star")
+    assert client.post(path, files={"file": star}).json()[0]["label"] == "star"
+
+
+def test_parameters_of_the_body_go_before_those_of_the_query(client, star):
+    body = {"inputs": encoded(star), "parameters": {"top_k": 2}, "options": {"wait_for_model": True}}
+    assert len(client.post("/?top_k=7", json=body).json()) == 2
+    assert len(client.post("/?top_k=7", json={"inputs": encoded(star)}).json()) == 7
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"inputs": "http://169.254.169.254/latest"}, 400, "the service fetches nothing"),
+        ({"inputs": "file:///etc/passwd"}, 400, "the service fetches nothing"),
+        ({"inputs": "%%%"}, 400, "has to be base64"),
+        ({"inputs": "é"}, 400, "has to be base64"),
+        ({"inputs": ""}, 422, "The image is empty"),
+        ({"inputs": ["eA==", "eA=="]}, 400, "send from 1 to 1"),
+        ({"inputs": []}, 400, "send from 1 to 1"),
+        ({"inputs": 7}, 400, "The JSON has to be"),
+        ({}, 400, "The JSON has to be"),
+        ([], 400, "The JSON has to be"),
+        ({"inputs": "eA==", "parameters": {"top_k": 0}}, 422, "top_k"),
+        ({"inputs": "eA==", "parameters": {"function_to_apply": "relu"}}, 422, "function_to_apply"),
+        ({"inputs": "eA==", "parameters": 7}, 400, "The JSON has to be"),
+    ],
+)
+def test_what_is_wrong_with_json_is_said(client, body, status, said):
+    answer = client.post("/", json=body)
+    assert (answer.status_code, said in answer.json()["error"]) == (status, True), answer.text
+    assert answer.json()["error"] == answer.json()["detail"]
+
+
+@pytest.mark.parametrize("member", ["inputs", "image", "images"])
+@pytest.mark.parametrize("prefix", ["", "data:image/jpeg;base64,"])
+def test_classify_takes_images_in_json_too(client, star, member, prefix):
+    one = client.post("/classify?attention=false", json={member: prefix + encoded(star)}).json()["results"]
+    two = client.post("/classify?attention=false", json={member: [prefix + encoded(star)] * 2}).json()["results"]
+    assert (len(one), len(two)) == (1, 2)
+    assert {result["predictions"][0]["label"] for result in one + two} == {"star"}
+    lines = base64.encodebytes(star).decode()  # as the program base64 breaks them
+    assert client.post("/classify?attention=false", json={member: lines}).status_code == 200
+
+
+def test_with_keys_the_page_is_open_and_the_door_is_not(serve, star):
+    with serve(api_keys=KEY) as client:
+        assert client.get("/").status_code == 200
+        assert client.get("/health").status_code == 200
+        for path in ("/", "/predict"):
+            assert client.post(path, content=star).status_code == 401
+            answer = client.post(path, content=star, headers={"Authorization": f"Bearer {KEY}"})
+            assert answer.json()[0]["label"] == "star"
+
+
+def test_a_model_without_a_head_has_no_labels(serve, headless_bundle, star):
+    with serve(bundle=headless_bundle) as client:
+        assert client.post("/", content=star).status_code == 409

@@ -1,0 +1,254 @@
+"""The Open Inference Protocol, by tritonclient as it is, against the real server; and what no client would send."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import tritonclient.http as triton
+import tritonclient.http.aio as triton_aio
+from PIL import Image
+from tritonclient.utils import InferenceServerException
+
+from tests.support.processes import served
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), dtype=np.uint8)  # the demo's input size
+HEADER = "Inference-Header-Content-Length"
+KEY = "a-key"
+
+
+def png(pixels: np.ndarray) -> bytes:
+    out = BytesIO()
+    Image.fromarray(pixels).save(out, "PNG")
+    return out.getvalue()
+
+
+ENCODED = [png(pixels) for pixels in PIXELS]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with served() as (_, base):
+        yield base
+
+
+@pytest.fixture(scope="module")
+def door(server) -> triton.InferenceServerClient:
+    return triton.InferenceServerClient(server.removeprefix("http://"), concurrency=8)
+
+
+def given(values: np.ndarray, datatype: str, *, binary: bool = True, kind: Any = triton) -> Any:
+    tensor = kind.InferInput("images", list(values.shape), datatype)
+    tensor.set_data_from_numpy(values, binary_data=binary)
+    return tensor
+
+
+def elements(*contents: bytes, column: bool = False) -> np.ndarray:
+    array = np.empty(len(contents), np.object_)
+    array[:] = contents
+    return array.reshape(-1, 1) if column else array
+
+
+@pytest.fixture(scope="module")
+def scores(server) -> np.ndarray:
+    """What /classify says of the images, (3, 12)."""
+    rows = []
+    for image in ENCODED:
+        (result,) = httpx.post(f"{server}/classify?top_k=12&attention=false", content=image).json()["results"]
+        by_index = {prediction["index"]: prediction["score"] for prediction in result["predictions"]}
+        rows.append([by_index[i] for i in range(12)])
+    return np.array(rows)
+
+
+def test_questions_about_server_and_model(door):
+    assert door.is_server_live()
+    assert door.is_server_ready()
+    assert door.is_model_ready("shapes")
+    assert door.is_model_ready("shapes", "1")
+    assert not door.is_model_ready("nope")
+    assert not door.is_model_ready("shapes", "2")
+    assert "classification" in door.get_server_metadata()["extensions"]
+    metadata, config = door.get_model_metadata("shapes", "1"), door.get_model_config("shapes")
+    assert metadata == {
+        "name": "shapes",
+        "versions": ["1"],
+        "platform": "onnxruntime_onnx",
+        "inputs": [{"name": "images", "datatype": "UINT8", "shape": [-1, 64, 64, 3]}],
+        "outputs": [{"name": "scores", "datatype": "FP32", "shape": [-1, 12]}],
+    }
+    assert (config["max_batch_size"], config["input"][0]["format"]) == (16, "FORMAT_NHWC")
+    assert (config["input"][0]["dims"], config["output"][0]["dims"]) == ([64, 64, 3], [12])
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_pixels_give_the_scores_of_classify(door, scores, binary):
+    found = door.infer("shapes", [given(PIXELS, "UINT8", binary=binary)])
+    assert found.as_numpy("scores") == pytest.approx(scores, abs=1e-6)
+    assert [output["name"] for output in found.get_response()["outputs"]] == ["scores"]
+
+
+@pytest.mark.parametrize("column", [True, False])
+def test_encoded_images_give_the_scores_of_classify(door, scores, column):
+    found = door.infer("shapes", [given(elements(*ENCODED, column=column), "BYTES")], model_version="1")
+    assert found.as_numpy("scores") == pytest.approx(scores, abs=1e-6)
+
+
+def test_outputs_are_those_that_are_asked_for(door, server):
+    wanted = [
+        triton.InferRequestedOutput("embedding", binary_data=False),
+        triton.InferRequestedOutput("logits"),
+        triton.InferRequestedOutput("scores", class_count=2),
+    ]
+    found = door.infer("shapes", [given(PIXELS, "UINT8")], outputs=wanted, request_id="a-1")
+    answer = found.get_response()
+    assert (answer["id"], answer["model_name"], answer["model_version"]) == ("a-1", "shapes", "1")
+    assert [output["name"] for output in answer["outputs"]] == ["embedding", "logits", "scores"]
+    (embedded,) = httpx.post(f"{server}/embed", content=ENCODED[0]).json()["results"]
+    assert found.as_numpy("embedding")[0] == pytest.approx(embedded["embedding"], abs=1e-5)
+    named = found.as_numpy("scores")
+    assert named.shape == (3, 2)
+    (result,) = httpx.post(f"{server}/classify", content=ENCODED[0]).json()["results"]
+    first = result["predictions"][0]
+    value, index, label = named[0][0].decode().split(":", 2)
+    assert (int(index), label) == (first["index"], first["label"])
+    assert float(value) == pytest.approx(first["score"], abs=1e-6)
+    assert int(index) == found.as_numpy("logits")[0].argmax()
+
+
+def test_classification_takes_all_classes_when_more_are_asked_for(door):
+    wanted = [triton.InferRequestedOutput("logits", binary_data=False, class_count=100)]
+    found = door.infer("shapes", [given(PIXELS[:1], "UINT8")], outputs=wanted)
+    assert found.get_output("logits")["datatype"] == "BYTES"
+    assert found.get_output("logits")["shape"] == [1, 12]
+
+
+def test_maps_are_kept_on_request(door, server):
+    for images in (given(elements(*ENCODED[:2]), "BYTES"), given(PIXELS[:2], "UINT8")):
+        found = door.infer("shapes", [images], parameters={"attention": True})
+        ids = found.get_response()["parameters"]["ids"].split(",")
+        assert len(ids) == 2
+        for id in ids:
+            assert httpx.get(f"{server}/attention/{id}").headers["content-type"] == "image/png"
+            assert httpx.get(f"{server}/attention/{id}?format=json").json()["image"] == [64, 64]
+    assert "parameters" not in door.infer("shapes", [images]).get_response()
+
+
+def test_many_at_a_time(door, scores):
+    running = [door.async_infer("shapes", [given(PIXELS, "UINT8")]) for _ in range(24)]
+    for one in running:
+        assert one.get_result().as_numpy("scores") == pytest.approx(scores, abs=1e-6)
+
+
+def test_the_client_for_asyncio(server, scores):
+    async def ask() -> np.ndarray:
+        async with triton_aio.InferenceServerClient(server.removeprefix("http://")) as client:
+            found = await client.infer("shapes", [given(elements(*ENCODED), "BYTES", kind=triton_aio)])
+            values: np.ndarray = found.as_numpy("scores")
+            return values
+
+    assert asyncio.run(ask()) == pytest.approx(scores, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("ask", "status", "said"),
+    [
+        (lambda: [given(PIXELS[:, :32], "UINT8")], 400, "unexpected shape for input 'images' for model 'shapes'"),
+        (lambda: [given(PIXELS.astype(np.float32), "FP32")], 400, "data-type is 'FP32'"),
+        (lambda: [given(PIXELS[[0] * 17], "UINT8")], 400, "batch-size must be <= 16"),
+        (lambda: [given(elements(b"no image"), "BYTES")], 415, "This is not an image"),
+        (lambda: [given(elements(ENCODED[0], b"no image"), "BYTES")], 415, "Image 2 of 2: This is not an image"),
+    ],
+)
+def test_errors_reach_the_clients_exception(door, ask, status, said):
+    with pytest.raises(InferenceServerException) as refused:
+        door.infer("shapes", ask())
+    assert (refused.value.status(), said in refused.value.message()) == (str(status), True), refused.value
+
+
+def test_another_model_or_version_is_unknown(door):
+    for name, version, said in (("nope", "", "'nope' is not found"), ("shapes", "9", "'shapes' version 9 is not")):
+        with pytest.raises(InferenceServerException, match=said) as refused:
+            door.infer(name, [given(PIXELS, "UINT8")], model_version=version)
+        assert refused.value.status() == "404"
+
+
+def test_a_time_limit_in_microseconds(client):
+    request = head(PIXELS[:1], parameters={"timeout": 1})
+    answer = client.post("/v2/models/shapes/infer", json=request)
+    assert (answer.status_code, answer.json()["error"]) == (503, answer.json()["detail"])
+    assert client.post("/v2/models/shapes/infer", json=head(PIXELS[:1], parameters={"timeout": 0})).status_code == 200
+
+
+def head(pixels: np.ndarray, **more: Any) -> dict[str, Any]:
+    tensor = {"name": "images", "datatype": "UINT8", "shape": list(pixels.shape), "data": pixels.tolist()}
+    return {"inputs": [tensor], **more}
+
+
+Change = Callable[[dict[str, Any]], object]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"outputs": [{"name": "zzz"}]}, "unexpected inference output 'zzz' for model 'shapes'"),
+        ({"outputs": [{"name": "scores"}, {"name": "scores"}]}, "asked for twice"),
+        ({"outputs": [{"name": "scores", "parameters": {"classification": 0}}]}, "at least 1"),
+        ({"outputs": [{"name": "scores", "parameters": {"classification": -1}}]}, "not negative"),
+        ({"outputs": [{"name": "embedding", "parameters": {"classification": 1}}]}, "has no classes"),
+        ({"outputs": [{"name": "scores", "parameters": {"binary_data": 1}}]}, "binary_data has to be true or false"),
+        ({"outputs": [{"name": "scores", "parameters": {"shared_memory_region": "a"}}]}, "Shared memory"),
+        ({"outputs": {}}, "outputs: Input should be a valid array"),
+        ({"parameters": {"triton_x": 1}}, "triton_x is reserved"),
+        ({"parameters": {"timeout": "soon"}}, "timeout has to be a whole number"),
+        ({"parameters": {"attention": "yes"}}, "attention has to be true or false"),
+        ({"parameters": {"binary_data_output": "yes"}}, "binary_data_output has to be true or false"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_said(client, more, said):
+    answer = client.post("/v2/models/shapes/infer", json=head(PIXELS[:1], **more))
+    assert (answer.status_code, said in answer.json()["error"]) == (400, True), answer.text
+
+
+def test_without_a_head_the_embedding_is_declared(serve, headless_bundle):
+    with serve(bundle=headless_bundle) as client:
+        name = client.get("/model").json()["name"]
+        (output,) = client.get(f"/v2/models/{name}").json()["outputs"]
+        assert output == {"name": "embedding", "datatype": "FP32", "shape": [-1, 32]}
+        height, width = client.get("/model").json()["manifest"]["image"]["size"]
+        answer = client.post(f"/v2/models/{name}/infer", json=head(np.zeros((1, height, width, 3), np.uint8)))
+        assert [len(output["data"]) for output in answer.json()["outputs"]] == [32]
+
+
+def test_keys_guard_the_door_but_not_its_probes(serve):
+    with serve(api_keys=KEY) as client:
+        assert client.get("/v2/health/ready").json() == {"ready": True}
+        assert client.get("/v2/health/live").json() == {"live": True}
+        for path in ("/v2", "/v2/models/shapes", "/v2/models/shapes/config", "/v2/models/shapes/ready"):
+            assert client.get(path).status_code == 401, path
+            assert client.get(path, headers={"X-API-Key": KEY}).status_code == 200, path
+        answer = client.post("/v2/models/shapes/infer", json=head(PIXELS[:1]))
+        assert (answer.status_code, answer.json()["error"]) == (401, answer.json()["detail"])
+        given_key = {"Authorization": f"Bearer {KEY}"}
+        assert client.post("/v2/models/shapes/infer", json=head(PIXELS[:1]), headers=given_key).status_code == 200
+
+
+def test_answers_without_binary_outputs_are_json(client):
+    text = json.dumps(head(PIXELS[:1], parameters={"binary_data_output": True})).encode()
+    binary = client.post("/v2/models/shapes/infer", content=text, headers={HEADER: str(len(text))})
+    assert (binary.headers["content-type"], HEADER in binary.headers) == ("application/octet-stream", True)
+    plain = client.post("/v2/models/shapes/infer", json=head(PIXELS[:1]))
+    assert (plain.headers["content-type"], HEADER in plain.headers) == ("application/json", False)
+    length = int(binary.headers[HEADER])
+    assert np.frombuffer(binary.content[length:], "<f4") == pytest.approx(plain.json()["outputs"][0]["data"])
+
+
+def test_requests_are_counted_under_the_template_of_their_path(client):
+    client.post("/v2/models/shapes/infer", json=head(PIXELS[:1]))
+    client.post("/v2/models/nope/infer", json=head(PIXELS[:1]))
+    metrics = client.get("/metrics").text
+    assert 'route="/v2/models/{name}/infer"' in metrics
+    assert "nope" not in metrics

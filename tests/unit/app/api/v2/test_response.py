@@ -1,0 +1,62 @@
+"""app/api/v2/response.py: tensors in JSON and after it, and classes by name."""
+
+import json
+
+import numpy as np
+import pytest
+
+from app.api.v2.request import HEADER
+from app.api.v2.response import Output, named_classes, respond_with
+
+VALUES = np.array([[0.5, 1.25, -1.0], [2.0, 2.0, 3.0]], np.float32)
+
+
+def answered(*outputs: Output, **more):
+    response = respond_with(outputs, **{"id": "", "model": "m", "version": "1", "parameters": {}, **more})
+    length = int(response.headers.get(HEADER, len(response.body)))
+    return response, json.loads(response.body[:length]), response.body[length:]
+
+
+def test_classes_are_ranked_as_triton_writes_them():
+    assert named_classes(VALUES, ["a", "b:c", "星"], 2) == [
+        "1.250000:1:b:c",
+        "0.500000:0:a",
+        "3.000000:2:星",
+        "2.000000:0:a",
+    ]
+
+
+def test_tensors_in_json_are_flat():
+    response, head, rest = answered(Output("scores", VALUES, (2, 3), binary=False))
+    assert (response.media_type, rest) == ("application/json", b"")
+    assert head == {
+        "model_name": "m",
+        "model_version": "1",
+        "outputs": [{"name": "scores", "datatype": "FP32", "shape": [2, 3], "data": VALUES.ravel().tolist()}],
+    }
+
+
+def test_tensors_in_binary_follow_the_head_in_the_order_of_the_outputs():
+    texts = ["1:0:é", "2:1:b"]
+    response, head, rest = answered(
+        Output("a", VALUES, (2, 3), binary=True),
+        Output("b", VALUES, (2, 3), binary=False),
+        Output("c", texts, (2, 1), binary=True),
+        id="x",
+        parameters={"ids": "1,2"},
+    )
+    assert response.media_type == "application/octet-stream"
+    assert (head["id"], head["parameters"]) == ("x", {"ids": "1,2"})
+    sizes = [output.get("parameters", {}).get("binary_data_size") for output in head["outputs"]]
+    assert sizes == [24, None, 4 + 6 + 4 + 5]
+    assert np.frombuffer(rest[:24], "<f4").tolist() == VALUES.ravel().tolist()
+    assert rest[24:] == b"\x06\0\0\0" + texts[0].encode() + b"\x05\0\0\0" + texts[1].encode()
+    assert head["outputs"][2]["datatype"] == "BYTES"
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_every_float_is_kept_exactly(binary):
+    values = np.array([[1 / 3, np.float32(1e-45), 3.4e38]], np.float32)
+    _, head, rest = answered(Output("scores", values, (1, 3), binary=binary))
+    found = np.frombuffer(rest, "<f4") if binary else np.array(head["outputs"][0]["data"], np.float32)
+    assert found.tolist() == values[0].tolist()

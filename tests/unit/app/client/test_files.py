@@ -1,0 +1,41 @@
+"""app/client/files.py: which images a command line means."""
+
+import pytest
+
+from app.client.files import image_files
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name in ("b.png", "a.JPG", "notes.txt", ".hidden.png", "below/c.webp"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["."], ["a.JPG", "b.png", "below/c.webp"]),
+        (["below", "b.png"], ["below/c.webp", "b.png"]),
+        (["notes.txt"], ["notes.txt"]),
+        (["*.png"], ["b.png"]),
+        (["**/*.webp"], ["below/c.webp"]),
+        (["b.png", ".", "b.png"], ["b.png", "a.JPG", "below/c.webp"]),
+        (["-"], ["b.png", "a.JPG"]),
+        (["be*"], ["below/c.webp"]),
+    ],
+)
+def test_each_image_once_in_order(folder, arguments, expected):
+    assert image_files(arguments, stdin=["b.png\n", "\n", "a.JPG"]) == expected
+
+
+def test_patterns_may_begin_at_the_root(folder):
+    assert image_files([f"{folder}/*.png"], stdin=[]) == [f"{folder}/b.png"]
+
+
+@pytest.mark.parametrize("arguments", [["nothing"], ["*.tiff"], ["-"], []])
+def test_no_image_at_all(folder, arguments):
+    with pytest.raises(FileNotFoundError):
+        image_files(arguments, stdin=[])
