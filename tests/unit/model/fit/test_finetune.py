@@ -23,7 +23,7 @@ from tests.support.toy import toy_model
 
 TRAIN, HELD_OUT = squares(60), squares(30, seed=1)
 RECIPE = FinetuneRecipe(
-    optimiser="adamw", rates=(0.003,), epochs=3, least_steps=0, batch=16, augmentation=Augmentation(least_area=0.5)
+    optimiser="adamw", rates=(0.003,), epochs=3, batch=16, augmentation=Augmentation(least_area=0.5)
 )
 SEARCHED = replace(RECIPE, rates=(0.001, 0.003), search_share=0.34)
 STEPS = 12  # of RECIPE; SEARCHED has two runs of 4 before them
@@ -84,9 +84,10 @@ def test_the_curves(start):
     assert history[-1].learning_rate < 0.0001
 
 
-def test_few_images_are_seen_more_often(start):
-    history = run(start, replace(RECIPE, least_steps=20)).history
-    assert (history[-1].step, history[-1].epoch) == (20, 5)
+def test_without_a_number_of_epochs_few_images_are_seen_more_often(start):
+    fitted = run(start, replace(RECIPE, epochs=None, batch=30))
+    assert (fitted.history[-1].step, fitted.history[-1].epoch) == (250, 125)
+    assert fitted.recipe["epochs"] == 125
 
 
 def test_the_best_learning_rate_of_short_runs_is_taken(start):

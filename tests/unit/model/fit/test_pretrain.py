@@ -34,7 +34,7 @@ def test_a_network_learns_from_nothing_and_is_fine_tuned():
     assert fitted.model.config == variant("mu/8", image_size=SIZE, num_classes=3, representation_size=32)
     tuned = finetune(
         fitted.model, PREPROCESSING, TRAIN, HELD_OUT,
-        FinetuneRecipe(optimiser="adamw", rates=(0.001,), epochs=1, least_steps=0, batch=16),
+        FinetuneRecipe(optimiser="adamw", rates=(0.001,), epochs=1, batch=16),
     )  # fmt: skip
     assert tuned.model.pre_logits is None
 
