@@ -19,6 +19,9 @@ from model.fit.snapshot import Snapshot, identity
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
+EPOCHS = 12.0
+LEAST_STEPS = 250  # few images are seen more often: the paper's shortest runs have 500 larger steps (Table 4)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneRecipe:
@@ -29,7 +32,7 @@ class FinetuneRecipe:
     optimiser: Kind = "sgd"
     rates: tuple[float, ...] = (0.01, 0.03, 0.1)  # the best of a short run each is taken; one is not searched
     search_share: float = 0.1  # of the steps, for each rate
-    epochs: float = 20.0
+    epochs: float | None = None  # None: EPOCHS, or as many as make LEAST_STEPS
     batch: int = 64
     warm_up_share: float = 0.05  # of the steps
     weight_decay: float = 0.0
@@ -61,7 +64,7 @@ def finetune(
     tried = runs.search() if held_out is not None and len(recipe.rates) > 1 else {}
     rate = max(tried, key=lambda rate: tried[rate].rank) if tried else recipe.rates[0]
     learned = runs.learned(rate)
-    chosen = {"rate": rate, "tried": {str(rate): asdict(found) for rate, found in tried.items()}}
+    chosen = {"epochs": runs.epochs, "rate": rate, "tried": {str(rate): asdict(found) for rate, found in tried.items()}}
     return Fitted(
         model=learned.network.cpu(),
         history=learned.history,
@@ -85,7 +88,15 @@ class _Runs:
     ) -> None:
         self._network, self._preprocessing, self._recipe = network, preprocessing, recipe
         self._train, self._held_out, self._work = train, held_out, work
+        self._batches = Batches(samples=len(train), batch=recipe.batch, seed=recipe.seed)
         self._identity = identity("finetune", asdict(recipe), network, preprocessing, train, held_out)
+
+    @property
+    def epochs(self) -> float:
+        """Of the whole run."""
+        if self._recipe.epochs is not None:
+            return self._recipe.epochs
+        return max(EPOCHS, LEAST_STEPS / self._batches.an_epoch)
 
     def search(self) -> dict[float, Measured]:
         """The accuracy after a short run, by learning rate. Raises Diverged if every run did."""
@@ -114,9 +125,8 @@ class _Runs:
         return best
 
     def _run(self, rate: float, *, share: float, title: str, snapshot: Snapshot | None) -> Learned:
-        recipe = self._recipe
-        batches = Batches(samples=len(self._train), batch=recipe.batch, seed=recipe.seed)
-        steps = max(1, round(share * recipe.epochs * batches.an_epoch))
+        recipe, batches = self._recipe, self._batches
+        steps = max(1, round(share * self.epochs * batches.an_epoch))
         network = copy.deepcopy(self._network).to(best_device())
         objective = Classification(
             network,

@@ -1,8 +1,8 @@
 """A step of training: this project's loop, timm's and transformers' own, on the same network, batch and precision.
 
-Each has its own process, with AdamW, weight decay, a schedule, and gradients clipped at a norm of 1. They run a step at a
-time, in turn, so that a change of the machine's speed affects them alike. Batches lie ready in memory: reading images is
-another matter.
+Each has its own process, with AdamW, weight decay, a schedule, and gradients clipped at a norm of 1. They run a step
+at a time, in turn, so that a change of the machine's speed affects them alike. Batches lie ready in memory: reading
+images is another matter.
 """
 
 import statistics

@@ -3,19 +3,22 @@
 import sys
 from contextlib import nullcontext
 
-import timm
 import torch
-from timm.optim import create_optimizer_v2
-from timm.scheduler import CosineLRScheduler
-from timm.task import ClassificationTask
-from timm.utils import dispatch_clip_grad
 
 from tests.benchmarks.training.pace import CLASSES, CLIP, RATE, STEPS, WEIGHT_DECAY, Pace, device
+from tests.golden.torchvision_operators import declare
 
 NAMES = {"Ti/16": "vit_tiny_patch16_224", "S/16": "vit_small_patch16_224"}
 
 
 def main() -> None:
+    operators = declare()  # kept while timm is in use
+    import timm
+    from timm.optim import create_optimizer_v2
+    from timm.scheduler import CosineLRScheduler
+    from timm.task import ClassificationTask
+    from timm.utils import dispatch_clip_grad
+
     network = timm.create_model(NAMES[sys.argv[1]], num_classes=CLASSES).to(device()).train()
     task = ClassificationTask(network, device=device(), verbose=False)
     adam = create_optimizer_v2(network, opt="adamw", lr=RATE, weight_decay=WEIGHT_DECAY)
@@ -32,6 +35,7 @@ def main() -> None:
         adam.step()
         adam.zero_grad()
         schedule.step_update(num_updates=step + 1)
+    del operators
 
 
 if __name__ == "__main__":

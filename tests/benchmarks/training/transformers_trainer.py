@@ -25,7 +25,7 @@ class Numbers(Dataset[int]):
         return index
 
 
-class Paced(TrainerCallback):  # type: ignore[misc]
+class Paced(TrainerCallback):
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
 
@@ -34,7 +34,7 @@ class Paced(TrainerCallback):  # type: ignore[misc]
 
 
 def main() -> None:
-    network = ViTForImageClassification(ViTConfig(num_labels=CLASSES, **SIZES[sys.argv[1]]))
+    network = ViTForImageClassification(ViTConfig(id2label={i: str(i) for i in range(CLASSES)}, **SIZES[sys.argv[1]]))
     pace = Pace()
     images, classes = pace.samples()
     with tempfile.TemporaryDirectory() as folder:

@@ -84,6 +84,12 @@ def test_the_curves(start):
     assert history[-1].learning_rate < 0.0001
 
 
+def test_without_a_number_of_epochs_few_images_are_seen_more_often(start):
+    fitted = run(start, replace(RECIPE, epochs=None, batch=30))
+    assert (fitted.history[-1].step, fitted.history[-1].epoch) == (250, 125)
+    assert fitted.recipe["epochs"] == 125
+
+
 def test_the_best_learning_rate_of_short_runs_is_taken(start):
     recipe = replace(RECIPE, rates=(1e-9, 0.003, 1e9), epochs=6, search_share=0.34)
     fitted = run(start, recipe)
