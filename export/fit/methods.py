@@ -29,10 +29,11 @@ RECIPES: dict[str, type[Recipe]] = {
 FROM_SCRATCH = ("pretrain", "masked")  # methods that begin without a checkpoint
 ROOM = 8 / 7  # sides of images from which crops are taken, to those of the crops: 256 to 224
 SEED = "seed"
+CHOSEN = "auto"  # in place of a value that the method chooses, which is None in its recipe
 
 
 def recipe(method: str, given: Iterable[tuple[str, str]], *, seed: int) -> Recipe:
-    """The recipe of a method with the fields that are given as text, the parts of a tuple separated by commas.
+    """The recipe of a method with the fields that are given as text: parts of a tuple separated by commas, None "auto".
 
     Raises ValueError for a field that there is not, or a value that it cannot have.
     """
@@ -43,13 +44,19 @@ def recipe(method: str, given: Iterable[tuple[str, str]], *, seed: int) -> Recip
         if name not in known:
             raise ValueError(f"--recipe {name}: the recipe of {method} has {', '.join(known)}")
         group, _, field = name.rpartition(".")
-        (values.setdefault(group, {}) if group else values)[field] = text.split(",") if known[name] is tuple else text
+        (values.setdefault(group, {}) if group else values)[field] = _value(text, known[name])
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
         raise ValueError(f"--recipe {place}: {first['msg']}") from None
+
+
+def _value(text: str, kind: Any) -> list[str] | str | None:
+    if text == CHOSEN:
+        return None
+    return text.split(",") if kind is tuple else text
 
 
 def describe() -> str:
@@ -77,7 +84,7 @@ def _defaults(values: Any, place: str = "") -> list[str]:
             found += _defaults(value, f"{field.name}.")
         elif field.name != SEED:
             text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            found.append(f"{place}{field.name}={text}")
+            found.append(f"{place}{field.name}={CHOSEN if value is None else text}")
     return found
 
 

@@ -1,7 +1,7 @@
 """The report as one HTML page that holds its pictures and needs nothing else."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
@@ -41,7 +41,7 @@ def page(
     parts += [_figure(picture) for picture in pictures]
     if judged:
         parts += [_labels(judged, counts), _pairs(judged), _mistakes(judged, mistakes)]
-    parts.append("<h2>Recipe and figures</h2>" + _table((), ((fact, _shown(value)) for fact, value in facts.items())))
+    parts.append("<h2>Recipe and figures</h2>" + _table((), [*_rows(facts)]))
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(name=escape(name), content="\n".join(parts))
 
 
@@ -118,5 +118,10 @@ def _percent(share: float | None) -> str:
     return "none" if share is None else f"{share:.1%}"
 
 
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _rows(facts: dict[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
+    """Name and value of each fact, and of the parts of a fact with its name before theirs."""
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            yield from _rows(value, f"{place}{name}.")
+        else:
+            yield place + name, f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -25,12 +25,7 @@ def reliability(judged: Judged) -> Picture:
     canvas = Canvas(WIDTH, HEIGHT)
     canvas.text(100, 22, "Reliability", size=22)
     error = judged.figures()["calibration_error"]
-    canvas.text(
-        100,
-        56,
-        f"calibration error {error:.1%}; a bar's number is its images, and pale bars have fewer than {FEW}",
-        size=15,
-    )
+    canvas.text(100, 56, f"calibration error {error:.1%}; each bar has its number of images", size=15)
     axes = Axes(left=100, right=610, top=100, bottom=560, across=TICKS, down=TICKS)
     axes.draw(canvas, across="Score of the answer", down="Share that is right")
     for bin, count in enumerate(images):

@@ -36,6 +36,7 @@ def test_a_recipe_without_chance_takes_no_seed():
         ("probe", ("epochs", "5"), "--recipe epochs: the recipe of probe has read"),
         ("finetune", ("seed", "5"), "--recipe seed: the recipe of finetune has "),
         ("finetune", ("epochs", "many"), "--recipe epochs: Input should be a valid number"),
+        ("finetune", ("batch", "auto"), "--recipe batch: Input should be a valid integer"),
         ("finetune", ("rates", "0.1,x"), "--recipe rates: Input should be a valid number"),
         ("finetune", ("optimiser", "lion"), "--recipe optimiser: Input should be 'sgd' or 'adamw'"),
         (
