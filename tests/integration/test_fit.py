@@ -81,6 +81,8 @@ def test_the_command_says_how_good_it_is_and_what_to_do_next(photos, tmp_path, c
         (["--recipe", "epochs=3"], "not learnt: --recipe epochs: the recipe of probe has read"),
         (["--images", "nowhere"], "not learnt: --images nowhere: this is neither a folder nor a CSV file"),
         (["--out", "x.pth"], "not learnt: --out x.pth: the name must end in .safetensors"),
+        (["--method", "pretrain"], "not learnt: --method pretrain begins with --from-scratch VARIANT, and with no "),
+        (["--from-scratch", "Ti/16"], "not learnt: --method probe begins with a checkpoint: python -m export fit "),
         (["--set", "colour=red"], "not learnt: --set colour: this kind of checkpoint has "),
     ],
 )
