@@ -1,7 +1,7 @@
 """Learns a person's classes by changing every weight of a pre-trained network (paper, section 3.2, appendix B.1.1)."""
 
 import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from model.fit.augment import Augmentation
@@ -38,7 +38,7 @@ class FinetuneRecipe:
     weight_decay: float = 0.0
     layer_decay: float = 1.0  # of the learning rate, from each layer to the one below
     clip: float = 1.0
-    augmentation: Augmentation = field(default_factory=Augmentation)
+    augmentation: Augmentation = Augmentation()  # noqa: RUF009 (it is frozen)
 
 
 def finetune(

@@ -1,6 +1,6 @@
 """Learns a network from nothing without labels: the colours of patches that it cannot see (paper, appendix B.1.2)."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ViTConfig
-from model.fit.augment import Augmentation, augmented
+from model.fit.augment import FROM_NOTHING, Augmentation, augmented
 from model.fit.batches import Batches
 from model.fit.chance import Draw, generator
 from model.fit.device import best_device
@@ -42,7 +42,7 @@ class MaskedRecipe:
     warm_up_share: float = 0.1  # of the steps
     weight_decay: float = 0.1
     clip: float = 1.0
-    augmentation: Augmentation = field(default_factory=Augmentation)
+    augmentation: Augmentation = FROM_NOTHING
 
 
 def masked(

@@ -1,11 +1,11 @@
 """Learns a network from nothing with labels (paper, section 4.1 and Table 3)."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from model.config import ViTConfig
-from model.fit.augment import Augmentation
+from model.fit.augment import FROM_NOTHING, Augmentation
 from model.fit.batches import Batches
 from model.fit.classification import Classification
 from model.fit.device import best_device
@@ -42,7 +42,7 @@ class PretrainRecipe:
     dropout: float = 0.1
     hidden_head: bool = True  # an MLP with one hidden layer as the head, which fine-tuning removes (section 3.1)
     clip: float = 1.0
-    augmentation: Augmentation = field(default_factory=Augmentation)
+    augmentation: Augmentation = FROM_NOTHING
 
 
 def pretrain(

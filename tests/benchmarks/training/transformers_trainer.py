@@ -2,9 +2,11 @@
 
 import sys
 import tempfile
+from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
-from torch.utils.data import Dataset
+from torch.utils.data import IterableDataset
 from transformers import Trainer, TrainerCallback, TrainingArguments, ViTConfig, ViTForImageClassification
 
 from tests.benchmarks.training.pace import CLASSES, CLIP, RATE, STEPS, WEIGHT_DECAY, Pace, device
@@ -15,14 +17,11 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 
 
-class Numbers(Dataset[int]):
-    """Nothing but as many items as steps take: the collator has the batch ready."""
+class Numbers(IterableDataset[int]):
+    """Nothing but an item for each image of a batch: the collator has the batch ready."""
 
-    def __len__(self) -> int:
-        return 2**31
-
-    def __getitem__(self, index: int) -> int:
-        return index
+    def __iter__(self) -> Iterator[int]:
+        return count()
 
 
 class Paced(TrainerCallback):
