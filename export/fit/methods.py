@@ -1,7 +1,7 @@
 """The ways to learn, and their recipes: a person's words to what model/fit takes."""
 
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import Any, get_origin, get_type_hints
@@ -39,12 +39,12 @@ def recipe(method: str, given: Iterable[tuple[str, str]], *, seed: int) -> Recip
     """
     kind = RECIPES[method]
     known = _fields(kind)
-    values: dict[str, Any] = {SEED: seed} if SEED in get_type_hints(kind) else {}
+    values: dict[str, Any] = asdict(kind()) | ({SEED: seed} if SEED in get_type_hints(kind) else {})
     for name, text in given:
         if name not in known:
             raise ValueError(f"--recipe {name}: the recipe of {method} has {', '.join(known)}")
         group, _, field = name.rpartition(".")
-        (values.setdefault(group, {}) if group else values)[field] = _value(text, known[name])
+        (values[group] if group else values)[field] = _value(text, known[name])
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:

@@ -1,10 +1,13 @@
 """export/fit/methods.py: recipes from a person's words."""
 
+from dataclasses import replace
+
 import pytest
 
 from export.fit.methods import RECIPES, describe, of_crops, recipe
 from model.fit.augment import Augmentation
 from model.fit.finetune import FinetuneRecipe
+from model.fit.pretrain import PretrainRecipe
 from model.fit.probe import ProbeRecipe
 from tests.support.toy import toy_checkpoint
 
@@ -24,6 +27,12 @@ def test_fields_are_read_from_text():
         optimiser="adamw",
         augmentation=Augmentation(flip=False, least_area=0.5),
     )
+
+
+def test_other_parts_of_a_part_stay_those_of_the_recipe():
+    found = recipe("pretrain", [("augmentation.flip", "no")], seed=0)
+    assert found.augmentation == replace(PretrainRecipe().augmentation, flip=False)
+    assert found.augmentation.least_area != Augmentation().least_area
 
 
 def test_a_recipe_without_chance_takes_no_seed():
