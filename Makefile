@@ -43,7 +43,7 @@ format: $(VENV)/.dev  ## repair and format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed  ## measure, and rewrite the benchmark tables in docs/
+bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed $(PEERS)/training/.installed  ## measure, and rewrite the benchmark tables in docs/
 	$(BIN)/python -m tests.benchmarks
 
 bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver pytriton ray transformers)  ## install other servers and measure them beside this one

@@ -25,6 +25,7 @@ from tests.benchmarks import (
 from tests.benchmarks.decoding import comparison as decoding
 from tests.benchmarks.runtimes import comparison as runtimes
 from tests.benchmarks.servers import comparison as servers
+from tests.benchmarks.training import comparison as training
 
 BENCHMARKS = {
     "graphs": runtimes.measure,
@@ -42,6 +43,7 @@ BENCHMARKS = {
     "maps": maps.measure,
     "precision": precision.measure,
     "neighbours": neighbours.measure,
+    "training": training.measure,
 }
 FOLDER = Path(__file__).parent
 PAGES = sorted((FOLDER.parents[1] / "docs").glob("*.md"))
