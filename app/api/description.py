@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from app.api.problems import PROBLEM_TYPE, Problem
+from app.api.representation import MEDIA_TYPES
 
 PROBLEM = {"$ref": f"#/components/schemas/{Problem.__name__}"}
 EVERYWHERE = {
@@ -50,3 +51,5 @@ def _complete(call: dict[str, Any]) -> None:
         content = response.get("content", {})
         if PROBLEM_TYPE in content:
             response["content"] = {PROBLEM_TYPE: {"schema": PROBLEM}}
+        elif MEDIA_TYPES["png"] in content:  # generators would read JSON from a PNG
+            response["content"] = {kind: {} for kind in content}
