@@ -12,6 +12,7 @@ from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
 from app.api import attention, classify, embed, huggingface, model, page, probes, report, verify, wall
+from app.api.description import describe, operation_id
 from app.api.drawings import Drawings
 from app.api.problems import install_handlers
 from app.api.services import Services
@@ -106,6 +107,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         version=VERSION,
         redirect_slashes=False,
+        generate_unique_id_function=operation_id,
         dependencies=[Security(HTTPBearer(auto_error=False))] if keys else [],  # for /docs; the door checks the key
         lifespan=lifespan,
         telemetry=_telemetry(settings),
@@ -126,6 +128,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     for router in ROUTERS:
         app.include_router(router)
+    describe(app)
     install_handlers(app)
     app.add_middleware(
         Door,

@@ -38,7 +38,7 @@ class AttentionResponse(Chosen, ImageAnswer):
 
 PARAMETERS = ", ".join([*Choice.model_fields, *(field.name for field in fields(Style)), "scale", "format"])
 
-router = APIRouter()
+router = APIRouter(tags=["maps"])
 
 
 async def _style(
@@ -67,6 +67,7 @@ async def _style(
 
 @router.get(
     "/attention",
+    operation_id="attention_by_query",
     responses=problems(404, 422, 503) | representations("png", "json", "npy"),
     summary="The same, by ?id=; without an id, how to ask",
 )

@@ -29,7 +29,7 @@ class ClassifyResponse(BaseModel):
     results: list[Result | FailedResult]
 
 
-router = APIRouter()
+router = APIRouter(tags=["images"])
 
 
 @router.post(

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
 from app.api.hangup import unless_gone
+from app.api.json_images import JSON_BODY
 from app.api.problems import UNANSWERED, Problem, problem_of, respond
 from app.api.services import Services
 from app.api.uploads import read_images
@@ -21,17 +22,21 @@ from app.images.upload import Upload
 from app.telemetry.logs import access_log
 from app.telemetry.stages import Stages
 
-IMAGE_BODY: dict[str, Any] = {  # of OpenAPI
+BINARY = {"type": "string", "format": "binary"}
+IMAGE_BODY: dict[str, Any] = {  # of OpenAPI; the image itself may be called by any type, and generators know this one
     "requestBody": {
         "required": True,
         "content": {
-            "image/*": {"schema": {"type": "string", "format": "binary"}},
+            "application/octet-stream": {"schema": BINARY},
             "multipart/form-data": {
                 "schema": {
+                    "title": "ImageForm",
                     "type": "object",
-                    "properties": {"image": {"type": "array", "items": {"type": "string", "format": "binary"}}},
+                    "properties": {"image": {"type": "array", "items": BINARY}},
+                    "required": ["image"],
                 }
             },
+            "application/json": {"schema": JSON_BODY},
         },
     }
 }

@@ -28,7 +28,7 @@ class EmbedResponse(BaseModel):
     results: list[Embedded | FailedResult]
 
 
-router = APIRouter()
+router = APIRouter(tags=["images"])
 
 
 @router.post(

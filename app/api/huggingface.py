@@ -28,14 +28,16 @@ class LabelScore(BaseModel):
     score: float
 
 
-router = APIRouter()
+router = APIRouter(tags=["Hugging Face"])
 router.add_api_route("/health", readyz, methods=["GET", "HEAD"], include_in_schema=False)
 
 
 PROBLEMS = problems(400, 409, 413, 415, 422, 500, 503)
 
 
-@router.post("/", response_model=list[LabelScore], responses=PROBLEMS, openapi_extra=IMAGE_BODY)
+@router.post(
+    "/", response_model=list[LabelScore], responses=PROBLEMS, openapi_extra=IMAGE_BODY, operation_id="predict_at_root"
+)
 @router.post("/predict", response_model=list[LabelScore], responses=PROBLEMS, openapi_extra=IMAGE_BODY)
 async def predict(
     request: Request,

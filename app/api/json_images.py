@@ -13,6 +13,25 @@ from app.errors import InvalidParameter, MalformedRequest
 from app.images.upload import Upload
 
 MAX_ON_LOOP_BYTES = 2**18  # parsing more would block the event loop for a millisecond or more
+JSON_BODY: dict[str, Any] = {  # of OpenAPI: JsonImages under the first of its names
+    "title": "ImagesInJson",
+    "type": "object",
+    "properties": {
+        "inputs": {
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+            "description": "base64 of an image file, or a list of such",
+        },
+        "parameters": {
+            "title": "PipelineParameters",
+            "type": "object",
+            "properties": {
+                "top_k": {"type": "integer", "minimum": 1},
+                "function_to_apply": {"type": "string", "enum": ["softmax", "sigmoid", "none"]},
+            },
+        },
+    },
+    "required": ["inputs"],
+}
 _DATA_URL = re.compile(r"data:[\w/+.-]*;base64,")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -27,10 +46,7 @@ class Parameters(BaseModel):
 class JsonImages(BaseModel):
     """What a body in JSON says."""
 
-    inputs: StrictStr | list[StrictStr] = Field(
-        validation_alias=AliasChoices("inputs", "image", "images"),
-        description="base64 of an image file, or a list of such",
-    )
+    inputs: StrictStr | list[StrictStr] = Field(validation_alias=AliasChoices("inputs", "image", "images"))
     parameters: Parameters = Field(default_factory=Parameters)
 
     def uploads(self, max_images: int) -> list[Upload]:

@@ -58,7 +58,7 @@ class ModelPicturesResponse(BaseModel):
     pictures: list[ModelPicture]
 
 
-router = APIRouter()
+router = APIRouter(tags=["model"])
 
 
 @router.get("/model")

@@ -7,7 +7,7 @@ from app.api.problems import problems
 from app.api.services import ServicesDep
 from app.errors import Unavailable
 
-router = APIRouter()
+router = APIRouter(tags=["probes"])
 
 
 @router.head("/livez", include_in_schema=False)

@@ -42,7 +42,7 @@ class ReportResponse(ImageAnswer):
     lens: Lens | None
 
 
-router = APIRouter()
+router = APIRouter(tags=["maps"])
 
 
 @router.get("/attention/{id}/report", responses=problems(404, 409, 422, 503))

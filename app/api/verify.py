@@ -39,7 +39,7 @@ class VerifyResponse(Chosen, ImageAnswer):
     insertion: FaithfulnessCurve
 
 
-router = APIRouter()
+router = APIRouter(tags=["maps"])
 
 
 @router.post("/attention/{id}/verify", response_model=VerifyResponse, responses=problems(404, 409, 422, 503))

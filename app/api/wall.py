@@ -34,7 +34,7 @@ class WallResponse(ImageAnswer):
     limits: tuple[float, float]  # the numbers that the first and the last colour stand for
 
 
-router = APIRouter()
+router = APIRouter(tags=["maps"])
 
 
 @router.get("/attention/{id}/wall", responses=problems(404, 422, 503) | representations("png", "json", "npy"))

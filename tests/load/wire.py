@@ -4,6 +4,7 @@ Fails when the server answers 5xx (except 503 to a deadline that cannot be met),
 descriptors.
 """
 
+import base64
 import json
 import random
 import sys
@@ -13,6 +14,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.benchmarks.doors import tensor
 from tests.benchmarks.server import Server
 from tests.load.connection import Connection, file_part, form, message, post
 from tests.load.found import keep
@@ -24,6 +26,9 @@ RECEIVE_S = 1.0
 STORE_BYTES = 2**20  # soon full, so that stored maps do not count as growth
 DEADLINE = b"X-Request-Timeout: 0.001"
 TOO_LATE = "too late for its deadline"
+JSON = "Content-Type: application/json"
+INFER = "/v2/models/shapes/infer"
+PIXELS = {"name": "images", "datatype": "UINT8", "shape": [1, 64, 64, 3]}
 HEAD_BYTES = 400  # where most changes are made
 TOKENS = [
     b"\r\n",
@@ -60,6 +65,11 @@ TOKENS = [
     b"0\r\n\r\n",
     b"\xff" * 20,
     b"A" * 20_000,
+    b"-1",
+    b"1e308",
+    b"[" * 2000,
+    b'"binary_data_size": 9999999999999999999999',
+    b'"attention": true',
 ]
 
 
@@ -77,6 +87,16 @@ def good_requests(image: bytes) -> list[bytes]:
         form(file_part(image), file_part(b"x", disposition='name="field"')),
         post(image, "Expect: 100-continue", "Connection: close"),
         post(image, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c"),
+        post(image, path="/predict?top_k=2"),
+        post(
+            json.dumps({"inputs": base64.b64encode(image).decode()}).encode(),
+            "Content-Type: application/json",
+            path="/",
+        ),
+        message("GET /v2/models/shapes/config"),
+        tensor(INFER, [1], "BYTES", len(image).to_bytes(4, "little") + image),
+        tensor(INFER, [2, 64, 64, 3], "UINT8", bytes(2 * 64 * 64 * 3)),
+        post(json.dumps({"inputs": [{**PIXELS, "data": [7] * 64 * 64 * 3}]}).encode(), path=INFER),
     ]
 
 

@@ -28,14 +28,18 @@ BODY = {
     }
 }
 
-router = APIRouter()
+router = APIRouter(tags=["Open Inference Protocol"])
 
 
-@router.post("/v2/models/{name}/infer", openapi_extra=BODY, responses=problems(400, 404, 413, 415, 422, 500, 503))
+PROBLEMS = problems(400, 404, 413, 415, 422, 500, 503)
+
+
+@router.post("/v2/models/{name}/infer", openapi_extra=BODY, responses=PROBLEMS)
 @router.post(
     "/v2/models/{name}/versions/{version}/infer",
     openapi_extra=BODY,
-    responses=problems(400, 404, 413, 415, 422, 500, 503),
+    responses=PROBLEMS,
+    operation_id="infer_of_version",
 )
 async def infer(request: Request, services: ServicesDep, stages: StagesDep, name: NamedDep) -> Response:
     """Scores of images, which are UINT8 pixels of the network's input size, or BYTES of encoded images.

@@ -40,7 +40,7 @@ async def _named(services: ServicesDep, name: str, version: str = VERSION) -> st
 
 
 NamedDep = Annotated[str, Depends(_named)]
-router = APIRouter(prefix="/v2")
+router = APIRouter(prefix="/v2", tags=["Open Inference Protocol"])
 
 
 @router.get("")
@@ -65,7 +65,9 @@ async def ready(services: ServicesDep) -> dict[str, bool]:
 
 
 @router.get("/models/{name}/ready", responses=problems(404, 422, 503))
-@router.get("/models/{name}/versions/{version}/ready", responses=problems(404, 422, 503))
+@router.get(
+    "/models/{name}/versions/{version}/ready", operation_id="model_ready_of_version", responses=problems(404, 422, 503)
+)
 async def model_ready(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
     """Whether the model takes requests."""
     _check_ready(services)
@@ -73,7 +75,7 @@ async def model_ready(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
 
 
 @router.get("/models/{name}", responses=problems(404, 422))
-@router.get("/models/{name}/versions/{version}", responses=problems(404, 422))
+@router.get("/models/{name}/versions/{version}", operation_id="metadata_of_version", responses=problems(404, 422))
 async def metadata(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
     """Input and output of the model. More outputs are answered when a request names them: `logits`, `embedding`."""
     (output, width), *_ = tensors(services).items()
@@ -88,7 +90,7 @@ async def metadata(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
 
 
 @router.get("/models/{name}/config", responses=problems(404, 422))
-@router.get("/models/{name}/versions/{version}/config", responses=problems(404, 422))
+@router.get("/models/{name}/versions/{version}/config", operation_id="config_of_version", responses=problems(404, 422))
 async def config(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
     """What a Triton's config.pbtxt would say. `dims` leave the batch out."""
     (output, width), *_ = tensors(services).items()

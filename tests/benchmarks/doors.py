@@ -1,0 +1,68 @@
+"""Images served per second through each door: the same JPEG at 16 connections, labels alone, the doors in turn.
+
+Pixels need no decoding, so that door says what decoding costs.
+"""
+
+import base64
+import json
+import statistics
+from io import BytesIO
+
+from PIL import Image
+from tqdm import tqdm
+
+from app.bundle import load_bundle
+from app.images.preprocess import preprocess
+from app.settings import DEMO_BUNDLE
+from tests.benchmarks.load import post
+from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.server import PATIENT, running
+
+CONNECTIONS = 16
+ROUNDS = 7
+SECONDS = 4.0
+JSON = "application/json"
+FIRST = "POST /classify, the JPEG as body"
+
+
+def requests() -> dict[str, bytes]:
+    manifest = load_bundle(DEMO_BUNDLE).manifest
+    infer = f"/v2/models/{manifest.name}/infer"
+    picture = jpeg()
+    text = base64.b64encode(picture).decode()
+    pixels, _ = preprocess(Image.open(BytesIO(picture)).convert("RGB"), manifest.image.framing)
+    element = len(picture).to_bytes(4, "little") + picture
+    return {
+        FIRST: post("/classify?attention=false", picture, "image/jpeg"),
+        "POST /classify, base64 in JSON": post("/classify?attention=false", json.dumps({"image": text}).encode(), JSON),
+        "POST /, the JPEG as body (Hugging Face)": post("/", picture, "image/jpeg"),
+        "POST /v2/.../infer, BYTES": tensor(infer, [1], "BYTES", element),
+        "POST /v2/.../infer, UINT8 pixels": tensor(infer, [1, *pixels.shape], "UINT8", pixels.tobytes()),
+    }
+
+
+def tensor(path: str, shape: list[int], datatype: str, content: bytes) -> bytes:
+    parameters = {"binary_data_size": len(content)}
+    described = {"name": "images", "shape": shape, "datatype": datatype, "parameters": parameters}
+    head = json.dumps({"inputs": [described], "parameters": {"binary_data_output": True}}).encode()
+    length = f"Inference-Header-Content-Length: {len(head)}"
+    return post(path, head + content, "application/octet-stream", length)
+
+
+def measure() -> list[dict[str, str | float]]:
+    served: dict[str, list[dict[str, float]]] = {name: [] for name in requests()}
+    with running(DEMO_BUNDLE, PATIENT) as server:
+        for _ in tqdm(range(ROUNDS), desc="rounds"):
+            for name, request in requests().items():
+                served[name].append(server.load(request, SECONDS, connections=CONNECTIONS))
+    rates = {name: statistics.median(s["images_per_s"] for s in runs) for name, runs in served.items()}
+    return [
+        {
+            "door, demo model": name,
+            "images/s": round(rates[name], 1),
+            "relative": round(rates[name] / rates[FIRST], 2),
+            "p50, ms": round(statistics.median(s["p50_ms"] for s in runs), 1),
+            "CPU ms per image, server": round(1000 * statistics.median(s["cpu_s"] / s["images"] for s in runs), 2),
+        }
+        for name, runs in served.items()
+    ]
