@@ -188,7 +188,7 @@ class Manifest(Frozen):
     known_answer: KnownAnswer
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says
     figures: dict[str, float] = {}  # the checkpoint's own, measured on held-out images in float32
-    recipe: dict[str, JsonValue] = {}  # how a checkpoint of this project was learnt
+    recipe: dict[str, JsonValue] = {}  # how a checkpoint of this project was learned
     inspect: dict[str, str] = {}  # titles of the model's own pictures by name, in the order to show them
     made_with: dict[str, str]
     files: dict[str, Sha256]

@@ -1,4 +1,4 @@
-// What the model has learnt, independent of any image: filters, positions, distances.
+// What the model has learned, independent of any image: filters, positions, distances.
 
 import { ROOT, imageSource, json } from "./api.js";
 import { byId, element } from "./element.js";

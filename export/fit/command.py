@@ -28,12 +28,12 @@ def fit(options: argparse.Namespace) -> None:
             again=options.replace,
         )
     except (CheckpointError, ValueError, FileExistsError) as error:
-        sys.exit(f"not learnt: {error}")
+        sys.exit(f"not learned: {error}")
     except NotReported as error:
         sys.exit(f"{error}. Run the same command with --replace when there is room.")
     except OSError as error:
         sys.exit(
-            f"not learnt: {error}. Run the same command again; it goes on from the last snapshot, if there is one."
+            f"not learned: {error}. Run the same command again; it goes on from the last snapshot, if there is one."
         )
     except KeyboardInterrupt:
         sys.exit("stopped: run the same command again; it goes on from the last snapshot, if there is one.")

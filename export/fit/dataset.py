@@ -47,12 +47,12 @@ def read_dataset(images: Split, *, train: Framing, held_out: Framing, folder: Pa
     Raises ValueError if a label is left without an image to learn from, or a part without any image.
     """
     left_out: list[LeftOut] = []
-    learnt = _read(images.train, train, folder / "train.pixels", left_out)
+    learned = _read(images.train, train, folder / "train.pixels", left_out)
     judged = _read(images.held_out, held_out, folder / "held_out.pixels", left_out)
-    for part, what in ((learnt, "to learn from"), (judged, "to hold out")):
+    for part, what in ((learned, "to learn from"), (judged, "to hold out")):
         if not part[0]:
             raise ValueError(f"there are no images {what}; files that cannot be decoded: {len(left_out):,}")
-    labels = tuple(sorted({image.label for image in learnt[0]}))
+    labels = tuple(sorted({image.label for image in learned[0]}))
     if lost := sorted({image.label for image in (*images.train, *images.held_out)} - set(labels)):
         raise ValueError(f"the label {lost[0]} has no image to learn from")
     index = {label: place for place, label in enumerate(labels)}
@@ -62,7 +62,7 @@ def read_dataset(images: Split, *, train: Framing, held_out: Framing, folder: Pa
             pixels=pixels,
             classes=tuple(index[image.label] for image in kept),
         )
-        for kept, pixels in (learnt, judged)
+        for kept, pixels in (learned, judged)
     ]
     return Dataset(
         labels=() if labels == (UNLABELLED,) else labels, train=parts[0], held_out=parts[1], left_out=tuple(left_out)

@@ -49,7 +49,7 @@ def run(
 ) -> Outcome:
     """Learn from `images`, and write `out`, a .safetensors file, and its report beside it.
 
-    `source` is a Checkpoint, or without weights what is learnt from nothing.
+    `source` is a Checkpoint, or without weights what is learned from nothing.
     With `strict`, an image that cannot be used is an error; with `again`, `out` is replaced.
     Raises ValueError, FileExistsError or OSError, and leaves what is at `out`; NotReported once `out` is written.
     """
@@ -74,19 +74,19 @@ def run(
         if strict and left_out:
             raise ValueError(f"--strict: images that cannot be used, named above: {len(left_out):,}")
         fitted = learn(source, recipe, dataset.train, dataset.held_out, work)
-        learnt = _checkpoint(source, fitted, dataset, name=out.stem)
+        learned = _checkpoint(source, fitted, dataset, name=out.stem)
         judged = None
-        if learnt.labels:
-            judged = judge(learnt, dataset.held_out.files, samples(dataset.held_out))
-            learnt = replace(learnt, figures={**learnt.figures, **judged.figures()})
-        save(learnt, out)
+        if learned.labels:
+            judged = judge(learned, dataset.held_out.files, samples(dataset.held_out))
+            learned = replace(learned, figures={**learned.figures, **judged.figures()})
+        save(learned, out)
         notes = tuple(_notes(listing, chosen, dataset, left_out))
         report = Report(
-            checkpoint=learnt,
+            checkpoint=learned,
             history=fitted.history,
             dataset=dataset,
             judged=judged,
-            headline=headline(learnt, judged),
+            headline=headline(learned, judged),
             notes=notes,
             left_out=left_out,
         )
@@ -98,7 +98,7 @@ def run(
 
 
 def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: str) -> Checkpoint:
-    """What was learnt, as a checkpoint of this project. Folders that are called by WordNet ids get their names."""
+    """What was learned, as a checkpoint of this project. Folders that are called by WordNet ids get their names."""
     names = names_of(dataset.labels)
     return Checkpoint(
         name=name,
@@ -115,9 +115,9 @@ def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: 
     )
 
 
-def headline(learnt: Checkpoint, judged: Judged | None) -> str:
+def headline(learned: Checkpoint, judged: Judged | None) -> str:
     """How good the model is, in a sentence or two."""
-    figures = learnt.figures
+    figures = learned.figures
     if judged is None:
         return (
             f"It tells the colour of {figures['colour_accuracy']:.1%} of the hidden patches of held-out images. It has "
@@ -135,7 +135,7 @@ def _notes(listing: Listing, chosen: Split, dataset: Dataset, left_out: tuple[Le
     train, held_out = len(dataset.train.files), len(dataset.held_out.files)
     tenth = "A tenth of each label was held out" if dataset.labels else "A tenth was held out"
     how = tenth if chosen.chosen else "The held-out images were given"
-    yield f"{train:,} images were learnt from and {held_out:,} held out. {how}."
+    yield f"{train:,} images were learned from and {held_out:,} held out. {how}."
     yield from (f"{note}." for note in listing.notes)
     if left_out:
         yield f"Images that could not be used: {len(left_out):,} ({first_few([file for file, _ in left_out])})."

@@ -1,4 +1,4 @@
-"""A network of the paper that has learnt nothing yet, as if it were a checkpoint without weights."""
+"""A network of the paper that has learned nothing yet, as if it were a checkpoint without weights."""
 
 from model.checkpoints.checkpoint import Description
 from model.checkpoints.families.native import FAMILY

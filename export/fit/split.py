@@ -1,4 +1,4 @@
-"""Which images are learnt from and which are held out: each image once, whatever files have copies of it."""
+"""Which images are learned from and which are held out: each image once, whatever files have copies of it."""
 
 import hashlib
 from collections import defaultdict
@@ -24,7 +24,7 @@ class Split:
     held_out: tuple[Labelled, ...]
     chosen: bool  # whether the held-out images were chosen here, and not given
     copies: tuple[tuple[Path, Path], ...]  # a file that is left out, and the file that it is a copy of
-    across: int  # how many of them would have been learnt from, although the image is held out
+    across: int  # how many of them would have been learned from, although the image is held out
     left_out: tuple[LeftOut, ...]
 
 

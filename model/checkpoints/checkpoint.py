@@ -33,7 +33,7 @@ class Description:
     origins: dict[str, str] = field(default_factory=dict)  # where each fact was found
     overrides: dict[str, str] = field(default_factory=dict)  # facts that a person has set
     figures: dict[str, float] = field(default_factory=dict)  # measured on held-out images
-    recipe: dict[str, Any] = field(default_factory=dict)  # JSON: how a checkpoint of this project was learnt
+    recipe: dict[str, Any] = field(default_factory=dict)  # JSON: how a checkpoint of this project was learned
     history: tuple[dict[str, Any], ...] = ()  # JSON: the points of its curves
 
 

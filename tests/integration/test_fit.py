@@ -38,20 +38,20 @@ def photos(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def learnt(photos, tmp_path_factory) -> Path:
+def learned(photos, tmp_path_factory) -> Path:
     """What the first of the three commands writes."""
-    out = tmp_path_factory.mktemp("learnt") / "mine.safetensors"
+    out = tmp_path_factory.mktemp("learned") / "mine.safetensors"
     main(["fit", "model/demo/shapes.safetensors", "--images", str(photos), "--out", str(out)])
     return out
 
 
-def test_the_served_model_is_as_often_right_as_the_report_says(learnt, tmp_path, serve):
+def test_the_served_model_is_as_often_right_as_the_report_says(learned, tmp_path, serve):
     bundle = tmp_path / "mine"
-    main(["--checkpoint", str(learnt), "--out", str(bundle)])
+    main(["--checkpoint", str(learned), "--out", str(bundle)])
     manifest = load_bundle(bundle).manifest
     assert manifest.labels == tuple(COUNTS)
     assert manifest.recipe["method"] == "probe"
-    report = learnt.with_suffix(".report")
+    report = learned.with_suffix(".report")
     with (report / "split.csv").open() as text:
         held_out = [row for row in csv.DictReader(text) if row["split"] == "val"]
     right = 0
@@ -68,7 +68,7 @@ def test_the_command_says_how_good_it_is_and_what_to_do_next(photos, tmp_path, c
     out = tmp_path / "mine.safetensors"
     main(["fit", "model/demo/shapes.safetensors", "--images", str(photos), "--out", str(out), "--recipe", "read=cls"])
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == "180 images were learnt from and 20 held out. A tenth of each label was held out."
+    assert said[0] == "180 images were learned from and 20 held out. A tenth of each label was held out."
     assert " of the 20 held-out images got the right one of 4 labels." in said[-3]
     assert said[-2] == f"Report: {tmp_path}/mine.report/index.html"
     assert said[-1] == f"Next: make export CHECKPOINT={out} OUT=bundles/mine && make serve BUNDLE=bundles/mine"
@@ -78,12 +78,12 @@ def test_the_command_says_how_good_it_is_and_what_to_do_next(photos, tmp_path, c
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--recipe", "epochs=3"], "not learnt: --recipe epochs: the recipe of probe has read"),
-        (["--images", "nowhere"], "not learnt: --images nowhere: this is neither a folder nor a CSV file"),
-        (["--out", "x.pth"], "not learnt: --out x.pth: the name must end in .safetensors"),
-        (["--method", "pretrain"], "not learnt: --method pretrain begins with --from-scratch VARIANT, and with no "),
-        (["--from-scratch", "Ti/16"], "not learnt: --method probe begins with a checkpoint: python -m export fit "),
-        (["--set", "colour=red"], "not learnt: --set colour: this kind of checkpoint has "),
+        (["--recipe", "epochs=3"], "not learned: --recipe epochs: the recipe of probe has read"),
+        (["--images", "nowhere"], "not learned: --images nowhere: this is neither a folder nor a CSV file"),
+        (["--out", "x.pth"], "not learned: --out x.pth: the name must end in .safetensors"),
+        (["--method", "pretrain"], "not learned: --method pretrain begins with --from-scratch VARIANT, and with no "),
+        (["--from-scratch", "Ti/16"], "not learned: --method probe begins with a checkpoint: python -m export fit "),
+        (["--set", "colour=red"], "not learned: --set colour: this kind of checkpoint has "),
     ],
 )
 def test_refusals_are_one_clear_line(photos, tmp_path, arguments, said):
@@ -109,7 +109,7 @@ main(sys.argv[1:])
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120, check=False
     )
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"not learnt: {out}: ")
+    assert last.startswith(f"not learned: {out}: ")
     assert "File too large" in last
     assert last.endswith("Run the same command again; it goes on from the last snapshot, if there is one.")
     assert out.read_text() == "precious"

@@ -24,7 +24,7 @@ def curves(history: Sequence[Point]) -> Picture:
     epochs = nice_ticks(max(point.epoch for point in history) or 1.0)
     train = _series(history, lambda point: point.train_loss)
     held_out = _series(history, lambda point: point.held_out_loss)
-    legend(canvas, LEFT, 70, [("learnt from", TRAIN_COLOR), ("held out", HELD_OUT_COLOR)])
+    legend(canvas, LEFT, 70, [("learned from", TRAIN_COLOR), ("held out", HELD_OUT_COLOR)])
     losses = Axes(
         left=LEFT,
         right=RIGHT,
@@ -53,7 +53,7 @@ def curves(history: Sequence[Point]) -> Picture:
     return Picture(
         name="curves",
         title="Learning curves",
-        caption="Loss falls while the network learns. If it falls on the images that are learnt from and rises on "
+        caption="Loss falls while the network learns. If it falls on the images that are learned from and rises on "
         "those that are held out, the network learns the images by heart: more images help, or fewer epochs. The "
         "ring is around the epoch that was kept.",
         png=canvas.png(),

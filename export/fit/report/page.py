@@ -33,7 +33,7 @@ def page(
     mistakes: Sequence[Mistake],
 ) -> str:
     """HTML. `headline` and `notes` are sentences; `facts` are shown in a table; `counts` are the images of each label
-    that were learnt from.
+    that were learned from.
     """
     parts = [f'<p class="headline">{escape(headline)}</p>']
     if notes:
@@ -65,7 +65,7 @@ def _labels(judged: Judged, counts: Sequence[int]) -> str:
         (of["label"], count, of["images"], _percent(of["recall"]), _percent(of["precision"]))
         for of, count in numbers[:MOST_LABELS]
     ]
-    heads = ("label", "learnt from", "held out", "recall", "precision")
+    heads = ("label", "learned from", "held out", "recall", "precision")
     note = "Recall: the share of a label's images that got it. Precision: how often the answer is right."
     more = f" The {MOST_LABELS} labels of the lowest recall are shown." if len(numbers) > MOST_LABELS else ""
     return f'<h2>Labels</h2>\n<p class="note">{note}{more}</p>\n{_table(heads, rows)}'

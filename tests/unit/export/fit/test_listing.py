@@ -102,7 +102,7 @@ def test_any_names_pass_through_a_csv(tmp_path_factory, rows):
 
 
 def outcome(path) -> tuple[Labelled, ...] | str:
-    """What is learnt from, or the sentence of the refusal."""
+    """What is learned from, or the sentence of the refusal."""
     try:
         return list_images(path).train
     except ValueError as error:

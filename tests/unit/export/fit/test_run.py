@@ -160,7 +160,7 @@ def test_from_scratch_without_labels(images, tmp_path):
     source = scratch("mu/8", image_size="24,40", positions="1-D")
     given = [("epochs", "2")]
     outcome = learn(images, tmp_path / "mine.safetensors", method="masked", given=given, checkpoint=source)
-    assert outcome.notes[0] == "45 images were learnt from and 5 held out. A tenth was held out."
+    assert outcome.notes[0] == "45 images were learned from and 5 held out. A tenth was held out."
     assert outcome.headline.endswith("It has no labels, so it gives embeddings: fine-tune it.")
     found = load_checkpoint(tmp_path / "mine.safetensors")
     assert (found.labels, found.config.num_classes) == ((), 0)
@@ -190,7 +190,7 @@ def test_what_is_odd_about_the_images_is_said(tmp_path, capsys):
     (images / "train" / "red" / "notes.txt").write_text("")
     outcome = learn(images, tmp_path / "mine.safetensors")
     assert outcome.notes == (
-        "43 images were learnt from and 2 held out. The held-out images were given.",
+        "43 images were learned from and 2 held out. The held-out images were given.",
         f"{images}/train: files that do not have the suffix of an image are not tried: .txt (1).",
         f"Images that could not be used: 1 ({images}/train/red/broken.jpg).",
         f"Copies of other images, which were not used: 1 ({images}/train/red/copy.png).",
@@ -260,7 +260,7 @@ def test_what_was_learnt_stays_if_the_file_cannot_be_written(images, tmp_path, m
         with pytest.raises(OSError, match="No space left"):
             learn(images, tmp_path / "mine.safetensors", method="finetune", given=given)
     assert sorted(path.name for path in (tmp_path / "mine.work").iterdir()) == ["fine-tuning.pt"]
-    monkeypatch.setattr("model.fit.loop.nn.utils.clip_grad_norm_", lambda *_: pytest.fail("learnt again"))
+    monkeypatch.setattr("model.fit.loop.nn.utils.clip_grad_norm_", lambda *_: pytest.fail("learned again"))
     learn(images, tmp_path / "mine.safetensors", method="finetune", given=given)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "mine.report", "mine.safetensors"]
 

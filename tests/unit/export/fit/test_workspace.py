@@ -13,7 +13,7 @@ import sys, time
 from pathlib import Path
 from export.fit.workspace import workspace
 with workspace(Path(sys.argv[1])) as folder:
-    (folder / "run.pt").write_text("learnt")
+    (folder / "run.pt").write_text("learned")
     print("ready", flush=True)
     time.sleep(60)
 """
@@ -21,7 +21,7 @@ with workspace(Path(sys.argv[1])) as folder:
 
 def test_it_is_deleted_at_the_end(tmp_path):
     with workspace(tmp_path / "a" / "work") as folder:
-        (folder / "run.pt").write_text("learnt")
+        (folder / "run.pt").write_text("learned")
     assert not (tmp_path / "a" / "work").exists()
 
 
@@ -43,4 +43,4 @@ def test_one_run_at_a_time_and_the_next_finds_what_a_killed_one_left(tmp_path):
         assert (tmp_path / "work" / "run.pt").exists()
         holder.send_signal(signal.SIGKILL)
     with workspace(tmp_path / "work") as folder:
-        assert (folder / "run.pt").read_text() == "learnt"
+        assert (folder / "run.pt").read_text() == "learned"

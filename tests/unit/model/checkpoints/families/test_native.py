@@ -21,8 +21,8 @@ from tests.support.toy import toy_checkpoint
     "changes", [{}, {"pool": "mean"}, {"pool": "mean", "class_token": False}, {"representation_size": 11}]
 )
 def test_what_is_saved_comes_back(tmp_path, changes):
-    learnt = {"recipe": {"method": "probe", "rates": [0.1, 0.3]}, "history": ({"step": 1, "accuracy": None},)}
-    saved = replace(toy_checkpoint(**changes), figures={"top1_accuracy": 0.5}, **learnt)
+    learned = {"recipe": {"method": "probe", "rates": [0.1, 0.3]}, "history": ({"step": 1, "accuracy": None},)}
+    saved = replace(toy_checkpoint(**changes), figures={"top1_accuracy": 0.5}, **learned)
     save(saved, tmp_path / "toy.safetensors")
     loaded = load_checkpoint(tmp_path / "toy.safetensors")
     images = torch.randn(2, 3, 24, 40)
