@@ -11,7 +11,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from tests.support.crds import check
+from tests.support.crds import SCHEMAS, check
 
 FOLDER = Path("docker/kubernetes")
 KUBERNETES = "1.31"
@@ -68,7 +68,7 @@ def test_every_resource_is_valid(build, folder):
         assert resource["kind"] == "Namespace" or resource["metadata"]["namespace"] == "vit-serve"
 
 
-@pytest.mark.parametrize("kind", ["ServingRuntime", "InferenceService", "ServiceMonitor", "PrometheusRule", "ScaledObject"])
+@pytest.mark.parametrize("kind", SCHEMAS)
 def test_a_wrong_field_is_found(build, kind):
     folder = "kserve" if kind in ("ServingRuntime", "InferenceService") else "site"
     (resource,) = (r for (k, _), r in build(FOLDER / folder).items() if k == kind)
@@ -99,7 +99,8 @@ def test_prometheus_finds_the_metrics_port(build):
     site = build(FOLDER / "site")
     (endpoint,) = site["ServiceMonitor", "vit-serve"]["spec"]["endpoints"]
     wanted = site["ServiceMonitor", "vit-serve"]["spec"]["selector"]["matchLabels"]
-    (service,) = (r for (kind, _), r in site.items() if kind == "Service" and wanted.items() <= r["metadata"]["labels"].items())
+    services = [resource for (kind, _), resource in site.items() if kind == "Service"]
+    (service,) = (service for service in services if wanted.items() <= service["metadata"]["labels"].items())
     (port,) = (port for port in service["spec"]["ports"] if port["name"] == endpoint["port"])
     assert port["targetPort"] in [port["name"] for port in deployed(site)["ports"]]
 

@@ -19,7 +19,11 @@ import yaml
 SDKS = ("kserve==0.21.0", "kubernetes==36.0.2")
 MODELS = ("cloudcoil-models-keda==2.16.1.0", "cloudcoil-models-prometheus-operator==0.80.1.0")
 KSERVE = {"ServingRuntime": "V1alpha1ServingRuntime", "InferenceService": "V1beta1InferenceService"}
-CLOUDCOIL = {"ScaledObject": "keda.v1alpha1", "ServiceMonitor": "prometheus_operator.v1", "PrometheusRule": "prometheus_operator.v1"}  # fmt: skip
+CLOUDCOIL = {
+    "ScaledObject": "keda.v1alpha1",
+    "ServiceMonitor": "prometheus_operator.v1",
+    "PrometheusRule": "prometheus_operator.v1",
+}
 FOLDER = Path("docker/kubernetes")
 OUT = Path(__file__).with_name("crds.json")
 KEPT = {"type", "enum", "const", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"}

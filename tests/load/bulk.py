@@ -120,7 +120,7 @@ def parts(contents: list[bytes]) -> bytes:
 
 
 async def closed_loop(port: int, requests: list[bytes], *, seconds: float) -> float:
-    """The seconds until every request is answered. Raises TimeoutError after `seconds`, RefusedError if one is not 200."""
+    """Seconds until all requests are answered. Raises TimeoutError after `seconds`, RefusedError unless all are 200."""
     waiting = iter(requests)
 
     async def converse() -> None:
@@ -145,7 +145,7 @@ def named(server: str, folder: Path, out: Path, *, at_half: Callable[[], object]
             [sys.executable, "-m", "app.client", server, folder, "--out", out, "--patience", "30"], stderr=errors
         )
         try:
-            growth = watch(process, out, bar, at_half, until=start + 30 + count / SLOWEST_PER_S)
+            growth = watch(process, out, bar, count, at_half, until=start + 30 + count / SLOWEST_PER_S)
         finally:
             process.kill()
             process.wait()
@@ -164,10 +164,17 @@ def named(server: str, folder: Path, out: Path, *, at_half: Callable[[], object]
 
 
 def watch(
-    process: subprocess.Popen[bytes], out: Path, bar: "tqdm[None]", at_half: Callable[[], object] | None, *, until: float
+    process: subprocess.Popen[bytes],
+    out: Path,
+    bar: "tqdm[None]",
+    count: int,
+    at_half: Callable[[], object] | None,
+    *,
+    until: float,
 ) -> list[tuple[float, int]]:
     """When the output grew, and to how many images. Raises TimeoutError if the process still runs at `until`."""
     growth: list[tuple[float, int]] = []
+    done = 0
     with ExitStack() as stack:
         written: IO[bytes] | None = None
         while time.perf_counter() < until:
@@ -176,15 +183,16 @@ def watch(
                 written = stack.enter_context(out.open("rb"))
                 written.readline()  # its header
             if written and (new := written.read().count(b"\n")):
+                done += new
                 bar.update(new)
-                growth.append((time.perf_counter(), bar.n))
-            if at_half and 2 * bar.n >= bar.total:
+                growth.append((time.perf_counter(), done))
+            if at_half and 2 * done >= count:
                 at_half()
                 at_half = None
             if ended:
                 return growth
             time.sleep(POLLED_EVERY_S)
-    raise TimeoutError(f"{bar.n} of {bar.total} images are named")
+    raise TimeoutError(f"{done} of {count} images are named")
 
 
 def read(out: Path) -> dict[str, list[str]]:
