@@ -145,7 +145,7 @@ def named(server: str, folder: Path, out: Path, *, at_half: Callable[[], object]
             [sys.executable, "-m", "app.client", server, folder, "--out", out, "--patience", "30"], stderr=errors
         )
         try:
-            growth = watch(process, out, bar, count, at_half, until=start + 30 + count / SLOWEST_PER_S)
+            growth = watch(process, out, count, bar.update, at_half, until=start + 30 + count / SLOWEST_PER_S)
         finally:
             process.kill()
             process.wait()
@@ -166,8 +166,8 @@ def named(server: str, folder: Path, out: Path, *, at_half: Callable[[], object]
 def watch(
     process: subprocess.Popen[bytes],
     out: Path,
-    bar: "tqdm[None]",
     count: int,
+    advance: Callable[[int], object],
     at_half: Callable[[], object] | None,
     *,
     until: float,
@@ -184,7 +184,7 @@ def watch(
                 written.readline()  # its header
             if written and (new := written.read().count(b"\n")):
                 done += new
-                bar.update(new)
+                advance(new)
                 growth.append((time.perf_counter(), done))
             if at_half and 2 * done >= count:
                 at_half()
