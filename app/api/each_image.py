@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 
 from app.api.hangup import unless_gone
 from app.api.json_images import JSON_BODY
-from app.api.problems import UNANSWERED, Problem, problem_of, respond
+from app.api.problems import Problem, problem_of, respond
 from app.api.services import Services
 from app.api.uploads import read_images
 from app.classifier import Image, Processed
@@ -65,28 +65,23 @@ class FailedResult(BaseModel):
 async def each_image(
     request: Request, services: Services, stages: Stages, *, attention: bool, outcome: str
 ) -> list[Outcome] | Response:
-    """Runs the model on every image of the request, and keeps the maps of each if `attention`. The answer itself if the
-    client is gone, or if no image succeeds.
+    """Runs the model on every image of the request, and keeps the maps of each if `attention`. The answer itself if no
+    image succeeds.
 
-    `outcome` counts the images that succeed in the metrics. Raises what `read_images` and admission raise.
+    `outcome` counts the images that succeed in the metrics. Raises what `read_images` and `processed` raise.
     """
-    try:
-        uploads = await read_images(request, max_images=services.settings.max_images_per_request)
-    except ClientDisconnect:
-        return Response(status_code=UNANSWERED)
+    uploads = await read_images(request, max_images=services.settings.max_images_per_request)
     outcomes = await processed(request, services, stages, uploads, attention=attention, outcome=outcome)
-    if isinstance(outcomes, Response):
-        return outcomes
     succeeded = any(isinstance(of_one, Processed) for of_one in outcomes)
     return outcomes if succeeded else refusal(request, outcomes)
 
 
 async def processed(
     request: Request, services: Services, stages: Stages, images: Sequence[Image], *, attention: bool, outcome: str
-) -> list[Outcome] | Response:
-    """What becomes of images that have been read, in order; a response if the client is gone.
+) -> list[Outcome]:
+    """What becomes of images that have been read, in order.
 
-    Raises what admission raises.
+    Raises ClientDisconnect, and what admission raises.
     """
     deadline: float = request.state.deadline
     with services.admission.admit(len(images), deadline=deadline) as answered:
@@ -95,7 +90,7 @@ async def processed(
         ended = await unless_gone(request, working)
         if ended is None:
             services.metrics.images("abandoned", len(images))
-            return Response(status_code=UNANSWERED)
+            raise ClientDisconnect
         outcomes = [_expected(of_one) for of_one in ended]
         if any(isinstance(of_one, Processed | DeadlineExceeded) for of_one in outcomes):
             answered()  # images that never reach the model say nothing about the wait for it

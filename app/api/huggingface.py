@@ -7,15 +7,14 @@
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
-from starlette.requests import ClientDisconnect
 
 from app.api.classify import TOP_K
 from app.api.each_image import IMAGE_BODY, processed
 from app.api.json_images import Parameters, read_json
 from app.api.probes import readyz
-from app.api.problems import UNANSWERED, problems, respond_to
+from app.api.problems import problems, respond_to
 from app.api.services import Services, ServicesDep, StagesDep
 from app.api.uploads import is_json, read_images
 from app.classifier import Processed
@@ -55,18 +54,12 @@ async def predict(
     if not services.bundle.manifest.labels:
         raise NoClasses
     asked = Parameters(top_k=top_k, function_to_apply=function_to_apply)
-    try:
-        if is_json(request):
-            images, said = await read_json(request, max_images=1)
-            asked = asked.model_copy(update=said.model_dump(exclude_none=True))
-        else:
-            images = await read_images(request, max_images=1)
-    except ClientDisconnect:
-        return Response(status_code=UNANSWERED)
-    outcomes = await processed(request, services, stages, images, attention=False, outcome="classified")
-    if isinstance(outcomes, Response):
-        return outcomes
-    (done,) = outcomes
+    if is_json(request):
+        images, said = await read_json(request, max_images=1)
+        asked = asked.model_copy(update=said.model_dump(exclude_none=True))
+    else:
+        images = await read_images(request, max_images=1)
+    (done,) = await processed(request, services, stages, images, attention=False, outcome="classified")
     if isinstance(done, ServiceError):
         return respond_to(done, request.scope["state"])
     return ranked(services, done, asked)

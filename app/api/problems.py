@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, computed_field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from app.errors import Fault, InvalidParameter, ServiceError
 
@@ -72,6 +73,10 @@ def respond_to_fault(state: MutableMapping[str, Any]) -> Response:
 
 def install_handlers(app: FastAPI) -> None:
     """Give every failure that the framework finds the one shape. The door handles those that the framework does not."""
+
+    @app.exception_handler(ClientDisconnect)
+    async def client_disconnect(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=UNANSWERED)  # no one reads it but metrics and the log
 
     @app.exception_handler(ServiceError)
     async def service_error(request: Request, error: ServiceError) -> Response:

@@ -9,10 +9,9 @@ import time
 import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
-from starlette.requests import ClientDisconnect
 
 from app.api.each_image import processed
-from app.api.problems import UNANSWERED, problem_of, problems, respond
+from app.api.problems import problem_of, problems, respond
 from app.api.services import Services, ServicesDep, StagesDep
 from app.api.v2.model import VERSION, NamedDep, max_batch, tensors
 from app.api.v2.request import HEADER, Asked, Expected, Head, count, flag, read_request
@@ -47,17 +46,12 @@ async def infer(request: Request, services: ServicesDep, stages: StagesDep, name
     The parameter `attention` keeps their maps, and the answer's parameter `ids` has their ids, with commas between.
     """
     expected = Expected(name=name, size=services.bundle.manifest.image.size, max_batch=max_batch(services))
-    try:
-        head, images = await read_request(request.stream(), head_length=request.headers.get(HEADER), expected=expected)
-    except ClientDisconnect:
-        return Response(status_code=UNANSWERED)
+    head, images = await read_request(request.stream(), head_length=request.headers.get(HEADER), expected=expected)
     asked = wanted(head, services)
     attention = flag(head.parameters, "attention") or False
     if microseconds := count(head.parameters, "timeout"):
         request.state.deadline = min(request.state.deadline, time.monotonic() + microseconds / 1e6)
     outcomes = await processed(request, services, stages, images, attention=attention, outcome="classified")
-    if isinstance(outcomes, Response):
-        return outcomes
     done = []
     for place, of_one in enumerate(outcomes, start=1):
         if isinstance(of_one, ServiceError):
