@@ -4,7 +4,7 @@
 (huggingface-inference-toolkit, `webservice_starlette.py`). The best label comes first.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
@@ -14,7 +14,7 @@ from app.api.classify import TOP_K
 from app.api.each_image import IMAGE_BODY, processed
 from app.api.json_images import Parameters, read_json
 from app.api.probes import readyz
-from app.api.problems import problems, respond_to
+from app.api.problems import problems
 from app.api.services import Services, ServicesDep, StagesDep
 from app.api.uploads import is_json, read_images
 from app.classifier import Processed
@@ -34,10 +34,8 @@ router.add_api_route("/health", readyz, methods=["GET", "HEAD"], include_in_sche
 PROBLEMS = problems(400, 409, 413, 415, 422, 500, 503)
 
 
-@router.post(
-    "/", response_model=list[LabelScore], responses=PROBLEMS, openapi_extra=IMAGE_BODY, operation_id="predict_at_root"
-)
-@router.post("/predict", response_model=list[LabelScore], responses=PROBLEMS, openapi_extra=IMAGE_BODY)
+@router.post("/", responses=PROBLEMS, openapi_extra=IMAGE_BODY, operation_id="predict_at_root")
+@router.post("/predict", responses=PROBLEMS, openapi_extra=IMAGE_BODY)
 async def predict(
     request: Request,
     services: ServicesDep,
@@ -47,7 +45,7 @@ async def predict(
         Literal["softmax", "sigmoid", "none"] | None,
         Query(description="What makes a score of a logit; by default what the model was trained for"),
     ] = None,
-) -> Any:
+) -> list[LabelScore]:
     """Name what is in one image, which is the body, or base64 in JSON under `inputs`. JSON's `parameters` go before
     those of the query. No maps are kept.
     """
@@ -61,7 +59,7 @@ async def predict(
         images = await read_images(request, max_images=1)
     (done,) = await processed(request, services, stages, images, attention=False, outcome="classified")
     if isinstance(done, ServiceError):
-        return respond_to(done, request.scope["state"])
+        raise done
     return ranked(services, done, asked)
 
 

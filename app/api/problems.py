@@ -35,6 +35,15 @@ class Problem(BaseModel):
         return self.detail
 
 
+class Refusal(Exception):
+    """A problem that is the answer, where it has more to say than its error does."""
+
+    def __init__(self, problem: Problem, headers: Mapping[str, str]) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+        self.headers = headers
+
+
 def problem_of(error: ServiceError) -> Problem:
     return Problem(type=NAMESPACE + error.kind, title=error.title, status=error.status, detail=error.detail)
 
@@ -81,6 +90,10 @@ def install_handlers(app: FastAPI) -> None:
     @app.exception_handler(ServiceError)
     async def service_error(request: Request, error: ServiceError) -> Response:
         return respond_to(error, request.scope["state"])
+
+    @app.exception_handler(Refusal)
+    async def refusal(request: Request, refused: Refusal) -> Response:
+        return respond(refused.problem, request.scope["state"], refused.headers)
 
     @app.exception_handler(HTTPException)
     async def http_exception(request: Request, error: HTTPException) -> Response:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 
 from app.api.each_image import processed
-from app.api.problems import problem_of, problems, respond
+from app.api.problems import Refusal, problem_of, problems
 from app.api.services import Services, ServicesDep, StagesDep
 from app.api.v2.model import VERSION, NamedDep, max_batch, tensors
 from app.api.v2.request import HEADER, Asked, Expected, Head, count, flag, read_request
@@ -59,7 +59,7 @@ async def infer(request: Request, services: ServicesDep, stages: StagesDep, name
             if len(outcomes) > 1:
                 said = f"Image {place} of {len(outcomes)}: {of_one.detail}"
                 problem = problem.model_copy(update={"detail": said})
-            return respond(problem, request.scope["state"], of_one.headers)
+            raise Refusal(problem, of_one.headers)
         done.append(of_one)
     binary = flag(head.parameters, "binary_data_output") or False
     return respond_with(
