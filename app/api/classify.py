@@ -36,7 +36,7 @@ router = APIRouter(tags=["images"])
     "/classify",
     response_model_exclude_none=True,
     openapi_extra=IMAGE_BODY,
-    responses=problems(400, 409, 413, 415, 422, 500, 503),
+    responses=problems(400, 408, 409, 413, 415, 422, 500, 503),
 )
 async def classify(
     request: Request,

@@ -36,7 +36,7 @@ router = APIRouter(tags=["images"])
     response_model=EmbedResponse,
     response_model_exclude_none=True,
     openapi_extra=IMAGE_BODY,
-    responses=problems(400, 413, 415, 422, 500, 503) | {200: {"content": {MEDIA_TYPES["npy"]: {}}}},
+    responses=problems(400, 408, 413, 415, 422, 500, 503) | {200: {"content": {MEDIA_TYPES["npy"]: {}}}},
 )
 async def embed(
     request: Request,

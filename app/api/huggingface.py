@@ -30,8 +30,7 @@ class LabelScore(BaseModel):
 router = APIRouter(tags=["Hugging Face"])
 router.add_api_route("/health", readyz, methods=["GET", "HEAD"], include_in_schema=False)
 
-
-PROBLEMS = problems(400, 409, 413, 415, 422, 500, 503)
+PROBLEMS = problems(400, 408, 409, 413, 415, 422, 500, 503)
 
 
 @router.post("/", responses=PROBLEMS, openapi_extra=IMAGE_BODY, operation_id="predict_at_root")

@@ -15,6 +15,14 @@ from app.errors import Fault, InvalidParameter, ServiceError
 PROBLEM_TYPE = "application/problem+json"
 NAMESPACE = "urn:vit-serve:problem:"
 UNANSWERED = 499  # nginx's status for a client that left before the answer
+MEANINGS = {  # of statuses that the door and the protocol below it give, or that say more than their names
+    401: "The request needs an API key, where the server has keys",
+    408: "The request did not arrive in time",
+    413: "The request has too many bytes",
+    431: "The header is too large",
+    500: "The service failed",
+    503: "The service is busy, stopping or has failed",
+}
 
 
 class Problem(BaseModel):
@@ -28,7 +36,7 @@ class Problem(BaseModel):
     detail: str
     instance: str | None = None  # urn:request: and the X-Request-ID of the response; None inside a list of results
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorator above a property
     @property
     def error(self) -> str:
         """The detail again: clients of Triton, KServe and Hugging Face read nothing else."""
@@ -56,8 +64,16 @@ def framework_problem(status: int, detail: str) -> Problem:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The entries of OpenAPI for a path that can answer with these."""
-    return {status: {"model": Problem, "content": {PROBLEM_TYPE: {}}} for status in statuses}
+    """The entries of OpenAPI for a path that can answer with these.
+
+    The schema is named, not given as a model: FastAPI would describe a model as `application/json`, which is never
+    sent, and generators take the first type that they know. It is among the components as a part of FailedResult.
+    """
+    content = {PROBLEM_TYPE: {"schema": {"$ref": f"#/components/schemas/{Problem.__name__}"}}}
+    return {
+        status: {"description": MEANINGS.get(status) or HTTPStatus(status).phrase, "content": content}
+        for status in statuses
+    }
 
 
 def respond(problem: Problem, state: MutableMapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:

@@ -29,8 +29,7 @@ BODY = {
 
 router = APIRouter(tags=["Open Inference Protocol"])
 
-
-PROBLEMS = problems(400, 404, 413, 415, 422, 500, 503)
+PROBLEMS = problems(400, 404, 408, 413, 415, 422, 500, 503)
 
 
 @router.post("/v2/models/{name}/infer", openapi_extra=BODY, responses=PROBLEMS)
