@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 
-from app.api.each_image import processed
+from app.api.each_image import BINARY, processed
 from app.api.problems import Refusal, problem_of, problems
 from app.api.services import Services, ServicesDep, StagesDep
 from app.api.v2.model import VERSION, NamedDep, max_batch, tensors
-from app.api.v2.request import HEADER, Asked, Expected, Head, count, flag, read_request
+from app.api.v2.head import Asked, Head, count, flag
+from app.api.v2.request import HEADER, Expected, read_request
 from app.api.v2.response import Output, named_classes, respond_with
 from app.classifier import Processed
 from app.errors import MalformedRequest, ServiceError
@@ -23,7 +24,7 @@ from app.inference.labels import scores
 BODY = {
     "requestBody": {
         "required": True,
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        "content": {"application/octet-stream": {"schema": BINARY}},
     }
 }
 
