@@ -53,17 +53,17 @@ def read_head(text: bytes) -> Head:
     return head
 
 
-def flag(parameters: Parameters, name: str) -> bool | None:
-    """None where it is not there. Raises MalformedRequest."""
+def flag(parameters: Parameters, name: str, *, default: bool = False) -> bool:
+    """`default` where it is not there. Raises MalformedRequest."""
     value = parameters.get(name)
     if value is not None and not isinstance(value, bool):
         raise MalformedRequest(f"The parameter {name} has to be true or false.")
-    return value
+    return default if value is None else value
 
 
 def count(parameters: Parameters, name: str) -> int:
     """0 where it is not there. Raises MalformedRequest."""
     value = parameters.get(name, 0)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise MalformedRequest(f"The parameter {name} has to be a whole number that is not negative.")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**64:
+        raise MalformedRequest(f"The parameter {name} has to be a whole number that is not negative and fits 64 bits.")
     return value
