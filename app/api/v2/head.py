@@ -4,27 +4,28 @@ kserve/open-inference-protocol, `specification/protocol/inference_rest.md`; para
 classification as in Triton's `docs/protocol/extension_binary_data.md` and `extension_classification.md`.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, StrictInt, StrictStr, ValidationError
 
 from app.errors import MalformedRequest
 
+Name = Annotated[StrictStr, Field(max_length=256)]  # messages repeat it
 Parameters = dict[StrictStr, Any]
 
 
 class Asked(BaseModel):
     """An output that is asked for."""
 
-    name: StrictStr
+    name: Name
     parameters: Parameters = Field(default_factory=dict)
 
 
 class Tensor(BaseModel):
     """An input. Its numbers are in `data`, or they are `binary_data_size` bytes after the head."""
 
-    name: StrictStr
-    datatype: StrictStr
+    name: Name
+    datatype: Name
     shape: list[StrictInt] = Field(min_length=1, max_length=8)
     parameters: Parameters = Field(default_factory=dict)
     data: list[Any] | None = None

@@ -87,6 +87,7 @@ def test_parameters_that_are_the_callers_own_are_kept_and_not_refused():
         ([], "Input should be an object"),
         ({}, "inputs: Field required"),
         ({"inputs": []}, "inputs: List should have at least 1 item"),
+        (head_of(shape=[1], datatype="x" * 300), "datatype: String should have at most 256 characters"),
         ({**head_of(shape=[1, 2, 3, 3]), "id": 7}, "id: Input should be a valid string"),
         (head_of(shape=[]), "shape: List should have at least 1 item"),
         (head_of(shape=[True, 2, 3, 3]), "valid integer"),
