@@ -4,15 +4,14 @@
 (huggingface-inference-toolkit, `webservice_starlette.py`). The best label comes first.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-import numpy as np
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from app.api.classify import TOP_K
 from app.api.each_image import IMAGE_BODY, processed
-from app.api.json_images import Parameters, read_json
+from app.api.json_images import Function, Parameters, read_json
 from app.api.probes import readyz
 from app.api.problems import problems
 from app.api.services import Services, ServicesDep, StagesDep
@@ -41,7 +40,7 @@ async def predict(
     stages: StagesDep,
     top_k: Annotated[int | None, Query(ge=1, description=f"Labels to return at most; {TOP_K} by default")] = None,
     function_to_apply: Annotated[
-        Literal["softmax", "sigmoid", "none"] | None,
+        Function | None,
         Query(description="What makes a score of a logit; by default what the model was trained for"),
     ] = None,
 ) -> list[LabelScore]:
@@ -63,12 +62,13 @@ async def predict(
 
 
 def ranked(services: Services, done: Processed, asked: Parameters) -> list[LabelScore]:
-    """The most likely labels, with a score that is the logit itself for the function `none`."""
-    manifest, top_k = services.bundle.manifest, asked.top_k or TOP_K
-    assert done.logits is not None  # the model has labels
-    if asked.function_to_apply == "none":
-        best = np.argsort(-done.logits, kind="stable")[:top_k]
-        return [LabelScore(label=manifest.labels[i], score=float(done.logits[i])) for i in best]
-    kind = asked.function_to_apply or manifest.score
-    found = rank(done.logits, manifest.labels, kind, top_k, temperature=manifest.temperature)
-    return [LabelScore(label=prediction.label, score=prediction.score) for prediction in found]
+    """The most likely labels. For the function `none` the score is the logit."""
+    manifest, logits = services.bundle.manifest, done.logits
+    assert logits is not None  # the model has labels
+    function = asked.function_to_apply or manifest.score
+    kind = manifest.score if function == "none" else function
+    best = rank(logits, manifest.labels, kind, asked.top_k or TOP_K, temperature=manifest.temperature)
+    return [
+        LabelScore(label=found.label, score=float(logits[found.index]) if function == "none" else found.score)
+        for found in best
+    ]

@@ -3,7 +3,7 @@
 import base64
 import re
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import Request
 from pydantic import AliasChoices, BaseModel, Field, StrictStr, ValidationError
@@ -12,6 +12,7 @@ from app.api.parsing import parsed
 from app.errors import InvalidParameter, MalformedRequest
 from app.images.upload import Upload
 
+Function = Literal["softmax", "sigmoid", "none"]  # what makes a score of a logit
 JSON_BODY: dict[str, Any] = {  # of OpenAPI: JsonImages under the first of its names
     "title": "ImagesInJson",
     "type": "object",
@@ -25,7 +26,7 @@ JSON_BODY: dict[str, Any] = {  # of OpenAPI: JsonImages under the first of its n
             "type": "object",
             "properties": {
                 "top_k": {"type": "integer", "minimum": 1},
-                "function_to_apply": {"type": "string", "enum": ["softmax", "sigmoid", "none"]},
+                "function_to_apply": {"type": "string", "enum": [*get_args(Function)]},
             },
         },
     },
@@ -39,7 +40,7 @@ class Parameters(BaseModel):
     """Those of transformers' pipeline for image classification. Others are ignored."""
 
     top_k: Annotated[int, Field(ge=1)] | None = None
-    function_to_apply: Literal["softmax", "sigmoid", "none"] | None = None
+    function_to_apply: Function | None = None
 
 
 class JsonImages(BaseModel):
