@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TextIO
+from typing import Any, Literal, NamedTuple, Protocol, TextIO
 
 from app.client.answers import Problem, Result
 
@@ -120,6 +120,6 @@ def open_ledger(path: Path) -> Ledger:
     return Ledger(_opened(path, "a"), form, kept=kept)
 
 
-def _opened(path: Path, mode: str) -> TextIO:
+def _opened(path: Path, mode: Literal["w", "a"]) -> TextIO:
     """Names of images stay the bytes that they are."""
     return path.open(mode, encoding="utf-8", errors="surrogateescape", newline="")

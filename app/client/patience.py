@@ -48,8 +48,7 @@ class Patient:
                 self._answered = time.monotonic()
                 return answer
             if time.monotonic() - self._answered > self._patience_s:
-                raise GivenUp(
-                    f"nothing was answered for {self._patience_s:g} seconds ({reason}). The same command goes on from here"
-                )
+                said = f"nothing was answered for {self._patience_s:g} seconds ({reason})"
+                raise GivenUp(f"{said}. The same command goes on from here")
             await asyncio.sleep(max(after_s, random.uniform(0.5, 1) * wait_s))
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)

@@ -17,6 +17,10 @@ def answering() -> Iterator[Callable[..., str]]:
         waiting = list(answers)
 
         class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.do_GET()
+
             def do_GET(self) -> None:
                 status, headers, body = waiting.pop(0) if len(waiting) > 1 else waiting[0]
                 self.send_response(status)

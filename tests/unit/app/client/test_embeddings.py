@@ -15,7 +15,7 @@ def test_rows_are_kept_when_images_come_and_go(tmp_path):
     open_rows(path, ["new.png", odd, "a.png"], 2)["new.png"][:] = [9, 9]
     assert np.load(path).tolist() == [[9, 9], [5, 1], [5, 1]]
     assert (tmp_path / "e.txt").read_bytes() == b"new.png\n\xff.png\na.png\n"
-    assert sorted(os.listdir(tmp_path)) == ["e.npy", "e.txt"]
+    assert {file.name for file in tmp_path.iterdir()} == {"e.npy", "e.txt"}
 
 
 def test_rows_are_nan_until_they_are_filled(tmp_path):

@@ -129,7 +129,9 @@ def test_what_is_no_json_is_refused(body):
         read(body)
 
 
-@pytest.mark.parametrize("length", ["0", "-1", "1e3", "x", "", "²", str(MAX_HEAD_BYTES + 1), "9" * 30, pytest.param("9" * 5000, id="digits")])
+@pytest.mark.parametrize(
+    "length", ["0", "-1", "1e3", "x", "", "²", str(MAX_HEAD_BYTES + 1), "9" * 30, pytest.param("9" * 5000, id="digits")]
+)
 def test_a_length_of_the_head_that_cannot_be_is_refused(length):
     with pytest.raises(MalformedRequest, match="inference header size should be in range"):
         read(b"{}", length=length)
