@@ -1,4 +1,7 @@
-"""JSON is parsed on the event loop where that is short, and in a thread where it would hold up the loop."""
+"""JSON is parsed on the event loop where that is short, and in a thread where it would hold up the loop for long.
+
+A thread lets the loop run between the calls of a parser, not within one: each holds Python's lock until it returns.
+"""
 
 import asyncio
 from collections.abc import Callable
