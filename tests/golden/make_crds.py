@@ -18,7 +18,8 @@ import yaml
 
 SDKS = ("kserve==0.21.0", "kubernetes==36.0.2")
 MODELS = ("cloudcoil-models-keda==2.16.1.0", "cloudcoil-models-prometheus-operator==0.80.1.0")
-KSERVE = {"ServingRuntime": "V1alpha1ServingRuntime", "InferenceService": "V1beta1InferenceService"}
+KSERVE = {"ServingRuntime": "v1alpha1", "InferenceService": "v1beta1"}
+KSERVE_GROUP = "serving.kserve.io"  # KSERVE_GROUP of its SDK
 CLOUDCOIL = {
     "ScaledObject": "keda.v1alpha1",
     "ServiceMonitor": "prometheus_operator.v1",
@@ -80,7 +81,10 @@ def of_sdks() -> dict[str, Schema]:
             for node in ast.parse(file.read_text()).body
             if isinstance(node, ast.ClassDef)
         }
-    return {kind: definitions[name] | {"$defs": definitions} for kind, name in KSERVE.items()}
+    found = {kind: definitions[f"V{version[1:]}{kind}"] | {"$defs": definitions} for kind, version in KSERVE.items()}
+    for kind, version in KSERVE.items():  # the SDK takes any text for these two
+        found[kind]["properties"] |= {"apiVersion": {"const": f"{KSERVE_GROUP}/{version}"}, "kind": {"const": kind}}
+    return found
 
 
 def of_class(node: ast.ClassDef) -> Schema:
