@@ -61,11 +61,12 @@ def measure(count: int) -> list[Row]:
         rates, ours = alone(folder, Path(place))
         behind = killed(folder, Path(place))
     best = max(rates.values())
-    return [
+    rows = [
         *(row(f"closed loop, {name}", "one server", rate, best) for name, rate in rates.items()),
         row("python -m app.client", "one server", statistics.median(run.rate for run in ours), best, ours),
         row("python -m app.client", "nginx, one of three replicas killed", behind.rate, best, [behind]),
     ]
+    return [{"images": count, **found} for found in rows]
 
 
 def row(asked_by: str, server: str, rate: float, best: float, runs: Sequence[Run] = ()) -> Row:
