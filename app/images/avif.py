@@ -10,7 +10,7 @@ THREADS = 1  # of one image, as for every other type; Pillow takes one for each 
 
 
 class AvifImage(AvifImageFile):
-    """Opened without Pillow's own `_open`, which reads all of Exif; a file can keep that busy for hours.
+    """Opened without Pillow's own `_open`, which reads all of Exif: 0.8 MB of it take six seconds.
 
     Exif is not needed: only the boxes irot and imir turn an AVIF (ISO/IEC 23000-22, 7.3.6), and libavif reads those.
     """
