@@ -113,7 +113,7 @@ def choose(record: Record, manifest: Manifest, choice: Choice) -> AttentionMap:
     class_token: the row of the class token, or the row that replaces it in a model that pools otherwise; heads reduced.
     rollout: Abnar & Zuidema 2020 (arXiv 2005.00928), the row of the product over layers of (mean over heads + I) / 2.
     evidence: what each token adds to the logit of a label directly, over all heads; see export/evidence.py.
-    positive_evidence: the same, with 0 in place of every layer's negative numbers, which come before the sum over layers.
+    positive_evidence: the same, with 0 in place of the negative numbers of every layer, before layers are summed.
     """
     if choice.of_label:
         if not manifest.labels:

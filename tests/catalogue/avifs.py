@@ -8,7 +8,20 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tests.catalogue.case import COLORS, GRAYS, SIZE, WHITES, Case, bad, encode, exif, good, quarters, stored, truncations
+from tests.catalogue.case import (
+    COLORS,
+    GRAYS,
+    SIZE,
+    WHITES,
+    Case,
+    bad,
+    encode,
+    exif,
+    good,
+    quarters,
+    stored,
+    truncations,
+)
 
 ROUNDING = 3  # of one of 255, by the way to YCbCr and back
 TEN_BITS = base64.b64decode(
