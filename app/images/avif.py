@@ -23,3 +23,8 @@ class AvifImage(AvifImageFile):
         self._size, self.n_frames, self._mode, _, _, self.orientation, _ = self._decoder.get_info()
         self.is_animated = self.n_frames > 1
         self.seek(0)
+
+    def load(self) -> Any:
+        access = super().load()
+        self._decoder = None  # with the planes that the pixels were made from
+        return access
