@@ -2,7 +2,6 @@
 
 import dataclasses
 import sys
-import tempfile
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -38,6 +37,7 @@ from export.parity import check_parity
 from export.portraits.gallery import portraits
 from export.precision import model_for
 from model.checkpoints.checkpoint import Checkpoint
+from model.durable import replacing_folder
 
 GIVEN_PARITY = 8  # given images that parity is checked on, besides drawn ones
 PACKAGES = ("torch", "onnx", "onnxscript", "numpy", "pillow")
@@ -67,14 +67,8 @@ def write_bundle(
     if calibrate and checkpoint.score != "softmax":
         raise ValueError("--calibrate fits one temperature to softmax, and the scores of this model are sigmoid")
     out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:
-        folder = Path(temporary) / "new"
-        folder.mkdir()
-        manifest = _fill(folder, checkpoint, precision, images, calibrate=calibrate)
-        if out.exists():
-            out.rename(Path(temporary) / "old")
-        folder.rename(out)
-    return manifest
+    with replacing_folder(out) as folder:
+        return _fill(folder, checkpoint, precision, images, calibrate=calibrate)
 
 
 def _fill(

@@ -21,13 +21,23 @@ class Block(nn.Module):
         self.ls2 = LayerScale(config.width) if config.layer_scale else nn.Identity()
 
     def forward(self, tokens: Tensor) -> Tensor:
-        attended, transformed = self.branches(tokens)
-        return tokens + attended + transformed
+        tokens = tokens + self.attended(tokens)  # computed once: the gradient keeps every sum
+        return tokens + self.transformed(tokens)
 
     def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The tensors that attention and the MLP add to the tokens, each (B, T, D)."""
-        attended: Tensor = self.ls1(self.attn(self.read(tokens)))
-        return attended, self.ls2(self.mlp(self.norm2(tokens + attended)))
+        attended = self.attended(tokens)
+        return attended, self.transformed(tokens + attended)
+
+    def attended(self, tokens: Tensor) -> Tensor:
+        """What attention adds to the tokens that enter the block, (B, T, D)."""
+        out: Tensor = self.ls1(self.attn(self.read(tokens)))
+        return out
+
+    def transformed(self, tokens: Tensor) -> Tensor:
+        """What the MLP adds to the tokens with attention, (B, T, D)."""
+        out: Tensor = self.ls2(self.mlp(self.norm2(tokens)))
+        return out
 
     def read(self, tokens: Tensor) -> Tensor:
         """The input of attention, (B, T, D)."""
@@ -50,13 +60,23 @@ class ResPostBlock(nn.Module):
         self.norm2 = norm_layer(config, config.width)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        attended, transformed = self.branches(tokens)
-        return tokens + attended + transformed
+        tokens = tokens + self.attended(tokens)
+        return tokens + self.transformed(tokens)
 
     def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The tensors that attention and the MLP add to the tokens, each (B, T, D)."""
-        attended: Tensor = self.norm1(self.attn(self.read(tokens)))
-        return attended, self.norm2(self.mlp(tokens + attended))
+        attended = self.attended(tokens)
+        return attended, self.transformed(tokens + attended)
+
+    def attended(self, tokens: Tensor) -> Tensor:
+        """What attention adds to the tokens that enter the block, (B, T, D)."""
+        out: Tensor = self.norm1(self.attn(self.read(tokens)))
+        return out
+
+    def transformed(self, tokens: Tensor) -> Tensor:
+        """What the MLP adds to the tokens with attention, (B, T, D)."""
+        out: Tensor = self.norm2(self.mlp(tokens))
+        return out
 
     def read(self, tokens: Tensor) -> Tensor:
         """The input of attention, (B, T, D)."""

@@ -1,4 +1,4 @@
-"""Which samples each step learns from."""
+"""What each step learns from."""
 
 import math
 from dataclasses import dataclass
@@ -7,26 +7,42 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from model.fit.augment import Augmentation, augmented
 from model.fit.chance import Draw, generator
+from model.fit.samples import Samples
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batches:
-    """Every epoch has all samples once, in a new order, in batches that differ by one sample at most."""
+    """Every epoch has all samples once, in a new order, in batches that differ by one sample at most.
 
-    samples: int
+    A batch depends on the seed and its step alone.
+    """
+
+    samples: Samples
+    size: tuple[int, int]  # (height, width) of the network's input
     batch: int  # samples at most
     seed: int
+    augmentation: Augmentation
 
     @property
     def an_epoch(self) -> int:
         """Steps in an epoch."""
-        return math.ceil(self.samples / self.batch)
+        return math.ceil(len(self.samples) / self.batch)
 
     def rows(self, step: int) -> Tensor:
         """Numbers of the samples of a step, int64 (B,)."""
         epoch, place = divmod(step, self.an_epoch)
-        return _order(self.samples, self.seed, epoch).tensor_split(self.an_epoch)[place]
+        return _order(len(self.samples), self.seed, epoch).tensor_split(self.an_epoch)[place]
+
+    def pixels(self, step: int, device: torch.device) -> Tensor:
+        """Augmented, float32 (B, 3, height, width) from 0 to 255."""
+        chance = generator(self.seed, Draw.AUGMENTATION, step)
+        return augmented(self.samples.pixels[self.rows(step)].to(device), self.size, self.augmentation, chance)
+
+    def classes(self, step: int, device: torch.device) -> Tensor:
+        """int64 (B,)."""
+        return self.samples.classes[self.rows(step)].to(device)
 
 
 @lru_cache(maxsize=1)

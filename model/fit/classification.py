@@ -3,9 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.fit.augment import Augmentation, augmented
 from model.fit.batches import Batches
-from model.fit.chance import Draw, generator
 from model.fit.measure import Measured, measure
 from model.fit.normalise import normalise
 from model.fit.samples import Samples
@@ -14,28 +12,22 @@ from model.vit import VisionTransformer
 
 
 class Classification:
-    """An objective of the loop. Every batch depends on the seed and its step alone."""
+    """An objective of the loop."""
 
     def __init__(
         self,
         network: VisionTransformer,
         preprocessing: Preprocessing,
-        train: Samples,
-        held_out: Samples | None,
-        *,
         batches: Batches,
-        augmentation: Augmentation,
+        held_out: Samples | None,
     ) -> None:
         self._network, self._preprocessing = network, preprocessing
-        self._train, self._held_out = train, held_out
-        self._batches, self._augmentation = batches, augmentation
+        self._batches, self._held_out = batches, held_out
 
     def loss(self, step: int) -> Tensor:
-        rows, device = self._batches.rows(step), next(self._network.parameters()).device
-        chance = generator(self._batches.seed, Draw.AUGMENTATION, step)
-        pixels = augmented(self._train.pixels[rows].to(device), self._preprocessing.size, self._augmentation, chance)
-        logits = self._network(normalise(pixels, self._preprocessing))
-        return F.cross_entropy(logits, self._train.classes[rows].to(device))
+        device = next(self._network.parameters()).device
+        logits = self._network(normalise(self._batches.pixels(step, device), self._preprocessing))
+        return F.cross_entropy(logits, self._batches.classes(step, device))
 
     def measure(self, network: VisionTransformer) -> Measured | None:
         if self._held_out is None:

@@ -87,8 +87,14 @@ class _Runs:
         work: Path | None,
     ) -> None:
         self._network, self._preprocessing, self._recipe = network, preprocessing, recipe
-        self._train, self._held_out, self._work = train, held_out, work
-        self._batches = Batches(samples=len(train), batch=recipe.batch, seed=recipe.seed)
+        self._held_out, self._work = held_out, work
+        self._batches = Batches(
+            samples=train,
+            size=preprocessing.size,
+            batch=recipe.batch,
+            seed=recipe.seed,
+            augmentation=recipe.augmentation,
+        )
         self._identity = identity("finetune", asdict(recipe), network, preprocessing, train, held_out)
 
     @property
@@ -126,22 +132,10 @@ class _Runs:
 
     def _run(self, rate: float, *, share: float, title: str, snapshot: Snapshot | None) -> Learned:
         recipe, batches = self._recipe, self._batches
-        steps = max(1, round(share * self.epochs * batches.an_epoch))
         network = copy.deepcopy(self._network).to(best_device())
-        objective = Classification(
-            network,
-            self._preprocessing,
-            self._train,
-            self._held_out,
-            batches=batches,
-            augmentation=recipe.augmentation,
-        )
-        course = Course(
-            steps=steps,
-            an_epoch=batches.an_epoch,
-            schedule=cosine(steps, warm_up=round(recipe.warm_up_share * steps)),
-            clip=recipe.clip,
-        )
+        objective = Classification(network, self._preprocessing, batches, self._held_out)
+        epochs = share * self.epochs
+        course = Course.over(epochs, batches, cosine, warm_up_share=recipe.warm_up_share, clip=recipe.clip)
         chosen = optimiser(
             recipe.optimiser,
             network,

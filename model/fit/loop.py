@@ -3,17 +3,18 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
+from model.fit.batches import Batches
 from model.fit.device import mixed_precision
 from model.fit.fitted import Point
 from model.fit.measure import Measured
-from model.fit.schedule import Schedule
+from model.fit.schedule import Schedule, Shape
 from model.fit.snapshot import Snapshot
 from model.vit import VisionTransformer
 
@@ -43,6 +44,13 @@ class Course:
     schedule: Schedule
     clip: float = 1.0  # largest norm of the network's gradient (paper, Tables 3 and 4)
     average_decay: float | None = None  # the moving average of the weights is what is measured and given
+
+    @classmethod
+    def over(cls, epochs: float, batches: Batches, shape: Shape, *, warm_up_share: float, clip: float) -> Self:
+        """So many epochs, of a step at least, with the learning rate in this shape."""
+        steps = max(1, round(epochs * batches.an_epoch))
+        schedule = shape(steps, warm_up=round(warm_up_share * steps))
+        return cls(steps=steps, an_epoch=batches.an_epoch, schedule=schedule, clip=clip)
 
 
 @dataclass(frozen=True, kw_only=True)

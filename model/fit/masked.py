@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ViTConfig
-from model.fit.augment import FROM_NOTHING, Augmentation, augmented
+from model.fit.augment import FROM_NOTHING, Augmentation
 from model.fit.batches import Batches
 from model.fit.chance import Draw, generator
 from model.fit.device import best_device
@@ -68,17 +68,15 @@ def masked(
     device = best_device()
     network.to(device)
     colours = ColourHead(config.width).to(device)
-    batches = Batches(samples=len(train), batch=recipe.batch, seed=recipe.seed)
-    steps = max(1, round(recipe.epochs * batches.an_epoch))
-    course = Course(
-        steps=steps,
-        an_epoch=batches.an_epoch,
-        schedule=cosine(steps, warm_up=round(recipe.warm_up_share * steps)),
-        clip=recipe.clip,
+    batches = Batches(
+        samples=train,
+        size=preprocessing.size,
+        batch=recipe.batch,
+        seed=recipe.seed,
+        augmentation=recipe.augmentation,
     )
-    objective = MaskedPatches(
-        network, colours, preprocessing, train, held_out, batches=batches, augmentation=recipe.augmentation
-    )
+    course = Course.over(recipe.epochs, batches, cosine, warm_up_share=recipe.warm_up_share, clip=recipe.clip)
+    objective = MaskedPatches(network, colours, preprocessing, batches, held_out)
     adam = optimiser("adamw", network, rate=recipe.rate, weight_decay=recipe.weight_decay, beside=[colours])
     learned = learn(network, objective, course, [adam], title="masked patches", beside=[colours], snapshot=snapshot)
     figures = figures_of(learned.best, train, held_out)
@@ -135,32 +133,22 @@ class Corruption:
 
 
 class MaskedPatches:
-    """An objective of the loop. Batches and what is corrupted depend on the seed and the step alone."""
+    """An objective of the loop. What is corrupted depends on the seed of the batches and the step alone."""
 
     def __init__(
         self,
         network: VisionTransformer,
         colours: ColourHead,
         preprocessing: Preprocessing,
-        train: Samples,
-        held_out: Samples | None,
-        *,
         batches: Batches,
-        augmentation: Augmentation,
+        held_out: Samples | None,
     ) -> None:
         self._network, self._colours, self._preprocessing = network, colours, preprocessing
-        self._train, self._held_out = train, held_out
-        self._batches, self._augmentation = batches, augmentation
+        self._batches, self._held_out = batches, held_out
 
     def loss(self, step: int) -> Tensor:
-        seed, device = self._batches.seed, self._colours.mask.device
-        pixels = augmented(
-            self._train.pixels[self._batches.rows(step)].to(device),
-            self._preprocessing.size,
-            self._augmentation,
-            generator(seed, Draw.AUGMENTATION, step),
-        )
-        logits, wanted = self._told(self._network, pixels, generator(seed, Draw.CORRUPTION, step))
+        pixels = self._batches.pixels(step, self._colours.mask.device)
+        logits, wanted = self._told(self._network, pixels, generator(self._batches.seed, Draw.CORRUPTION, step))
         return F.cross_entropy(logits, wanted)
 
     @torch.no_grad()

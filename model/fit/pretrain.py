@@ -69,17 +69,15 @@ def pretrain(
         told = identity("pretrain", asdict(recipe), network, preprocessing, train, held_out)
         snapshot = Snapshot(work / "pre-training.pt", identity=told)
     network.to(best_device())
-    batches = Batches(samples=len(train), batch=recipe.batch, seed=recipe.seed)
-    steps = max(1, round(recipe.epochs * batches.an_epoch))
-    course = Course(
-        steps=steps,
-        an_epoch=batches.an_epoch,
-        schedule=linear(steps, warm_up=round(recipe.warm_up_share * steps)),
-        clip=recipe.clip,
+    batches = Batches(
+        samples=train,
+        size=preprocessing.size,
+        batch=recipe.batch,
+        seed=recipe.seed,
+        augmentation=recipe.augmentation,
     )
-    objective = Classification(
-        network, preprocessing, train, held_out, batches=batches, augmentation=recipe.augmentation
-    )
+    course = Course.over(recipe.epochs, batches, linear, warm_up_share=recipe.warm_up_share, clip=recipe.clip)
+    objective = Classification(network, preprocessing, batches, held_out)
     dropped = WithDropout(objective, network, share=recipe.dropout, seed=recipe.seed)
     adam = optimiser("adamw", network, rate=recipe.rate, weight_decay=recipe.weight_decay)
     learned = learn(network, dropped, course, [adam], title="pre-training", snapshot=snapshot)

@@ -2,8 +2,15 @@
 
 import math
 from collections.abc import Callable
+from typing import Protocol
 
 Schedule = Callable[[int], float]  # number of the step, from 0, to the factor
+
+
+class Shape(Protocol):
+    """A schedule for any number of steps."""
+
+    def __call__(self, steps: int, *, warm_up: int) -> Schedule: ...
 
 
 def cosine(steps: int, *, warm_up: int) -> Schedule:

@@ -1,7 +1,6 @@
 """What a run has learned so far, in a file that survives a kill and a full disk."""
 
 import hashlib
-import os
 import pickle
 import time
 import warnings
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from model.durable import replacing
 from model.fit.samples import Samples
 from model.preprocessing import Preprocessing
 
@@ -53,16 +53,11 @@ class Snapshot:
 
         `state` has tensors, numbers, text, lists and dicts.
         """
-        partial = self.path.with_name(self.path.name + ".partial")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                torch.save({"identity": self.identity, "state": state}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self.path)
+            with replacing(self.path) as temporary:
+                torch.save({"identity": self.identity, "state": state}, temporary)
         except (OSError, RuntimeError) as error:  # torch turns an error of the disk into a RuntimeError
-            partial.unlink(missing_ok=True)
             warnings.warn(f"{self.path} could not be written, and the run goes on: {error}", stacklevel=2)
             return False
         finally:

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from export.fit.report.page import page
 from export.fit.report.reliability import reliability
 from export.fit.split import LeftOut
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.durable import sync
+from model.durable import replacing_folder
 from model.fit.fitted import Point
 
 PAGE, NUMBERS, SPLIT = "index.html", "report.json", "split.csv"
@@ -39,16 +38,8 @@ class Report:
 
     def write(self, out: Path) -> None:
         """Write the folder `out`, whole or not at all, in place of what is there."""
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:
-            folder = Path(temporary) / "new"
-            folder.mkdir()
+        with replacing_folder(out) as folder:
             self._fill(folder, out)
-            for path in [*folder.rglob("*"), folder]:
-                sync(path)
-            if out.exists():
-                out.rename(Path(temporary) / "old")
-            folder.rename(out)
-            sync(out.parent)
 
     def _fill(self, folder: Path, out: Path) -> None:
         pictures = [curves(self.history)] if self.history else []

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from model.checkpoints.assign import assign
 from model.checkpoints.checkpoint import Checkpoint, Description
-from model.checkpoints.durable import replacing
 from model.checkpoints.facts import Facts
 from model.checkpoints.score import note_score
 from model.checkpoints.source import Source
 from model.config import ViTConfig
+from model.durable import replacing
 from model.positions import resize
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer

@@ -7,9 +7,19 @@ from itertools import count
 from typing import Any
 
 from torch.utils.data import IterableDataset
-from transformers import Trainer, TrainerCallback, TrainingArguments, ViTConfig, ViTForImageClassification
 
 from tests.benchmarks.training.pace import CLASSES, CLIP, RATE, STEPS, WEIGHT_DECAY, Pace, device
+from tests.golden.torchvision_operators import declare
+
+OPERATORS = declare()  # transformers imports torchvision
+
+from transformers import (  # noqa: E402
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+    ViTConfig,
+    ViTForImageClassification,
+)
 
 SIZES: dict[str, dict[str, Any]] = {
     "Ti/16": {"hidden_size": 192, "num_attention_heads": 3, "intermediate_size": 768},

@@ -200,7 +200,7 @@ def test_killed_while_it_writes_it_ends_with_the_same_weights(start, tmp_path):
     command = [sys.executable, "-c", KILLED, str(tmp_path), "3", str(torch.get_num_threads())]
     killed = subprocess.run(command, env={**os.environ, "PYTHONPATH": "."}, timeout=280, check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert list(tmp_path.glob("*.partial"))
+    assert list(tmp_path.glob(".*.new"))
     again, whole = run(start, work=tmp_path), run(start)
     assert same(again.model, whole.model)
     assert again.history == whole.history

@@ -77,11 +77,8 @@ def test_colours_of_hidden_patches_are_learned_from_the_others():
 def test_the_embedding_of_hidden_patches_learns_and_the_step_decides_which_they_are():
     network, colours = initialised(replace(CONFIG, num_classes=0), 0), ColourHead(CONFIG.width)
     torch.nn.init.normal_(colours.linear.weight)
-    train = squares(4)
-    objective = MaskedPatches(
-        network, colours, PREPROCESSING, train, None,
-        batches=Batches(samples=4, batch=4, seed=0), augmentation=RECIPE.augmentation,
-    )  # fmt: skip
+    batches = Batches(samples=squares(4), size=PREPROCESSING.size, batch=4, seed=0, augmentation=RECIPE.augmentation)
+    objective = MaskedPatches(network, colours, PREPROCESSING, batches, None)
     objective.loss(0).backward()
     assert colours.mask.grad.abs().sum() > 0
     assert objective.measure(network) is None

@@ -1,6 +1,7 @@
-"""Files that are there whole or not at all, whatever happens to the process or the disk while they are written."""
+"""Files and folders that are there whole or not at all, whatever happens to the process or the disk meanwhile."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,14 +19,32 @@ def replacing(path: Path) -> Iterator[Path]:
         mode = temporary.stat().st_mode
         yield temporary
         temporary.chmod(mode)  # safetensors writes files that only their owner may read
-        sync(temporary)
+        _sync(temporary)
         temporary.replace(path)
-        sync(path.parent)
+        _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def sync(path: Path) -> None:
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """An empty folder beside `path` to fill. It takes the place of `path` once all of it is on the disk.
+
+    After an error `path` is as it was, and nothing else is left.
+    """
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as temporary:
+        folder = Path(temporary) / "new"
+        folder.mkdir()
+        yield folder
+        for part in [*folder.rglob("*"), folder]:
+            _sync(part)
+        if path.exists():
+            path.rename(Path(temporary) / "old")
+        folder.rename(path)
+        _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
     """Have the system write a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -1,0 +1,47 @@
+"""model/durable.py: a file or a folder is there whole or as it was."""
+
+import pytest
+
+from model.durable import replacing, replacing_folder
+
+
+def test_what_is_written_takes_the_place(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_leaves_what_was_there(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(OSError, match="full"), replacing(path) as temporary:  # noqa: PT012
+        temporary.write_text("ne")
+        raise OSError("full")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_filled_folder_takes_the_place_of_the_old_one(tmp_path):
+    path = tmp_path / "folder"
+    path.mkdir()
+    (path / "old").touch()
+    with replacing_folder(path) as folder:
+        (folder / "new").touch()
+        assert (path / "old").exists()
+    assert [file.name for file in path.iterdir()] == ["new"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_leaves_the_old_folder(tmp_path):
+    path = tmp_path / "folder"
+    path.mkdir()
+    (path / "old").touch()
+    with pytest.raises(OSError, match="full"), replacing_folder(path) as folder:  # noqa: PT012
+        (folder / "new").touch()
+        raise OSError("full")
+    assert [file.name for file in path.iterdir()] == ["old"]
+    assert list(tmp_path.iterdir()) == [path]
