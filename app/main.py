@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from operator import attrgetter
 
 from fastapi import FastAPI, Security
 from fastapi.security import HTTPBearer
@@ -12,9 +13,8 @@ from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
 from app.api import attention, classify, embed, huggingface, model, page, probes, report, verify, wall
-from app.api.description import describe, operation_id
 from app.api.drawings import Drawings
-from app.api.problems import install_handlers
+from app.api.problems import install_handlers, problems
 from app.api.services import Services
 from app.api.v2 import infer
 from app.api.v2 import model as v2
@@ -107,7 +107,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         version=VERSION,
         redirect_slashes=False,
-        generate_unique_id_function=operation_id,
+        generate_unique_id_function=attrgetter("name"),  # generators name their functions after it
+        responses=problems(401, 431, 500, 503),  # of the door and the protocol below it, whatever the path
         dependencies=[Security(HTTPBearer(auto_error=False))] if keys else [],  # for /docs; the door checks the key
         lifespan=lifespan,
         telemetry=_telemetry(settings),
@@ -128,7 +129,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     for router in ROUTERS:
         app.include_router(router)
-    describe(app)
     install_handlers(app)
     app.add_middleware(
         Door,

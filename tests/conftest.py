@@ -51,14 +51,15 @@ def star(encode: Encode) -> bytes:
 
 
 @pytest.fixture(scope="session")
-def hang_up() -> Callable[[FastAPI, str, bytes], int]:
+def hang_up() -> Callable[..., int]:
     """POST and disconnect before the answer: `hang_up(app, path, body)` is the status that no client reads.
 
-    The request is taken apart by hand, to leave in the middle of it.
+    With `whole=False` more of the body should have come. The request is taken apart by hand, to leave in the middle of
+    it.
     """
 
-    async def posted(app: FastAPI, path: str, body: bytes) -> int:
-        messages = [{"type": "http.request", "body": body, "more_body": False}, {"type": "http.disconnect"}]
+    async def posted(app: FastAPI, path: str, body: bytes, whole: bool) -> int:
+        messages = [{"type": "http.request", "body": body, "more_body": not whole}, {"type": "http.disconnect"}]
         sent = []
 
         async def receive():
@@ -74,7 +75,7 @@ def hang_up() -> Callable[[FastAPI, str, bytes], int]:
         await app(scope, receive, send)
         return sent[0]["status"]
 
-    return lambda app, path, body: asyncio.run(posted(app, path, body))
+    return lambda app, path, body, *, whole=True: asyncio.run(posted(app, path, body, whole))
 
 
 @pytest.fixture(scope="session")

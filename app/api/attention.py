@@ -38,6 +38,8 @@ class AttentionResponse(Chosen, ImageAnswer):
 
 PARAMETERS = ", ".join([*Choice.model_fields, *(field.name for field in fields(Style)), "scale", "format"])
 
+ANSWERS = problems(404, 422, 503) | representations("png", "json", "npy")
+
 router = APIRouter(tags=["maps"])
 
 
@@ -68,10 +70,11 @@ async def _style(
 @router.get(
     "/attention",
     operation_id="attention_by_query",
-    responses=problems(404, 422, 503) | representations("png", "json", "npy"),
+    responses=ANSWERS,
+    response_class=Response,
     summary="The same, by ?id=; without an id, how to ask",
 )
-@router.get("/attention/{id}", responses=problems(404, 422, 503) | representations("png", "json", "npy"))
+@router.get("/attention/{id}", responses=ANSWERS, response_class=Response)
 async def attention(
     services: ServicesDep,
     stages: StagesDep,

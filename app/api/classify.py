@@ -1,8 +1,8 @@
 """POST /classify: images in, ranked labels and the ids of their maps out."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from app.api.each_image import IMAGE_BODY, FailedResult, ImageInfo, each_image, image_info, results
@@ -34,10 +34,9 @@ router = APIRouter(tags=["images"])
 
 @router.post(
     "/classify",
-    response_model=ClassifyResponse,
     response_model_exclude_none=True,
     openapi_extra=IMAGE_BODY,
-    responses=problems(400, 409, 413, 415, 422, 500, 503),
+    responses=problems(400, 408, 409, 413, 415, 422, 500, 503),
 )
 async def classify(
     request: Request,
@@ -50,7 +49,7 @@ async def classify(
         float | None, Query(ge=0, le=1, allow_inf_nan=False, description="Return labels with at least this score only")
     ] = None,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
-) -> Any:
+) -> ClassifyResponse:
     """Name what is in one or more images.
 
     Repeating a request is harmless: it gives the same scores and another id. In int8 the scores differ a little between
@@ -59,8 +58,6 @@ async def classify(
     if not services.bundle.manifest.labels:
         raise NoClasses
     outcomes = await each_image(request, services, stages, attention=attention, outcome="classified")
-    if isinstance(outcomes, Response):
-        return outcomes
     if threshold is None:
         top_k, threshold = top_k or TOP_K, 0.0
 

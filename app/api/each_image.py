@@ -7,13 +7,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from fastapi import Request, Response
+from fastapi import Request
 from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
 from app.api.hangup import unless_gone
 from app.api.json_images import JSON_BODY
-from app.api.problems import UNANSWERED, Problem, problem_of, respond
+from app.api.problems import Problem, Refusal, problem_of
 from app.api.services import Services
 from app.api.uploads import read_images
 from app.classifier import Image, Processed
@@ -64,29 +64,25 @@ class FailedResult(BaseModel):
 
 async def each_image(
     request: Request, services: Services, stages: Stages, *, attention: bool, outcome: str
-) -> list[Outcome] | Response:
-    """Runs the model on every image of the request, and keeps the maps of each if `attention`. The answer itself if the
-    client is gone, or if no image succeeds.
+) -> list[Outcome]:
+    """Runs the model on every image of the request, and keeps the maps of each if `attention`.
 
-    `outcome` counts the images that succeed in the metrics. Raises what `read_images` and admission raise.
+    `outcome` counts the images that succeed in the metrics. Raises Refusal if none does, and what `read_images` and
+    `processed` raise.
     """
-    try:
-        uploads = await read_images(request, max_images=services.settings.max_images_per_request)
-    except ClientDisconnect:
-        return Response(status_code=UNANSWERED)
+    uploads = await read_images(request, max_images=services.settings.max_images_per_request)
     outcomes = await processed(request, services, stages, uploads, attention=attention, outcome=outcome)
-    if isinstance(outcomes, Response):
-        return outcomes
-    succeeded = any(isinstance(of_one, Processed) for of_one in outcomes)
-    return outcomes if succeeded else refusal(request, outcomes)
+    if not any(isinstance(of_one, Processed) for of_one in outcomes):
+        raise refusal(outcomes)
+    return outcomes
 
 
 async def processed(
     request: Request, services: Services, stages: Stages, images: Sequence[Image], *, attention: bool, outcome: str
-) -> list[Outcome] | Response:
-    """What becomes of images that have been read, in order; a response if the client is gone.
+) -> list[Outcome]:
+    """What becomes of images that have been read, in order.
 
-    Raises what admission raises.
+    Raises ClientDisconnect, and what admission raises.
     """
     deadline: float = request.state.deadline
     with services.admission.admit(len(images), deadline=deadline) as answered:
@@ -95,7 +91,7 @@ async def processed(
         ended = await unless_gone(request, working)
         if ended is None:
             services.metrics.images("abandoned", len(images))
-            return Response(status_code=UNANSWERED)
+            raise ClientDisconnect
         outcomes = [_expected(of_one) for of_one in ended]
         if any(isinstance(of_one, Processed | DeadlineExceeded) for of_one in outcomes):
             answered()  # images that never reach the model say nothing about the wait for it
@@ -116,7 +112,7 @@ def image_info(processed: Processed) -> ImageInfo:
     return ImageInfo(width=processed.width, height=processed.height, format=processed.format)
 
 
-def refusal(request: Request, outcomes: list[Outcome]) -> Response:
+def refusal(outcomes: list[Outcome]) -> Refusal:
     """The failure of a single image is the answer. Of several images, the failures are listed under the status that
     most of them share.
     """
@@ -132,7 +128,7 @@ def refusal(request: Request, outcomes: list[Outcome]) -> Response:
         used = len(outcomes) - len(failures)
         detail = f"{used or 'None'} of the {len(outcomes)} images could be used."
         problem = problem.model_copy(update={"detail": detail, "errors": errors})
-    return respond(problem, request.scope["state"], first.headers)
+    return Refusal(problem, first.headers)
 
 
 async def _one(services: Services, image: Image, *, attention: bool, deadline: float, stages: Stages) -> Outcome:

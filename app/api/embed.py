@@ -36,7 +36,7 @@ router = APIRouter(tags=["images"])
     response_model=EmbedResponse,
     response_model_exclude_none=True,
     openapi_extra=IMAGE_BODY,
-    responses=problems(400, 413, 415, 422, 500, 503) | {200: {"content": {MEDIA_TYPES["npy"]: {}}}},
+    responses=problems(400, 408, 413, 415, 422, 500, 503) | {200: {"content": {MEDIA_TYPES["npy"]: {}}}},
 )
 async def embed(
     request: Request,
@@ -51,12 +51,10 @@ async def embed(
     one image that fails makes the answer a problem.
     """
     outcomes = await each_image(request, services, stages, attention=attention, outcome="embedded")
-    if isinstance(outcomes, Response):
-        return outcomes
     if preferred_format(request.headers.get("accept", ""), among=("json", "npy")) == "npy":
         embedded = [done for done in outcomes if isinstance(done, Processed)]
         if len(embedded) < len(outcomes):
-            return refusal(request, outcomes)
+            raise refusal(outcomes)
         rows = np.stack([_embedding(done, normalize=normalize) for done in embedded])
         return Response(npy(rows), media_type=MEDIA_TYPES["npy"])
 

@@ -4,18 +4,16 @@
 (huggingface-inference-toolkit, `webservice_starlette.py`). The best label comes first.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-import numpy as np
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
-from starlette.requests import ClientDisconnect
 
 from app.api.classify import TOP_K
 from app.api.each_image import IMAGE_BODY, processed
-from app.api.json_images import Parameters, read_json
+from app.api.json_images import Function, Parameters, read_json
 from app.api.probes import readyz
-from app.api.problems import UNANSWERED, problems, respond_to
+from app.api.problems import problems
 from app.api.services import Services, ServicesDep, StagesDep
 from app.api.uploads import is_json, read_images
 from app.classifier import Processed
@@ -31,54 +29,46 @@ class LabelScore(BaseModel):
 router = APIRouter(tags=["Hugging Face"])
 router.add_api_route("/health", readyz, methods=["GET", "HEAD"], include_in_schema=False)
 
+PROBLEMS = problems(400, 408, 409, 413, 415, 422, 500, 503)
 
-PROBLEMS = problems(400, 409, 413, 415, 422, 500, 503)
 
-
-@router.post(
-    "/", response_model=list[LabelScore], responses=PROBLEMS, openapi_extra=IMAGE_BODY, operation_id="predict_at_root"
-)
-@router.post("/predict", response_model=list[LabelScore], responses=PROBLEMS, openapi_extra=IMAGE_BODY)
+@router.post("/", responses=PROBLEMS, openapi_extra=IMAGE_BODY, operation_id="predict_at_root")
+@router.post("/predict", responses=PROBLEMS, openapi_extra=IMAGE_BODY)
 async def predict(
     request: Request,
     services: ServicesDep,
     stages: StagesDep,
     top_k: Annotated[int | None, Query(ge=1, description=f"Labels to return at most; {TOP_K} by default")] = None,
     function_to_apply: Annotated[
-        Literal["softmax", "sigmoid", "none"] | None,
+        Function | None,
         Query(description="What makes a score of a logit; by default what the model was trained for"),
     ] = None,
-) -> Any:
+) -> list[LabelScore]:
     """Name what is in one image, which is the body, or base64 in JSON under `inputs`. JSON's `parameters` go before
     those of the query. No maps are kept.
     """
     if not services.bundle.manifest.labels:
         raise NoClasses
     asked = Parameters(top_k=top_k, function_to_apply=function_to_apply)
-    try:
-        if is_json(request):
-            images, said = await read_json(request, max_images=1)
-            asked = asked.model_copy(update=said.model_dump(exclude_none=True))
-        else:
-            images = await read_images(request, max_images=1)
-    except ClientDisconnect:
-        return Response(status_code=UNANSWERED)
-    outcomes = await processed(request, services, stages, images, attention=False, outcome="classified")
-    if isinstance(outcomes, Response):
-        return outcomes
-    (done,) = outcomes
+    if is_json(request):
+        images, said = await read_json(request, max_images=1)
+        asked = asked.model_copy(update=said.model_dump(exclude_none=True))
+    else:
+        images = await read_images(request, max_images=1)
+    (done,) = await processed(request, services, stages, images, attention=False, outcome="classified")
     if isinstance(done, ServiceError):
-        return respond_to(done, request.scope["state"])
+        raise done
     return ranked(services, done, asked)
 
 
 def ranked(services: Services, done: Processed, asked: Parameters) -> list[LabelScore]:
-    """The most likely labels, with a score that is the logit itself for the function `none`."""
-    manifest, top_k = services.bundle.manifest, asked.top_k or TOP_K
-    assert done.logits is not None  # the model has labels
-    if asked.function_to_apply == "none":
-        best = np.argsort(-done.logits, kind="stable")[:top_k]
-        return [LabelScore(label=manifest.labels[i], score=float(done.logits[i])) for i in best]
-    kind = asked.function_to_apply or manifest.score
-    found = rank(done.logits, manifest.labels, kind, top_k, temperature=manifest.temperature)
-    return [LabelScore(label=prediction.label, score=prediction.score) for prediction in found]
+    """The most likely labels. For the function `none` the score is the logit."""
+    manifest, logits = services.bundle.manifest, done.logits
+    assert logits is not None  # the model has labels
+    function = asked.function_to_apply or manifest.score
+    kind = manifest.score if function == "none" else function
+    best = rank(logits, manifest.labels, kind, asked.top_k or TOP_K, temperature=manifest.temperature)
+    return [
+        LabelScore(label=found.label, score=float(logits[found.index]) if function == "none" else found.score)
+        for found in best
+    ]

@@ -1,18 +1,18 @@
 """Images in JSON: base64 under `inputs`, as Hugging Face's clients send it, or under `image` or `images`."""
 
-import asyncio
 import base64
-import binascii
 import re
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import Request
 from pydantic import AliasChoices, BaseModel, Field, StrictStr, ValidationError
 
+from app.api.parsing import parsed
 from app.errors import InvalidParameter, MalformedRequest
 from app.images.upload import Upload
 
-MAX_ON_LOOP_BYTES = 2**18  # parsing more would block the event loop for a millisecond or more
+Function = Literal["softmax", "sigmoid", "none"]  # what makes a score of a logit
 JSON_BODY: dict[str, Any] = {  # of OpenAPI: JsonImages under the first of its names
     "title": "ImagesInJson",
     "type": "object",
@@ -26,7 +26,7 @@ JSON_BODY: dict[str, Any] = {  # of OpenAPI: JsonImages under the first of its n
             "type": "object",
             "properties": {
                 "top_k": {"type": "integer", "minimum": 1},
-                "function_to_apply": {"type": "string", "enum": ["softmax", "sigmoid", "none"]},
+                "function_to_apply": {"type": "string", "enum": [*get_args(Function)]},
             },
         },
     },
@@ -40,7 +40,7 @@ class Parameters(BaseModel):
     """Those of transformers' pipeline for image classification. Others are ignored."""
 
     top_k: Annotated[int, Field(ge=1)] | None = None
-    function_to_apply: Literal["softmax", "sigmoid", "none"] | None = None
+    function_to_apply: Function | None = None
 
 
 class JsonImages(BaseModel):
@@ -50,7 +50,7 @@ class JsonImages(BaseModel):
     parameters: Parameters = Field(default_factory=Parameters)
 
     def uploads(self, max_images: int) -> list[Upload]:
-        """Raises MalformedRequest for what is not base64. An address is never fetched."""
+        """Raises MalformedRequest for what is not base64, such as an address."""
         texts = [self.inputs] if isinstance(self.inputs, str) else self.inputs
         if not 1 <= len(texts) <= max_images:
             raise MalformedRequest(f"The request has {len(texts)} images: send from 1 to {max_images}.")
@@ -62,25 +62,20 @@ async def read_json(request: Request, *, max_images: int) -> tuple[list[Upload],
 
     Raises MalformedRequest, InvalidParameter, ClientDisconnect, and what the door raises.
     """
-    body = await request.body()
-
-    def read() -> tuple[list[Upload], Parameters]:
-        found = _parsed(body)
-        return found.uploads(max_images), found.parameters
-
-    return read() if len(body) <= MAX_ON_LOOP_BYTES else await asyncio.to_thread(read)
+    return await parsed(partial(_read, max_images=max_images), await request.body())
 
 
-def _parsed(body: bytes) -> JsonImages:
+def _read(text: bytes, *, max_images: int) -> tuple[list[Upload], Parameters]:
     try:
-        return JsonImages.model_validate_json(body)
+        found = JsonImages.model_validate_json(text)
     except ValidationError as error:
-        found: Any = error.errors(include_input=False, include_url=False)[0]
-        if found["loc"][:1] == ("parameters",) and len(found["loc"]) > 1:
-            raise InvalidParameter(f"{found['loc'][1]}: {found['msg']}.") from None
+        wrong = error.errors(include_input=False, include_url=False)[0]
+        if wrong["loc"][:1] == ("parameters",) and len(wrong["loc"]) > 1:
+            raise InvalidParameter(f"{wrong['loc'][1]}: {wrong['msg']}.") from None
         raise MalformedRequest(
             'The JSON has to be {"inputs": "base64 of an image file"}, with "parameters" if they are needed.'
         ) from None
+    return found.uploads(max_images), found.parameters
 
 
 def _decoded(text: str) -> Upload:
@@ -90,5 +85,5 @@ def _decoded(text: str) -> Upload:
     encoded = re.sub(r"\s", "", text[prefix.end() if prefix else 0 :])
     try:
         return Upload(base64.b64decode(encoded, validate=True))
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise MalformedRequest("An image in JSON has to be base64.") from None

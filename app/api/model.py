@@ -89,7 +89,11 @@ async def pictures(services: ServicesDep) -> ModelPicturesResponse:
     )
 
 
-@router.get("/model/inspect/{name}", responses=problems(404, 422, 503) | representations("png", "json"))
+@router.get(
+    "/model/inspect/{name}",
+    responses=problems(404, 422, 503) | representations("png", "json"),
+    response_class=Response,
+)
 async def picture(
     services: ServicesDep,
     conditional: ConditionalDep,

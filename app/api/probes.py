@@ -6,6 +6,7 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from app.api.problems import problems
 from app.api.services import ServicesDep
 from app.errors import Unavailable
+from app.lifecycle import Lifecycle
 
 router = APIRouter(tags=["probes"])
 
@@ -14,8 +15,7 @@ router = APIRouter(tags=["probes"])
 @router.get("/livez", responses=problems(503))
 async def livez(services: ServicesDep) -> dict[str, str]:
     """200 while the process is alive. 503 once it has failed and only a restart helps."""
-    if failure := services.lifecycle.failure:
-        raise Unavailable(failure)
+    check_alive(services.lifecycle)
     return {"status": "alive"}
 
 
@@ -25,8 +25,7 @@ async def readyz(services: ServicesDep) -> dict[str, str]:
     """200 while the process takes requests. 503 once it is stopping or has failed. Before the model is warm, nothing
     listens at the port.
     """
-    if reason := services.lifecycle.reason:
-        raise Unavailable(reason)
+    check_ready(services.lifecycle)
     return {"status": "ready"}
 
 
@@ -34,3 +33,15 @@ async def readyz(services: ServicesDep) -> dict[str, str]:
 async def metrics(services: ServicesDep) -> Response:
     """Counters and histograms of this process, in Prometheus's text format."""
     return Response(services.metrics.exposition(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def check_alive(lifecycle: Lifecycle) -> None:
+    """Raises Unavailable once only a restart helps."""
+    if lifecycle.failure:
+        raise Unavailable(lifecycle.failure)
+
+
+def check_ready(lifecycle: Lifecycle) -> None:
+    """Raises Unavailable once the process takes no more requests."""
+    if lifecycle.reason:
+        raise Unavailable(lifecycle.reason)

@@ -8,12 +8,21 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, computed_field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from app.errors import Fault, InvalidParameter, ServiceError
 
 PROBLEM_TYPE = "application/problem+json"
 NAMESPACE = "urn:vit-serve:problem:"
 UNANSWERED = 499  # nginx's status for a client that left before the answer
+MEANINGS = {  # of statuses that the door and the protocol below it give, or that say more than their names
+    401: "The request needs an API key, where the server has keys",
+    408: "The request did not arrive in time",
+    413: "The request has too many bytes",
+    431: "The header is too large",
+    500: "The service failed",
+    503: "The service is busy, stopping or has failed",
+}
 
 
 class Problem(BaseModel):
@@ -27,11 +36,20 @@ class Problem(BaseModel):
     detail: str
     instance: str | None = None  # urn:request: and the X-Request-ID of the response; None inside a list of results
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorator above a property
     @property
     def error(self) -> str:
         """The detail again: clients of Triton, KServe and Hugging Face read nothing else."""
         return self.detail
+
+
+class Refusal(Exception):
+    """A problem that is the answer, where it has more to say than its error does."""
+
+    def __init__(self, problem: Problem, headers: Mapping[str, str]) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+        self.headers = headers
 
 
 def problem_of(error: ServiceError) -> Problem:
@@ -46,8 +64,16 @@ def framework_problem(status: int, detail: str) -> Problem:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The entries of OpenAPI for a path that can answer with these."""
-    return {status: {"model": Problem, "content": {PROBLEM_TYPE: {}}} for status in statuses}
+    """The entries of OpenAPI for a path that can answer with these.
+
+    The schema is named, not given as a model: FastAPI would describe a model as `application/json`, which is never
+    sent, and generators take the first type that they know. It is among the components as a part of FailedResult.
+    """
+    content = {PROBLEM_TYPE: {"schema": {"$ref": f"#/components/schemas/{Problem.__name__}"}}}
+    return {
+        status: {"description": MEANINGS.get(status) or HTTPStatus(status).phrase, "content": content}
+        for status in statuses
+    }
 
 
 def respond(problem: Problem, state: MutableMapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
@@ -73,9 +99,17 @@ def respond_to_fault(state: MutableMapping[str, Any]) -> Response:
 def install_handlers(app: FastAPI) -> None:
     """Give every failure that the framework finds the one shape. The door handles those that the framework does not."""
 
+    @app.exception_handler(ClientDisconnect)
+    async def client_disconnect(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=UNANSWERED)  # no one reads it but metrics and the log
+
     @app.exception_handler(ServiceError)
     async def service_error(request: Request, error: ServiceError) -> Response:
         return respond_to(error, request.scope["state"])
+
+    @app.exception_handler(Refusal)
+    async def refusal(request: Request, refused: Refusal) -> Response:
+        return respond(refused.problem, request.scope["state"], refused.headers)
 
     @app.exception_handler(HTTPException)
     async def http_exception(request: Request, error: HTTPException) -> Response:

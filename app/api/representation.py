@@ -12,7 +12,7 @@ MEDIA_TYPES: dict[Format, str] = {"png": "image/png", "json": "application/json"
 
 
 def representations(*formats: Format) -> dict[int | str, dict[str, Any]]:
-    """The entry of OpenAPI for a path that answers in these formats."""
+    """The entry of OpenAPI for a path that answers in these formats, and whose `response_class` is Response."""
     return {200: {"content": {MEDIA_TYPES[format]: {} for format in formats}}}
 
 

@@ -1,13 +1,14 @@
 """POST /attention/{id}/verify: is the map faithful?"""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
+from starlette.requests import ClientDisconnect
 
 from app.api.hangup import unless_gone
-from app.api.problems import UNANSWERED, problems
+from app.api.problems import problems
 from app.api.services import ChoiceDep, ImageAnswer, ServicesDep, StagesDep
 from app.errors import NoClasses
 from app.maps.choice import Chosen, choose, find_class
@@ -42,7 +43,7 @@ class VerifyResponse(Chosen, ImageAnswer):
 router = APIRouter(tags=["maps"])
 
 
-@router.post("/attention/{id}/verify", response_model=VerifyResponse, responses=problems(404, 409, 422, 503))
+@router.post("/attention/{id}/verify", responses=problems(404, 409, 422, 503))
 async def verify(
     request: Request,
     services: ServicesDep,
@@ -54,7 +55,7 @@ async def verify(
     ] = "mean",
     steps: Annotated[int, Query(ge=4, le=64, description="Points of each curve after the first")] = 16,
     random_orders: Annotated[int, Query(ge=1, le=8, description="Number of random orders to compare with")] = 3,
-) -> Any:
+) -> VerifyResponse:
     """Measure how faithful a map is: Petsiuk et al. 2018, RISE, arXiv 1806.07421.
 
     Deletion covers the image patch by patch, the most important patches of the map first, and follows the score of a
@@ -81,7 +82,7 @@ async def verify(
     )
     curves = await unless_gone(request, asyncio.ensure_future(verifying))
     if curves is None:
-        return Response(status_code=UNANSWERED)
+        raise ClientDisconnect
     deletion, insertion = curves
     return VerifyResponse(
         **shown.chosen.model_dump(exclude={"label"}),

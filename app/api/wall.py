@@ -37,7 +37,11 @@ class WallResponse(ImageAnswer):
 router = APIRouter(tags=["maps"])
 
 
-@router.get("/attention/{id}/wall", responses=problems(404, 422, 503) | representations("png", "json", "npy"))
+@router.get(
+    "/attention/{id}/wall",
+    responses=problems(404, 422, 503) | representations("png", "json", "npy"),
+    response_class=Response,
+)
 async def wall(
     services: ServicesDep,
     stages: StagesDep,

@@ -1,7 +1,5 @@
 """What the service answers. Fields that a newer service adds are kept; tests compare these models with its OpenAPI."""
 
-from typing import Any
-
 from pydantic import BaseModel, ConfigDict
 
 
@@ -94,12 +92,3 @@ def problem_of(status: int, body: bytes) -> Problem:
 def _start(body: bytes) -> str:
     text = " ".join(body.decode(errors="replace").split())
     return text[:200] or "The body is empty."
-
-
-def query(**parameters: Any) -> dict[str, str]:
-    """Parameters as they stand in an address; those that are None are left out."""
-    return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in parameters.items()
-        if value is not None
-    }

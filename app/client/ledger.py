@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TextIO
+from typing import Any, Literal, NamedTuple, Protocol, TextIO
 
 from app.client.answers import Problem, Result
 
@@ -73,11 +73,8 @@ class JsonLines:
     header, start = "", '{"image": "'
 
     def text(self, image: str, outcome: Result | Problem) -> str:
-        said = outcome.model_dump(exclude_none=True)
-        return (
-            json.dumps({"image": image, **({"error": said} if isinstance(outcome, Problem) else {"result": said})})
-            + "\n"
-        )
+        kind = "error" if isinstance(outcome, Problem) else "result"
+        return json.dumps({"image": image, kind: outcome.model_dump(exclude_none=True)}) + "\n"
 
     def read(self, text: str) -> list[Entry]:
         whole = [(line, json.loads(line)) for line in text.splitlines(keepends=True) if line.endswith("\n")]
@@ -109,7 +106,7 @@ def open_ledger(path: Path) -> Ledger:
     if form is None:
         raise ValueError(f"{path}: the output is a .csv or a .jsonl file")
     kept: list[Entry] = []
-    if path.exists() and not form.start.startswith(text := path.read_bytes().decode(errors="replace")):
+    if path.exists() and not form.start.startswith(text := path.read_bytes().decode(errors="surrogateescape")):
         if not text.startswith(form.start):
             raise ValueError(f"{path} exists, and this program has not written it")
         try:
@@ -117,6 +114,12 @@ def open_ledger(path: Path) -> Ledger:
         except (ValueError, KeyError, IndexError):
             raise ValueError(f"{path} exists, and this program has not written it") from None
     fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(form.header + "".join(entry.text for entry in kept))
+    with _opened(fresh, "w") as file:
+        file.write(form.header + "".join(entry.text for entry in kept))
     fresh.replace(path)
-    return Ledger(path.open("a", newline=""), form, kept=kept)
+    return Ledger(_opened(path, "a"), form, kept=kept)
+
+
+def _opened(path: Path, mode: Literal["w", "a"]) -> TextIO:
+    """Names of images stay the bytes that they are."""
+    return path.open(mode, encoding="utf-8", errors="surrogateescape", newline="")

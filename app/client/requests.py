@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import httpx
 from pydantic import BaseModel
 
-from app.client.answers import Embedded, Faithfulness, Problem, Result, ServiceProblem, problem_of, query
+from app.client.answers import Embedded, Faithfulness, Problem, Result, ServiceProblem, problem_of
 
 Source = bytes | str | Path  # the bytes of an image file, or where it is
 T = TypeVar("T")
@@ -28,7 +28,10 @@ class Call(Generic[T]):
     def answered(self, response: httpx.Response) -> T:
         """Raises ServiceProblem."""
         if response.is_success:
-            return self.read(response)
+            try:
+                return self.read(response)
+            except (ValueError, KeyError, TypeError):  # another server answers at this address
+                raise ServiceProblem(problem_of(response.status_code, response.content)) from None
         after = response.headers.get("retry-after", "")
         raise ServiceProblem(
             problem_of(response.status_code, response.content),
@@ -37,16 +40,16 @@ class Call(Generic[T]):
 
 
 def classify(images: Sequence[Source], **parameters: Any) -> Call[list[Result | Problem]]:
-    return Call("POST", "/classify", _each(Result), query(**parameters), _form(images))
+    return Call("POST", "/classify", _each(Result), _query(parameters), _form(images))
 
 
 def embed(images: Sequence[Source], **parameters: Any) -> Call[list[Embedded | Problem]]:
-    return Call("POST", "/embed", _each(Embedded), query(**parameters), _form(images))
+    return Call("POST", "/embed", _each(Embedded), _query(parameters), _form(images))
 
 
 def attention(id: str, **parameters: Any) -> Call[bytes]:
     """The map as the service sends it: PNG unless `format` says json or npy."""
-    return Call("GET", f"/attention/{id}", lambda response: response.content, query(**parameters))
+    return Call("GET", f"/attention/{id}", lambda response: response.content, _query(parameters))
 
 
 def verify(id: str, **parameters: Any) -> Call[Faithfulness]:
@@ -54,7 +57,7 @@ def verify(id: str, **parameters: Any) -> Call[Faithfulness]:
         "POST",
         f"/attention/{id}/verify",
         lambda response: Faithfulness.model_validate_json(response.content),
-        query(**parameters),
+        _query(parameters),
     )
 
 
@@ -68,6 +71,15 @@ def one(results: list[Of | Problem]) -> Of:
     if isinstance(result, Problem):
         raise ServiceProblem(result)
     return result
+
+
+def _query(parameters: dict[str, Any]) -> dict[str, str]:
+    """As they stand in an address. Those that are None are left out."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in parameters.items()
+        if value is not None
+    }
 
 
 def _each(kind: type[Of]) -> Callable[[httpx.Response], list[Of | Problem]]:

@@ -4,6 +4,7 @@ import asyncio
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from app.errors import Overloaded, UnusableImage
 from app.images.decode import Limits
@@ -13,11 +14,11 @@ from app.images.preparer import (
     Larger,
     Prepared,
     Preparer,
-    already_prepared,
     pack_request,
+    thumbnail_of,
     unpack_answer,
 )
-from app.images.preprocess import Framing
+from app.images.preprocess import Box, Framing
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload
 from app.machine import allowed_cores, allowed_memory
@@ -92,10 +93,13 @@ class Intake:
 
     async def accept(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
         """Pixels (height, width, 3) that need no decoding: nothing about them can be hostile."""
-        longest = self._thumbnail_px if thumbnail else 0
-        if not longest:
-            return already_prepared(pixels, thumbnail_px=0)
-        return await asyncio.to_thread(already_prepared, pixels, thumbnail_px=longest)
+        height, width, _ = pixels.shape
+        small = None
+        if thumbnail:
+            small = await asyncio.to_thread(thumbnail_of, Image.fromarray(pixels), self._thumbnail_px)
+        return Prepared(
+            pixels=pixels, size=(width, height), box=Box(0, 0, width, height), format="pixels", thumbnail=small
+        )
 
     async def _ask(
         self, upload: Upload, *, thumbnail: bool, max_pixels: int, large_pixels: int = 0

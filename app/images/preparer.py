@@ -79,18 +79,6 @@ class Preparer:
         )
 
 
-def already_prepared(pixels: npt.NDArray[np.uint8], *, thumbnail_px: int) -> Prepared:
-    """Pixels (height, width, 3) that are the network's input already. With `thumbnail_px` of 0 no thumbnail is made."""
-    height, width, _ = pixels.shape
-    return Prepared(
-        pixels=pixels,
-        size=(width, height),
-        box=Box(0, 0, width, height),
-        format="pixels",
-        thumbnail=thumbnail_of(Image.fromarray(pixels), thumbnail_px) if thumbnail_px else None,
-    )
-
-
 def thumbnail_of(image: Image.Image, longest: int) -> bytes:
     """A JPEG whose sides are at most `longest` pixels."""
     shrink = longest / max(image.size)

@@ -163,6 +163,18 @@ def test_embeddings_are_rows_of_an_array(server, images, tmp_path):
                 assert row == pytest.approx(client.embed(name).embedding, abs=1e-4)
 
 
+def test_embeddings_are_kept_when_more_images_come(server, images, tmp_path):
+    options = ("--embeddings", tmp_path / "e.npy", "--out", tmp_path / "o.csv", "--key", KEY)
+    few = sorted((images / "a").glob("0*.png"))
+    assert call(server, *few, *options).returncode == 0
+    before = np.load(tmp_path / "e.npy")
+    more = sorted((images / "b, c").glob("0*.png"))
+    assert call(server, *more, *few, *options).returncode == 0
+    after = np.load(tmp_path / "e.npy")
+    assert np.isfinite(after).all()
+    assert after[len(more) : -1] == pytest.approx(before[:-1])  # the last image is asked again
+
+
 def test_what_was_not_asked_for_before_is_not_asked_for_in_part(server, images, tmp_path):
     assert call(server, images, "--out", tmp_path / "o.csv", "--key", KEY).returncode == 1
     done = call(server, images, "--out", tmp_path / "o.csv", "--embeddings", tmp_path / "e.npy", "--key", KEY)
@@ -214,3 +226,24 @@ def test_patience_ends(images, tmp_path):
 def test_without_its_key_it_says_so(server, images):
     done = call(server, images)
     assert (done.returncode, "wants an API key" in done.stderr) == (2, True)
+
+
+def test_patience_and_keys_are_the_same_for_embeddings(server, images, tmp_path):
+    away = call("http://127.0.0.1:1", images, "--embeddings", tmp_path / "e.npy", "--patience", "0.5")
+    assert (away.returncode, "given up: nothing was answered for 0.5 seconds" in away.stderr) == (2, True), away.stderr
+    closed = call(server, images, "--embeddings", tmp_path / "e.npy")
+    assert (closed.returncode, "given up: the service wants an API key" in closed.stderr) == (2, True), closed.stderr
+
+
+def test_an_output_that_cannot_be_written_is_said(server, images, tmp_path):
+    (tmp_path / "maps").touch()
+    done = call(server, images, "--maps", tmp_path / "maps", "--key", KEY)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+    assert f"Not a directory: '{tmp_path}/maps" in done.stderr
+
+
+def test_names_that_are_no_text_are_written_as_they_are(server, images):
+    odd = os.fsencode(images) + b"/\xff.png"
+    os.rename(images / "a" / "01.png", odd)  # noqa: PTH104
+    done = subprocess.run(command(server, "-", "--key", KEY), input=odd + b"\n", capture_output=True, timeout=120)
+    assert (done.returncode, done.stdout.splitlines()[1].partition(b",")[0]) == (0, odd), done.stderr

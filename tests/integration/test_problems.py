@@ -1,5 +1,7 @@
 """Every error has one shape (RFC 9457), whatever part found it, and the service works afterwards."""
 
+import base64
+import json
 import struct
 import zlib
 
@@ -149,6 +151,16 @@ def test_a_client_that_hangs_up_is_forgotten(client, star, hang_up):
     services = client.app.state.services
     assert hang_up(client.app, "/classify", star) == 499
     assert services.admission.images == 0  # every place is free again
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("path", ["/classify", "/embed", "/predict", "/v2/models/shapes/infer"])
+def test_a_client_may_hang_up_at_every_door(client, star, hang_up, path, whole):
+    tensor = {"name": "images", "shape": [1], "datatype": "BYTES", "parameters": {"content_type": "base64"}}
+    head = {"inputs": [{**tensor, "data": [base64.b64encode(star).decode()]}]}
+    body = json.dumps(head).encode() if path.endswith("/infer") else star
+    assert hang_up(client.app, path, body, whole=whole) == 499
+    assert client.app.state.services.admission.images == 0
 
 
 def test_errors_are_a_tree_with_a_status_each():

@@ -19,6 +19,7 @@ from tests.support.processes import served
 PIXELS = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), dtype=np.uint8)  # the demo's input size
 HEADER = "Inference-Header-Content-Length"
 KEY = "a-key"
+CLASSIFIED = 'vit_images_total{outcome="classified"}'
 
 
 def png(pixels: np.ndarray) -> bytes:
@@ -204,6 +205,7 @@ Change = Callable[[dict[str, Any]], object]
         ({"outputs": {}}, "outputs: Input should be a valid array"),
         ({"parameters": {"triton_x": 1}}, "triton_x is reserved"),
         ({"parameters": {"timeout": "soon"}}, "timeout has to be a whole number"),
+        ({"parameters": {"timeout": 10**400}}, "timeout has to be a whole number"),
         ({"parameters": {"attention": "yes"}}, "attention has to be true or false"),
         ({"parameters": {"binary_data_output": "yes"}}, "binary_data_output has to be true or false"),
     ],
@@ -211,6 +213,31 @@ Change = Callable[[dict[str, Any]], object]
 def test_what_is_wrong_with_a_request_is_said(client, more, said):
     answer = client.post("/v2/models/shapes/infer", json=head(PIXELS[:1], **more))
     assert (answer.status_code, said in answer.json()["error"]) == (400, True), answer.text
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"outputs": [{"name": "scores", "parameters": {"binary_data": 1}}]},
+        {"parameters": {"binary_data_output": "yes"}},
+        {"outputs": [{"name": "scores", "parameters": {"classification": "1"}}]},
+    ],
+)
+def test_what_is_wrong_with_outputs_is_found_before_the_model_runs(client, more):
+    before = classified(client)
+    assert client.post("/v2/models/shapes/infer", json=head(PIXELS[:1], **more)).status_code == 400
+    assert classified(client) == before
+
+
+def classified(client) -> list[str]:
+    """How many images, as the metrics have it."""
+    return [line for line in client.get("/metrics").text.splitlines() if line.startswith(CLASSIFIED)]
+
+
+def test_maps_that_are_not_kept_have_no_id(serve):
+    with serve(store_max_bytes=1000) as client:  # less than one record takes
+        answer = client.post("/v2/models/shapes/infer", json=head(PIXELS[:2], parameters={"attention": True}))
+        assert answer.json()["parameters"] == {"ids": ","}
 
 
 def test_without_a_head_the_embedding_is_declared(serve, headless_bundle):

@@ -5,33 +5,27 @@ first that cannot be used fails the request.
 """
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
-from starlette.requests import ClientDisconnect
 
-from app.api.each_image import processed
-from app.api.problems import UNANSWERED, problem_of, problems, respond
+from app.api.each_image import BINARY, Outcome, processed
+from app.api.problems import Refusal, problem_of, problems
 from app.api.services import Services, ServicesDep, StagesDep
+from app.api.v2.head import Asked, Head, count, flag
 from app.api.v2.model import VERSION, NamedDep, max_batch, tensors
-from app.api.v2.request import HEADER, Asked, Expected, Head, count, flag, read_request
+from app.api.v2.request import HEADER, Expected, read_request
 from app.api.v2.response import Output, named_classes, respond_with
 from app.classifier import Processed
-from app.errors import MalformedRequest, ServiceError
+from app.errors import MalformedRequest
 from app.inference.labels import scores
 
-BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-    }
-}
+BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}}
+PROBLEMS = problems(400, 404, 408, 413, 415, 422, 500, 503)
 
 router = APIRouter(tags=["Open Inference Protocol"])
-
-
-PROBLEMS = problems(400, 404, 413, 415, 422, 500, 503)
 
 
 @router.post("/v2/models/{name}/infer", openapi_extra=BODY, responses=PROBLEMS)
@@ -47,67 +41,80 @@ async def infer(request: Request, services: ServicesDep, stages: StagesDep, name
     The parameter `attention` keeps their maps, and the answer's parameter `ids` has their ids, with commas between.
     """
     expected = Expected(name=name, size=services.bundle.manifest.image.size, max_batch=max_batch(services))
-    try:
-        head, images = await read_request(request.stream(), head_length=request.headers.get(HEADER), expected=expected)
-    except ClientDisconnect:
-        return Response(status_code=UNANSWERED)
-    asked = wanted(head, services)
-    attention = flag(head.parameters, "attention") or False
+    head, images = await read_request(request.stream(), head_length=request.headers.get(HEADER), expected=expected)
+    outputs = wanted(head, services)
+    attention = flag(head.parameters, "attention")
     if microseconds := count(head.parameters, "timeout"):
         request.state.deadline = min(request.state.deadline, time.monotonic() + microseconds / 1e6)
     outcomes = await processed(request, services, stages, images, attention=attention, outcome="classified")
-    if isinstance(outcomes, Response):
-        return outcomes
-    done = []
-    for place, of_one in enumerate(outcomes, start=1):
-        if isinstance(of_one, ServiceError):
-            problem = problem_of(of_one)
-            if len(outcomes) > 1:
-                said = f"Image {place} of {len(outcomes)}: {of_one.detail}"
-                problem = problem.model_copy(update={"detail": said})
-            return respond(problem, request.scope["state"], of_one.headers)
-        done.append(of_one)
-    binary = flag(head.parameters, "binary_data_output") or False
+    done = _succeeded(outcomes)
     return respond_with(
-        [_output(services, done, output, binary=binary) for output in asked],
+        [_output(services, done, output) for output in outputs],
         id=head.id,
         model=name,
         version=VERSION,
-        parameters={"ids": ",".join(str(of_one.id) for of_one in done)} if attention else {},
+        parameters={"ids": ",".join(of_one.id or "" for of_one in done)} if attention else {},
     )
 
 
-def wanted(head: Head, services: Services) -> list[Asked]:
-    """The outputs that the request names, or the declared one. Raises MalformedRequest for one that there is not."""
-    known, model = tensors(services), services.bundle.manifest.name
+def _succeeded(outcomes: list[Outcome]) -> list[Processed]:
+    """Raises the failure of an image, and of one among several says which it is."""
+    done = []
+    for place, outcome in enumerate(outcomes, start=1):
+        if isinstance(outcome, Processed):
+            done.append(outcome)
+        elif len(outcomes) == 1:
+            raise outcome
+        else:
+            said = f"Image {place} of {len(outcomes)}: {outcome.detail}"
+            raise Refusal(problem_of(outcome).model_copy(update={"detail": said}), outcome.headers)
+    return done
+
+
+class Wanted(NamedTuple):
+    """An output as the answer will have it."""
+
+    name: str
+    classes: int  # to name for each image; 0 for the tensor itself
+    binary: bool
+
+
+def wanted(head: Head, services: Services) -> list[Wanted]:
+    """The outputs that the request names, or the declared one. Raises MalformedRequest."""
     for name in head.parameters:
         if name.startswith("triton_"):
-            raise MalformedRequest(f"The parameter {name} is reserved.")
-    if not head.outputs:
-        return [Asked(name=next(iter(known)))]
-    names = [output.name for output in head.outputs]
-    for output in head.outputs:
-        if output.name not in known:
-            raise MalformedRequest(f"unexpected inference output {output.name!r} for model {model!r}")
-        if output.classification and output.name == "embedding":
-            raise MalformedRequest(
-                "An embedding has no classes to name: ask for the classification of scores or logits."
-            )
-        if "classification" in output.parameters and not output.classification:
-            raise MalformedRequest("The parameter classification has to be at least 1.")
-    if len(set(names)) < len(names):
+            raise MalformedRequest(f"The parameter {name[:64]} is reserved.")
+    known = tensors(services)
+    binary = flag(head.parameters, "binary_data_output")
+    model = services.bundle.manifest.name
+    found = [_wanted(asked, known, model, binary) for asked in head.outputs or [Asked(name=next(iter(known)))]]
+    if len({output.name for output in found}) < len(found):
         raise MalformedRequest("An output is asked for twice.")
-    return head.outputs
+    return found
 
 
-def _output(services: Services, done: list[Processed], asked: Asked, *, binary: bool) -> Output:
-    values = np.stack([_values(services, of_one, asked.name) for of_one in done])
-    binary = binary if asked.binary is None else asked.binary
-    if not asked.classification:
-        return Output(asked.name, values, (len(values), values.shape[1]), binary)
-    most = min(asked.classification, values.shape[1])
-    texts = named_classes(values, services.bundle.manifest.labels, most)
-    return Output(asked.name, texts, (len(values), most), binary)
+def _wanted(asked: Asked, widths: dict[str, int], model: str, binary: bool) -> Wanted:
+    """`binary` is what the request says of all its outputs."""
+    if asked.name not in widths:
+        raise MalformedRequest(f"unexpected inference output {asked.name!r} for model {model!r}")
+    classes = count(asked.parameters, "classification")
+    if "classification" in asked.parameters and not classes:
+        raise MalformedRequest("The parameter classification has to be at least 1.")
+    if classes and asked.name == "embedding":
+        raise MalformedRequest("An embedding has no classes to name: ask for the classification of scores or logits.")
+    return Wanted(
+        asked.name,
+        classes=min(classes, widths[asked.name]),
+        binary=flag(asked.parameters, "binary_data", default=binary),
+    )
+
+
+def _output(services: Services, done: list[Processed], output: Wanted) -> Output:
+    values = np.stack([_values(services, of_one, output.name) for of_one in done])
+    if not output.classes:
+        return Output(output.name, values, (len(values), values.shape[1]), output.binary)
+    texts = named_classes(values, services.bundle.manifest.labels, output.classes)
+    return Output(output.name, texts, (len(values), output.classes), output.binary)
 
 
 def _values(services: Services, done: Processed, name: str) -> npt.NDArray[np.float32]:

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 
+from app.api.probes import check_alive, check_ready
 from app.api.problems import problems
 from app.api.services import Services, ServicesDep
 from app.api.v2.request import IMAGES
-from app.errors import Unavailable, UnknownModel
+from app.errors import UnknownModel
 
 VERSION = "1"  # of the model: there is one
 PLATFORM = "onnxruntime_onnx"
@@ -52,15 +53,14 @@ async def server(request: Request) -> dict[str, Any]:
 @router.get("/health/live", responses=problems(503))
 async def live(services: ServicesDep) -> dict[str, bool]:
     """As /livez."""
-    if failure := services.lifecycle.failure:
-        raise Unavailable(failure)
+    check_alive(services.lifecycle)
     return {"live": True}
 
 
 @router.get("/health/ready", responses=problems(503))
 async def ready(services: ServicesDep) -> dict[str, bool]:
     """As /readyz."""
-    _check_ready(services)
+    check_ready(services.lifecycle)
     return {"ready": True}
 
 
@@ -70,7 +70,7 @@ async def ready(services: ServicesDep) -> dict[str, bool]:
 )
 async def model_ready(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
     """Whether the model takes requests."""
-    _check_ready(services)
+    check_ready(services.lifecycle)
     return {"name": name, "ready": True}
 
 
@@ -106,8 +106,3 @@ async def config(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
         "output": [{"name": output, "data_type": "TYPE_FP32", "dims": [width]}],
         "dynamic_batching": {},
     }
-
-
-def _check_ready(services: Services) -> None:
-    if reason := services.lifecycle.reason:
-        raise Unavailable(reason)

@@ -1,19 +1,19 @@
-"""What a client asks of `/infer` in the Open Inference Protocol: a head in JSON, and tensors in it or after it.
+"""Reads a request to `/infer` in the Open Inference Protocol: its head, and the images in it or after it.
 
-kserve/open-inference-protocol, `specification/protocol/inference_rest.md`; tensors in binary and classification as in
-Triton's `docs/protocol/extension_binary_data.md` and `extension_classification.md`. A shape is a claim: nothing is
-reserved for it, and a tensor grows by what arrives.
+A shape is a claim: nothing is reserved for it, and a tensor grows by what arrives.
 """
 
 import base64
-import binascii
 import math
+import re
 from collections.abc import AsyncIterator
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
+from app.api.parsing import parsed
+from app.api.v2.head import Head, Tensor, count, read_head
 from app.errors import MalformedRequest
 from app.images.upload import Upload
 from app.inference.contract import Pixels
@@ -24,42 +24,16 @@ MAX_HEAD_BYTES = 2**20
 MAX_JSON_BYTES = 2**23  # of a request whose tensors are in JSON too
 LENGTH_BYTES = 4  # before each element of a BYTES tensor
 
-Parameters = dict[StrictStr, Any]
+Images = list[Upload] | list[Pixels]  # to decode, or (height, width, 3) of the network's input
 
 
-class Asked(BaseModel):
-    """An output that is wanted."""
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What the model takes; messages say it."""
 
-    name: StrictStr
-    parameters: Parameters = Field(default_factory=dict)
-
-    @property
-    def binary(self) -> bool | None:
-        return flag(self.parameters, "binary_data")
-
-    @property
-    def classification(self) -> int:
-        """How many classes to name; 0 for the tensor itself."""
-        return count(self.parameters, "classification")
-
-
-class Tensor(BaseModel):
-    """An input. Its numbers are in `data`, or they are `binary_data_size` bytes after the head."""
-
-    name: StrictStr
-    datatype: StrictStr
-    shape: list[StrictInt] = Field(min_length=1, max_length=8)
-    parameters: Parameters = Field(default_factory=dict)
-    data: list[Any] | None = None
-
-
-class Head(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    id: StrictStr = ""
-    inputs: list[Tensor] = Field(min_length=1)
-    outputs: list[Asked] | None = None
-    parameters: Parameters = Field(default_factory=dict)
+    name: str
+    size: tuple[int, int]  # height, width
+    max_batch: int
 
 
 class Bytes:
@@ -90,66 +64,57 @@ class Bytes:
         return True
 
 
-class Expected(BaseModel):
-    """What the model takes; it stands in the messages."""
-
-    name: str
-    size: tuple[int, int]  # height, width
-    max_batch: int
-
-
 async def read_request(
     pieces: AsyncIterator[bytes], *, head_length: str | None, expected: Expected
-) -> tuple[Head, list[Upload] | list[Pixels]]:
-    """The head, and the images: uploads to decode, or pixels (height, width, 3) of the network's input.
+) -> tuple[Head, Images]:
+    """The head, and the images, which it has no more.
 
     `head_length` is the header Inference-Header-Content-Length. Raises MalformedRequest, ClientDisconnect, and what the
     door raises.
     """
     body = Bytes(pieces)
-    head, rest = await _head(body, head_length)
-    _refuse_shared_memory(head)
-    tensor = _images(head, expected)
-    if tensor.data is not None:
-        if "binary_data_size" in tensor.parameters:
-            raise MalformedRequest(f"The input {IMAGES!r} has data in JSON and in binary.")
-        images = _from_json(tensor, expected)
-    else:
-        if not rest:
+    text = await _json(body, head_length)
+    head, images = await parsed(partial(_read, expected=expected), text)
+    if images is None:
+        if head_length is None:
             raise MalformedRequest(f"The input {IMAGES!r} has no data: the header {HEADER} is missing.")
-        images = await _from_bytes(body, tensor, expected)
+        images = await _from_bytes(body, head.inputs[0], expected)
     if not await body.ended():
         raise MalformedRequest(f"unexpected additional input data for model {expected.name!r}")
     return head, images
 
 
-async def _head(body: Bytes, head_length: str | None) -> tuple[Head, bool]:
-    """And whether tensors in binary may follow it."""
+async def _json(body: Bytes, head_length: str | None) -> bytes:
+    """The whole body, or as much of it as the header says."""
     if head_length is None:
         upload = await body.take(MAX_JSON_BYTES)
         if not await body.ended():
             raise MalformedRequest(f"JSON of more than {MAX_JSON_BYTES:,} bytes is not read: send tensors in binary.")
-    else:
-        if not head_length.isascii() or not head_length.isdecimal() or not 0 < int(head_length) <= MAX_HEAD_BYTES:
-            raise MalformedRequest(
-                f"inference header size should be in range (1, {MAX_HEAD_BYTES}), got: {head_length[:20]}"
-            )
-        upload = await body.take(int(head_length))
-        if len(upload) < int(head_length):
-            raise _bad_length(len(upload), head_length)
-    try:
-        head = Head.model_validate_json(b"".join(upload.parts()))
-    except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(map(str, found["loc"]))
-        raise MalformedRequest(
-            f"The request is not what the protocol describes: {place or 'JSON'}: {found['msg']}."
-        ) from None
-    return head, head_length is not None
+        return _joined(upload)
+    length = int(head_length) if re.fullmatch("[0-9]{1,9}", head_length) else 0
+    if not 0 < length <= MAX_HEAD_BYTES:
+        raise _bad_length(MAX_HEAD_BYTES, head_length)
+    upload = await body.take(length)
+    if len(upload) < length:
+        raise _bad_length(len(upload), head_length)
+    return _joined(upload)
 
 
 def _bad_length(most: int, told: str) -> MalformedRequest:
-    return MalformedRequest(f"inference header size should be in range (1, {most}), got: {told}")
+    return MalformedRequest(f"inference header size should be in range (1, {most}), got: {told[:20]}")
+
+
+def _read(text: bytes, *, expected: Expected) -> tuple[Head, Images | None]:
+    """The head, and the images where they are in it."""
+    head = read_head(text)
+    tensor = _images(head, expected)
+    if tensor.data is None:
+        return head, None
+    if "binary_data_size" in tensor.parameters:
+        raise MalformedRequest(f"The input {IMAGES!r} has data in JSON and in binary.")
+    images = _from_json(tensor)
+    tensor.data = None  # it would take its memory until the answer
+    return head, images
 
 
 def _images(head: Head, expected: Expected) -> Tensor:
@@ -178,7 +143,7 @@ def _images(head: Head, expected: Expected) -> Tensor:
     return tensor
 
 
-def _from_json(tensor: Tensor, expected: Expected) -> list[Upload] | list[Pixels]:
+def _from_json(tensor: Tensor) -> Images:
     if tensor.datatype == "BYTES":
         return _from_base64(tensor)
     try:
@@ -205,11 +170,11 @@ def _from_base64(tensor: Tensor) -> list[Upload]:
         raise MalformedRequest(f"The data of {IMAGES!r} has to be {tensor.shape[0]} strings.")
     try:
         return [Upload(base64.b64decode(text, validate=True)) for text in data]
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise MalformedRequest(f"The data of {IMAGES!r} is not base64.") from None
 
 
-async def _from_bytes(body: Bytes, tensor: Tensor, expected: Expected) -> list[Upload] | list[Pixels]:
+async def _from_bytes(body: Bytes, tensor: Tensor, expected: Expected) -> Images:
     size = count(tensor.parameters, "binary_data_size")
     if not size:
         raise MalformedRequest(f"The input {IMAGES!r} has neither data nor binary_data_size.")
@@ -230,7 +195,7 @@ async def _from_bytes(body: Bytes, tensor: Tensor, expected: Expected) -> list[U
                 f"unexpected size for input {IMAGES!r}, expecting {missing} additional bytes for model "
                 f"{expected.name!r}"
             )
-        images.append(np.frombuffer(b"".join(upload.parts()), np.uint8).reshape(height, width, 3))
+        images.append(np.frombuffer(_joined(upload), np.uint8).reshape(height, width, 3))
     return images
 
 
@@ -239,7 +204,7 @@ async def _elements(body: Bytes, number: int, size: int) -> list[Upload]:
     uploads = []
     for _ in range(number):
         told = await body.take(min(LENGTH_BYTES, size))
-        length = int.from_bytes(b"".join(told.parts()), "little")
+        length = int.from_bytes(_joined(told), "little")
         size -= len(told)
         upload = await body.take(min(length, size))
         if len(told) < LENGTH_BYTES or len(upload) < length:
@@ -254,23 +219,5 @@ async def _elements(body: Bytes, number: int, size: int) -> list[Upload]:
     return uploads
 
 
-def _refuse_shared_memory(head: Head) -> None:
-    for part in (*head.inputs, *(head.outputs or ())):
-        if any(name.startswith("shared_memory") for name in part.parameters):
-            raise MalformedRequest("Shared memory is not supported: send the tensor with the request.")
-
-
-def flag(parameters: Parameters, name: str) -> bool | None:
-    """None where it is not there. Raises MalformedRequest."""
-    value = parameters.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise MalformedRequest(f"The parameter {name} has to be true or false.")
-    return value
-
-
-def count(parameters: Parameters, name: str) -> int:
-    """0 where it is not there. Raises MalformedRequest."""
-    value = parameters.get(name, 0)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise MalformedRequest(f"The parameter {name} has to be a whole number that is not negative.")
-    return value
+def _joined(upload: Upload) -> bytes:
+    return b"".join(upload.parts())

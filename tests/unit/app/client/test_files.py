@@ -2,7 +2,8 @@
 
 import pytest
 
-from app.client.files import image_files
+from app.client.files import SUFFIXES, image_files
+from export.folder import SUFFIXES as SUFFIXES_OF_EXPORT
 
 
 @pytest.fixture
@@ -39,3 +40,7 @@ def test_patterns_may_begin_at_the_root(folder):
 def test_no_image_at_all(folder, arguments):
     with pytest.raises(FileNotFoundError):
         image_files(arguments, stdin=[])
+
+
+def test_the_suffixes_are_those_of_exports_folders():
+    assert SUFFIXES == SUFFIXES_OF_EXPORT

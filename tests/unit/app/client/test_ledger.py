@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from app.client.answers import ImageInfo, Prediction, Problem, Result
 from app.client.ledger import open_ledger
 
-names = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), min_size=1, max_size=12)
+names = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), min_size=1, max_size=12) | st.sampled_from(
+    [os.fsdecode(b"\xff.png"), os.fsdecode("é.png".encode("latin-1"))]  # as Python reads names that are no UTF-8
+)
 
 
 def result(*labels: str, id: str | None = None) -> Result:

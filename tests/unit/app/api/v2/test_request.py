@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.v2.request import MAX_HEAD_BYTES, MAX_JSON_BYTES, Expected, Head, read_request
+from app.api.v2.head import Head
+from app.api.v2.request import MAX_HEAD_BYTES, MAX_JSON_BYTES, Expected, read_request
 from app.errors import MalformedRequest
 from app.images.upload import Upload
 
@@ -86,6 +87,7 @@ def test_parameters_that_are_the_callers_own_are_kept_and_not_refused():
         ([], "Input should be an object"),
         ({}, "inputs: Field required"),
         ({"inputs": []}, "inputs: List should have at least 1 item"),
+        (head_of(shape=[1], datatype="x" * 300), "datatype: String should have at most 256 characters"),
         ({**head_of(shape=[1, 2, 3, 3]), "id": 7}, "id: Input should be a valid string"),
         (head_of(shape=[]), "shape: List should have at least 1 item"),
         (head_of(shape=[True, 2, 3, 3]), "valid integer"),
@@ -127,7 +129,9 @@ def test_what_is_no_json_is_refused(body):
         read(body)
 
 
-@pytest.mark.parametrize("length", ["0", "-1", "1e3", "x", "", "²", str(MAX_HEAD_BYTES + 1), "9" * 30])
+@pytest.mark.parametrize(
+    "length", ["0", "-1", "1e3", "x", "", "²", str(MAX_HEAD_BYTES + 1), "9" * 30, pytest.param("9" * 5000, id="digits")]
+)
 def test_a_length_of_the_head_that_cannot_be_is_refused(length):
     with pytest.raises(MalformedRequest, match="inference header size should be in range"):
         read(b"{}", length=length)

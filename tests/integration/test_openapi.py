@@ -1,4 +1,4 @@
-"""app/api/description.py: what code generators read."""
+"""GET /openapi.json: what code generators read."""
 
 from collections import Counter
 

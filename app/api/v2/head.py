@@ -1,0 +1,70 @@
+"""The JSON of a request to `/infer` in the Open Inference Protocol: which tensors come, and what is wanted of them.
+
+kserve/open-inference-protocol, `specification/protocol/inference_rest.md`; parameters for tensors in binary and for
+classification as in Triton's `docs/protocol/extension_binary_data.md` and `extension_classification.md`.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, StrictInt, StrictStr, ValidationError
+
+from app.errors import MalformedRequest
+
+Name = Annotated[StrictStr, Field(max_length=256)]  # messages repeat it
+Parameters = dict[StrictStr, Any]
+
+
+class Asked(BaseModel):
+    """An output that is asked for."""
+
+    name: Name
+    parameters: Parameters = Field(default_factory=dict)
+
+
+class Tensor(BaseModel):
+    """An input. Its numbers are in `data`, or they are `binary_data_size` bytes after the head."""
+
+    name: Name
+    datatype: Name
+    shape: list[StrictInt] = Field(min_length=1, max_length=8)
+    parameters: Parameters = Field(default_factory=dict)
+    data: list[Any] | None = None
+
+
+class Head(BaseModel):
+    id: StrictStr = ""
+    inputs: list[Tensor] = Field(min_length=1)
+    outputs: list[Asked] | None = None
+    parameters: Parameters = Field(default_factory=dict)
+
+
+def read_head(text: bytes) -> Head:
+    """Raises MalformedRequest."""
+    try:
+        head = Head.model_validate_json(text)
+    except ValidationError as error:
+        found = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(map(str, found["loc"]))
+        raise MalformedRequest(
+            f"The request is not what the protocol describes: {place or 'JSON'}: {found['msg']}."
+        ) from None
+    for part in (*head.inputs, *(head.outputs or ())):
+        if any(name.startswith("shared_memory") for name in part.parameters):
+            raise MalformedRequest("Shared memory is not supported: send the tensor with the request.")
+    return head
+
+
+def flag(parameters: Parameters, name: str, *, default: bool = False) -> bool:
+    """`default` where it is not there. Raises MalformedRequest."""
+    value = parameters.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise MalformedRequest(f"The parameter {name} has to be true or false.")
+    return default if value is None else value
+
+
+def count(parameters: Parameters, name: str) -> int:
+    """0 where it is not there. Raises MalformedRequest."""
+    value = parameters.get(name, 0)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**64:
+        raise MalformedRequest(f"The parameter {name} has to be a whole number that is not negative and fits 64 bits.")
+    return value

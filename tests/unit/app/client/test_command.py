@@ -1,0 +1,41 @@
+"""app/client/command.py: what is wrong with a command is said in one sentence."""
+
+import subprocess
+import sys
+
+import pytest
+
+from app.client.command import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["localhost:8000", "a.png"], "argument server: the address has to begin with http:// or https://"),
+        (["http://s", "a.png", "--top-k", "0"], "argument --top-k: it has to be a whole number of at least 1"),
+        (["http://s", "a.png", "--concurrency", "x"], "--concurrency: it has to be a whole number of at least 1"),
+        (["http://s", "a.png", "--embeddings", "e.txt"], "argument --embeddings: the file has to end in .npy"),
+    ],
+)
+def test_arguments(arguments, said, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_no_image():
+    with pytest.raises(SystemExit, match=r"^not started: there is no file, folder or pattern nothing\.png$"):
+        main(["http://s", "nothing.png"])
+
+
+@pytest.mark.parametrize("package", ["httpx", "tqdm"])
+def test_without_its_packages_it_says_what_to_install(package):
+    """As with `make serve`, which installs what the service needs and no more."""
+    code = f"import runpy, sys; sys.modules[{package!r}] = None; runpy.run_module('app.client', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"not started: {package} is missing: install what the client needs with `make setup`, or with "
+        "`pip install --group client`\n"
+    )
