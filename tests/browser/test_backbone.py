@@ -16,13 +16,6 @@ OF_CLASSES = (
     "#lens-part",
     "#verify-part",
 )
-    "#labels",
-    "[name=method][value=evidence]",
-    "[name=method][value=positive_evidence]",
-    "#receipt-part",
-    "#lens-part",
-    "#verify-part",
-)
 
 
 @pytest.fixture(scope="module")
