@@ -27,16 +27,18 @@ class Bulk:
         record: Callable[[str, Result | Problem], object],
         top_k: int,
         maps: Path | None,
+        method: str,
         embeddings: dict[str, Row] | None,
         concurrency: int,
     ) -> None:
-        """`record` is called with what each image gets, in any order. `maps` is a folder for heatmaps. `embeddings` are
-        rows to fill, by image. `concurrency` is the number of requests at a time.
+        """`record` is called with what each image gets, in any order. `maps` is a folder for heatmaps of
+        `method`. `embeddings` are rows to fill, by image. `concurrency` is the number of requests at a time.
         """
         self._service = service
         self._record = record
         self._top_k = top_k
         self._maps = maps
+        self._method = method
         self._embeddings = embeddings
         self._concurrency = concurrency
 
@@ -90,7 +92,7 @@ class Bulk:
         return found
 
     async def _draw(self, path: Path, id: str) -> None:
-        drawn = await self._service.ask(requests.attention(id))
+        drawn = await self._service.ask(requests.attention(id, method=self._method))
         if isinstance(drawn, Problem):
             return  # the maps have expired; the label stands
         path.parent.mkdir(parents=True, exist_ok=True)
