@@ -1,7 +1,7 @@
 """`python -m tests.load.bulk [IMAGES]`: what `python -m app.client` loses on the way, in speed and in images.
 
-The client names the images of a folder, as a process of its own. First on one server, in turn with closed loops that
-send the same images on plain sockets: they show how fast the server can be. Then through nginx with three replicas, of
+The client names the images of a folder, as a process of its own. First on one server, in turn with a closed loop that
+sends the same images on plain sockets: it shows how fast the server can be. Then through nginx with three replicas, of
 which one is killed when half of the images are named. Each image lies in a folder of its label, so an answer that went
 to another image shows. The table goes to docs/clients.md.
 """
@@ -29,7 +29,7 @@ from tests.benchmarks.server import PATIENT, running
 from tests.load.balancers import balanced, nginx
 
 IMAGES = 10_000
-ROUNDS = 3
+ROUNDS = 2
 CONNECTIONS = 16  # as many as the client has
 GROUP = 8  # images that the client sends in one request
 SLOWEST_PER_S = 20.0  # images; what takes longer is ended
@@ -58,11 +58,10 @@ def measure(count: int) -> list[Row]:
     with TemporaryDirectory() as place:
         folder = Path(place, "images")
         write_images(folder, count)
-        rates, ours = alone(folder, Path(place))
+        best, ours = alone(folder, Path(place))
         behind = killed(folder, Path(place))
-    best = max(rates.values())
     rows = [
-        *(row(f"closed loop, {name}", "one server", rate, best) for name, rate in rates.items()),
+        row("closed loop", "one server", best, best),
         row("python -m app.client", "one server", statistics.median(run.rate for run in ours), best, ours),
         row("python -m app.client", "nginx, one of three replicas killed", behind.rate, best, [behind]),
     ]
@@ -82,18 +81,16 @@ def row(asked_by: str, server: str, rate: float, best: float, runs: Sequence[Run
     }
 
 
-def alone(folder: Path, place: Path) -> tuple[dict[str, float], list[Run]]:
-    """Median rates of the closed loops, and the client's runs, with one server."""
-    loops = {f"{size} image{'s' * (size > 1)} a request": requests(folder, size) for size in (1, GROUP)}
-    seconds: dict[str, list[float]] = {name: [] for name in loops}
+def alone(folder: Path, place: Path) -> tuple[float, list[Run]]:
+    """The median rate of the closed loop, and the client's runs, with one server."""
+    sent, count = requests(folder), len(images(folder))
+    seconds: list[float] = []
     ours: list[Run] = []
-    count = len(images(folder))
     with running(DEMO_BUNDLE, PATIENT) as server:
         for number in tqdm(range(ROUNDS), desc="rounds"):
-            for name, sent in loops.items():
-                seconds[name].append(asyncio.run(closed_loop(server.port, sent, seconds=count / SLOWEST_PER_S)))
+            seconds.append(asyncio.run(closed_loop(server.port, sent, seconds=count / SLOWEST_PER_S)))
             ours.append(named(server.url, folder, place / f"{number}.csv"))
-    return {name: count / statistics.median(taken) for name, taken in seconds.items()}, ours
+    return count / statistics.median(seconds), ours
 
 
 def killed(folder: Path, place: Path) -> Run:
@@ -106,13 +103,11 @@ def images(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.png"))
 
 
-def requests(folder: Path, size: int) -> list[bytes]:
-    """All images, `size` in each request: one as the body, several as a form."""
+def requests(folder: Path) -> list[bytes]:
+    """All images, as many in each form as the client sends."""
     contents = [image.read_bytes() for image in images(folder)]
-    if size == 1:
-        return [post(PATH, content, "image/png") for content in contents]
     form = f"multipart/form-data; boundary={BOUNDARY}"
-    return [post(PATH, parts(contents[i : i + size]), form) for i in range(0, len(contents), size)]
+    return [post(PATH, parts(contents[i : i + GROUP]), form) for i in range(0, len(contents), GROUP)]
 
 
 def parts(contents: list[bytes]) -> bytes:
