@@ -27,7 +27,7 @@ from model.demo.shapes import Sample, held_out
 from tests.benchmarks.maps.methods import METHODS, Chunk, Values
 from tests.support.records import make_record
 
-IMAGES = 1000
+IMAGES = 500
 BATCH = 50
 STEPS = 16  # of deletion and insertion
 WEIGHTS = "model/demo/shapes.safetensors"
