@@ -13,16 +13,13 @@ Rows = list[dict[str, str | float]]
 class Experiment(Protocol):
     """A module of this package."""
 
-    @staticmethod
-    def runs() -> Sequence[Run]:
+    def runs(self) -> Sequence[Run]:
         """Every run that it needs."""
 
-    @staticmethod
-    def rows(found: Found) -> Rows:
+    def rows(self, found: Found) -> Rows:
         """Its table."""
 
-    @staticmethod
-    def picture(found: Found) -> bytes:
+    def picture(self, found: Found) -> bytes:
         """PNG."""
 
 

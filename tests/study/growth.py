@@ -30,9 +30,9 @@ def _runs(backbone: Backbone) -> list[Run]:
 
 def _itself(backbone: Backbone) -> list[Run]:
     """How right it is at what it was pre-trained for."""
-    return (
-        [] if backbone.learned == "nothing" else [Run(backbone=backbone, task=Task(images="shapes", method="as it is"))]
-    )
+    if backbone.learned == "nothing":
+        return []
+    return [Run(backbone=backbone, task=Task(images="shapes", method="as it is"))]
 
 
 def rows(found: Found) -> Rows:
