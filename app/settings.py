@@ -80,6 +80,13 @@ class Settings(BaseSettings):
     model_threads: Annotated[
         int, Field(ge=0, description="Threads of one forward pass on the CPU; 0: one for each allowed core")
     ] = 0
+    cache: Annotated[
+        str,
+        Field(
+            description="Folder for weights packed for this processor, which all replicas on a machine map; `auto`: "
+            "`vit-serve` in `$XDG_CACHE_HOME` or `~/.cache`; `off`: none. Where it cannot be written, none are made"
+        ),
+    ] = "auto"
     worker_threads: Annotated[
         int,
         Field(ge=0, description="Threads that draw maps; 0: one for each allowed core, at least two"),

@@ -45,6 +45,7 @@ HOMES = {
     "tqdm": {"client"},
     "uvicorn": {"server", "main", "door", "api"},
     "onnxruntime": {"inference.cpu", "inference.cuda"},
+    "google": {"inference.external_data"},  # google.protobuf
     "redis": {"stores.redis"},
     "cachetools": {"images.quarantine", "stores.memory"},
     "httptools": {"door.protocol"},

@@ -1,22 +1,44 @@
 """How much memory batches take, and from that the largest that fits."""
 
+import logging
+import math
+
 from app.inference.contract import Graph
+from app.machine import resident_memory
+
+log = logging.getLogger(__name__)
+
+MIB = 2**20
 
 
 class MemoryModel:
     """Resident memory that runs add, in bytes, learned from the first runs of each size.
 
     It takes memory for a run to grow with its images, and `concurrency` runs of both graphs to keep theirs: ONNX
-    Runtime's arenas give nothing back. Where memory is short the kernel ends the process without an error that a
+    Runtime's arena gives nothing back. Where memory is short the kernel ends the process without an error that a
     smaller batch could follow, so what does not fit must never run.
     """
 
-    def __init__(self, *, allowed: float, before: int, concurrency: int) -> None:
-        """`allowed` is for all of this process, `before` what it has before its first run."""
+    def __init__(self, *, allowed: float, concurrency: int) -> None:
+        """`allowed` is for all of this process, in bytes."""
         self._allowed = allowed
-        self._before = before
+        self._before = 0
         self._concurrency = concurrency
         self._image: dict[Graph, float] = {}
+
+    def warn_of_weights(self, needed: int) -> None:
+        """Before the sessions are made: while they are, the kernel may end this process without a word."""
+        if needed > self._allowed:
+            log.warning(
+                "memory: the weights alone take %d MiB, and %d MiB are left for the model. The kernel may end this "
+                "process. Raise the memory limit, export the model in int8, or lower VIT_STORE_MAX_BYTES.",
+                needed / MIB,
+                self._allowed / MIB,
+            )
+
+    def begin(self) -> None:
+        """Right before the first run."""
+        self._before = resident_memory()
 
     def add(self, graph: Graph, images: int, grown: int) -> None:
         """The first run of this many images made the resident memory grow by so much."""
@@ -28,3 +50,32 @@ class MemoryModel:
 
     def fits(self, images: int) -> bool:
         return self.needed(images) <= self._allowed
+
+    def report(self, *, largest: int, wanted: int) -> None:
+        """Log what was decided: batches of `largest` images, where `wanted` are allowed by the settings."""
+        if math.isinf(self._allowed):
+            return
+        allowed = self._allowed / MIB
+        if not self.fits(1):
+            log.warning(
+                "memory: the model needs about %d MiB for single images, and %d MiB are left for it. The kernel may "
+                "end this process. Raise the memory limit or lower VIT_STORE_MAX_BYTES.",
+                self.needed(1) / MIB,
+                allowed,
+            )
+        elif largest < wanted:
+            log.warning(
+                "memory: batches have at most %d images, because the model would need about %d MiB for %d, and %d MiB "
+                "are left for it",
+                largest,
+                self.needed(wanted) / MIB,
+                wanted,
+                allowed,
+            )
+        else:
+            log.info(
+                "memory: the model needs about %d MiB for batches of %d, and %d MiB are left for it",
+                self.needed(largest) / MIB,
+                largest,
+                allowed,
+            )

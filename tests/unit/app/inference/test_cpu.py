@@ -6,6 +6,7 @@ import pytest
 from app.bundle import load_bundle
 from app.inference import cpu
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from app.inference.known_answer import WrongAnswer
 from app.settings import DEMO_BUNDLE
 
@@ -15,13 +16,18 @@ MIB = 2**20
 def opened(max_batch: int = 4, **options) -> OnnxEngine:
     answer = load_bundle(DEMO_BUNDLE).manifest.known_answer
     return OnnxEngine(
-        folder=DEMO_BUNDLE, image_size=(64, 64), threads=1, max_batch=max_batch, known_answer=answer, **options
+        folder=DEMO_BUNDLE,
+        image_size=(64, 64),
+        gears=Gears(cores=1),
+        max_batch=max_batch,
+        known_answer=answer,
+        **options,
     )
 
 
 @pytest.fixture(scope="module")
 def engine() -> OnnxEngine:
-    return OnnxEngine(folder=DEMO_BUNDLE, image_size=(64, 64), threads=1, max_batch=4)
+    return OnnxEngine(folder=DEMO_BUNDLE, image_size=(64, 64), gears=Gears(cores=1), max_batch=4)
 
 
 @pytest.fixture
