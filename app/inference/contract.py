@@ -13,10 +13,10 @@ Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with 
 
 
 class Plan(NamedTuple):
-    """The next run."""
+    """A run of so many images, or fewer."""
 
     gear: Gear
-    images: int  # at most
+    images: int
 
 
 class Latency(NamedTuple):
@@ -41,9 +41,9 @@ class Engine(Protocol):
         """How many threads may call `run` at a time, the one that opened the engine among them."""
         ...
 
-    def plan(self, graph: Graph, *, waiting: int, running: Sequence[int]) -> Plan | None:
-        """The next run, or None if one of those under way has to end before. `waiting` are the images in no run yet, of
-        this graph or of another, and `running` the numbers of images in the runs under way.
+    def plan(self, graph: Graph, *, waiting: int, running: Sequence[Plan]) -> Plan | None:
+        """The next run, or None if one of those under way has to end before. `waiting` images are in no run yet, of
+        this graph or of another.
         """
         ...
 

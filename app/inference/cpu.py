@@ -16,7 +16,7 @@ from app.inference.contract import Gear, Graph, Latency, Outputs, Pixels, Plan
 from app.inference.gears import Gears
 from app.inference.known_answer import KnownImage
 from app.inference.latency import LatencyModel
-from app.inference.memory import MemoryModel
+from app.inference.memory import MemoryModel, warn_of_weights
 from app.machine import resident_memory
 
 FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
@@ -47,16 +47,15 @@ class OnnxEngine:
         test itself: export writes one.
         """
         self._gears = gears
+        self._packed = packed
         self._running = 0
         self._running_lock = threading.Lock()
-        self._memory = MemoryModel(allowed=max_memory, concurrency=gears.concurrency)
+        self._max_memory = max_memory
         if not packed:  # then each session has a copy of its own
-            self._memory.warn_of_weights(len(gears.runs) * len(FILES) * (folder / WEIGHTS).stat().st_size)
+            warn_of_weights(len(gears.runs) * len(FILES) * (folder / WEIGHTS).stat().st_size, max_memory)
         keys = [(graph, gear) for gear in gears.runs for graph in FILES]
         with ThreadPoolExecutor(gears.threads["wide"]) as makers:  # a session packs its weights in one thread
-            sessions = makers.map(
-                lambda key: self._session(folder / FILES[key[0]], gears.threads[key[1]], packed=packed), keys
-            )
+            sessions = makers.map(lambda key: self._session(folder / FILES[key[0]], gears.threads[key[1]]), keys)
             self._sessions = dict(zip(keys, sessions, strict=True))
         self._latency = {key: LatencyModel(max_batch=max_batch) for key in keys}
         self._max_batch = max_batch
@@ -67,7 +66,7 @@ class OnnxEngine:
     def concurrency(self) -> int:
         return self._gears.concurrency
 
-    def plan(self, graph: Graph, *, waiting: int, running: Sequence[int]) -> Plan | None:
+    def plan(self, graph: Graph, *, waiting: int, running: Sequence[Plan]) -> Plan | None:
         return self._gears.plan(waiting=waiting, running=running, best=lambda gear: self._latency[graph, gear].best)
 
     def best_batch(self, graph: Graph) -> int:
@@ -90,17 +89,17 @@ class OnnxEngine:
 
         Raises WrongAnswer.
         """
-        self._memory.begin()
+        memory = MemoryModel(allowed=self._max_memory, before=resident_memory(), concurrency=self.concurrency)
         for graph in FILES:
-            self._measure(graph, "wide", 1, runs=1)
-        self._fit()
+            self._measure(graph, "wide", 1, memory, runs=1)
+        self._fit(memory)
         for (graph, gear), model in self._latency.items():
             of_a_core = self.expected(graph, 1) * self._gears.threads["wide"] / self._gears.threads[gear]
             end = time.perf_counter() + WARM_UP_S - WARM_UP_RUNS * of_a_core
             while not model.settled and time.perf_counter() < end:
-                self._measure(graph, gear, model.best, runs=WARM_UP_RUNS)
-                self._fit()
-        self._memory.report(largest=self._latency["explain", "wide"].sizes[-1], wanted=self._max_batch)
+                self._measure(graph, gear, model.best, memory, runs=WARM_UP_RUNS)
+                self._fit(memory)
+        memory.report(largest=self._latency["explain", "wide"].sizes[-1], wanted=self._max_batch)
 
     def run(self, graph: Graph, images: Pixels | Sequence[Pixels], gear: Gear = "wide") -> Outputs:
         start, before = time.perf_counter(), self._count(1)
@@ -140,16 +139,16 @@ class OnnxEngine:
         self._known.check(graph, self.run(graph, self._known.images(size), gear), provider=self.provider)
         self._asked.add((graph, gear, size))
 
-    def _measure(self, graph: Graph, gear: Gear, size: int, *, runs: int) -> None:
+    def _measure(self, graph: Graph, gear: Gear, size: int, memory: MemoryModel, *, runs: int) -> None:
         before = resident_memory()
         for _ in range(runs):
             self._ask(graph, gear, size)
-        self._memory.add(graph, size, resident_memory() - before)
+        memory.add(graph, size, resident_memory() - before)
 
-    def _fit(self) -> None:
+    def _fit(self, memory: MemoryModel) -> None:
         """Forbid batches that do not fit into the memory. A single image is always allowed."""
         sizes = self._latency["explain", "wide"].sizes
-        if too_large := next((size for size in sizes if size > 1 and not self._memory.fits(size)), None):
+        if too_large := next((size for size in sizes if size > 1 and not memory.fits(size)), None):
             for graph in FILES:
                 self.forbid(graph, too_large)
 
@@ -166,8 +165,8 @@ class OnnxEngine:
             return images[0][np.newaxis]
         return np.stack(images)
 
-    def _session(self, file: Path, threads: int, *, packed: bool) -> ort.InferenceSession:
-        return open_session(file, threads, packed=packed)
+    def _session(self, file: Path, threads: int) -> ort.InferenceSession:
+        return open_session(file, threads, packed=self._packed)
 
 
 def open_session(file: Path, threads: int, *, packed: bool) -> ort.InferenceSession:

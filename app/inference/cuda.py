@@ -111,7 +111,7 @@ class CudaEngine(OnnxEngine):
         outputs = self._recordings[graph, size].replay(self._pixels[:size])
         return {name: rows[:count] for name, rows in outputs.items()}
 
-    def _session(self, file: Path, threads: int, *, packed: bool) -> ort.InferenceSession:
+    def _session(self, file: Path, threads: int) -> ort.InferenceSession:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads  # only nodes that compute shapes run on the CPU
         options.enable_mem_pattern = False  # it would move buffers between the runs that precede the recording

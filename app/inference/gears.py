@@ -9,8 +9,9 @@ the engine has two gears:
 - narrow: the cores are divided into lanes, and there is a run in each. All lanes share one session, whose own threads
   are the cores that are left: a thread that calls a run also computes it.
 
-Nothing is remembered and there is no timer. Each run takes the gear that suits the images in work when it begins, so a
-lone image never waits, and a change of the load costs nothing but that one gear's last run overlaps the other's first.
+There is no timer and nothing to switch: each run takes the gear that suits the images in work when it begins. So a lone
+image never waits, and all that a change of the load costs is that the last runs of one gear overlap the first of the
+other.
 """
 
 import math
@@ -41,18 +42,21 @@ class Gears:
         """Most runs at a time, of both gears together."""
         return max(self.runs.values())
 
-    def plan(self, *, waiting: int, running: Sequence[int], best: Callable[[Gear], int]) -> Plan | None:
+    def plan(self, *, waiting: int, running: Sequence[Plan], best: Callable[[Gear], int]) -> Plan | None:
         """The next run, or None if one of those under way has to end before.
 
-        `waiting` images are in no run yet, `running` are the numbers of images in those under way, and `best` tells how
-        many images pay in a run. In the narrow gear the waiting images are divided among the lanes that are free.
+        `waiting` images are in no run yet, `running` are the runs under way, and `best` tells how many images pay in a
+        run. Images for which there are not lanes enough are divided among those that are free. While lanes are in use,
+        half as many images are enough for another: else it would wait, beside idle cores, for all lanes to end.
         """
-        gear: Gear = "narrow" if "narrow" in self.runs and waiting + sum(running) > self.lanes else "wide"
-        free = self.runs[gear] - len(running)
-        if free < 1:
+        in_use = [run.gear for run in running]
+        enough = self.lanes // 2 if "narrow" in in_use else self.lanes
+        if "narrow" in self.runs and waiting + sum(run.images for run in running) > enough:
+            free = self.lanes - len(running)
+            return Plan("narrow", min(best("narrow"), math.ceil(waiting / free))) if free > 0 else None
+        if in_use.count("wide") >= self.runs["wide"]:
             return None
-        images = math.ceil(waiting / free) if gear == "narrow" else waiting
-        return Plan(gear, min(best(gear), images))
+        return Plan("wide", min(best("wide"), waiting))
 
 
 def threads_of(*, cores: int, lanes: int) -> int:

@@ -4,7 +4,6 @@ import logging
 import math
 
 from app.inference.contract import Graph
-from app.machine import resident_memory
 
 log = logging.getLogger(__name__)
 
@@ -19,26 +18,12 @@ class MemoryModel:
     smaller batch could follow, so what does not fit must never run.
     """
 
-    def __init__(self, *, allowed: float, concurrency: int) -> None:
-        """`allowed` is for all of this process, in bytes."""
+    def __init__(self, *, allowed: float, before: int, concurrency: int) -> None:
+        """`allowed` is for all of this process, `before` what it has before its first run."""
         self._allowed = allowed
-        self._before = 0
+        self._before = before
         self._concurrency = concurrency
         self._image: dict[Graph, float] = {}
-
-    def warn_of_weights(self, needed: int) -> None:
-        """Before the sessions are made: while they are, the kernel may end this process without a word."""
-        if needed > self._allowed:
-            log.warning(
-                "memory: the weights alone take %d MiB, and %d MiB are left for the model. The kernel may end this "
-                "process. Raise the memory limit, export the model in int8, or lower VIT_STORE_MAX_BYTES.",
-                needed / MIB,
-                self._allowed / MIB,
-            )
-
-    def begin(self) -> None:
-        """Right before the first run."""
-        self._before = resident_memory()
 
     def add(self, graph: Graph, images: int, grown: int) -> None:
         """The first run of this many images made the resident memory grow by so much."""
@@ -79,3 +64,14 @@ class MemoryModel:
                 largest,
                 allowed,
             )
+
+
+def warn_of_weights(needed: int, allowed: float) -> None:
+    """Before the sessions are made: while they are, the kernel may end this process without a word."""
+    if needed > allowed:
+        log.warning(
+            "memory: the weights alone take %d MiB, and %d MiB are left for the model. The kernel may end this "
+            "process. Raise the memory limit, export the model in int8, or lower VIT_STORE_MAX_BYTES.",
+            needed / MIB,
+            allowed / MIB,
+        )

@@ -124,7 +124,8 @@ class PackedWeights:
                 made.rename(self.folder)
             except OSError:
                 if not (self.folder / CHECKSUMS).is_file():  # else another replica was faster
-                    raise
+                    self.remove()
+                    made.rename(self.folder)
 
     def _remove_unused(self) -> None:
         for folder in self._cache.iterdir():

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
-from app.inference.contract import Engine, Gear, Graph, Outputs, Pixels
+from app.inference.contract import Engine, Graph, Outputs, Pixels, Plan
 from app.lifecycle import STOPPING
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Batch:
     """Tickets for one run. Without tickets it is a self-test."""
 
     graph: Graph
-    gear: Gear
+    plan: Plan
     tickets: list[Ticket]
 
 
@@ -74,7 +74,7 @@ class Queue:
                 if self._closed:
                     return None
                 if not self._changed.wait(SELF_TEST_S):
-                    return Batch(graph="classify", gear="wide", tickets=[])  # the cheaper graph
+                    return Batch(graph="classify", plan=Plan("wide", 1), tickets=[])  # the cheaper graph
             self._running.append(batch)
             if self._waiting:
                 self._changed.notify()
@@ -85,6 +85,7 @@ class Queue:
         with self._changed:
             if batch.tickets:
                 self._running.remove(batch)
+                self._changed.notify()  # a run that had to wait for this one
 
     def close(self) -> None:
         """Accept no more tickets. Runners still take those that wait."""
@@ -106,13 +107,13 @@ class Queue:
         if not self._waiting:
             return None
         graph = self._waiting[0].graph
-        running = [len(batch.tickets) for batch in self._running]
+        running = [batch.plan for batch in self._running]
         plan = engine.plan(graph, waiting=len(self._waiting), running=running)
         if not plan:
             return None
         tickets = [ticket for ticket in self._waiting if ticket.graph == graph][: plan.images]
         self._waiting = [ticket for ticket in self._waiting if ticket not in tickets]
-        return Batch(graph=graph, gear=plan.gear, tickets=tickets)
+        return Batch(graph=graph, plan=plan, tickets=tickets)
 
     def _in_time(self, engine: Engine) -> list[Ticket]:
         """The waiting tickets that are still worth running. Those that cannot meet their deadline are answered."""

@@ -50,7 +50,7 @@ class Runner:
         """
         while (batch := self._queue.take(self._engine)) is not None:
             if batch.tickets:
-                self._process(batch.graph, batch.gear, batch.tickets)
+                self._process(batch.graph, batch.plan.gear, batch.tickets)
             else:
                 self._probe(batch.graph)
             self._queue.done(batch)
