@@ -78,7 +78,12 @@ class Settings(BaseSettings):
         float, Field(ge=1, description="Largest ratio of an image's long side to its short side")
     ] = 64.0
     model_threads: Annotated[
-        int, Field(ge=0, description="Threads of one forward pass on the CPU; 0: one for each allowed core")
+        int,
+        Field(
+            ge=0,
+            description="Cores for the model; 0: all allowed ones. A forward pass has all of them when it is alone, and "
+            "a share of them under load",
+        ),
     ] = 0
     cache: Annotated[
         str,

@@ -18,6 +18,7 @@ ORDER = [
     "client",  # imports no other
     "__main__",
     "server",
+    "pack",
     "main",
     "door",
     "api",

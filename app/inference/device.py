@@ -43,8 +43,7 @@ def open_engine(*, settings: Settings, bundle: Bundle, max_memory: float = math.
                 log.info("found no NVIDIA GPU, so the CPU is used")
                 log.debug("%s", error)
     open_on_cpu = partial(_open_on_cpu, settings=settings, bundle=bundle, max_memory=max_memory)
-    cache = cache_folder(settings.cache)
-    packed = PackedWeights(cache=cache, bundle=bundle, runtime=RUNTIME) if cache else None
+    packed = packed_weights(settings, bundle)
     if packed and packed.find(pack):
         try:
             packed.check_graphs()
@@ -55,6 +54,12 @@ def open_engine(*, settings: Settings, bundle: Bundle, max_memory: float = math.
             log.warning("the packed weights in %s are not used, and are removed: %s", packed.folder, error)
             packed.remove()
     return _open_meanwhile(bundle.check_files, lambda: open_on_cpu(bundle.folder, packed=False))
+
+
+def packed_weights(settings: Settings, bundle: Bundle) -> PackedWeights | None:
+    """The place of the bundle in the cache, if the settings name one."""
+    cache = cache_folder(settings.cache)
+    return PackedWeights(cache=cache, bundle=bundle, runtime=RUNTIME) if cache else None
 
 
 def _open_meanwhile(check: Callable[[], None], open_it: Callable[[], OnnxEngine]) -> OnnxEngine:
