@@ -81,8 +81,8 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=0,
-            description="Cores for the model; 0: all allowed ones. A forward pass has all of them when it is alone, and "
-            "a share of them under load",
+            description="Cores for the model; 0: all allowed ones. A forward pass has all of them when it is alone, "
+            "and a share of them under load",
         ),
     ] = 0
     cache: Annotated[
