@@ -24,6 +24,7 @@ from app.bundle import (
     sha256,
 )
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from app.machine import allowed_cores
 from export.agreement import agreement
 from export.answers import Answers, answers
@@ -85,7 +86,7 @@ def _fill(
     graphs = {CLASSIFY_GRAPH: ClassifyGraph(model, preprocessing, precision=precision), EXPLAIN_GRAPH: explain}
     for file, graph in tqdm(graphs.items(), desc="tracing", unit="graph"):
         _write(graph, folder / file, weights)
-    open_engine = partial(OnnxEngine, folder=folder, image_size=spec.size, threads=allowed_cores())
+    open_engine = partial(OnnxEngine, folder=folder, image_size=spec.size, gears=Gears(cores=allowed_cores()))
     engine = open_engine()
     compared = checkpoint.config.num_classes > 0 and not (precision == "fp32" and given is None)
     measured = answers(checkpoint, images, engine) if compared else None

@@ -8,6 +8,7 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from app.inference.labels import scores
 from export.__main__ import main
 from export.calibration import calibration_error
@@ -50,7 +51,7 @@ def calibrated(images, checkpoint, tmp_path_factory):
 
 
 def engine_of(bundle) -> OnnxEngine:
-    return OnnxEngine(folder=bundle.folder, image_size=bundle.manifest.image.size, threads=1)
+    return OnnxEngine(folder=bundle.folder, image_size=bundle.manifest.image.size, gears=Gears(cores=1))
 
 
 def test_the_manifest_says_what_was_measured_and_on_what(calibrated, images):

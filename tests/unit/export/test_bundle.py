@@ -11,6 +11,7 @@ from PIL import Image
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
 from export.evidence import evidence
@@ -29,12 +30,14 @@ def toy_reference(pixels):
 
 
 def engine_of(folder, manifest) -> OnnxEngine:
-    return OnnxEngine(folder=folder, image_size=manifest.image.size, threads=1)
+    return OnnxEngine(folder=folder, image_size=manifest.image.size, gears=Gears(cores=1))
 
 
 def engine_with_answer(folder, manifest) -> OnnxEngine:
     answer = manifest.known_answer
-    return OnnxEngine(folder=folder, image_size=manifest.image.size, threads=1, max_batch=4, known_answer=answer)
+    return OnnxEngine(
+        folder=folder, image_size=manifest.image.size, gears=Gears(cores=1), max_batch=4, known_answer=answer
+    )
 
 
 @pytest.mark.parametrize("batch", [1, 2, 5])
