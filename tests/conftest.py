@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from filelock import FileLock
 from PIL import Image
 
 from app.main import create_app
@@ -20,6 +21,13 @@ from model.demo.shapes import LABELS, draw
 from tests.support.redis_server import RedisServer
 
 Encode = Callable[..., bytes]
+
+
+def pytest_configure() -> None:
+    """One thread for PyTorch and NumPy, in programs that tests start too: toy tensors are too small to share, and
+    threads that wait for each other on a busy machine cost minutes.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -107,36 +115,62 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
     server.stop()
 
 
+Write = Callable[[Path], object]
+
+
 @pytest.fixture(scope="session")
-def oblong_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Write], Path]:
+    """Write a bundle once, however many processes run tests: `exported(name, write)` is its folder."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all processes of this run
+
+    def path(name: str, write: Write) -> Path:
+        bundle = folder / f"exported-{name}"
+        with FileLock(f"{bundle}.lock"):
+            if not bundle.exists():
+                write(bundle)
+        return bundle
+
+    return path
+
+
+@pytest.fixture(scope="session")
+def oblong_bundle(exported: Callable[[str, Write], Path]) -> Path:
     """An exported toy model with a 3 x 5 grid, seven labels and random weights."""
-    from export.bundle import write_bundle
-    from tests.support.toy import toy_checkpoint
 
-    out = tmp_path_factory.mktemp("bundles") / "oblong"
-    write_bundle(toy_checkpoint(), out, replace=False)
-    return out
+    def write(out: Path) -> None:
+        from export.bundle import write_bundle
+        from tests.support.toy import toy_checkpoint
+
+        write_bundle(toy_checkpoint(), out, replace=False)
+
+    return exported("oblong", write)
 
 
 @pytest.fixture(scope="session")
-def headless_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def headless_bundle(exported: Callable[[str, Write], Path]) -> Path:
     """A toy model with a 3 x 5 grid, random weights and no head."""
-    from export.bundle import write_bundle
-    from tests.support.toy import toy_checkpoint
 
-    out = tmp_path_factory.mktemp("bundles") / "headless"
-    write_bundle(toy_checkpoint(num_classes=0), out, replace=False)
-    return out
+    def write(out: Path) -> None:
+        from export.bundle import write_bundle
+        from tests.support.toy import toy_checkpoint
+
+        write_bundle(toy_checkpoint(num_classes=0), out, replace=False)
+
+    return exported("headless", write)
 
 
 @pytest.fixture(scope="session")
-def int8_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def int8_bundle(exported: Callable[[str, Write], Path]) -> Path:
     """The demo model in int8, compared with fp32 on fewer pictures than an export takes."""
-    from export.bundle import write_bundle
-    from model.checkpoints import load_checkpoint
 
-    out = tmp_path_factory.mktemp("bundles") / "int8"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("export.images.HELD_OUT", 200)
-        write_bundle(load_checkpoint("model/demo/shapes.safetensors"), out, replace=False, precision="int8")
-    return out
+    def write(out: Path) -> None:
+        from export.bundle import write_bundle
+        from model.checkpoints import load_checkpoint
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("export.images.HELD_OUT", 200)
+            write_bundle(load_checkpoint("model/demo/shapes.safetensors"), out, replace=False, precision="int8")
+
+    return exported("int8", write)

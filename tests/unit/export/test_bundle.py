@@ -155,7 +155,7 @@ def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):
 
 
 def test_a_wrong_graph_is_not_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(ClassifyGraph, "forward", _off_by_a_little(ClassifyGraph.forward))
+    monkeypatch.setattr(ClassifyGraph, "answer", _off_by_a_little(ClassifyGraph.answer))
     with pytest.raises(ParityError, match=r"logits: .* differ by"):
         write_bundle(toy_checkpoint(), tmp_path / "wrong", replace=False)
     assert list(tmp_path.iterdir()) == []
@@ -171,9 +171,9 @@ def test_wrong_evidence_is_not_written(tmp_path, monkeypatch):
         write_bundle(toy_checkpoint(), tmp_path / "wrong", replace=False)
 
 
-def _off_by_a_little(forward):
-    def wrong(self, images):
-        logits, embedding = forward(self, images)
+def _off_by_a_little(answer):
+    def wrong(self, tokens):
+        logits, embedding = answer(self, tokens)
         return logits * torch.tensor(1.001), embedding
 
     return wrong

@@ -6,8 +6,8 @@ import onnx
 import onnxruntime
 import pytest
 
-from export.graphs import ClassifyGraph, ExplainGraph
-from export.onnx_file import strip_provenance, trace
+from export.graphs import ExplainGraph
+from export.onnx_file import part, strip_provenance, trace
 from model.config import RopeConfig
 from tests.support.toy import toy_checkpoint
 
@@ -73,9 +73,10 @@ def test_the_last_block_projects_the_class_token_alone(oblong_bundle):
 def test_rotary_positions_are_one_operator_for_queries_and_one_for_keys():
     """With one table for all layers. In the lean graph the last query is of the class token, which is not turned."""
     toy = toy_checkpoint(rope=RopeConfig())
-    lean = trace(ClassifyGraph(toy.model, toy.preprocessing, precision="fp32")).graph
-    explaining = trace(ExplainGraph(toy.model, toy.preprocessing, precision="fp32", score="softmax")).graph
-    for graph, expected in ((lean, 2 * LAYERS - 1), (explaining, 2 * LAYERS)):
+    graph = ExplainGraph(toy.model, toy.preprocessing, precision="fp32", score="softmax")
+    explaining = trace(graph)
+    lean = part(explaining, graph.answers)
+    for graph, expected in ((lean.graph, 2 * LAYERS - 1), (explaining.graph, 2 * LAYERS)):
         turned = [node for node in graph.node if node.op_type == "RotaryEmbedding"]
         assert len(turned) == expected
         assert len({tuple(node.input[1:]) for node in turned}) == 1
