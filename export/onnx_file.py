@@ -52,6 +52,7 @@ def part(proto: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelProto:
     found: onnx.ModelProto = Extractor(proto).extract_model([value.name for value in proto.graph.input], [*outputs])
     found.graph.name = proto.graph.name
     found.producer_name, found.producer_version = proto.producer_name, proto.producer_version
+    strip_provenance(found)
     return found
 
 
