@@ -10,7 +10,7 @@ BUNDLE ?= app/demo
 
 .DEFAULT_GOAL := help
 .PHONY: help serve setup export fit test lint check format bench bench-servers catalogue mutation fuzz wire schema overload rolling soak \
-	parity image lock demo
+	parity study image lock demo
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -76,6 +76,9 @@ rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy; re
 
 parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its own library; rewrites docs/parity.md
 	$(PARITY)/bin/python -m tests.parity $(PEERS)
+
+study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniature (about half an hour on two cores); rewrites docs/study.md
+	$(BIN)/python -m tests.study $(EXPERIMENTS)
 
 image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image
 	docker build --tag vit-serve$(if $(DEVICE),:$(DEVICE)) --build-arg BUNDLE=$(BUNDLE) \

@@ -5,7 +5,7 @@ This is the contract between export, which writes it, and the service, which rea
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveFloat, ValidationError, model_validator
 
@@ -37,8 +37,19 @@ def picture_file(name: str, kind: PictureFormat) -> str:
     return f"inspect/{name}.{kind}"
 
 
+def _allow_more(schema: dict[str, Any]) -> None:
+    """A file that has too much is wrong; an answer that has more than its schema is of a later version."""
+    del schema["additionalProperties"]
+
+
 class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        ser_json_bytes="base64",
+        val_json_bytes="base64",
+        json_schema_extra=_allow_more,
+    )
 
 
 class Resize(Frozen):

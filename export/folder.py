@@ -19,7 +19,7 @@ from app.settings import Settings
 from export.folder_labels import By, folder_labels
 from model.checkpoints.checkpoint import Checkpoint
 
-SUFFIXES = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
+SUFFIXES = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".avifs"}
 MOST, MOST_BYTES = 2048, 2**29  # prepared images in memory
 FEWEST = 32
 MOST_RANGES, RANGES_SHARE = 64, 4  # one image of 4 is for ranges

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from pydantic_core import PydanticUndefined
 
 from app.errors import ServiceError
@@ -27,7 +28,7 @@ from tests.support.records import make_maps, make_record
 README = Path("README.md").read_text()
 README_CHARACTERS = 15_000
 CHANGELOG = Path("CHANGELOG.md").read_text()
-LOADS = ("catalogue", "bodies", "overload", "rolling", "soak", "soak_windows", "store_faults")
+LOADS = ("catalogue", "bodies", "bulk", "overload", "rolling", "soak", "soak_windows", "store_faults")
 RECORDED = [*(FOLDER / f"{name}.json" for name in BENCHMARKS), *(Path(f"tests/load/{name}.json") for name in LOADS)]
 CODE = {".py", ".png", ".html", ".yaml", ".conf", ".js", ".css"}
 
@@ -118,6 +119,19 @@ def test_the_settings_of_the_front_page_have_their_defaults():
     for names, given, _ in rows(section[1][section[1].index("|") :].partition("\n\n")[0]):
         expected = " ".join(defaults[name] for name in names.split())
         assert given == ("none" if expected == "`None`" else expected), names
+
+
+def alerts_table() -> str:
+    lines = ["| alert | when | for | because |", "| --- | --- | --- | --- |"]
+    (group,) = yaml.safe_load(Path("docker/kubernetes/monitoring/alerts.yaml").read_text())["spec"]["groups"]
+    for rule in group["rules"]:
+        because = f"{rule['annotations']['summary']} {rule['annotations']['description']}"
+        lines.append(f"| {rule['alert']} | `{rule['expr']}` | {rule.get('for', 'at once')} | {because} |")
+    return "\n".join(lines)
+
+
+def test_the_alerts_table():
+    assert block("alerts", "docs/operations.md") == alerts_table()
 
 
 def test_the_errors_table():

@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from app.api.hangup import unless_gone
 from app.api.json_images import JSON_BODY
 from app.api.problems import Problem, Refusal, problem_of
+from app.api.representation import BINARY
 from app.api.services import Services
 from app.api.uploads import read_images
 from app.classifier import Image, Processed
@@ -22,7 +23,6 @@ from app.images.upload import Upload
 from app.telemetry.logs import access_log
 from app.telemetry.stages import Stages
 
-BINARY = {"type": "string", "format": "binary"}
 IMAGE_BODY: dict[str, Any] = {  # of OpenAPI; the image itself may be called by any type, and generators know this one
     "requestBody": {
         "required": True,

@@ -7,13 +7,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+BINARY = {"type": "string", "format": "binary"}
 Format = Literal["png", "json", "npy"]
 MEDIA_TYPES: dict[Format, str] = {"png": "image/png", "json": "application/json", "npy": "application/x-npy"}
 
 
 def representations(*formats: Format) -> dict[int | str, dict[str, Any]]:
     """The entry of OpenAPI for a path that answers in these formats, and whose `response_class` is Response."""
-    return {200: {"content": {MEDIA_TYPES[format]: {} for format in formats}}}
+    return {
+        200: {"content": {MEDIA_TYPES[format]: {} if format == "json" else {"schema": BINARY} for format in formats}}
+    }
 
 
 def preferred_format(accept: str, *, among: Sequence[Format] = ("png", "json", "npy")) -> Format:

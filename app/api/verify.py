@@ -68,7 +68,7 @@ async def verify(
     record = await services.kept(id, stages)
     maps, labels = record.maps, services.bundle.manifest.labels
     index = int(maps.classes[0 if choice.label is None else find_class(maps, labels, choice.label)])
-    of_map = choice if choice.method == "evidence" else choice.model_copy(update={"label": None})
+    of_map = choice if choice.of_label else choice.model_copy(update={"label": None})
     shown = choose(record, services.bundle.manifest, of_map)
     verifying = services.verifier.verify(
         record.pixels,

@@ -1,6 +1,7 @@
 """Many images, a few requests at a time. What cannot be used is listed, and stops nothing."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,16 +28,18 @@ class Bulk:
         record: Callable[[str, Result | Problem], object],
         top_k: int,
         maps: Path | None,
+        method: str,
         embeddings: dict[str, Row] | None,
         concurrency: int,
     ) -> None:
-        """`record` is called with what each image gets, in any order. `maps` is a folder for heatmaps. `embeddings` are
-        rows to fill, by image. `concurrency` is the number of requests at a time.
+        """`record` is called with what each image gets, in any order. `maps` is a folder for heatmaps of
+        `method`. `embeddings` are rows to fill, by image. `concurrency` is the number of requests at a time.
         """
         self._service = service
         self._record = record
         self._top_k = top_k
         self._maps = maps
+        self._method = method
         self._embeddings = embeddings
         self._concurrency = concurrency
 
@@ -90,7 +93,7 @@ class Bulk:
         return found
 
     async def _draw(self, path: Path, id: str) -> None:
-        drawn = await self._service.ask(requests.attention(id))
+        drawn = await self._service.ask(requests.attention(id, method=self._method))
         if isinstance(drawn, Problem):
             return  # the maps have expired; the label stands
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,14 +105,22 @@ def groups(images: Sequence[str]) -> Iterator[list[str]]:
     group: list[str] = []
     size = 0
     for image in images:
-        bytes_of = Path(image).stat().st_size if Path(image).is_file() else 0
-        if group and (len(group) == IMAGES or size + bytes_of > BYTES):
+        more = _size(image)
+        if group and (len(group) == IMAGES or size + more > BYTES):
             yield group
             group, size = [], 0
         group.append(image)
-        size += bytes_of
+        size += more
     if group:
         yield group
+
+
+def _size(image: str) -> int:
+    """In bytes; 0 for what cannot be read, which is found out when it is."""
+    try:
+        return os.stat(image).st_size  # noqa: PTH116 (three times as fast as a Path)
+    except OSError:
+        return 0
 
 
 def map_file(folder: Path, image: str) -> Path:

@@ -34,7 +34,7 @@ class Client:
 
     def ask(self, call: Call[T]) -> T:
         """Raises ServiceProblem, and httpx.TransportError where there is no answer."""
-        return call.answered(self._http.request(call.method, call.path, params=call.params, files=call.files or None))
+        return call.answered(self._http.send(_request(self._http, call)))
 
     def classify(self, image: Source, **parameters: Any) -> Result:
         """`parameters` are top_k, threshold and attention of POST /classify."""
@@ -76,8 +76,7 @@ class AsyncClient:
 
     async def ask(self, call: Call[T]) -> T:
         """Raises ServiceProblem, and httpx.TransportError where there is no answer."""
-        request = self._http.request(call.method, call.path, params=call.params, files=call.files or None)
-        return call.answered(await request)
+        return call.answered(await self._http.send(_request(self._http, call)))
 
     async def classify(self, image: Source, **parameters: Any) -> Result:
         """As `Client.classify`."""
@@ -103,3 +102,10 @@ class AsyncClient:
 def _options(server: str, key: str | None, timeout_s: float) -> dict[str, Any]:
     headers = {"X-API-Key": key} if key else {}
     return {"base_url": server, "headers": headers, "timeout": timeout_s, "follow_redirects": True}
+
+
+def _request(http: httpx.Client | httpx.AsyncClient, call: Call[Any]) -> httpx.Request:
+    """With its whole body in one piece: httpx would send every part of a form by itself."""
+    request = http.build_request(call.method, call.path, params=call.params, files=call.files or None)
+    request.read()
+    return request

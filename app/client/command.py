@@ -18,6 +18,7 @@ from app.client.files import image_files
 from app.client.ledger import Csv, Ledger, open_ledger
 from app.client.patience import GivenUp, Patient
 
+METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
 SOME_FAILED, GAVE_UP = 1, 2  # exit statuses
 
 
@@ -63,6 +64,7 @@ async def _run(options: argparse.Namespace, images: list[str], ledger: Ledger) -
                 record=record,
                 top_k=options.top_k,
                 maps=options.maps,
+                method=options.method,
                 embeddings=rows,
                 concurrency=options.concurrency,
             )
@@ -110,6 +112,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, metavar="FILE", help=".csv or .jsonl; without it, CSV on standard output")
     parser.add_argument("--top-k", type=_positive, default=1, metavar="N", help="labels for each image (default: 1)")
     parser.add_argument("--maps", type=Path, metavar="FOLDER", help="write the heatmap of each image")
+    parser.add_argument(
+        "--method", choices=METHODS, default=METHODS[0], help=f"what heatmaps show (default: {METHODS[0]})"
+    )
     parser.add_argument(
         "--embeddings",
         type=_npy,

@@ -23,7 +23,7 @@ class Call(Generic[T]):
     path: str
     read: Callable[[httpx.Response], T]
     params: dict[str, str]
-    files: Sequence[tuple[str, tuple[str, bytes]]] = ()
+    files: Sequence[tuple[str, tuple[str, bytes, str]]] = ()
 
     def answered(self, response: httpx.Response) -> T:
         """Raises ServiceProblem."""
@@ -90,8 +90,9 @@ def _each(kind: type[Of]) -> Callable[[httpx.Response], list[Of | Problem]]:
     return read
 
 
-def _form(images: Sequence[Source]) -> list[tuple[str, tuple[str, bytes]]]:
+def _form(images: Sequence[Source]) -> list[tuple[str, tuple[str, bytes, str]]]:
+    """The service looks at the bytes, whatever type a part says it has."""
     return [
-        ("image", (f"{i}", image if isinstance(image, bytes) else Path(image).read_bytes()))
+        ("image", (f"{i}", image if isinstance(image, bytes) else Path(image).read_bytes(), "application/octet-stream"))
         for i, image in enumerate(images)
     ]

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from app.images.avif import AvifImage
 from app.images.metadata import orientation
 
 WHITE = (255, 255, 255)
@@ -60,6 +61,8 @@ def _raw_mode(image: Image.Image) -> str:
 def _orientation(image: Image.Image) -> int:
     if hasattr(image, "tag_v2"):  # a TIFF, which Pillow has already turned
         return 1
+    if isinstance(image, AvifImage):
+        return image.orientation
     return orientation(image.info.get("exif", b""))
 
 

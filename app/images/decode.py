@@ -13,23 +13,30 @@ from PIL import BmpImagePlugin, GifImagePlugin, Image, ImageFile, JpegImagePlugi
 from PIL import WebPImagePlugin as WebpImagePlugin
 
 from app.errors import UnsupportedType, UnusableImage
+from app.images.avif import AvifImage
 from app.images.metadata import read_jpeg
 
-# Parsers by the name of the type. Pillow's own search for a parser is not used: it would try others, and it opens some
-# JPEG files as MPO, with a parser that reads metadata.
-PARSERS: dict[str, type[ImageFile.ImageFile]] = {
-    "JPEG": JpegImagePlugin.JpegImageFile,
-    "PNG": PngImagePlugin.PngImageFile,
-    "WebP": WebpImagePlugin.WebPImageFile,
-    "GIF": GifImagePlugin.GifImageFile,
-    "BMP": BmpImagePlugin.BmpImageFile,
-    "TIFF": TiffImagePlugin.TiffImageFile,
-}
-ACCEPTED = f"{', '.join([*PARSERS][:-1])} or {[*PARSERS][-1]}"
 _BRANDS = rb"(?s:.{4}ftyp(?:.{4}){0,7})"  # the major brand and those that it is compatible with: ISO/IEC 14496-12, 4.3
-# What people send by mistake, by its first bytes. AVIF comes before HEIC, with which it may share the brand mif1.
-FOREIGN = {
-    "AVIF": re.compile(_BRANDS + rb"avi[fs]"),
+
+
+class Type(NamedTuple):
+    beginning: re.Pattern[bytes]
+    parser: type[ImageFile.ImageFile]
+
+
+# Pillow's own search for a parser is not used: it would try others, and it opens some JPEG files as MPO, with a parser
+# that reads metadata.
+TYPES = {
+    "JPEG": Type(re.compile(rb"\xff\xd8\xff"), JpegImagePlugin.JpegImageFile),
+    "PNG": Type(re.compile(rb"\x89PNG\r\n\x1a\n"), PngImagePlugin.PngImageFile),
+    "WebP": Type(re.compile(rb"(?s:RIFF.{4}WEBP)"), WebpImagePlugin.WebPImageFile),
+    "GIF": Type(re.compile(rb"GIF8[79]a"), GifImagePlugin.GifImageFile),
+    "BMP": Type(re.compile(rb"(?s:BM.{4}\0{4})"), BmpImagePlugin.BmpImageFile),
+    "TIFF": Type(re.compile(rb"II\*\0|MM\0\*"), TiffImagePlugin.TiffImageFile),
+    "AVIF": Type(re.compile(_BRANDS + rb"avi[fs]"), AvifImage),
+}
+ACCEPTED = f"{', '.join([*TYPES][:-1])} or {[*TYPES][-1]}"
+FOREIGN = {  # what people send by mistake, by its first bytes; the brand mif1 may be in an AVIF too
     "HEIC": re.compile(_BRANDS + rb"(?:hei[cmsx]|hev[cmsx]|mif1|msf1)"),
     "JPEG XL": re.compile(rb"\xff\x0a|\0\0\0\x0cJXL "),
     "a video": re.compile(rb"(?s:.{4})ftyp(?:iso|mp4|avc1|qt  |M4V |3gp)|\x1a\x45\xdf\xa3"),
@@ -63,7 +70,7 @@ def opened(data: bytes, limits: Limits) -> Iterator[tuple[Image.Image, str]]:
             raise UnusableImage(f"The JPEG has more than {MAX_SCANS} scans, or nothing but markers.")
         data, exif = jpeg
     try:
-        with PARSERS[name](BytesIO(data)) as image:
+        with TYPES[name].parser(BytesIO(data)) as image:
             _check_size(image.size, limits)
             if exif:
                 image.info["exif"] = exif
@@ -92,18 +99,9 @@ def _too_many_pixels(limits: Limits) -> UnusableImage:
 
 def sniff(data: bytes) -> str:
     """Name of the image type by its first bytes. Raises UnsupportedType."""
-    if data.startswith(b"\xff\xd8\xff"):
-        return "JPEG"
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "PNG"
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "WebP"
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return "GIF"
-    if data.startswith((b"II*\x00", b"MM\x00*")):
-        return "TIFF"
-    if data.startswith(b"BM") and data[6:10] == bytes(4):
-        return "BMP"
+    for name, (beginning, _) in TYPES.items():
+        if beginning.match(data):
+            return name
     foreign = next((kind for kind, beginning in FOREIGN.items() if beginning.match(data)), None)
     if foreign is None:
         raise UnsupportedType(f"This is not an image of an accepted type: {ACCEPTED}.")

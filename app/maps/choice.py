@@ -12,7 +12,7 @@ from app.bundle import Manifest, Prefix
 from app.errors import InvalidParameter, NoClasses
 from app.maps.record import Maps, Record
 
-Method = Literal["class_token", "rollout", "evidence"]
+Method = Literal["class_token", "rollout", "evidence", "positive_evidence"]
 Layer = int | Literal["mean", "all", "sum"]
 Head = int | Literal["mean", "max", "min", "sum"]
 ROWS = {  # by what the head reads
@@ -39,7 +39,8 @@ class Choice(BaseModel):
         Method,
         Field(
             description="`class_token`: attention in one layer; `rollout`: attention through all layers; "
-            "`evidence`: what each patch adds to the logit of a label"
+            "`evidence`: what each patch adds to the logit of a label; "
+            "`positive_evidence`: the same without what it takes away in any layer"
         ),
     ] = "class_token"
     layer: Annotated[
@@ -58,6 +59,11 @@ class Choice(BaseModel):
     ] = None
     against: Annotated[str | None, Field(description="For evidence: a second label to subtract")] = None
 
+    @property
+    def of_label(self) -> bool:
+        """Attention is the same for every label."""
+        return self.method in ("evidence", "positive_evidence")
+
 
 class Chosen(BaseModel):
     """The map that a choice led to: defaults filled in, labels by name."""
@@ -67,8 +73,8 @@ class Chosen(BaseModel):
     method: Method
     layer: Layer
     head: Head
-    label: str | None = None  # of evidence
-    against: str | None = None  # of evidence: the label that was subtracted
+    label: str | None = None  # of evidence, positive or not
+    against: str | None = None  # of the same: the label that was subtracted
     recipe: str  # how the numbers were made, in words
 
 
@@ -93,7 +99,7 @@ class AttentionMap:
     class_token_mass: float
     distillation_mass: float
     register_mass: float
-    receipt: Receipt | None  # of evidence
+    receipt: Receipt | None  # of evidence; its positive parts add up to no logit
 
     @property
     def signed(self) -> bool:
@@ -107,13 +113,16 @@ def choose(record: Record, manifest: Manifest, choice: Choice) -> AttentionMap:
     class_token: the row of the class token, or the row that replaces it in a model that pools otherwise; heads reduced.
     rollout: Abnar & Zuidema 2020 (arXiv 2005.00928), the row of the product over layers of (mean over heads + I) / 2.
     evidence: what each token adds to the logit of a label directly, over all heads; see export/evidence.py.
+    positive_evidence: the same, with 0 in place of the negative numbers of every layer, before layers are summed.
     """
-    if choice.method == "evidence":
+    if choice.of_label:
         if not manifest.labels:
             raise NoClasses
         return _evidence(record.maps, manifest, choice)
     if choice.label is not None or choice.against is not None:
-        raise InvalidParameter("label and against need method=evidence: attention is the same for every label.")
+        raise InvalidParameter(
+            "label and against need method=evidence or positive_evidence: attention is the same for every label."
+        )
     whose = ROWS[manifest.pool]
     layer = _layer(choice.layer, manifest.layers)
     head = _head(choice.head, manifest.heads)
@@ -158,17 +167,23 @@ def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
         logit = logit.minus(_Logit.of(maps, other))
         recipe += f" minus that to the logit of {against}"
         siblings = logit.tokens
+    tokens, receipt = logit.tokens, None
+    if choice.method == "positive_evidence":
+        tokens, siblings = np.maximum(tokens, 0), np.maximum(siblings, 0)
+        recipe += ", where it is positive"
+    else:
+        receipt = logit.receipt(len(manifest.tokens.prefix))
     layer = "sum" if choice.layer in (None, "sum") else _layer(choice.layer, manifest.layers)
     if layer == "sum":
-        row, where = logit.tokens.sum(axis=0), "sum over layers"
+        row, where = tokens.sum(axis=0), "sum over layers"
     elif layer == "mean":
-        row, where = logit.tokens.mean(axis=0), "mean over layers"
+        row, where = tokens.mean(axis=0), "mean over layers"
     else:
-        row, where = logit.tokens[layer], f"layer {layer}"
+        row, where = tokens[layer], f"layer {layer}"
     recipe += f", through the heads' values, {where}"
     siblings = np.concatenate([siblings, siblings.sum(axis=-2, keepdims=True)], axis=-2)
-    chosen = Chosen(method="evidence", layer=layer, head="sum", label=label, against=against, recipe=recipe)
-    return _map(row, siblings, manifest, chosen, receipt=logit.receipt(len(manifest.tokens.prefix)))
+    chosen = Chosen(method=choice.method, layer=layer, head="sum", label=label, against=against, recipe=recipe)
+    return _map(row, siblings, manifest, chosen, receipt=receipt)
 
 
 class _Logit(NamedTuple):

@@ -1,20 +1,22 @@
 // The form beside the map. Every control shows the state and changes it.
 
 import { byId, element } from "./element.js";
+import { isOfLabel } from "./maps.js";
 
 const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
 const MEANINGS = {
   class_token: "How much the tokens that the classifier reads, usually the class token, attend to each patch in one layer.",
   rollout: "The attention of all layers multiplied together. Half of each layer is the residual connection (Abnar and Zuidema, 2020).",
   evidence: "What each patch adds to the logit of a class (red) or takes from it (blue): the exact direct effect.",
+  positive_evidence: "What each patch adds to the logit of a class, without what it takes from it in other layers. It finds more of the patches that the score needs, and adds up to no logit.",
 };
-const LAYER_NAMES = { class_token: ["mean"], rollout: [], evidence: ["sum", "mean"] };
+const LAYER_NAMES = { class_token: ["mean"], rollout: [], evidence: ["sum", "mean"], positive_evidence: ["sum", "mean"] };
 const HEAD_NAMES = ["mean", "max", "min"];
 
 /** The layer that is shown, as text. An empty `layer` means the method's default. */
 export function layerOf({ method, layer }, { layers }) {
   if (layer !== "") return Number(layer) < 0 ? String(layers + Number(layer)) : layer;
-  return method === "evidence" ? "sum" : String(layers - 1);
+  return isOfLabel(method) ? "sum" : String(layers - 1);
 }
 
 export class Controls {
@@ -46,6 +48,7 @@ export class Controls {
     const values = this.#state.values;
     const { layers, heads } = this.#shape;
     const signed = values.method === "evidence";
+    const ofLabel = isOfLabel(values.method);
     byId("meaning").textContent = MEANINGS[values.method];
     this.#layer.show(layerOf(values, this.#shape), {
       count: values.method === "rollout" ? 0 : layers,
@@ -53,8 +56,8 @@ export class Controls {
     });
     const oneRow = values.method === "class_token";
     this.#head.show(values.head, { count: oneRow ? heads : 0, names: oneRow ? HEAD_NAMES : [] });
-    byId("head").hidden = signed;
-    byId("why").hidden = !signed;
+    byId("head").hidden = ofLabel;
+    byId("why").hidden = !ofLabel;
     this.#offer("label", this.#classes.map(({ index, label }) => [String(index), label]));
     this.#offer("against", [
       ["", "no second label"],

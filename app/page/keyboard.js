@@ -2,9 +2,10 @@
 
 import { layerOf } from "./controls.js";
 import { byId } from "./element.js";
+import { isOfLabel } from "./maps.js";
 
 const STEPS = { ArrowUp: ["layer", -1], ArrowDown: ["layer", 1], ArrowLeft: ["head", -1], ArrowRight: ["head", 1] };
-const METHODS = { 1: "class_token", 2: "rollout", 3: "evidence" };
+const METHODS = { 1: "class_token", 2: "rollout", 3: "evidence", 4: "positive_evidence" };
 
 export function listenToKeys(state, { layers, heads }) {
   const count = { layer: layers, head: heads };
@@ -24,7 +25,7 @@ export function listenToKeys(state, { layers, heads }) {
     if (event.key in METHODS) state.set({ method: METHODS[event.key], layer: "", colormap: "" });
     if (event.key === "o") state.set({ beside: String(values.beside !== "true") });
     const [name, step] = STEPS[event.key] ?? [];
-    const moves = name && values.method !== "rollout" && !(name === "head" && values.method === "evidence");
+    const moves = name && values.method !== "rollout" && !(name === "head" && isOfLabel(values.method));
     if (!moves) return;
     event.preventDefault(); // otherwise the page scrolls
     move(name, step);

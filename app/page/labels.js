@@ -1,6 +1,7 @@
 // The most likely labels, with bars. A click on one shows the evidence for it.
 
 import { byId, element } from "./element.js";
+import { isOfLabel } from "./maps.js";
 import { percent } from "./numbers.js";
 
 export class Labels {
@@ -20,7 +21,11 @@ export class Labels {
   #row({ label, index, score }) {
     const bar = element("span", { class: "bar" });
     bar.style.setProperty("--share", score);
-    const choose = () => this.#state.set({ method: "evidence", label: String(index), against: "", layer: "", colormap: "" });
+    const choose = () => {
+      const { method } = this.#state.values;
+      const shown = isOfLabel(method) ? method : "evidence";
+      this.#state.set({ method: shown, label: String(index), against: "", layer: "", colormap: "" });
+    };
     return element(
       "li",
       {},
@@ -39,7 +44,7 @@ export class Labels {
     const buttons = [...byId("labels").querySelectorAll("button")];
     for (const [rank, button] of buttons.entries()) {
       const chosen = label === "" ? rank === 0 : button.dataset.index === label;
-      button.ariaPressed = String(method === "evidence" && chosen);
+      button.ariaPressed = String(isOfLabel(method) && chosen);
     }
   }
 }

@@ -6,7 +6,10 @@ const CHOICE = {
   class_token: ["layer", "head"],
   rollout: [],
   evidence: ["layer", "label", "against"],
+  positive_evidence: ["layer", "label", "against"],
 };
+/** Evidence, positive or not, is for one label; attention is the same for all. */
+export const isOfLabel = (method) => CHOICE[method].includes("label");
 /** Parameters that change how a map is drawn, and none of its numbers. */
 export const STYLE = ["overlay", "alpha", "colormap", "interpolation", "scale", "colorbar", "threshold"];
 

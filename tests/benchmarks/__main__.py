@@ -15,7 +15,6 @@ from tests.benchmarks import (
     doors,
     drawing,
     hop,
-    maps,
     memory,
     neighbours,
     observation,
@@ -24,6 +23,7 @@ from tests.benchmarks import (
     serving,
 )
 from tests.benchmarks.decoding import comparison as decoding
+from tests.benchmarks.maps import comparison as maps
 from tests.benchmarks.runtimes import comparison as runtimes
 from tests.benchmarks.servers import comparison as servers
 from tests.benchmarks.training import comparison as training

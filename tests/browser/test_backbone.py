@@ -8,7 +8,14 @@ import pytest
 from tests.benchmarks.server import running
 from tests.browser.stage import settle
 
-OF_CLASSES = ("#labels", "[name=method][value=evidence]", "#receipt-part", "#lens-part", "#verify-part")
+OF_CLASSES = (
+    "#labels",
+    "[name=method][value=evidence]",
+    "[name=method][value=positive_evidence]",
+    "#receipt-part",
+    "#lens-part",
+    "#verify-part",
+)
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,7 @@ CONTROLS = [
     (check("colorbar"), {"colorbar": "true"}),
     (method("rollout"), {"method": "rollout"}),
     (method("evidence"), {"method": "evidence"}),
+    (method("positive_evidence"), {"method": "positive_evidence"}),
 ]
 
 

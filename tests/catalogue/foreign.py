@@ -21,7 +21,7 @@ OTHERS = {  # first bytes are enough to be recognised by
     "JPEG XL in a box": b"\0\0\0\x0cJXL \r\n\x87\n" + bytes(50), "JPEG-LS": b"\xff\xd8" + b"\x00\xf7" + bytes(50),
     "FLI": b"\0\0\0\0\x11\xaf" + bytes(122), "WMF": b"\xd7\xcd\xc6\x9a" + bytes(50), "EMF": b"\1\0\0\0" + bytes(36) + b" EMF" + bytes(50),
     "McIdas": b"\0\0\0\0\0\0\0\4" + bytes(248), "BLP": b"BLP2" + bytes(200), "HEIC": b"\0\0\0\x18ftypheic" + bytes(50),
-    "AVIF": b"\0\0\0\x1cftypavif" + bytes(50), "WAV": b"RIFF\x24\0\0\0WAVEfmt " + bytes(50), "an animated cursor": b"RIFF\x24\0\0\0ACON" + bytes(50),
+    "WAV": b"RIFF\x24\0\0\0WAVEfmt " + bytes(50), "an animated cursor": b"RIFF\x24\0\0\0ACON" + bytes(50),
     "a cursor": b"\0\0\2\0\1\0" + bytes(50), "XPM": b'/* XPM */ static char *x[] = {"1 1 1 1","a c #000","a"};',
     "SWF": b"CWS\x09" + bytes(50), "MP4": b"\0\0\0\x20ftypisom" + bytes(50), "an executable": b"\x7fELF" + bytes(60), "a DOS program": b"MZ" + bytes(60),
     "QOI": b"qoif" + bytes(50), "OpenEXR": b"\x76\x2f\x31\x01" + bytes(50), "Radiance": b"#?RADIANCE\n" + bytes(50), "DICOM": bytes(128) + b"DICM",

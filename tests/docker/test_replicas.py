@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
+from model.demo.__main__ import write_images
 from tests.benchmarks.pictures import jpeg
 from tests.load.balancers import BALANCERS, Balancer, balanced
+from tests.load.bulk import named
 from tests.load.replicas import NEVER_FULL, Replica, kill_at_work, restart_all
 from tests.load.traffic import steady
 
@@ -135,6 +137,17 @@ def test_a_killed_replica_costs_no_request(deployment):
         victim.revive()
     assert traffic.failures == []
     assert max(traffic.seconds) >= 0.5
+
+
+def test_many_images_are_named_once_each_although_a_replica_is_killed(deployment, tmp_path):
+    """`python -m app.client` with a folder, as tests.load.bulk measures it at length."""
+    write_images(tmp_path / "images", 400)
+    victim, server = deployment.replicas[0], f"http://127.0.0.1:{deployment.balancer.port}"
+    run = named(server, tmp_path / "images", tmp_path / "labels.csv", at_half=victim.kill)
+    assert victim.process.poll() is not None
+    victim.revive()
+    assert (run.lost, run.twice) == (0, 0)
+    assert run.right > 0.9
 
 
 def test_without_replicas_the_answer_is_a_problem_and_they_are_taken_back(client, deployment):

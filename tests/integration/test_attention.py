@@ -220,3 +220,20 @@ def test_why_star_and_not_the_second_best(client, star):
 def test_without_evidence_the_answer_names_no_label(client, link):
     answer = client.get(link, params={"format": "json"}).json()
     assert not {"label", "against", "receipt"} & answer.keys()
+
+
+def test_positive_evidence_is_a_share_of_nothing_and_says_so(client, link):
+    params = {"method": "positive_evidence", "format": "json"}
+    answer = client.get(link, params=params).json()
+    assert "receipt" not in answer
+    assert "where it is positive" in answer["recipe"]
+    assert (answer["method"], answer["label"], answer["layer"], answer["head"]) == (
+        "positive_evidence",
+        "star",
+        "sum",
+        "sum",
+    )
+    signed = client.get(link, params=params | {"method": "evidence"}).json()
+    assert answer["min"] >= 0
+    assert all(p >= max(v, 0) - 1e-6 for p, v in zip(answer["values"], signed["values"], strict=True))
+    assert client.get(link, params=params | {"scale": "absolute"}).json()["limits"] == [0, 1]

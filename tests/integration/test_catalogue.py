@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, JpegImagePlugin
 
 from app.errors import UnsupportedType, UnusableImage
-from app.images.decode import PARSERS, Limits, opened
+from app.images.decode import TYPES, Limits, opened
 from app.images.preparer import Preparer
 from tests.benchmarks.server import family
 from tests.catalogue.case import Case
@@ -79,7 +79,8 @@ def test_no_other_parser_is_ever_reached(case: Case, monkeypatch):
     }
     monkeypatch.setattr(Image, "OPEN", spies)
     spy = type("Spy", (JpegImagePlugin.JpegImageFile,), {"_open": lambda self: asked.append("accepted")})
-    monkeypatch.setattr("app.images.decode.PARSERS", dict.fromkeys(PARSERS, spy))
+    spied = {name: accepted._replace(parser=spy) for name, accepted in TYPES.items()}
+    monkeypatch.setattr("app.images.decode.TYPES", spied)
     decode(case.make())
     assert asked == []
 

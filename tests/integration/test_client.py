@@ -111,8 +111,9 @@ def test_the_answers_are_those_of_the_openapi_description(server):
 
 def test_every_image_gets_its_labels_and_a_bad_file_is_listed(server, images, tmp_path):
     done = call(
-        server, images, "--out", tmp_path / "out.csv", "--top-k", "2", "--key", KEY, "--maps", tmp_path / "maps"
-    )
+        server, images, "--out", tmp_path / "out.csv", "--top-k", "2", "--key", KEY, "--maps", tmp_path / "maps",
+        "--method", "positive_evidence",
+    )  # fmt: skip
     assert (done.returncode, "1 of 31 images could not be used" in done.stderr) == (1, True), done.stderr
     assert "bad.png: This is not an image" in done.stderr
     with (tmp_path / "out.csv").open(newline="") as file:
@@ -125,8 +126,10 @@ def test_every_image_gets_its_labels_and_a_bad_file_is_listed(server, images, tm
     for row in (row for row in rows if row["rank"] == "1"):
         with Client(server, key=KEY) as client:
             expected = client.classify(row["image"], attention=False).predictions[0]
+            heatmap = client.attention(row["id"], method="positive_evidence")
         assert (row["label"], float(row["score"])) == (expected.label, pytest.approx(expected.score, abs=1e-5))
         drawn = tmp_path / "maps" / (row["image"].lstrip("/") + ".png")
+        assert drawn.read_bytes() == heatmap
         with Image.open(drawn) as image:
             assert image.size == (60, 40)
 

@@ -43,6 +43,11 @@ def test_bodies_are_of_types_that_generators_know(calls):
     assert bodies["infer"] == {"application/octet-stream"}
 
 
+def test_answers_may_have_more_than_is_described(described):
+    schemas = described["components"]["schemas"].values()
+    assert [schema["title"] for schema in schemas if schema.get("additionalProperties") is False] == []
+
+
 def test_it_is_the_same_when_asked_again(serve, described):
     with serve() as client:
         assert client.get("/openapi.json").json() == client.get("/openapi.json").json() == described

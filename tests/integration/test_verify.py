@@ -24,7 +24,7 @@ def verify(client, link, **params):
     return client.post(f"{link}/verify", params=params)
 
 
-@pytest.mark.parametrize("method", ["class_token", "rollout", "evidence"])
+@pytest.mark.parametrize("method", ["class_token", "rollout", "evidence", "positive_evidence"])
 def test_the_maps_of_a_star_beat_every_random_order(client, link, method):
     answer = verify(client, link, method=method).json()
     deletion, insertion = answer["deletion"], answer["insertion"]

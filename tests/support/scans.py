@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from PIL import Image
 from sklearn.datasets import load_digits
+from sklearn.utils import Bunch
 
 from model.fit.samples import Samples
 
@@ -19,7 +20,7 @@ def digits(side: int, *, enlarged: int | None = None) -> tuple[Samples, Samples]
     return _samples(scans, train, enlarged or side), _samples(scans, held_out, side)
 
 
-def _samples(scans, rows: np.ndarray, side: int) -> Samples:
+def _samples(scans: Bunch, rows: np.ndarray, side: int) -> Samples:
     grey = (scans.images[rows] * 255 / GREYS).round().astype(np.uint8)
     pixels = np.stack([np.asarray(Image.fromarray(scan).convert("RGB").resize((side, side))) for scan in grey])
     return Samples(pixels=torch.from_numpy(pixels), classes=torch.from_numpy(scans.target[rows].astype(np.int64)))

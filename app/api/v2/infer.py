@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 
-from app.api.each_image import BINARY, Outcome, processed
+from app.api.each_image import Outcome, processed
 from app.api.problems import Refusal, problem_of, problems
+from app.api.representation import BINARY
 from app.api.services import Services, ServicesDep, StagesDep
 from app.api.v2.head import Asked, Head, count, flag
 from app.api.v2.model import VERSION, NamedDep, max_batch, tensors

@@ -17,7 +17,7 @@ from tests.benchmarks.runtimes.comparison import ROOT, conversing
 PYTHON = ROOT / ".venv-bench" / "training" / "bin" / "python"  # with timm and transformers; one torch for all
 VARIANTS = ("Ti/16", "S/16")
 BATCH = 32
-WARM_UP, ROUNDS = 3, 15
+WARM_UP, ROUNDS = 3, 9
 OURS = "vit-serve"
 TRAINERS = {OURS: "ours", "timm": "timm_task", "transformers Trainer": "transformers_trainer"}
 

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 
-from app.client.command import main
+from app.client.command import METHODS, main
+from app.maps.choice import Method
 
 
 @pytest.mark.parametrize(
@@ -14,6 +16,7 @@ from app.client.command import main
         (["localhost:8000", "a.png"], "argument server: the address has to begin with http:// or https://"),
         (["http://s", "a.png", "--top-k", "0"], "argument --top-k: it has to be a whole number of at least 1"),
         (["http://s", "a.png", "--concurrency", "x"], "--concurrency: it has to be a whole number of at least 1"),
+        (["http://s", "a.png", "--method", "magic"], "argument --method: invalid choice: 'magic'"),
         (["http://s", "a.png", "--embeddings", "e.txt"], "argument --embeddings: the file has to end in .npy"),
     ],
 )
@@ -22,6 +25,10 @@ def test_arguments(arguments, said, capsys):
         main(arguments)
     assert stopped.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_every_method_of_the_service_can_be_asked_for():
+    assert get_args(Method) == METHODS
 
 
 def test_no_image():

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, _avif
 
 from app.errors import UnsupportedType, UnusableImage
+from app.images.avif import AvifImage
 from app.images.colors import upright_rgb
-from app.images.decode import HEIC_HINT, Limits, opened, sniff
+from app.images.decode import HEIC_HINT, TYPES, Limits, opened, sniff
+from tests.catalogue.avifs import claiming, crowded_exif
 
 LIMITS = Limits(max_pixels=1_000_000, max_aspect_ratio=64)
 
@@ -34,10 +36,16 @@ def corners() -> Image.Image:
     return image
 
 
-@pytest.mark.parametrize("format", ["PNG", "WEBP", "GIF", "BMP", "TIFF", "JPEG"])
+EXACT = {
+    "WEBP": {"lossless": True},
+    "JPEG": {"quality": 100, "subsampling": 0},
+    "AVIF": {"quality": 100, "subsampling": "4:4:4"},
+}
+
+
+@pytest.mark.parametrize("format", ["PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "JPEG"])
 def test_every_accepted_type_decodes_to_the_same_image(encode, corners, format):
-    options = {"lossless": True} if format == "WEBP" else {"quality": 100, "subsampling": 0} if format == "JPEG" else {}
-    image, name = decode(encode(corners, format, **options))
+    image, name = decode(encode(corners, format, **EXACT.get(format, {})))
     assert name.upper() == format
     assert image.mode == "RGB"
     assert np.abs(np.asarray(image).astype(int) - np.asarray(corners)).max() <= 4
@@ -67,8 +75,6 @@ def box(*brands: bytes) -> bytes:
         (box(b"heix", b"mif1", b"heix"), "HEIC"),
         (box(b"mif1", b"mif1", b"heic"), "HEIC"),
         (box(b"msf1", b"hevc"), "HEIC"),
-        (box(b"avif", b"mif1", b"miaf", b"MA1B"), "AVIF"),
-        (box(b"mif1", b"mif1", b"avif", b"miaf"), "AVIF"),
         (b"\xff\x0a" + bytes(50), "JPEG XL"),
         (b"\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL"),
         (box(b"isom", b"iso2", b"avc1", b"mp41"), "a video"),
@@ -82,20 +88,28 @@ def box(*brands: bytes) -> bytes:
 def test_what_people_send_by_mistake_is_called_by_its_name(data, kind):
     with pytest.raises(UnsupportedType) as refusal:
         sniff(data)
-    said = f"This is {kind}. Send JPEG, PNG, WebP, GIF, BMP or TIFF."
+    said = f"This is {kind}. Send JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF."
     assert refusal.value.detail == (f"{said} {HEIC_HINT.strip()}" if kind == "HEIC" else said)
 
 
-def test_an_avif_of_a_real_encoder_is_called_by_its_name(encode, corners):
-    with pytest.raises(UnsupportedType, match="This is AVIF"):
-        sniff(encode(corners, "AVIF"))
+@pytest.mark.parametrize(
+    "brands",
+    [
+        (b"avif", b"mif1", b"miaf", b"MA1B"),
+        (b"avis", b"msf1", b"iso8"),
+        (b"mif1", b"mif1", b"avif", b"miaf"),
+        (b"mif1", b"heic", b"avif"),
+    ],
+)
+def test_an_avif_is_known_by_any_of_its_brands(brands):
+    assert sniff(box(*brands)) == "AVIF"
 
 
 @pytest.mark.parametrize(
     "data", [box(b"crx ", b"crx ", b"isom"), b"<?xml version='1.0'?><html>", b"<html><svg>", b"ftyp"]
 )
 def test_what_has_no_name_here_is_no_image(data):
-    with pytest.raises(UnsupportedType, match=r"This is not an image of an accepted type: JPEG, .* or TIFF\.$"):
+    with pytest.raises(UnsupportedType, match=r"This is not an image of an accepted type: JPEG, .* or AVIF\.$"):
         sniff(data)
 
 
@@ -105,7 +119,7 @@ def test_nothing_at_all_is_unusable():
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.9, 0.99])
-@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "AVIF"])
 def test_a_truncated_file_is_unusable(encode, format, share):
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8))
     data = encode(noise, format)
@@ -119,6 +133,31 @@ def test_too_many_pixels_are_refused_before_they_are_decoded(encode, monkeypatch
     monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("decoded"))
     with pytest.raises(UnusableImage, match="1000000 pixels"):
         decode(data)
+
+
+def test_too_many_pixels_of_an_avif_are_refused_before_they_are_decoded(monkeypatch):
+    monkeypatch.setattr(AvifImage, "load", lambda self: pytest.fail("decoded"))
+    with pytest.raises(UnusableImage, match="1000000 pixels"):
+        decode(claiming((1001, 1000)))
+
+
+def test_nobody_reads_the_exif_of_an_avif(monkeypatch):
+    data = crowded_exif()
+    monkeypatch.setattr(Image.Exif, "load", lambda self, data: pytest.fail("read"))
+    assert decode(data)[0].size == (48, 32)
+
+
+def test_an_avif_is_decoded_in_one_thread(monkeypatch, encode, corners):
+    asked = []
+
+    def spy(*arguments):
+        asked.append(arguments[1:])
+        return decoder(*arguments)
+
+    decoder = _avif.AvifDecoder
+    monkeypatch.setattr(_avif, "AvifDecoder", spy)
+    decode(encode(corners, "AVIF"))
+    assert asked == [("dav1d", 1)]
 
 
 def test_a_sliver_is_refused(encode):
@@ -147,7 +186,7 @@ def _noise(format: str) -> bytes:
     return out.getvalue()
 
 
-SAMPLES = {format: _noise(format) for format in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")}
+SAMPLES = {format: _noise(format) for format in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")}
 
 
 @settings(max_examples=300, deadline=None)
@@ -167,4 +206,4 @@ def test_damaged_files_decode_or_are_refused_and_nothing_else(format, data):
 @given(st.binary(max_size=64))
 def test_sniffing_never_fails_otherwise(data):
     with suppress(UnsupportedType):
-        assert sniff(data) in ("JPEG", "PNG", "WebP", "GIF", "BMP", "TIFF")
+        assert sniff(data) in TYPES

@@ -173,3 +173,44 @@ def test_a_label_that_is_not_kept_is_refused_with_those_that_are(explained, mani
 def test_attention_knows_no_label(record, manifest, method):
     with pytest.raises(InvalidParameter, match="evidence"):
         choose(record, manifest, Choice(method=method, layer=None, head="mean", label="3"))
+
+
+def of_positive(record, manifest, **choice):
+    return choose(record, manifest, Choice(method="positive_evidence", **choice))
+
+
+def test_positive_evidence_drops_what_each_layer_takes_away_before_layers_are_summed(explained, manifest):
+    found = of_positive(explained, manifest)
+    positive = np.maximum(explained.maps.evidence[0], 0)
+    assert found.values.ravel() == pytest.approx(positive[:, 1:].sum(0), abs=1e-5)
+    assert found.class_token_mass == pytest.approx(positive[:, 0].sum(), abs=1e-5)
+    assert (found.values.ravel() > np.maximum(explained.maps.evidence[0, :, 1:].sum(0), 0)).all()
+    assert (found.chosen.method, found.chosen.label, found.chosen.layer) == ("positive_evidence", "star", "sum")
+    assert "where it is positive" in found.chosen.recipe
+
+
+def test_positive_evidence_has_no_sign_and_no_receipt(explained, manifest):
+    found = of_positive(explained, manifest)
+    assert not found.signed
+    assert found.receipt is None
+
+
+@pytest.mark.parametrize(("layer", "expected"), [("2", lambda e: e[2]), ("mean", lambda e: e.mean(0))])
+def test_positive_evidence_of_a_layer(explained, manifest, layer, expected):
+    positive = np.maximum(explained.maps.evidence[1, :, 1:], 0)
+    assert of_positive(explained, manifest, layer=layer, label="3").values.ravel() == pytest.approx(expected(positive))
+
+
+def test_positive_evidence_for_one_and_not_the_other_is_the_positive_part_of_the_difference(explained, manifest):
+    found = of_positive(explained, manifest, label="10", against="7", layer="1")
+    evidence = explained.maps.evidence
+    assert (found.values.ravel() == np.maximum(evidence[0] - evidence[2], 0)[1, 1:]).all()
+    assert (found.siblings[1] == found.values.ravel()).all()
+    assert (found.siblings[-1] == found.siblings[:-1].sum(0)).all()
+    assert found.chosen.against == manifest.labels[7]
+
+
+def test_siblings_of_positive_evidence_are_positive_parts_of_all_labels(explained, manifest):
+    found = of_positive(explained, manifest, label="7")
+    assert (found.siblings[:, :-1] == np.maximum(explained.maps.evidence[..., 1:], 0)).all()
+    assert (found.siblings[2, -1] == found.values.ravel()).all()

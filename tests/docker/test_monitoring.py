@@ -1,0 +1,178 @@
+"""The dashboard and the alert rules ask for metrics that the service exports; Prometheus itself answers."""
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.errors import ServiceError
+from app.telemetry.metrics import STAGES
+from tests.benchmarks.server import free_port
+from tests.support.processes import served
+
+FOLDER = Path("docker/kubernetes/monitoring")
+RULES = yaml.safe_load((FOLDER / "alerts.yaml").read_text())["spec"]
+ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
+CASES = Path(__file__).with_name("alerts_test.yaml")
+DASHBOARD = json.loads((FOLDER / "dashboard.json").read_text())
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+QUERIES = {f"{panel['title']} {target['refId']}": target["expr"] for panel in PANELS for target in panel["targets"]}
+REPLICAS = {"a": {}, "b": {"store": "redis://127.0.0.1:1"}}  # with maps, and without its Redis
+OF_TARGETS = {"namespace", "pod"}  # labels that Prometheus adds
+KINDS = {kind.kind for kind in ServiceError.__subclasses__()}
+VALUES = {"kind": KINDS, "outcome": KINDS | {"classified", "abandoned"}, "stage": set(STAGES)}
+DEADLINE_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def replicas() -> Iterator[dict[str, str]]:
+    """Addresses of two replicas in which everything has happened that they count."""
+    picture = Path("docs/star.jpg").read_bytes()
+    with ExitStack() as stack:
+        found = {name: stack.enter_context(served(**settings))[1] for name, settings in REPLICAS.items()}
+        for base in found.values():
+            for content in (picture, b"no image"):
+                answer = httpx.post(f"{base}/classify", content=content).json()
+                httpx.get(f"{base}{answer.get('results', [{}])[0].get('attention', '/attention/unknown')}")
+        yield found
+
+
+@pytest.fixture(scope="module")
+def exported(replicas) -> dict[str, set[str]]:
+    """Label names of each series that the replicas export."""
+    found: dict[str, set[str]] = {}
+    for base in replicas.values():
+        for family in text_string_to_metric_families(httpx.get(f"{base}/metrics").text):
+            for sample in family.samples:
+                found.setdefault(sample.name, set()).update(sample.labels)
+    return found
+
+
+@pytest.fixture(scope="module")
+def prometheus(need, replicas, tmp_path_factory) -> Iterator[httpx.Client]:
+    """The API of a Prometheus that has read both replicas several times."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    targets = [
+        {"targets": [base.removeprefix("http://")], "labels": {"namespace": "vit-serve", "pod": name}}
+        for name, base in replicas.items()
+    ]
+    scrape = {"job_name": "vit-serve", "static_configs": targets}
+    configuration = {"global": {"scrape_interval": "500ms", "scrape_timeout": "500ms"}, "scrape_configs": [scrape]}
+    (folder / "prometheus.yaml").write_text(json.dumps(configuration))
+    port = free_port()
+    process = subprocess.Popen(
+        [need("prometheus"), f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data",
+         f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"],
+    )  # fmt: skip
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10) as client:
+            until = time.monotonic() + DEADLINE_S
+            while not read_often(client):
+                assert process.poll() is None
+                assert time.monotonic() < until
+                time.sleep(0.2)
+            yield client
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def read_often(client: httpx.Client) -> bool:
+    try:
+        return len(ask(client, "count_over_time(vit_model_info[1m]) > 4")) == len(REPLICAS)
+    except httpx.TransportError:
+        return False
+
+
+def ask(client: httpx.Client, query: str) -> list[dict[str, Any]]:
+    answer = client.get("/api/v1/query", params={"query": query})
+    return answer.json()["data"]["result"] if answer.is_success else []
+
+
+def filled(query: str) -> str:
+    """A query with the variables of the dashboard filled in as Grafana does it."""
+    values = {"__rate_interval": "1m", "namespace": "vit-serve", "pod": "(a|b)", "datasource": "prometheus"}
+    return re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda name: values[name[1] or name[2]], query)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_of_the_dashboard_has_an_answer(prometheus, name):
+    assert ask(prometheus, filled(QUERIES[name]))
+
+
+def test_a_query_for_what_is_not_exported_has_no_answer(prometheus):
+    assert ask(prometheus, filled(QUERIES["Requests by status A"].replace("vit_requests", "vit_request"))) == []
+
+
+def test_the_variables_of_the_dashboard_have_values(prometheus):
+    for variable in DASHBOARD["templating"]["list"]:
+        if variable["type"] == "query":
+            selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]).groups()
+            assert label in OF_TARGETS
+            assert ask(prometheus, f"count by ({label}) ({filled(selector)})")
+
+
+def test_a_legend_names_labels_that_its_answer_has(prometheus):
+    for panel in PANELS:
+        for target in panel["targets"]:
+            named = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+            assert all(named <= series["metric"].keys() for series in ask(prometheus, filled(target["expr"]))), panel
+
+
+def test_the_panels_of_the_dashboard_do_not_overlap():
+    places = [panel["gridPos"] for panel in DASHBOARD["panels"]]
+    cells = [(p["x"] + x, p["y"] + y) for p in places for x in range(p["w"]) for y in range(p["h"])]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24  # columns of Grafana
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+
+
+def test_the_alert_rules_are_valid(need, tmp_path):
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(RULES))
+    done = subprocess.run([need("promtool"), "check", "rules", tmp_path / "rules.yaml"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(ALERTS)} rules found" in done.stdout
+
+
+def test_the_alerts_fire_when_they_should(need, tmp_path):
+    """promtool compares annotations too, which are plain text here."""
+    rules = json.loads(json.dumps(RULES))
+    for group in rules["groups"]:
+        for rule in group["rules"]:
+            assert "{{" not in str(rule.pop("annotations"))
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules))
+    (tmp_path / CASES.name).write_text(CASES.read_text())
+    done = subprocess.run([need("promtool"), "test", "rules", tmp_path / CASES.name], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not():
+    cases = [case for test in yaml.safe_load(CASES.read_text())["tests"] for case in test["alert_rule_test"]]
+    for fires in (True, False):
+        assert {case["alertname"] for case in cases if fires == bool(case.get("exp_alerts"))} == {
+            alert["alert"] for alert in ALERTS
+        }
+
+
+def test_the_cases_of_the_alerts_are_of_series_that_the_service_exports(exported):
+    for test in yaml.safe_load(CASES.read_text())["tests"]:
+        for given in test["input_series"]:
+            (family,) = text_string_to_metric_families(f"{given['series']} 1\n")
+            (sample,) = family.samples
+            assert sample.labels.keys() - OF_TARGETS <= exported[sample.name], given
+            assert all(value in VALUES.get(label, {value}) for label, value in sample.labels.items()), given
+
+
+def test_the_autoscaler_asks_for_a_number(prometheus):
+    (trigger,) = yaml.safe_load(Path("docker/kubernetes/keda/autoscaler.yaml").read_text())["spec"]["triggers"]
+    (answer,) = ask(prometheus, trigger["metadata"]["query"])
+    assert float(answer["value"][1]) >= 0

@@ -1,0 +1,159 @@
+"""What kubectl makes of the folders, and where the numbers of site/values.yaml arrive."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from tests.support.crds import SCHEMAS, check
+
+FOLDER = Path("docker/kubernetes")
+KUBERNETES = "1.31"
+OTHER = {  # than those that are shipped
+    "image": "registry.example/vit@sha256:0",
+    "cpu": "7",
+    "memory": "5Gi",
+    "memory-request": "3Gi",
+    "store": "rediss://cache.example/1",
+    "replicas-least": "4",
+    "replicas-most": "44",
+    "images-per-replica": "99",
+    "prometheus": "http://prometheus.example",
+}
+Resources = dict[tuple[str, str], dict[str, Any]]
+Build = Callable[[Path], Resources]
+
+
+@pytest.fixture
+def build(need) -> Build:
+    """Resources of a folder, by kind and name."""
+
+    def built(folder: Path) -> Resources:
+        done = subprocess.run([need("kubectl"), "kustomize", folder], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return {(r["kind"], r["metadata"]["name"]): r for r in yaml.safe_load_all(done.stdout)}
+
+    return built
+
+
+@pytest.fixture
+def other_site(tmp_path) -> Path:
+    """The site with other values."""
+    shutil.copytree(FOLDER, tmp_path / "kubernetes")
+    site = tmp_path / "kubernetes/site"
+    values = yaml.safe_load((site / "values.yaml").read_text())
+    assert values["data"].keys() == OTHER.keys()
+    (site / "values.yaml").write_text(yaml.safe_dump(values | {"data": OTHER}))
+    return site
+
+
+def deployed(resources: Resources) -> dict[str, Any]:
+    (container,) = resources["Deployment", "vit-serve"]["spec"]["template"]["spec"]["containers"]
+    return container
+
+
+@pytest.mark.parametrize("folder", ["base", "gpu", "site", "kserve"])
+def test_every_resource_is_valid(build, folder):
+    for resource in build(FOLDER / folder).values():
+        if "." in resource["apiVersion"].partition(".k8s.io")[0]:
+            check(resource)
+        else:
+            kubernetes_validate.validate(resource, KUBERNETES, strict=True)
+        assert resource["kind"] == "Namespace" or resource["metadata"]["namespace"] == "vit-serve"
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_a_wrong_field_is_found(build, kind):
+    folder = "kserve" if kind in ("ServingRuntime", "InferenceService") else "site"
+    (resource,) = (r for (k, _), r in build(FOLDER / folder).items() if k == kind)
+    check(resource)
+    for place in objects(resource["spec"]):
+        place["wrong"] = "field"
+        with pytest.raises(jsonschema.ValidationError, match="wrong"):
+            check(resource)
+        del place["wrong"]
+
+
+def test_the_site_without_other_values_is_the_base(build):
+    base, site = build(FOLDER / "base"), build(FOLDER / "site")
+    del base["HorizontalPodAutoscaler", "vit-serve"]
+    assert {name: site[name] for name in base} == base
+    assert {kind for kind, _ in site.keys() - base.keys()} == {
+        "ConfigMap", "PrometheusRule", "ServiceMonitor", "ScaledObject",
+    }  # fmt: skip
+
+
+def test_the_dashboard_is_found_by_grafana(build):
+    found = build(FOLDER / "site")["ConfigMap", "vit-serve-dashboard"]
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert found["data"] == {"vit-serve.json": (FOLDER / "monitoring/dashboard.json").read_text()}
+
+
+def test_prometheus_finds_the_metrics_port(build):
+    site = build(FOLDER / "site")
+    (endpoint,) = site["ServiceMonitor", "vit-serve"]["spec"]["endpoints"]
+    wanted = site["ServiceMonitor", "vit-serve"]["spec"]["selector"]["matchLabels"]
+    services = [resource for (kind, _), resource in site.items() if kind == "Service"]
+    (service,) = (service for service in services if wanted.items() <= service["metadata"]["labels"].items())
+    (port,) = (port for port in service["spec"]["ports"] if port["name"] == endpoint["port"])
+    assert port["targetPort"] in [port["name"] for port in deployed(site)["ports"]]
+
+
+def test_both_autoscalers_scale_alike(build):
+    hpa = build(FOLDER / "base")["HorizontalPodAutoscaler", "vit-serve"]["spec"]
+    keda = build(FOLDER / "site")["ScaledObject", "vit-serve"]["spec"]
+    (trigger,) = keda["triggers"]
+    assert keda["scaleTargetRef"]["name"] == hpa["scaleTargetRef"]["name"]
+    assert (keda["minReplicaCount"], keda["maxReplicaCount"]) == (hpa["minReplicas"], hpa["maxReplicas"])
+    assert keda["advanced"]["horizontalPodAutoscalerConfig"]["behavior"] == hpa["behavior"]
+    assert trigger["metadata"]["threshold"] == hpa["metrics"][0]["pods"]["target"]["averageValue"]
+    assert hpa["metrics"][0]["pods"]["metric"]["name"] in trigger["metadata"]["query"]
+
+
+def test_the_values_arrive_at_the_replicas(build, other_site):
+    container = deployed(build(other_site))
+    assert container["image"] == OTHER["image"]
+    assert container["resources"]["requests"] == {"cpu": OTHER["cpu"], "memory": OTHER["memory-request"]}
+    assert container["resources"]["limits"] == {"memory": OTHER["memory"]}
+    assert {"name": "VIT_STORE", "value": OTHER["store"]} in container["env"]
+
+
+def test_the_values_arrive_at_keda(build, other_site):
+    keda = build(other_site)["ScaledObject", "vit-serve"]["spec"]
+    assert (keda["minReplicaCount"], keda["maxReplicaCount"]) == (4, 44)
+    assert keda["triggers"][0]["metadata"]["threshold"] == OTHER["images-per-replica"]
+    assert keda["triggers"][0]["metadata"]["serverAddress"] == OTHER["prometheus"]
+
+
+def test_the_values_arrive_at_the_autoscaler_without_keda(build, other_site):
+    kustomization = other_site / "kustomization.yaml"
+    kustomization.write_text(kustomization.read_text().replace("  - ../keda\n", ""))
+    hpa = build(other_site)["HorizontalPodAutoscaler", "vit-serve"]["spec"]
+    assert (hpa["minReplicas"], hpa["maxReplicas"]) == (4, 44)
+    assert hpa["metrics"][0]["pods"]["target"]["averageValue"] == OTHER["images-per-replica"]
+
+
+def test_a_site_with_gpus_keeps_its_device(build, other_site):
+    kustomization = other_site / "kustomization.yaml"
+    kustomization.write_text(kustomization.read_text().replace("../base", "../gpu"))
+    container = deployed(build(other_site))
+    assert container["resources"]["limits"] == {"memory": OTHER["memory"], "nvidia.com/gpu": 1}
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """Every object in a resource whose fields have names: not labels and the like."""
+    if isinstance(value, list):
+        return [found for item in value for found in objects(item)]
+    if not isinstance(value, dict):
+        return []
+    nested = [found for name, item in value.items() if name not in FREE for found in objects(item)]
+    return [value, *nested]
+
+
+FREE = {"labels", "annotations", "matchLabels", "metadata", "requests", "limits"}  # whose names are anyone's

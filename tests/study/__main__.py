@@ -1,0 +1,39 @@
+"""`python -m tests.study [transfer] [growth] ...`: the paper in miniature, tables and pictures of docs/study.md.
+
+What is learned lies in study.work/ until all of it is done, so that a run that was interrupted goes on.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+from tests.benchmarks.__main__ import publish
+from tests.study import growth, positions, resolution, transfer, unlabelled
+from tests.study.experiment import Experiment
+from tests.study.run import accuracies
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "transfer": transfer,
+    "growth": growth,
+    "positions": positions,
+    "unlabelled": unlabelled,
+    "resolution": resolution,
+}
+ROOT = Path(__file__).parents[2]
+FOLDER, PICTURES, WORK = Path(__file__).parent, ROOT / "docs" / "study", ROOT / "study.work"
+
+
+def main() -> None:
+    chosen = {name: EXPERIMENTS[name] for name in sys.argv[1:] or EXPERIMENTS}
+    WORK.mkdir(exist_ok=True)
+    PICTURES.mkdir(exist_ok=True)
+    runs = dict.fromkeys(run for experiment in chosen.values() for run in experiment.runs())
+    found = accuracies(list(runs), WORK)
+    for name, experiment in chosen.items():
+        publish(f"study-{name}", experiment.rows(found), FOLDER)
+        (PICTURES / f"{name}.png").write_bytes(experiment.picture(found))
+    shutil.rmtree(WORK)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""What an experiment of the study consists of."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Protocol
+
+from tests.study.run import Run
+
+Found = Mapping[Run, float]
+Rows = list[dict[str, str | float]]
+
+
+class Experiment(Protocol):
+    """A module of this package."""
+
+    def runs(self) -> Sequence[Run]:
+        """Every run that it needs."""
+
+    def rows(self, found: Found) -> Rows:
+        """Its table."""
+
+    def picture(self, found: Found) -> bytes:
+        """PNG."""
+
+
+def of(found: Found, runs: Iterable[Run]) -> list[float]:
+    return [found[run] for run in runs]
+
+
+def per_cent(accuracies: Sequence[float]) -> str:
+    """The mean, and the range of several runs."""
+    shares = [100 * accuracy for accuracy in accuracies]
+    if len(shares) == 1:
+        return f"{shares[0]:.1f}"
+    return f"{fmean(shares):.1f} ({min(shares):.1f} to {max(shares):.1f})"

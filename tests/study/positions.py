@@ -1,0 +1,38 @@
+"""How a network knows where a patch was (paper, appendix D.4, Table 8)."""
+
+from model.fit.pretrain import POSITIONS
+from tests.study.backbone import SMALL, Backbone
+from tests.study.chart import chart
+from tests.study.experiment import Found, Rows, of, per_cent
+from tests.study.run import Run
+from tests.study.task import Task
+
+SEEDS = range(3)
+TASKS = {
+    "shapes": Task(images="shapes", method="as it is"),
+    "digits, 10 images of each": Task(method="few-shot", each=10),
+}
+
+
+def runs() -> list[Run]:
+    return [run for positions in POSITIONS for task in TASKS.values() for run in _runs(positions, task)]
+
+
+def _runs(positions: str, task: Task) -> list[Run]:
+    starts = [Backbone(learned="labels", config=SMALL, positions=positions, seed=seed) for seed in SEEDS]
+    return [Run(backbone=start, task=task) for start in starts]
+
+
+def rows(found: Found) -> Rows:
+    return [
+        {
+            "positions": positions,
+            **{f"{name}, %": per_cent(of(found, _runs(positions, task))) for name, task in TASKS.items()},
+        }
+        for positions in POSITIONS
+    ]
+
+
+def picture(found: Found) -> bytes:
+    series = {name: [of(found, _runs(positions, task)) for positions in POSITIONS] for name, task in TASKS.items()}
+    return chart("Kinds of positions", [*POSITIONS], series, across="Positions", down="Accuracy", joined=False)

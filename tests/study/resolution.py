@@ -1,0 +1,39 @@
+"""Fine-tuning at a higher resolution than that of pre-training (paper, section 3.2)."""
+
+from dataclasses import replace
+
+from tests.study.backbone import SIDE, Backbone
+from tests.study.chart import chart
+from tests.study.experiment import Found, Rows, of, per_cent
+from tests.study.run import Run
+from tests.study.task import Task
+
+SIDES, SEEDS = (SIDE, SIDE * 3 // 2), range(3)
+TASKS = {
+    "digits, 20 images of each": Task(each=20),
+    "shapes, 40 images of each": Task(images="shapes", each=40),
+}
+
+
+def runs() -> list[Run]:
+    return [run for task in TASKS.values() for side in SIDES for run in _runs(task, side)]
+
+
+def _runs(task: Task, side: int) -> list[Run]:
+    return [Run(backbone=Backbone(learned="labels"), task=replace(task, side=side, seed=seed)) for seed in SEEDS]
+
+
+def rows(found: Found) -> Rows:
+    return [
+        {
+            "images": name,
+            **{f"{side} pixels, %": per_cent(of(found, _runs(task, side))) for side in SIDES},
+        }
+        for name, task in TASKS.items()
+    ]
+
+
+def picture(found: Found) -> bytes:
+    series = {f"{side} pixels": [of(found, _runs(task, side)) for task in TASKS.values()] for side in SIDES}
+    title = f"Pre-trained at {SIDE} pixels, fine-tuned at {SIDE} or more"
+    return chart(title, [*TASKS], series, across="Images", down="Accuracy", joined=False)

@@ -1,0 +1,58 @@
+"""Pre-trained and fine-tuned, or from scratch, with the same budget (paper, section 4.2)."""
+
+from statistics import fmean
+
+from tests.study.backbone import Backbone
+from tests.study.chart import chart
+from tests.study.experiment import Found, Rows, of, per_cent
+from tests.study.run import Run
+from tests.study.task import Task
+
+RATES, SEEDS, LONGER = (1e-3, 3e-3), range(3), 4
+STARTS = {
+    "from scratch": Backbone(learned="nothing"),
+    "after labels": Backbone(learned="labels"),
+    "after masked patches": Backbone(learned="masked patches"),
+}
+
+
+def runs() -> list[Run]:
+    return [run for name in [*STARTS, longer_name()] for rate in RATES for run in _runs(name, rate)]
+
+
+def longer_name() -> str:
+    return f"from scratch, {LONGER} x the steps"
+
+
+def _runs(name: str, rate: float) -> list[Run]:
+    """With every seed; the longer one has one, for it takes as long as the others together."""
+    if name == longer_name():
+        return [Run(backbone=STARTS["from scratch"], task=Task(rate=rate, steps=LONGER * Task.steps))]
+    return [Run(backbone=STARTS[name], task=Task(rate=rate, seed=seed)) for seed in SEEDS]
+
+
+def _best(found: Found, name: str) -> tuple[float, list[float]]:
+    """The learning rate that is best for this start, and the accuracies with it."""
+    by_rate = {rate: of(found, _runs(name, rate)) for rate in RATES}
+    rate = max(by_rate, key=lambda rate: fmean(by_rate[rate]))
+    return rate, by_rate[rate]
+
+
+def rows(found: Found) -> Rows:
+    table: Rows = []
+    for name in [*STARTS, longer_name()]:
+        rate, accuracies = _best(found, name)
+        table.append({"start": name, "digits, %": per_cent(accuracies), "learning rate": rate})
+    return table
+
+
+def picture(found: Found) -> bytes:
+    names = [*STARTS, longer_name()]
+    return chart(
+        "Digits, fine-tuned or from scratch",
+        names,
+        {"accuracy": [_best(found, name)[1] for name in names]},
+        across="Start",
+        down="Accuracy",
+        joined=False,
+    )

@@ -1,0 +1,190 @@
+"""tests/benchmarks/maps/: each method of others, by what defines it."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from model.config import variant
+from model.mlp import Mlp
+from model.vit import VisionTransformer
+from tests.benchmarks.maps.attention import (
+    attention_and_gradients,
+    generic_attribution,
+    grad_cam,
+    positive_attention_gradient,
+)
+from tests.benchmarks.maps.occlusion import occlusion
+from tests.benchmarks.maps.passes import Rules, run
+from tests.benchmarks.maps.pixels import gradient, input_times_gradient, integrated_gradients, per_patch
+from tests.benchmarks.maps.relevance import AttnLrp, CpLrp
+from tests.support.toy import toy_model
+
+LABELS = torch.tensor([4, 1])
+PATCH = 8
+
+
+@pytest.fixture(scope="module")
+def model() -> VisionTransformer:
+    return toy_model(variant("mu/8", image_size=(24, 40), num_classes=7)).double()
+
+
+@pytest.fixture(scope="module")
+def images() -> Tensor:
+    return torch.randn(2, 3, 24, 40, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+
+
+def logits(model: VisionTransformer, images: Tensor) -> Tensor:
+    return model(images).gather(1, LABELS[:, None]).squeeze(1).detach()
+
+
+@pytest.mark.parametrize("rules", [Rules(), AttnLrp(), CpLrp()], ids=lambda rules: type(rules).__name__)
+def test_rules_change_no_number_of_the_forward_pass(model, images, rules):
+    found = run(model, images, rules)
+    assert torch.allclose(found.logits, model(images), atol=1e-10)
+    assert torch.allclose(torch.stack(found.matrices, 1), model.attentions(images), atol=1e-12)
+
+
+def test_a_gradient_is_the_slope_of_the_logit(model, images):
+    direction = torch.randn(images.shape, dtype=torch.double, generator=torch.Generator().manual_seed(1))
+    expected = (logits(model, images + 1e-6 * direction) - logits(model, images - 1e-6 * direction)) / 2e-6
+    found = (gradient(model, images, LABELS, Rules()) * direction).sum(dim=(1, 2, 3))
+    assert torch.allclose(found, expected, rtol=1e-5)
+
+
+def test_input_times_gradient_is_the_slope_as_a_patch_fades(model, images):
+    faded = images.clone()
+    faded[:, :, 8:16, 16:24] *= 1 - 1e-6  # row 1, column 2
+    found = input_times_gradient(model, images, LABELS, Rules())
+    assert found.shape == (2, 15)
+    assert torch.allclose(found[:, 7], (logits(model, images) - logits(model, faded)) / 1e-6, rtol=1e-3)
+
+
+def test_sums_of_patches_are_row_by_row_and_lose_nothing(images):
+    sums = per_patch(images, PATCH)
+    assert torch.allclose(sums[:, 5], images[:, :, 8:16, 0:8].sum(dim=(1, 2, 3)))
+    assert torch.allclose(sums.sum(1), images.sum(dim=(1, 2, 3)))
+
+
+def test_integrated_gradients_are_complete(model, images):
+    """Sundararajan et al. 2017, Proposition 1: they add up to the difference of the logit and that of the baseline."""
+    baselines = images.mean(dim=(2, 3), keepdim=True).expand_as(images)
+    expected = logits(model, images) - logits(model, baselines)
+    missing = [
+        (integrated_gradients(model, images, LABELS, baselines, steps=steps).sum(1) - expected).abs().max()
+        for steps in (16, 2048)
+    ]
+    assert missing[1] < 1e-3 * expected.abs().min()
+    assert missing[1] < missing[0]
+
+
+def bare(model: VisionTransformer) -> VisionTransformer:
+    """Without what takes relevance and is no pixel: biases, positions, the class token."""
+    config = variant("mu/8", image_size=(24, 40), num_classes=7)
+    stripped = VisionTransformer(config).double()
+    stripped.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        for name, parameter in stripped.named_parameters():
+            if name.endswith(("bias", "cls_token", "pos_embed")):
+                parameter.zero_()
+    return stripped
+
+
+def test_cp_lrp_keeps_the_whole_logit(model, images):
+    """Ali et al. 2022, section 3: with attention and the scales of norms as constants relevance is conserved."""
+    network = bare(model)
+    found = input_times_gradient(network, images, LABELS, CpLrp()).sum(1)
+    assert torch.allclose(found, logits(network, images), rtol=1e-8)
+    assert not torch.allclose(input_times_gradient(network, images, LABELS, Rules()).sum(1), found, rtol=0.1)
+
+
+def relevance(out: Tensor, *of: Tensor) -> list[Tensor]:
+    """Of the factors of a sum, where each element of `out` has itself as relevance."""
+    return [x * slope for x, slope in zip(of, torch.autograd.grad(out.sum(), of), strict=True)]
+
+
+def leaf(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.double, generator=torch.Generator().manual_seed(2)).requires_grad_()
+
+
+def test_attnlrp_gives_each_factor_of_a_product_half():
+    """Achtibat et al. 2024, Proposition 3.3."""
+    a, b = leaf(2, 3, 4), leaf(2, 4, 5)
+    out = AttnLrp().product(a, b)
+    of_a, of_b = relevance(out, a, b)
+    assert torch.allclose(of_a.sum(), out.sum() / 2)
+    assert torch.allclose(of_b.sum(), out.sum() / 2)
+    assert torch.allclose(of_a, a * b.sum(-1).unsqueeze(1) / 2)
+
+
+def test_attnlrp_takes_softmax_by_its_gradient():
+    """Achtibat et al. 2024, Proposition 3.1: R_i = x_i (R_i' - s_i sum_j R_j')."""
+    scores, arriving = leaf(6), leaf(6).detach() + 1
+    shares = AttnLrp().softmax(scores)
+    (slope,) = torch.autograd.grad((shares * (arriving / shares.detach())).sum(), scores)
+    assert torch.allclose(scores * slope, scores * (arriving - shares * arriving.sum()))
+
+
+def test_attnlrp_lets_all_relevance_through_norms_and_activations():
+    """Achtibat et al. 2024, Proposition 3.4 and the identity rule."""
+    norm = torch.nn.LayerNorm(8).double()  # its bias is zero
+    torch.nn.init.uniform_(norm.weight, 0.5, 1.5)
+    x = leaf(3, 8)
+    out = AttnLrp().norm(norm, x)
+    assert torch.allclose(out, norm(x))
+    assert torch.allclose(relevance(out, x)[0].sum(-1), out.sum(-1))
+    mlp = Mlp(variant("mu/8", image_size=(24, 40), num_classes=7))
+    near_zero = torch.tensor([-2.0, -1e-9, 0.0, 1e-9, 3.0], dtype=torch.double, requires_grad=True)
+    out = AttnLrp().activation(mlp, near_zero)
+    assert torch.allclose(out, torch.nn.functional.gelu(near_zero))
+    assert torch.allclose(relevance(out, near_zero)[0], out)
+
+
+@pytest.fixture
+def two_layers() -> tuple[list[Tensor], list[Tensor]]:
+    """Attention and gradients of one image, two heads and three tokens: the class token and two patches."""
+    draw = torch.Generator().manual_seed(3)
+    matrices = [torch.rand(1, 2, 3, 3, generator=draw).softmax(-1) for _ in range(2)]
+    return matrices, [torch.randn(1, 2, 3, 3, generator=draw) for _ in range(2)]
+
+
+def test_generic_attribution_is_the_recursion_of_the_paper(two_layers):
+    """Chefer et al. 2021, equations 5 and 6, element by element."""
+    matrices, gradients = ([layer[0].numpy() for layer in layers] for layers in two_layers)
+    relevance = np.eye(3)
+    for matrix, slope in zip(matrices, gradients, strict=True):
+        mean = np.zeros((3, 3))
+        for i, j in np.ndindex(3, 3):
+            mean[i, j] = np.mean([max(matrix[h, i, j] * slope[h, i, j], 0) for h in range(2)])
+        relevance = relevance + mean @ relevance
+    assert generic_attribution(*two_layers)[0].numpy() == pytest.approx(relevance[0, 1:])
+
+
+def test_positive_attention_gradient_adds_the_layers(two_layers):
+    products = [np.maximum((a * g)[0].numpy(), 0).mean(0) for a, g in zip(*two_layers, strict=True)]
+    assert positive_attention_gradient(*two_layers)[0].numpy() == pytest.approx(sum(products)[0, 1:])
+
+
+def test_grad_cam_weighs_heads_by_their_mean_gradient(two_layers):
+    matrix, slope = (layers[-1][0].numpy() for layers in two_layers)
+    expected = np.maximum(sum(slope[h, 0, 1:].mean() * matrix[h, 0, 1:] for h in range(2)) / 2, 0)
+    assert grad_cam(*two_layers)[0].numpy() == pytest.approx(expected)
+    assert (grad_cam(two_layers[0], [-slope.abs() for slope in two_layers[1]]) == 0).all()
+
+
+def test_gradients_are_those_of_every_layers_attention(model, images):
+    matrices, gradients = attention_and_gradients(model, images, LABELS)
+    assert [m.shape for m in matrices] == [g.shape for g in gradients]
+    assert len(matrices) == model.config.depth
+    last = gradients[-1][:, :, 1:]
+    assert last.abs().max() == 0  # only the class token is read after the last layer
+    assert all(slope[:, :, 1:].abs().max() > 0 for slope in gradients[:-1])
+
+
+def test_occlusion_of_a_score_that_adds_up_gives_its_parts_back():
+    pixels = np.random.default_rng(4).integers(0, 256, (16, 24, 3), dtype=np.uint8)
+    weights = np.arange(6).reshape(2, 3).repeat(8, 0).repeat(8, 1)[..., None]
+    mean = np.rint(pixels.mean(axis=(0, 1)))
+    found = occlusion(pixels, lambda images: (images * weights).sum(axis=(1, 2, 3)).astype(np.float64), patch=PATCH)
+    parts = ((pixels - mean) * weights).reshape(2, 8, 3, 8, 3).sum(axis=(1, 3, 4)).ravel()
+    assert found == pytest.approx(parts)

@@ -1,0 +1,66 @@
+"""tests/study: every experiment has the runs that its table and its picture read, and a run can be repeated."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from model.fit.samples import Samples
+from tests.study import images
+from tests.study.__main__ import EXPERIMENTS
+from tests.study.backbone import SMALL, Backbone
+from tests.study.chart import chart
+from tests.study.experiment import per_cent
+from tests.study.images import draw_shapes, few, shapes
+from tests.study.run import Run
+from tests.study.task import Task
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
+def test_the_table_and_the_picture_need_no_other_runs(experiment):
+    found = dict.fromkeys(experiment.runs(), 0.75)
+    rows = experiment.rows(found)
+    assert all(len(row) == len(rows[0]) for row in rows)
+    assert any("75.0" in str(value) for value in rows[-1].values())
+    assert Image.open(BytesIO(experiment.picture(found))).size == (900, 470)
+
+
+def test_a_run_can_be_repeated(tmp_path):
+    run = Run(backbone=Backbone(learned="nothing", config=SMALL), task=Task(method="few-shot", each=5))
+    assert run.accuracy(tmp_path) == run.accuracy(tmp_path)
+    assert 0.2 < run.accuracy(tmp_path) < 0.9  # better than chance: pixels are seen through any weights
+
+
+def test_shapes_are_drawn_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(images, "COUNTS", {"held out": 4})
+    monkeypatch.setattr(images, "CHUNK", 2)
+    draw_shapes(tmp_path, [16])
+    drawn = shapes(tmp_path, "held out", count=3, side=16)
+    assert drawn.pixels.shape == (3, 16, 16, 3)
+    monkeypatch.setattr(images, "_draw", None)
+    draw_shapes(tmp_path, [16])
+
+
+def test_few_has_as_many_of_each():
+    classes = torch.tensor([0, 1, 2] * 10)
+    samples = Samples(pixels=classes.to(torch.uint8).view(-1, 1, 1, 1).expand(-1, 1, 1, 3), classes=classes)
+    chosen = few(samples, 4, seed=0)
+    assert chosen.classes.bincount().tolist() == [4, 4, 4]
+    assert torch.equal(chosen.pixels[:, 0, 0, 0].long(), chosen.classes)
+
+
+def test_means_and_ranges():
+    assert per_cent([0.5]) == "50.0"
+    assert per_cent([0.5, 0.7]) == "60.0 (50.0 to 70.0)"
+
+
+def test_a_chart_shows_what_is_higher_further_up():
+    def top(value: float) -> int:
+        sheet = Image.open(BytesIO(chart("t", ["a", "b"], {"x": [[value], [0.0]]}, across="", down="", joined=False)))
+        blue = np.asarray(sheet)[110:, :, 2].astype(int) - np.asarray(sheet)[110:, :, 0] > 100
+        return int(np.nonzero(blue.any(1))[0][0])
+
+    assert top(0.25) - top(0.5) == pytest.approx((top(0.25) - top(0.75)) / 2, abs=2)
+    assert top(0.25) - top(0.5) > 50
