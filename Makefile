@@ -97,11 +97,11 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
 
 $(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group serve
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group serve
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group dev
 	touch $@ $(VENV)/.serve
 
 $(VENV)/.fuzz: $(VENV)/.dev

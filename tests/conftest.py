@@ -21,6 +21,7 @@ from model.demo.shapes import LABELS, draw
 from tests.support.redis_server import RedisServer
 
 Encode = Callable[..., bytes]
+Once = Callable[[str, Callable[[Path], object]], Path]
 
 
 def pytest_configure() -> None:
@@ -115,28 +116,25 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
     server.stop()
 
 
-Write = Callable[[Path], object]
-
-
 @pytest.fixture(scope="session")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Write], Path]:
-    """Write a bundle once, however many processes run tests: `exported(name, write)` is its folder."""
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Write a file or folder once, however many processes run tests: `once(name, write)` is its path."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent  # of all processes of this run
 
-    def path(name: str, write: Write) -> Path:
-        bundle = folder / f"exported-{name}"
-        with FileLock(f"{bundle}.lock"):
-            if not bundle.exists():
-                write(bundle)
-        return bundle
+    def path(name: str, write: Callable[[Path], object]) -> Path:
+        out = folder / f"once-{name}"
+        with FileLock(f"{out}.lock"):
+            if not out.exists():
+                write(out)
+        return out
 
     return path
 
 
 @pytest.fixture(scope="session")
-def oblong_bundle(exported: Callable[[str, Write], Path]) -> Path:
+def oblong_bundle(once: Once) -> Path:
     """An exported toy model with a 3 x 5 grid, seven labels and random weights."""
 
     def write(out: Path) -> None:
@@ -145,11 +143,11 @@ def oblong_bundle(exported: Callable[[str, Write], Path]) -> Path:
 
         write_bundle(toy_checkpoint(), out, replace=False)
 
-    return exported("oblong", write)
+    return once("oblong", write)
 
 
 @pytest.fixture(scope="session")
-def headless_bundle(exported: Callable[[str, Write], Path]) -> Path:
+def headless_bundle(once: Once) -> Path:
     """A toy model with a 3 x 5 grid, random weights and no head."""
 
     def write(out: Path) -> None:
@@ -158,11 +156,11 @@ def headless_bundle(exported: Callable[[str, Write], Path]) -> Path:
 
         write_bundle(toy_checkpoint(num_classes=0), out, replace=False)
 
-    return exported("headless", write)
+    return once("headless", write)
 
 
 @pytest.fixture(scope="session")
-def int8_bundle(exported: Callable[[str, Write], Path]) -> Path:
+def int8_bundle(once: Once) -> Path:
     """The demo model in int8, compared with fp32 on fewer pictures than an export takes."""
 
     def write(out: Path) -> None:
@@ -173,4 +171,20 @@ def int8_bundle(exported: Callable[[str, Write], Path]) -> Path:
             patch.setattr("export.images.HELD_OUT", 200)
             write_bundle(load_checkpoint("model/demo/shapes.safetensors"), out, replace=False, precision="int8")
 
-    return exported("int8", write)
+    return once("int8", write)
+
+
+@pytest.fixture(scope="session")
+def golden_bundle(once: Once) -> Callable[[Path], Path]:
+    """The exported bundle of a folder of tests/golden/checkpoints."""
+
+    def bundle(case: Path) -> Path:
+        def write(out: Path) -> None:
+            from export.bundle import write_bundle
+            from tests.golden.test_checkpoints import load
+
+            write_bundle(load(case), out, replace=False)
+
+        return once(f"golden-{case.name}", write)
+
+    return bundle
