@@ -28,6 +28,7 @@ RUNTIMES = {  # the one package that brings ONNX Runtime, by the platform as uv 
 }
 OLDEST_MACOS = {"MACOSX_DEPLOYMENT_TARGET": "14.0"}  # of onnxruntime's wheel
 UNREACHABLE = re.compile(r"error sending request|dns error|Could not connect|[Cc]onnection refused|timed out")
+pytestmark = pytest.mark.timeout(900)  # the first test that needs an answer asks for all
 GROUPS = tomllib.loads(Path("pyproject.toml").read_text())["dependency-groups"]
 
 
@@ -86,18 +87,20 @@ def test_no_pin_is_missing_from_what_was_tested():
 
 WANTED = [(python, platform, "dev", "cuda") for platform in RUNTIMES for python in PYTHONS]  # they include the others
 FOR_IMAGES = [("3.11", platform, "serve") for platform in RUNTIMES if "linux" in platform]
+AT_ONCE = 4
 
 
 @pytest.fixture(scope="session")
 def resolved(once: Once) -> Callable[..., dict[str, str]]:
     """Versions of the wheels that an installation would take: `resolved(python, platform, *groups)`.
 
-    Skips where no package index can be reached. All are asked for at once: each waits for the index most of the time.
+    Skips where no package index can be reached. Several are asked for at once: each waits for the index for most of its
+    time.
     """
 
     def ask(out: Path) -> None:
         questions = WANTED + FOR_IMAGES
-        with ThreadPoolExecutor(len(questions)) as pool:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             answers = pool.map(lambda question: resolve(*question), questions)
             out.write_text(json.dumps({" ".join(q): a for q, a in zip(questions, answers, strict=True)}))
 
