@@ -33,13 +33,13 @@ def unlike_each_other(*, classify: bool) -> list[Path]:
     """Few cases, with a head or without, that between them show every family, pool, kind of tokens before the
     patches, and way of adding positions and of cutting the image into patches.
     """
-    missing = {case: facts(case) for case in CASES if bool(describe(case).config.num_classes) == classify}
-    chosen: list[Path] = []
-    while any(missing.values()):
-        chosen.append(max(missing, key=lambda case: len(missing[case])))
-        shown = facts(chosen[-1])
-        missing = {case: of_case - shown for case, of_case in missing.items()}
-    return sorted(chosen)
+    configs = {case: describe(case).config for case in reversed(CASES)}
+    kept = {case: facts(case) for case, config in configs.items() if bool(config.num_classes) == classify}
+    for case in sorted(kept, key=lambda case: configs[case].depth, reverse=True):  # a deep one takes longest
+        others = (of_other for other, of_other in kept.items() if other != case)
+        if kept[case] <= set().union(*others):
+            del kept[case]
+    return sorted(kept)
 
 
 def named(case: Path) -> str:
