@@ -76,12 +76,12 @@ CMD ["python", "-m", "app"]
 FROM service AS packed-checkpoint
 COPY --from=exported /bundle /bundle
 USER 0
-RUN mkdir /cache && if [ "$VIT_DEVICE" = cpu ]; then python -m app.pack; fi && chmod -R a+rX /cache
+RUN mkdir /cache && if [ "$VIT_DEVICE" = cpu ]; then python -m app.inference.pack; fi && chmod -R a+rX /cache
 
 FROM service AS packed-bundle
 COPY --from=bundle /bundle /bundle
 USER 0
-RUN mkdir /cache && if [ "$VIT_DEVICE" = cpu ]; then python -m app.pack; fi && chmod -R a+rX /cache
+RUN mkdir /cache && if [ "$VIT_DEVICE" = cpu ]; then python -m app.inference.pack; fi && chmod -R a+rX /cache
 
 FROM service AS checkpoint
 COPY --from=exported /bundle /bundle

@@ -18,7 +18,6 @@ ORDER = [
     "client",  # imports no other
     "__main__",
     "server",
-    "pack",
     "main",
     "door",
     "api",

@@ -1,9 +1,9 @@
-"""`python -m app.pack`."""
+"""`python -m app.inference.pack`."""
 
 import pytest
 
+from app.inference.pack import main
 from app.inference.packed import CHECKSUMS
-from app.pack import main
 
 
 def test_it_packs_the_bundle_of_the_settings(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""`python -m app.pack`: pack the weights of VIT_BUNDLE into VIT_CACHE for this machine's processor, and end.
+"""`python -m app.inference.pack`: pack the weights of VIT_BUNDLE into VIT_CACHE for this machine's processor, and end.
 
 For an image, which cannot be written when it runs. The service does the same at its first start where it can.
 """
