@@ -26,7 +26,7 @@ class Arrangement(NamedTuple):
 
 
 def arrangements(cores: int) -> list[Arrangement]:
-    """One run on all cores, with and without spinning; two such runs at a time; and a run of one thread on each core."""
+    """One run on all cores, spinning and not; two such runs at a time; and a run of one thread on each core."""
     ways = [(1, cores, True), (1, cores, False), (2, cores, False), (cores, 1, False)]
     return [Arrangement(*way, batch) for way in dict.fromkeys(ways) for batch in BATCHES]
 

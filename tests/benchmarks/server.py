@@ -16,7 +16,10 @@ from pathlib import Path
 import httpx
 
 START_TIMEOUT_S = 120.0
-PATIENT = {"VIT_MAX_QUEUE_WAIT_S": "60"}  # where throughput is measured, no request is refused
+PATIENT = {
+    "VIT_MAX_QUEUE_WAIT_S": "60",
+    "VIT_REQUEST_TIMEOUT_S": "120",
+}  # where throughput is measured, none is refused
 LOAD_PATIENCE_S = 120.0  # that a load may take beyond its own seconds
 
 

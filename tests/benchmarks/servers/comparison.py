@@ -24,7 +24,7 @@ from tests.benchmarks.record import Rows, head
 from tests.benchmarks.servers.contenders import ROOT, Arrangement, Contender, contenders, pins
 from tests.benchmarks.servers.journal import Journal
 from tests.benchmarks.servers.stage import CONNECTIONS, Found, Stage
-from tests.benchmarks.servers.weights import LABEL, write_weights
+from tests.benchmarks.servers.weights import LABELS, write_weights
 from tests.benchmarks.spread import quartiles, ratios, times
 
 WORK = ROOT / "servers.work"
@@ -96,7 +96,7 @@ def work_folder(requests: int) -> Path:
     WORK.mkdir(exist_ok=True)
     file.write_text(state)
     weights = WORK / "weights"
-    if not (weights / LABEL).exists():
+    if not (weights / LABELS).exists():
         shutil.rmtree(weights, ignore_errors=True)
         weights.mkdir()
         write_weights(weights)

@@ -32,6 +32,11 @@ class Arrangement:
     variables: dict[str, str] = field(default_factory=dict)
     request: bytes
 
+    @property
+    def exact(self) -> bool:
+        """The model computes in float32."""
+        return not any("int8" in value for value in self.variables.values())
+
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:

@@ -17,7 +17,7 @@ from types import TracebackType
 from tests.benchmarks.load import RefusedError, ask
 from tests.benchmarks.server import START_TIMEOUT_S, Server, family, free_port, started
 from tests.benchmarks.servers.contenders import ROOT, Arrangement
-from tests.benchmarks.servers.weights import LABEL
+from tests.benchmarks.servers.weights import LABELS
 
 WAKE_S = 0.5  # in which overdue timers run
 WARM_UP_S = 1.5
@@ -97,7 +97,7 @@ def signal_all(server: Server, number: signal.Signals) -> None:
 
 @contextmanager
 def up(arrangement: Arrangement, weights: Path) -> Iterator[Server]:
-    """The server, warm and checked: it gives the same top label as the weights.
+    """The server, warm and checked: it gives the labels of the weights.
 
     Raises RuntimeError with the end of its log.
     """
@@ -123,12 +123,20 @@ def up(arrangement: Arrangement, weights: Path) -> Iterator[Server]:
     try:
         command = [str(arrangement.python), *arrangement.arguments]
         with started(command, port=port, environment=environment, ready=ready, folder=folder) as server:
-            label = re.search(rb"class \d+", answers[0])
-            expected = (weights / LABEL).read_bytes()
-            if not label or label[0] != expected:
-                raise RuntimeError(f"it answered {answers[0]!r}, but the top label is {expected!r}")
+            check(answers[0], (weights / LABELS).read_text().splitlines(), exact=arrangement.exact)
             server.load(arrangement.request, WARM_UP_S, connections=CONNECTIONS)
             yield server
     except RuntimeError as error:
         error.add_note((folder / "log").read_text(errors="replace")[-1000:])
         raise
+
+
+def check(answer: bytes, expected: list[str], *, exact: bool) -> None:
+    """Raises RuntimeError if the first label is not the one that PyTorch finds.
+
+    A random network has no clear favourite, so where weights are rounded it is enough that three of the five labels are
+    PyTorch's: of a thousand.
+    """
+    found = re.findall(r"class \d+", answer.decode(errors="replace"))[: len(expected)]
+    if (exact and found[:1] != expected[:1]) or len(set(found) & set(expected)) < 3:
+        raise RuntimeError(f"it answered {answer[:1000]!r}, but the likeliest labels are {', '.join(expected)}")
