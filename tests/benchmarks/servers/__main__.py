@@ -19,7 +19,7 @@ TABLES = {"servers": servers_table, "servers_equal": equal_table, "servers_tries
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.servers")
-    parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], help="which rows")
+    parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], metavar="GROUP", help=", ".join(GROUPS))
     parser.add_argument("--requests", type=int, default=1000, help="behind each percentile")
     arguments = parser.parse_args()
     found = compare(arguments.groups or GROUPS, arguments.requests)

@@ -28,8 +28,8 @@ from tests.benchmarks.servers.weights import LABELS, write_weights
 from tests.benchmarks.spread import quartiles, ratios, times
 
 WORK = ROOT / "servers.work"
-SEARCH_ROUNDS, SEARCH_SECONDS = 2, 3.0
-CLOSED_ROUNDS, CLOSED_SECONDS = 6, 4.0
+SEARCH_ROUNDS, SEARCH_SECONDS = 2, 2.5
+CLOSED_ROUNDS, CLOSED_SECONDS = 6, 3.0
 OPEN_ROUNDS = 4
 LOAD = 0.8
 COMMON_RATE = 10.0

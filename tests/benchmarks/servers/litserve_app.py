@@ -33,5 +33,5 @@ class Batched(ViT):
 
 if __name__ == "__main__":
     api = Batched(max_batch_size=max_batch(), batch_timeout=MAX_WAIT_S) if max_batch() > 1 else ViT()
-    server = ls.LitServer(api, accelerator="cpu", workers_per_device=instances())
+    server = ls.LitServer(api, accelerator="cpu", workers_per_device=instances(), timeout=120)
     server.run(host="127.0.0.1", port=port(), generate_client_file=False, log_level="warning")

@@ -63,6 +63,12 @@ class Stage:
             return None
 
     def _start(self, arrangement: Arrangement) -> tuple[Server, ExitStack]:
+        try:
+            return self._started(arrangement)
+        except FAILURES:  # PyTriton, for one, gives the model a second to answer it
+            return self._started(arrangement)
+
+    def _started(self, arrangement: Arrangement) -> tuple[Server, ExitStack]:
         with ExitStack() as stack:
             server = stack.enter_context(up(arrangement, self._folder))
             stack.enter_context(stopped(server))

@@ -5,6 +5,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
@@ -22,6 +23,7 @@ from tests.benchmarks.servers.vit import crop, normalise
 OURS, INT8, PLAIN_BUNDLE = "fp32", "int8", "plain"  # bundles; the last has PLAIN for labels
 PLAIN, TORCH, TRANSFORMERS, OPENVINO_INT8 = "plain.onnx", "weights.pt", "transformers", "openvino-int8.xml"
 LABELS = "labels.txt"
+CALIBRATION = 32  # images
 OPENVINO = Path(".venv-bench/openvino/bin/python")
 
 
@@ -41,10 +43,17 @@ def write_weights(folder: Path) -> None:
     torch.save(checkpoint.model.state_dict(), folder / TORCH)
     _write_transformers(checkpoint, folder / TRANSFORMERS)
     if OPENVINO.exists():
-        command = [OPENVINO, "-m", "tests.benchmarks.runtimes.open_vino", "quantise", folder / PLAIN]
-        subprocess.run([*command, folder / OPENVINO_INT8], capture_output=True, check=True)
+        of_nncf(folder)
     logits = checkpoint.model(torch.from_numpy(normalise(crop(jpeg()))[None]))[0]
     (folder / LABELS).write_text("\n".join(checkpoint.labels[i] for i in logits.topk(5).indices.tolist()))
+
+
+def of_nncf(folder: Path) -> None:
+    """The plain export in int8, calibrated on drawn scenes of the kind that is sent."""
+    calibration = folder / "calibration.npy"
+    np.save(calibration, np.stack([normalise(crop(jpeg(seed))) for seed in range(1, 1 + CALIBRATION)]))
+    command = [OPENVINO, "-m", "tests.benchmarks.runtimes.open_vino", "quantise"]
+    subprocess.run([*command, folder / PLAIN, calibration, folder / OPENVINO_INT8], capture_output=True, check=True)
 
 
 def _write_transformers(checkpoint: Checkpoint, folder: Path) -> None:
