@@ -52,8 +52,9 @@ def of_nncf(folder: Path) -> None:
     """The plain export in int8, calibrated on drawn scenes of the kind that is sent."""
     calibration = folder / "calibration.npy"
     np.save(calibration, np.stack([normalise(crop(jpeg(seed))) for seed in range(1, 1 + CALIBRATION)]))
-    command = [OPENVINO, "-m", "tests.benchmarks.runtimes.open_vino", "quantise"]
-    subprocess.run([*command, folder / PLAIN, calibration, folder / OPENVINO_INT8], capture_output=True, check=True)
+    files = [str(folder / PLAIN), str(calibration), str(folder / OPENVINO_INT8)]
+    command = [str(OPENVINO), "-m", "tests.benchmarks.runtimes.open_vino", "quantise", *files]
+    subprocess.run(command, capture_output=True, check=True)
 
 
 def _write_transformers(checkpoint: Checkpoint, folder: Path) -> None:
