@@ -10,7 +10,7 @@ from pathlib import Path
 from app.machine import allowed_cores
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.server import PATIENT
+from tests.benchmarks.server import PATIENT, free_port
 from tests.benchmarks.servers.weights import INT8, OPENVINO_INT8, OURS, PLAIN, PLAIN_BUNDLE, TORCH, TRANSFORMERS
 
 ROOT = Path(__file__).parents[3]
@@ -234,6 +234,8 @@ def mlserver(way: Way, graph: str, *, apart: bool = True) -> Arrangement:
         port_variable="MLSERVER_HTTP_PORT",
         variables={
             "MLSERVER_HOST": "127.0.0.1",
+            "MLSERVER_GRPC_PORT": str(free_port()),  # else two of them want the same
+            "MLSERVER_METRICS_PORT": str(free_port()),
             "MLSERVER_PARALLEL_WORKERS": str(way.instances if apart else 0),
             "MLSERVER_MODEL_MAX_BATCH_SIZE": str(way.batch if way.batch > 1 else 0),
             "MLSERVER_MODEL_MAX_BATCH_TIME": "0.01",
