@@ -46,8 +46,8 @@ format: $(VENV)/.dev  ## repair and format the code with ruff
 bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed $(PEERS)/training/.installed  ## measure, and rewrite the benchmark tables in docs/
 	$(BIN)/python -m tests.benchmarks
 
-bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver pytriton ray transformers)  ## install other servers and measure them beside this one
-	$(BIN)/python -m tests.benchmarks servers
+bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver openvino pytriton ray transformers)  ## [GROUPS="peers openvino equal"] [REQUESTS=1000]: install other servers and measure them beside this one (about an hour)
+	$(BIN)/python -m tests.benchmarks.servers $(GROUPS) $(if $(REQUESTS),--requests $(REQUESTS))
 
 catalogue: $(VENV)/.dev  ## [ROUNDS=100]: send every bad or odd image to a server, so many times
 	$(BIN)/python -m tests.load.catalogue $(ROUNDS)

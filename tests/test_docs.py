@@ -3,8 +3,10 @@
 import json
 import math
 import re
+import shutil
 import subprocess
 import tomllib
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,11 @@ from app.settings import DEMO_BUNDLE, Settings
 from app.stores.memory import bytes_of
 from model.config import variant
 from model.demo.train import CONFIG as DEMO_CONFIG
-from tests.benchmarks.__main__ import BENCHMARKS, FOLDER, PAGES, table
+from tests.benchmarks.__main__ import BENCHMARKS, FOLDER
+from tests.benchmarks.page import PAGES, table
+from tests.benchmarks.record import head, read_record
+from tests.benchmarks.sentences import BLOCKS, NotMeasuredYet
+from tests.benchmarks.servers.__main__ import TABLES
 from tests.golden import naming
 from tests.support.records import make_maps, make_record
 
@@ -29,7 +35,17 @@ README = Path("README.md").read_text()
 README_CHARACTERS = 15_000
 CHANGELOG = Path("CHANGELOG.md").read_text()
 LOADS = ("catalogue", "bodies", "bulk", "overload", "rolling", "soak", "soak_windows", "store_faults")
-RECORDED = [*(FOLDER / f"{name}.json" for name in BENCHMARKS), *(Path(f"tests/load/{name}.json") for name in LOADS)]
+RECORDED = [
+    *(FOLDER / f"{name}.json" for name in (*BENCHMARKS, *TABLES)),
+    *(Path(f"tests/load/{name}.json") for name in LOADS),
+]
+# Measured before records said on which state of the code.
+WITHOUT_HEAD = {path for path in RECORDED if path.stem not in ("servers_equal", "servers_tries")}
+# What a request runs through, and the graphs.
+HOT_PATH = (
+    *("app/classifier.py", "app/door", "app/api", "app/images", "app/inference", "app/maps/record.py", "app/stores"),
+    *("export/graphs.py", "export/rewrite.py", "export/evidence.py", "export/onnx_file.py", "export/precision.py"),
+)
 CODE = {".py", ".png", ".html", ".yaml", ".conf", ".js", ".css"}
 
 
@@ -239,23 +255,64 @@ def anchors(page: Path) -> set[str]:
 def test_a_table_is_its_recorded_result(recorded):
     name = recorded.stem
     places = re.findall(f"<!-- {name} -->\n(.*?)<!-- /{name} -->", "".join(p.read_text() for p in PAGES), re.DOTALL)
-    assert places == [f"{table(json.loads(recorded.read_text()))}\n" if recorded.exists() else ""]
+    assert places == [f"{table(read_record(recorded).rows)}\n" if recorded.exists() else ""]
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_what_pages_say_of_benchmarks_is_recorded(name):
+    pages = [README, *(page.read_text() for page in PAGES)]
+    places = [
+        found for page in pages for found in re.findall(f"<!-- {name} -->\n(.*?)<!-- /{name} -->", page, re.DOTALL)
+    ]
+    assert places
+    try:
+        assert places == [f"{BLOCKS[name]()}\n"] * len(places)
+    except NotMeasuredYet as missing:
+        pytest.skip(f"{missing} was measured before these sentences were made from it")
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
+def test_a_record_says_on_which_state_of_the_code_it_was_measured(recorded):
+    if not recorded.exists():
+        pytest.skip("it is not measured yet")
+    found = read_record(recorded).head
+    if found is None and recorded in WITHOUT_HEAD:
+        pytest.skip(f"{recorded.name} was measured before records said so")
+    assert found is not None
+    assert found.keys() >= head().keys()
+
+
+class OlderThanTheCode(UserWarning):
+    """A table of figures whose code has changed since."""
+
+
+@pytest.mark.filterwarnings("always::tests.test_docs.OlderThanTheCode")  # a hint to measure again, and no fault
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
+def test_a_table_that_is_older_than_the_code_is_named(recorded):
+    found = read_record(recorded).head if recorded.exists() else None
+    if found is None:
+        pytest.skip("it does not say when it was measured")
+    if not shutil.which("git"):
+        pytest.skip("there is no git")
+    commit = str(found["commit"])
+    known = subprocess.run(["git", "cat-file", "-e", f"{commit}^{{commit}}"], capture_output=True, check=False)
+    if known.returncode:
+        pytest.skip(f"this clone does not have the commit {commit[:12]}")
+    command = ["git", "log", "--format=%h %s", f"{commit}..HEAD", "--", *HOT_PATH]
+    changes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    if changes:
+        said = f"{recorded.name} was measured {len(changes)} changes of the code ago; the last is {changes[0]}"
+        warnings.warn(said, OlderThanTheCode, stacklevel=1)
+
+
+def test_the_hot_path_is_there():
+    assert [path for path in HOT_PATH if not Path(path).exists()] == []
 
 
 def test_the_figures_of_int8_are_those_of_its_benchmark():
-    found = {row["linear layers of the blocks"]: row for row in json.loads((FOLDER / "precision.json").read_text())}
+    found = {row["linear layers of the blocks"]: row for row in read_record(FOLDER / "precision.json").rows}
     fp32, int8 = found["fp32"], found["int8, as exported"]
     figures = [cells[1:] for cells in rows(block("int8", "docs/precision.md"))]
     assert figures[:2] == [[f"{r[f'time at batch {b}']:.2f}" for r in (fp32, int8)] for b in (1, 8)]
     assert figures[2] == [f"{float(r['accuracy'].rstrip('%')):.2f} %" for r in (fp32, int8)]
     assert figures[3] == [f"{float(r['agreement'].rstrip('%')):g} %" for r in (fp32, int8)]
-
-
-def test_the_figures_of_the_front_page_are_those_of_their_benchmark():
-    measured = json.loads((FOLDER / "servers.json").read_text())
-    ours = [row for row in measured if row["server"].startswith("vit-serve")]
-    peers = sorted((row for row in measured if row not in ours), key=lambda row: -float(row["images/s"]))
-    columns = ("images/s", "p50 / p99 at 10.0 requests/s, ms", "CPU ms per image")
-    expected = [[row["server"], *(str(row[column]) for column in columns)] for row in ours]
-    expected += [[f"{row['server']}, {row['runtime']}", *(str(row[column]) for column in columns)] for row in peers[:2]]
-    assert rows(block("figures", "README.md")) == expected

@@ -1,11 +1,10 @@
-"""`python -m tests.benchmarks [graphs] [serving] [servers] [memory] ...`: measure, and write the JSON and the tables.
+"""`python -m tests.benchmarks [graphs] [serving] [memory] ...`: measure, and write the JSON and the tables.
 
 Timings on a shared machine are noisy, so variants run interleaved, and tables have medians and ratios.
 """
 
-import json
-import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from tests.benchmarks import (
@@ -24,8 +23,10 @@ from tests.benchmarks import (
 )
 from tests.benchmarks.decoding import comparison as decoding
 from tests.benchmarks.maps import comparison as maps
+from tests.benchmarks.page import PAGES, README, table, write_block
+from tests.benchmarks.record import Head, Rows, write_record
 from tests.benchmarks.runtimes import comparison as runtimes
-from tests.benchmarks.servers import comparison as servers
+from tests.benchmarks.sentences import BLOCKS, NotMeasuredYet
 from tests.benchmarks.training import comparison as training
 
 BENCHMARKS = {
@@ -35,7 +36,6 @@ BENCHMARKS = {
     "shifts": gears.measure_shifts,
     "overhead": overhead.measure,
     "observation": observation.measure,
-    "servers": servers.measure,
     "decoding": decoding.measure,
     "hop": hop.measure,
     "doors": doors.measure,
@@ -49,7 +49,6 @@ BENCHMARKS = {
     "training": training.measure,
 }
 FOLDER = Path(__file__).parent
-PAGES = sorted((FOLDER.parents[1] / "docs").glob("*.md"))
 
 
 def main() -> None:
@@ -57,28 +56,18 @@ def main() -> None:
         publish(name, BENCHMARKS[name](), FOLDER)
 
 
-def publish(name: str, rows: list[dict[str, str | float]], folder: Path) -> None:
-    """Write NAME.json into `folder`, print the table, and write it into the page that has a place for it."""
-    (folder / f"{name}.json").write_text(json.dumps(rows, indent=2) + "\n")
+def publish(name: str, rows: Rows, folder: Path, more: Head | None = None) -> None:
+    """Write NAME.json into `folder`, print the table, and write it and what is said of it into the pages.
+
+    `more` is what else the record says.
+    """
+    write_record(folder / f"{name}.json", rows, more)
     print(table(rows))
-    write_table(name, rows)
-
-
-def table(rows: list[dict[str, str | float]]) -> str:
-    """The rows as Markdown."""
-    lines = [" | ".join(rows[0]), " | ".join("---" for _ in rows[0])]
-    lines += [" | ".join(str(value) for value in row.values()) for row in rows]
-    return "\n".join(f"| {line} |" for line in lines)
-
-
-def write_table(name: str, rows: list[dict[str, str | float]]) -> None:
-    """Replace the table between the comments that name it, in every page that has them."""
-    pattern = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-    pages = [page for page in PAGES if pattern.search(page.read_text())]
-    if not pages:
+    if not write_block(name, table(rows), PAGES):
         raise SystemExit(f"no page has a place for the table {name}")
-    for page in pages:
-        page.write_text(pattern.sub(lambda match: f"{match[1]}{table(rows)}\n{match[2]}", page.read_text()))
+    for of_block, text in BLOCKS.items():
+        with suppress(NotMeasuredYet):
+            write_block(of_block, text(), [README, *PAGES])
 
 
 if __name__ == "__main__":

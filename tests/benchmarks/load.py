@@ -1,4 +1,6 @@
-"""`python -m tests.benchmarks.load PORT SECONDS (--connections N | --rate R)`: load on loopback; prints JSON.
+"""`python -m tests.benchmarks.load PORT SECONDS (--connections N | --rate R [--seed S])`: load on loopback.
+
+It prints two lines of JSON: the figures, and the milliseconds of each answer by status.
 
 Standard input is the HTTP/1.1 request, head and body, that is sent again and again. It is sent on plain sockets: on a
 machine that also runs the server, a client library's own CPU time would distort the measurement.
@@ -25,6 +27,7 @@ HOST = "127.0.0.1"
 PATIENCE_S = 30.0  # for the last answers of an open loop
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Found = tuple[dict[str, float], dict[str, list[float]]]  # figures, and the seconds of each answer by status
 
 
 class Answer(NamedTuple):
@@ -91,7 +94,7 @@ async def ask(port: int, request: bytes) -> bytes:
         return await exchange(connection, request)
 
 
-async def closed_loop(port: int, request: bytes, seconds: float, connections: int) -> dict[str, float]:
+async def closed_loop(port: int, request: bytes, seconds: float, connections: int) -> Found:
     """Raises RefusedError at the first answer other than 200."""
     start = time.perf_counter()
     latencies: list[float] = []
@@ -103,10 +106,10 @@ async def closed_loop(port: int, request: bytes, seconds: float, connections: in
                 latencies.append(time.perf_counter() - sent)
 
     await asyncio.gather(*(converse() for _ in range(connections)))
-    return summary(latencies, failed=0, elapsed=time.perf_counter() - start)
+    return summary(latencies, failed=0, elapsed=time.perf_counter() - start), {"200": latencies}
 
 
-async def open_loop(port: int, request: bytes, seconds: float, rate: float) -> dict[str, float]:
+async def open_loop(port: int, request: bytes, seconds: float, rate: float, seed: int = 0) -> Found:
     """A request without an answer PATIENCE_S after the last one was due counts as a timeout."""
     latencies: dict[str, list[float]] = {"200": [], "503": []}
     counted: Counter[str] = Counter()
@@ -127,7 +130,7 @@ async def open_loop(port: int, request: bytes, seconds: float, rate: float) -> d
 
         start = time.perf_counter()
         tasks = []
-        for offset in arrivals(seconds, rate):
+        for offset in arrivals(seconds, rate, seed):
             await asyncio.sleep(start + offset - time.perf_counter())
             tasks.append(asyncio.create_task(one(start + offset)))
         await asyncio.wait(tasks, timeout=PATIENCE_S)
@@ -138,7 +141,7 @@ async def open_loop(port: int, request: bytes, seconds: float, rate: float) -> d
             if error is not None:
                 counted["timeouts" if isinstance(error, asyncio.CancelledError) else "resets"] += 1
     good = latencies["200"]
-    return {
+    figures = {
         **summary(good, failed=len(tasks) - len(good), elapsed=elapsed),
         "offered": len(tasks),
         "timeouts": counted.pop("timeouts", 0),
@@ -148,11 +151,12 @@ async def open_loop(port: int, request: bytes, seconds: float, rate: float) -> d
         "refused_p50_ms": percentile(latencies["503"], 0.5),
         "refused_p99_ms": percentile(latencies["503"], 0.99),
     }
+    return figures, latencies
 
 
-def arrivals(seconds: float, rate: float) -> Iterator[float]:
-    """When requests are due, in seconds from the start: in every run the same times, scaled by the rate."""
-    generator = random.Random(0)
+def arrivals(seconds: float, rate: float, seed: int = 0) -> Iterator[float]:
+    """When requests are due, in seconds from the start: with one seed always the same times, scaled by the rate."""
+    generator = random.Random(seed)
     due = generator.expovariate(rate)
     while due < seconds:
         yield due
@@ -183,14 +187,17 @@ def main() -> None:
     loop = parser.add_mutually_exclusive_group(required=True)
     loop.add_argument("--connections", type=int)
     loop.add_argument("--rate", type=float)
+    parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     request = sys.stdin.buffer.read()
-    run: Coroutine[Any, Any, dict[str, float]]
+    run: Coroutine[Any, Any, Found]
     if arguments.connections:
         run = closed_loop(arguments.port, request, arguments.seconds, arguments.connections)
     else:
-        run = open_loop(arguments.port, request, arguments.seconds, arguments.rate)
-    print(json.dumps(asyncio.run(run)))
+        run = open_loop(arguments.port, request, arguments.seconds, arguments.rate, arguments.seed)
+    figures, latencies = asyncio.run(run)
+    print(json.dumps(figures))
+    print(json.dumps({status: [round(1000 * each, 3) for each in seconds] for status, seconds in latencies.items()}))
 
 
 if __name__ == "__main__":

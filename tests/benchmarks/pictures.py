@@ -10,9 +10,9 @@ from model.demo.shapes import draw
 
 
 @cache
-def jpeg() -> bytes:
+def jpeg(seed: int = 0) -> bytes:
     """500 x 334, about 50 kB: a drawn scene with enough grain to be as large as a photograph."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     pixels = draw(rng, size=(500, 334)).pixels + rng.normal(0, 12, (334, 500, 3))
     out = BytesIO()
     Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(out, "JPEG", quality=80)

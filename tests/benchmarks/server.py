@@ -16,7 +16,10 @@ from pathlib import Path
 import httpx
 
 START_TIMEOUT_S = 120.0
-PATIENT = {"VIT_MAX_QUEUE_WAIT_S": "60"}  # where throughput is measured, no request is refused
+PATIENT = {
+    "VIT_MAX_QUEUE_WAIT_S": "60",
+    "VIT_REQUEST_TIMEOUT_S": "120",
+}  # where throughput is measured, none is refused
 LOAD_PATIENCE_S = 120.0  # that a load may take beyond its own seconds
 
 
@@ -60,7 +63,16 @@ class Server:
         """The figures of tests.benchmarks.load; `cpu_s`, the server's CPU seconds meanwhile; and `others`, the number
         of cores that unrelated processes used.
         """
-        loop = ["--connections", str(connections)] if connections else ["--rate", str(rate)]
+        return self.timed_load(request, seconds, connections=connections, rate=rate)[0]
+
+    def timed_load(
+        self, request: bytes, seconds: float, *, connections: int = 0, rate: float = 0, seed: int = 0
+    ) -> tuple[dict[str, float], dict[str, list[float]]]:
+        """The figures of `load`, and the milliseconds of each answer by status.
+
+        `seed` chooses the times of an open loop.
+        """
+        loop = ["--connections", str(connections)] if connections else ["--rate", str(rate), "--seed", str(seed)]
         command = [sys.executable, "-m", "tests.benchmarks.load", str(self.port), str(seconds), *loop]
         start, server, machine = time.perf_counter(), self.cpu_seconds(), busy_seconds()
         done = subprocess.run(
@@ -68,10 +80,10 @@ class Server:
         )
         if done.returncode:
             raise RuntimeError(done.stderr.decode())
-        found: dict[str, float] = json.loads(done.stdout)
+        found, latencies = map(json.loads, done.stdout.splitlines())
         server, machine = self.cpu_seconds() - server, busy_seconds() - machine
         others = machine - server - found["generator_cpu_s"]
-        return {**found, "cpu_s": server, "others": others / (time.perf_counter() - start)}
+        return {**found, "cpu_s": server, "others": others / (time.perf_counter() - start)}, latencies
 
 
 def busy_seconds() -> float:

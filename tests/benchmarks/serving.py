@@ -1,4 +1,8 @@
-"""Images served per second against raw `session.run` at its best batch: JPEG in, JSON out, 16 connections.
+"""Images served per second beside raw `session.run` in its best arrangement: JPEG in, JSON out, 16 connections.
+
+First every arrangement of runs, threads and batches has a short loop, for this project's graph and for the plain export
+(always fp32, labels alone). The best three of each take turns with the server, in rounds. A ratio is the median over
+rounds of the served rate by the rate of the best arrangement in the same round.
 
 The load generator and the server share the cores, and decoding uses them too. So the table also gives the rate that the
 server would reach with all cores to itself: cores / (CPU seconds per image).
@@ -6,68 +10,90 @@ server would reach with all cores to itself: cores / (CPU seconds per image).
 
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+
+from tqdm import tqdm
 
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, Precision
 from app.machine import allowed_cores
 from export.bundle import write_bundle
-from tests.benchmarks.graph import runner, session
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.raw import Arrangement, RawLoop
+from tests.benchmarks.record import Rows
 from tests.benchmarks.server import PATIENT, running
+from tests.benchmarks.spread import quartiles, ratios
 
 BUNDLES: tuple[tuple[str, Precision], ...] = (("Ti/16", "fp32"), ("S/16", "fp32"), ("S/16", "int8"), ("B/16", "fp32"))
-BATCHES = (1, 2, 4, 8)
 CONNECTIONS = 16
+SEARCH_SECONDS = 0.6  # of each arrangement
+CANDIDATES = 3
 ROUNDS = 5
+RAW_SECONDS = 1.5
 SECONDS = 6.0
 
 
-def measure() -> list[dict[str, str | float]]:
+def measure() -> Rows:
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
-        for number, (variant, precision) in enumerate(BUNDLES):
-            bundle = Path(temporary) / str(number)
+        folder = Path(temporary)
+
+        @cache
+        def plain(variant: str) -> tuple[RawLoop, list[Arrangement]]:
+            path = folder / f"{variant.replace('/', '-')}.onnx"
+            export_plainly(random_checkpoint(variant).model, path)
+            return searched(path)
+
+        for variant, precision in tqdm(BUNDLES, desc="models"):
+            bundle = folder / f"{variant.replace('/', '-')}-{precision}"
             write_bundle(random_checkpoint(variant), bundle, replace=False, precision=precision)
             for what, graph in (("labels", CLASSIFY_GRAPH), ("labels and maps", EXPLAIN_GRAPH)):
                 name = f"ViT-{variant}, {precision}, {what}"
-                rows.append({"model and answer": name, **row(bundle, graph, explain=graph == EXPLAIN_GRAPH)})
+                found = row(bundle, searched(bundle / graph), plain(variant), explain=graph == EXPLAIN_GRAPH)
+                rows.append({"model and answer": name, **found})
     return rows
 
 
-def row(bundle: Path, graph: str, *, explain: bool) -> dict[str, str | float]:
-    opened = session(bundle / graph)
-    runs = {batch: runner(opened, batch) for batch in BATCHES}
-    raw_rates: dict[int, list[float]] = {batch: [] for batch in BATCHES}
+def searched(graph: Path) -> tuple[RawLoop, list[Arrangement]]:
+    """The loop of a graph, and its best arrangements."""
+    raw = RawLoop(graph)
+    return raw, raw.best(CANDIDATES, SEARCH_SECONDS)
+
+
+def row(
+    bundle: Path, own: tuple[RawLoop, list[Arrangement]], plain: tuple[RawLoop, list[Arrangement]], *, explain: bool
+) -> dict[str, str | float]:
     request = post("/classify" if explain else "/classify?attention=false", jpeg(), "image/jpeg")
-    served = []
+    raw_rates: list[dict[Arrangement, list[float]]] = [
+        {one: [] for one in candidates} for _, candidates in (own, plain)
+    ]
+    served, waits = [], []
     with running(bundle, PATIENT) as server:
+        server.load(request, SECONDS / 4, connections=CONNECTIONS)
         for _ in range(ROUNDS):
-            for batch, run in runs.items():
-                raw_rates[batch].append(batch / seconds_of(run))
-            served.append(server.load(request, SECONDS, connections=CONNECTIONS))
-    best, raw = max(((b, statistics.median(rates)) for b, rates in raw_rates.items()), key=lambda pair: pair[1])
-    rate, p50, p99 = (statistics.median(s[name] for s in served) for name in ("images_per_s", "p50_ms", "p99_ms"))
-    busy = statistics.median(s["cpu_s"] / s["images"] for s in served)
+            for (raw, candidates), rates in zip((own, plain), raw_rates, strict=True):
+                for one in candidates:
+                    rates[one].append(raw.rate(one, RAW_SECONDS))
+            figures, milliseconds = server.timed_load(request, SECONDS, connections=CONNECTIONS)
+            served.append(figures)
+            waits += milliseconds["200"]
+    of_served = [each["images_per_s"] for each in served]
+    (best, of_best), (_, of_plain) = (
+        max(rates.items(), key=lambda item: statistics.median(item[1])) for rates in raw_rates
+    )
+    busy = statistics.median(each["cpu_s"] / each["images"] for each in served)
+    raw_rate = statistics.median(of_best)
     return {
-        "raw session.run, images/s (batch)": f"{raw:.1f} ({best})",
-        "served, images/s": round(rate, 1),
-        "p50 / p99, ms": f"{p50:.0f} / {p99:.0f}",
-        "ratio": round(rate / raw, 2),
+        "best raw arrangement": str(best),
+        "raw, images/s": quartiles(of_best, 1),
+        "raw, plain export, images/s": quartiles(of_plain, 1),
+        "served, images/s": quartiles(of_served, 1),
+        "served / best raw": quartiles(ratios(of_served, of_best), 2),
+        "served / best raw, plain export": quartiles(ratios(of_served, of_plain), 2),
+        "p50, ms": round(statistics.median(waits)),
         "CPU ms per image, server": round(1000 * busy, 1),
-        "ratio by its CPU": round(allowed_cores() / busy / raw, 2),
+        "ratio by its CPU": round(allowed_cores() / busy / raw_rate, 2),
     }
-
-
-def seconds_of(run: Callable[[], None]) -> float:
-    """Median seconds of one run, over about a second."""
-    times = []
-    end = time.perf_counter() + 1.0
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)

@@ -17,7 +17,7 @@ import onnxruntime as ort
 
 from app.bundle import WEIGHTS
 from app.inference.cpu import FILES
-from tests.benchmarks.__main__ import table
+from tests.benchmarks.page import table
 
 BATCHES, RUNS = (1, 4), 7
 VARIANTS = {

@@ -11,7 +11,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from tests.benchmarks.__main__ import table
+from tests.benchmarks.page import table
 from tests.benchmarks.server import free_port, is_ready, started
 
 ROUNDS = 13

@@ -29,8 +29,8 @@ from app.inference.cpu import FILES, OnnxEngine
 from app.inference.cuda import CudaEngine
 from app.inference.gears import Gears
 from app.machine import allowed_cores
-from tests.benchmarks.__main__ import table
 from tests.benchmarks.load import post
+from tests.benchmarks.page import table
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.server import running
 

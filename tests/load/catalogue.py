@@ -13,7 +13,8 @@ import httpx
 from tqdm import tqdm
 
 from app.settings import DEMO_BUNDLE
-from tests.benchmarks.__main__ import publish, table
+from tests.benchmarks.__main__ import publish
+from tests.benchmarks.page import table
 from tests.benchmarks.server import Server, family, running
 from tests.catalogue.case import Case
 from tests.catalogue.every import CASES

@@ -30,6 +30,7 @@ VARIANTS = ("Ti/16", "S/16", "B/16")
 BATCHES = (1, 8)
 ROUNDS = 15
 PAUSE = 0.15  # seconds between two runs: ONNX Runtime's threads spin for tens of milliseconds after theirs
+CALIBRATION = 32  # images for NNCF
 BASE = "ONNX Runtime, plain export"
 
 
@@ -60,7 +61,8 @@ def prepared(folder: Path, variant: str) -> dict[str, list[str]]:
         commands[f"vit-serve, labels and every map, {precision}"] = onnx_runtime(str(bundle / EXPLAIN_GRAPH), expected)
     if OPENVINO.exists():
         int8 = str(folder / "int8.xml")
-        start([*open_vino(), "quantise", plain, int8]).communicate()
+        np.save(folder / "calibration.npy", normalised(CALIBRATION))
+        start([*open_vino(), "quantise", plain, str(folder / "calibration.npy"), int8]).communicate()
         cores = str(allowed_cores())
         commands["OpenVINO, fp32"] = [*open_vino(), plain, "f32", cores, expected]
         commands["OpenVINO, bf16"] = [*open_vino(), plain, "bf16", cores, expected]

@@ -1,4 +1,6 @@
-"""`python -m tests.benchmarks.runtimes.open_vino MODEL f32|bf16 THREADS EXPECTED`, or `... quantise GRAPH MODEL`.
+"""`python -m tests.benchmarks.runtimes.open_vino MODEL f32|bf16 THREADS EXPECTED`.
+
+Or `... quantise GRAPH IMAGES MODEL`.
 
 A model is compiled for each batch size, as OpenVINO's guide to static shapes recommends.
 """
@@ -10,8 +12,6 @@ import numpy as np
 import openvino
 
 from tests.benchmarks.runtimes.conversation import SIZE, Run, answer, normalised
-
-CALIBRATION = 32  # images
 
 
 def main(model: str, precision: str, threads: str, expected: str) -> None:
@@ -38,15 +38,15 @@ def main(model: str, precision: str, threads: str, expected: str) -> None:
     answer(prepare, Path(expected))
 
 
-def quantise(graph: str, model: str) -> None:
-    """By NNCF, with its settings for transformers."""
+def quantise(graph: str, calibration: str, model: str) -> None:
+    """By NNCF, with its settings for transformers. `calibration` is a file of normalised images (N, 3, SIZE, SIZE)."""
     import nncf  # takes seconds
 
-    images = [image[None] for image in normalised(CALIBRATION)]
+    images = [image[None] for image in np.load(calibration)]
     network = nncf.quantize(
         openvino.Core().read_model(graph),
         nncf.Dataset(images),
-        subset_size=CALIBRATION,
+        subset_size=len(images),
         model_type=nncf.ModelType.TRANSFORMER,
         preset=nncf.QuantizationPreset.MIXED,
     )

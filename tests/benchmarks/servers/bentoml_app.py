@@ -7,14 +7,15 @@ from pathlib import Path
 
 import bentoml
 
-from tests.benchmarks.servers.vit import MAX_BATCH, Classifier, Prediction, decode
+from tests.benchmarks.servers.classifier import Classifier
+from tests.benchmarks.servers.vit import Prediction, decode, instances, max_batch
 
 
-@bentoml.service(workers=1)
+@bentoml.service(workers=instances())
 class ViT:
     def __init__(self) -> None:
         self.classify = Classifier()
 
-    @bentoml.api(route="/predict", batchable=True, max_batch_size=MAX_BATCH)
+    @bentoml.api(route="/predict", batchable=True, max_batch_size=max_batch())
     def predict(self, images: list[Path]) -> list[list[Prediction]]:
         return self.classify([decode(image.read_bytes()) for image in images])

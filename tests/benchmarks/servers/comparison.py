@@ -1,160 +1,283 @@
 """Servers side by side: the same ViT-S/16, a JPEG in, the five likeliest labels as JSON out, on the same cores.
 
-All servers run at once and take turns of a few seconds, so that a change of the machine's speed affects them alike. The
-others are stopped meanwhile (SIGSTOP), because some use much CPU while idle. Each server is measured under three loads:
-16 connections (closed loop), which give its capacity; requests at random times (open loop) at 80 % of its own capacity;
-and the same at 80 % of the slowest server's capacity. The table has medians over rounds.
+First a search: each arrangement of a server has a few seconds, in turn with its others, and the one with the highest
+rate is measured. Then all servers take turns of seconds, in rounds over all, under three loads: 16 connections (closed
+loop), which give the capacity; requests at random times (open loop) at 80 % of the server's own capacity; and the same
+at one rate for all. What has been measured is in a journal, so that a run that was interrupted goes on.
 """
 
-import asyncio
-import os
-import re
-import signal
+import json
+import math
+import shutil
 import statistics
 import sys
-import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from app.machine import allowed_cores
-from tests.benchmarks.load import RefusedError, ask
-from tests.benchmarks.server import START_TIMEOUT_S, Server, family, free_port, started
-from tests.benchmarks.servers.contenders import ROOT, Contender, contenders
-from tests.benchmarks.servers.weights import write_weights
+from tests.benchmarks.load import arrivals
+from tests.benchmarks.record import Rows, head
+from tests.benchmarks.servers.contenders import ROOT, Arrangement, Contender, contenders, pins
+from tests.benchmarks.servers.journal import Journal
+from tests.benchmarks.servers.stage import CONNECTIONS, Found, Stage
+from tests.benchmarks.servers.weights import LABELS, write_weights
+from tests.benchmarks.spread import quartiles, ratios, times
 
-CONNECTIONS = 16
+WORK = ROOT / "servers.work"
+SEARCH_ROUNDS, SEARCH_SECONDS = 2, 2.5
+CLOSED_ROUNDS, CLOSED_SECONDS = 6, 3.0
+OPEN_ROUNDS = 4
 LOAD = 0.8
-CLOSED_ROUNDS, CLOSED_SECONDS = 6, 4.0
-OPEN_ROUNDS, OPEN_SECONDS = 2, 15.0  # more than a hundred requests, so that p99 is not a single one
-WAKE_SECONDS = 1.0  # in which overdue timers run
-WARM_UP_SECONDS = 2.0
-THREADS = allowed_cores()
+COMMON_RATE = 10.0
 
-Load = dict[str, float]
+Numbers = dict[str, float]
 
 
-def measure() -> list[dict[str, str | float]]:
-    with tempfile.TemporaryDirectory() as temporary, ExitStack() as running:
-        weights = Path(temporary)
+@dataclass(frozen=True, kw_only=True)
+class Try:
+    contender: Contender
+    arrangement: Arrangement
+    rates: list[float]  # images/s of each round; none where it failed
+    chosen: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Of one server; rounds are those of all."""
+
+    contender: Contender
+    arrangement: Arrangement
+    closed: list[Numbers]
+    own: tuple[list[float], int] | None  # milliseconds of all rounds at LOAD of its capacity, and how many failed
+    common: tuple[list[float], int] | None  # the same at COMMON_RATE
+
+    @property
+    def rates(self) -> list[float]:
+        return [each["images_per_s"] for each in self.closed]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    requests: int  # behind each percentile
+    tries: list[Try]
+    findings: list[Finding]
+    left_out: dict[str, str]  # why, by name
+
+    @property
+    def head(self) -> dict[str, Any]:
+        return {"requests behind a percentile": self.requests, "left out": self.left_out, "environments": pins()}
+
+
+def compare(groups: Sequence[str], requests: int) -> Comparison:
+    """Of these groups and of this project's server. Raises RuntimeError where this project's server fails."""
+    folder = work_folder(requests)
+    journal = Journal(folder / "journal.jsonl")
+    chosen = [each for each in contenders(folder / "weights") if set(each.groups) & set(groups)]
+    tries = [one for contender in tqdm(chosen, desc="search") for one in search(contender, folder / "weights", journal)]
+    best = [one for one in tries if one.chosen]
+    left_out = {each.name: "no arrangement of it ran" for each in chosen if each not in [one.contender for one in best]}
+    with Stage(folder / "weights") as stage:
+        rounds = Rounds(stage, journal, best, requests)
+        findings = rounds.findings()
+    return Comparison(requests=requests, tries=tries, findings=findings, left_out=left_out | stage.failed)
+
+
+def work_folder(requests: int) -> Path:
+    """With the weights, and the journal of this state of the code. Changes that are not committed begin a new one."""
+    about = head()
+    state = json.dumps({"commit": about["commit"], "requests": requests, "uncommitted": about["uncommitted"]})
+    file = WORK / "state.json"
+    if about["uncommitted"] or not file.exists() or file.read_text() != state:
+        shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(exist_ok=True)
+    file.write_text(state)
+    weights = WORK / "weights"
+    if not (weights / LABELS).exists():
+        shutil.rmtree(weights, ignore_errors=True)
+        weights.mkdir()
         write_weights(weights)
-        present = [contender for contender in contenders(weights) if is_installed(contender)]
-        servers = []
-        for contender in tqdm(present, desc="starting"):
-            servers.append(running.enter_context(up(contender, weights)))
-            running.enter_context(stopped(servers[-1]))
-        closed = in_turns(
-            present, servers, CLOSED_ROUNDS, CLOSED_SECONDS, [{"connections": CONNECTIONS}] * len(present)
+    return WORK
+
+
+def search(contender: Contender, weights: Path, journal: Journal) -> list[Try]:
+    """Its arrangements, one of them chosen where one runs."""
+    if len(contender.tries) == 1:
+        return [Try(contender=contender, arrangement=contender.tries[0], rates=[], chosen=True)]
+    rates: dict[str, list[float]] = {arrangement.says: [] for arrangement in contender.tries}
+    with Stage(weights) as stage:
+        for number in range(SEARCH_ROUNDS):
+            for arrangement in contender.tries:
+                says = arrangement.says
+
+                def find(arrangement: Arrangement = arrangement) -> float:
+                    found = stage.turn(arrangement.says, arrangement, SEARCH_SECONDS, connections=CONNECTIONS)
+                    return found[0]["images_per_s"] if found else 0.0
+
+                rates[says].append(journal.once(["search", contender.name, says, number], find))
+    ran = [arrangement for arrangement in contender.tries if min(rates[arrangement.says]) > 0]
+    best = max(ran, key=lambda arrangement: statistics.median(rates[arrangement.says]), default=None)
+    return [
+        Try(
+            contender=contender,
+            arrangement=arrangement,
+            rates=rates[arrangement.says] if arrangement in ran else [],
+            chosen=arrangement is best,
         )
-        capacities = [found["images_per_s"] for found in closed]
-        own = in_turns(present, servers, OPEN_ROUNDS, OPEN_SECONDS, [{"rate": LOAD * each} for each in capacities])
-        common = LOAD * min(capacities)
-        same = in_turns(present, servers, OPEN_ROUNDS, OPEN_SECONDS, [{"rate": common}] * len(present))
-    loads = zip(present, closed, own, same, strict=True)
-    return [row(contender, *found, ratio_to=capacities[0], common=common) for contender, *found in loads]
+        for arrangement in contender.tries
+    ]
 
 
-def is_installed(contender: Contender) -> bool:
-    if not contender.python.exists():
-        print(f"{contender.name} is left out: `make bench-servers` installs it", file=sys.stderr)
-    return contender.python.exists()
+class Rounds:
+    """The three loads, in rounds over all servers."""
+
+    def __init__(self, stage: Stage, journal: Journal, best: list[Try], requests: int) -> None:
+        self._stage = stage
+        self._journal = journal
+        self._best = best
+        self._requests = requests
+
+    def findings(self) -> list[Finding]:
+        """Of the servers that did not fail."""
+        closed: dict[str, list[Numbers]] = {one.contender.name: [] for one in self._best}
+        for number in tqdm(range(CLOSED_ROUNDS), desc=f"{CONNECTIONS} connections"):
+            for one in self._best:
+                found = self._turn("closed", one, number, lambda: CLOSED_SECONDS, {"connections": CONNECTIONS})
+                closed[one.contender.name] += [found[0]] if found else []
+        rates = {
+            name: LOAD * statistics.median(each["images_per_s"] for each in rounds)
+            for name, rounds in closed.items()
+            if rounds
+        }
+        own = self._open(f"at {LOAD:.0%} of its capacity", rates)
+        common = self._open("at one rate", dict.fromkeys(rates, COMMON_RATE))
+        base = self._best[0].contender.name
+        if base in self._stage.failed:
+            raise RuntimeError(f"ratios refer to {base}, which failed: {self._stage.failed[base]}")
+        return [
+            Finding(
+                contender=one.contender,
+                arrangement=one.arrangement,
+                closed=closed[name],
+                own=own.get(name),
+                common=common.get(name),
+            )
+            for one in self._best
+            if (name := one.contender.name) not in self._stage.failed
+        ]
+
+    def _open(self, what: str, rates: dict[str, float]) -> dict[str, tuple[list[float], int]]:
+        """For each server the milliseconds of all good answers, and how many requests failed."""
+        measured = [one for one in self._best if one.contender.open_loops and one.contender.name in rates]
+        milliseconds: dict[str, list[float]] = {one.contender.name: [] for one in measured}
+        failed = dict.fromkeys(milliseconds, 0)
+        for number in tqdm(range(OPEN_ROUNDS), desc=what):
+            for one in measured:
+                name = one.contender.name
+                load = {"rate": rates[name], "seed": number}
+                seconds = seconds_of(self._requests / OPEN_ROUNDS, **load)
+                if found := self._turn(what, one, number, lambda seconds=seconds: seconds, load):  # type: ignore[misc]
+                    milliseconds[name] += found[1]
+                    failed[name] += round(found[0]["failed"])
+        return {name: (milliseconds[name], failed[name]) for name in milliseconds}
+
+    def _turn(
+        self, what: str, one: Try, number: int, seconds: Callable[[], float], load: dict[str, float]
+    ) -> Found | None:
+        name = one.contender.name
+        if name in self._stage.failed:
+            return None
+
+        def find() -> Found:
+            found = self._stage.turn(name, one.arrangement, seconds(), **load)
+            if found is None:
+                raise LeftOut
+            return found
+
+        try:
+            figures, milliseconds = self._journal.once([what, name, number], find)
+        except LeftOut:
+            return None
+        return figures, milliseconds
 
 
-def in_turns(
-    present: list[Contender], servers: list[Server], rounds: int, seconds: float, loads: list[dict[str, Any]]
-) -> list[Load]:
-    """For each server the medians over rounds; `loads` has the arguments of `Server.load` for each."""
-    found: list[list[Load]] = [[] for _ in present]
-    for _ in tqdm(range(rounds), desc="rounds"):
-        for contender, server, load, runs in zip(present, servers, loads, found, strict=True):
-            with awake(server):
-                runs.append(server.load(contender.request, seconds, **load))
-    return [{key: statistics.median(run[key] for run in runs) for key in runs[0]} for runs in found]
+class LeftOut(Exception):
+    """A server has failed: the journal keeps nothing of it, so that it is tried again if the run is resumed."""
 
 
-@contextmanager
-def stopped(server: Server) -> Iterator[None]:
-    """Its processes use no CPU until they are woken or the block is left."""
-    signal_all(server, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        signal_all(server, signal.SIGCONT)
+def seconds_of(requests: float, *, rate: float, seed: float) -> float:
+    """How long it takes until so many requests are due."""
+    last = math.ceil(requests) - 1
+    return next(islice(arrivals(math.inf, rate, int(seed)), last, None)) + 1e-6
 
 
-@contextmanager
-def awake(server: Server) -> Iterator[None]:
-    signal_all(server, signal.SIGCONT)
-    time.sleep(WAKE_SECONDS)
-    try:
-        yield
-    finally:
-        signal_all(server, signal.SIGSTOP)
+def servers_table(comparison: Comparison) -> Rows:
+    base = comparison.findings[0]
+    rows: Rows = []
+    for found in comparison.findings:
+        if not found.contender.open_loops:
+            continue
+        assert found.own
+        assert found.common
+        rows.append(
+            {
+                "server": shown(found.contender),
+                "graph": found.contender.graph,
+                "images/s (quartiles)": quartiles(found.rates, 1),
+                "ratio (quartiles)": quartiles(ratios(found.rates, base.rates), 2),
+                f"p50 / p99 at {LOAD:.0%} of its own capacity, ms": times(found.own[0]),
+                f"p50 / p99 at {COMMON_RATE:g} requests/s, ms": times(found.common[0]),
+                "failed": found.own[1] + found.common[1],
+                "CPU ms per image": cpu(found),
+                "cores taken by others": round(statistics.median(each["others"] for each in found.closed), 1),
+            }
+        )
+    return rows
 
 
-def signal_all(server: Server, number: signal.Signals) -> None:
-    for pid in family(server.pid):
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
+def equal_table(comparison: Comparison) -> Rows:
+    """Servers that run the same file; ratios refer to this project's server with it."""
+    of_labels = [found for found in comparison.findings if found.contender.answer == "labels"]
+    bases = {found.contender.graph: found for found in of_labels if found.contender.server == "vit-serve"}
+    return [
+        {
+            "graph": graph,
+            "server": found.contender.server,
+            "images/s (quartiles)": quartiles(found.rates, 1),
+            "ratio (quartiles)": quartiles(ratios(found.rates, base.rates), 2),
+            "CPU ms per image": cpu(found),
+        }
+        for graph, base in bases.items()
+        for found in of_labels
+        if found.contender.graph == graph and "equal" in found.contender.groups
+    ]
 
 
-@contextmanager
-def up(contender: Contender, weights: Path) -> Iterator[Server]:
-    """The server, warm and checked: it gives the same top label as the weights."""
-    port = free_port()
-    folder = weights / f"run-{port}"
-    folder.mkdir()
-    environment = {
-        "PYTHONPATH": str(ROOT),
-        "VIT_BENCH_WEIGHTS": str(weights),
-        "VIT_BENCH_RUNTIME": contender.runtime,
-        "VIT_BENCH_THREADS": str(THREADS),
-        "OMP_NUM_THREADS": str(THREADS),
-        "TMPDIR": str(folder),
-        contender.port_variable: str(port),
-        **contender.variables,
-    }
-    answers: list[bytes] = []
-
-    def ready() -> bool:
-        with suppress(RefusedError, OSError, asyncio.IncompleteReadError, TimeoutError):
-            answers.append(asyncio.run(asyncio.wait_for(ask(port, contender.request), START_TIMEOUT_S)))
-        return bool(answers)
-
-    try:
-        command = [str(contender.python), *contender.arguments]
-        with started(command, port=port, environment=environment, ready=ready, folder=folder) as server:
-            label = re.search(rb"class \d+", answers[0])
-            expected = (weights / "label.txt").read_bytes()
-            if not label or label[0] != expected:
-                raise RuntimeError(f"{contender.name} answered {answers[0]!r}, but the top label is {expected!r}")
-            server.load(contender.request, WARM_UP_SECONDS, connections=CONNECTIONS)
-            yield server
-    except RuntimeError as error:
-        error.add_note((folder / "log").read_text()[-3000:])
-        raise
+def tries_table(comparison: Comparison) -> Rows:
+    return [
+        {
+            "server": shown(one.contender),
+            "graph": one.contender.graph,
+            "arrangement": one.arrangement.says,
+            "images/s": round(statistics.median(one.rates), 1) if one.rates else "did not run",
+            "chosen": "yes" if one.chosen else "",
+        }
+        for one in comparison.tries
+        if len(one.contender.tries) > 1
+    ]
 
 
-def row(
-    contender: Contender, closed: Load, own: Load, same: Load, *, ratio_to: float, common: float
-) -> dict[str, str | float]:
-    return {
-        "server": contender.name,
-        "runtime": contender.runtime,
-        "images/s": round(closed["images_per_s"], 1),
-        "ratio": round(closed["images_per_s"] / ratio_to, 2),
-        f"p50 / p99, {CONNECTIONS} connections, ms": times(closed),
-        f"p50 / p99 at {LOAD:.0%} of its own capacity, ms": times(own),
-        f"p50 / p99 at {common:.1f} requests/s, ms": times(same),
-        "failed": round(own["failed"] + same["failed"]),
-        "CPU ms per image": round(1000 * closed["cpu_s"] / closed["images"]),
-        "cores taken by others": round(closed["others"], 1),
-    }
+def shown(contender: Contender) -> str:
+    return contender.server + ("" if contender.answer == "labels" else f", {contender.answer}")
 
 
-def times(found: Load) -> str:
-    return f"{found['p50_ms']:.0f} / {found['p99_ms']:.0f}"
+def cpu(found: Finding) -> int:
+    return round(1000 * statistics.median(each["cpu_s"] / each["images"] for each in found.closed))
+
+
+def warn(comparison: Comparison) -> None:
+    for name, why in comparison.left_out.items():
+        print(f"left out: {name}: {why}", file=sys.stderr)

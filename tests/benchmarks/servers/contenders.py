@@ -1,86 +1,225 @@
-"""The servers of the comparison: how each is started, and the request it is sent."""
+"""The servers of the comparison: the arrangements that are tried of each, and the request that it is sent."""
 
 import base64
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.machine import allowed_cores
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.server import PATIENT
+from tests.benchmarks.server import PATIENT, free_port
+from tests.benchmarks.servers.weights import INT8, OPENVINO_INT8, OURS, PLAIN, PLAIN_BUNDLE, TORCH, TRANSFORMERS
 
 ROOT = Path(__file__).parents[3]
 FOLDER = Path(__file__).parent
-ONNX, TORCH = "ONNX Runtime", "torch"
+CORES = allowed_cores()
+GROUPS = ("peers", "openvino", "equal")
+PLAIN_GRAPH = "plain export, fp32"
+OUR_GRAPHS = {"vit-serve, fp32": OURS, "vit-serve, int8": INT8}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contender:
-    name: str
-    runtime: str
+class Arrangement:
+    """One way to run a server."""
+
+    says: str
     python: Path  # of its own environment
     arguments: tuple[str, ...]  # of Python
     port_variable: str  # the server reads its port here
     variables: dict[str, str] = field(default_factory=dict)
     request: bytes
 
+    @property
+    def exact(self) -> bool:
+        """The model computes in float32."""
+        return not any("int8" in value for value in self.variables.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    server: str
+    graph: str
+    answer: str = "labels"
+    groups: tuple[str, ...] = GROUPS
+    open_loops: bool = True  # else only its rate is measured
+    tries: tuple[Arrangement, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.server}, {self.graph}, {self.answer}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """How a peer divides the cores."""
+
+    instances: int
+    threads: int  # of each
+    batch: int
+    spinning: bool = False  # whether ONNX Runtime's threads wait for work in a loop; one thread waits for nobody
+
+    @property
+    def says(self) -> str:
+        parts = [f"{self.instances} × {self.threads} thread{'s' if self.threads > 1 else ''}"]
+        parts += [f"batches up to {self.batch}"] if self.batch > 1 else ["no batches"]
+        parts += ["spinning" if self.spinning else "no spinning"] if self.threads > 1 else []
+        return ", ".join(parts)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {
+            "VIT_BENCH_INSTANCES": str(self.instances),
+            "VIT_BENCH_THREADS": str(self.threads),
+            "VIT_BENCH_BATCH": str(self.batch),
+            "VIT_BENCH_SPINNING": str(int(self.spinning)),
+            "OMP_NUM_THREADS": str(self.threads),
+        }
+
+
+GUIDE = Way(instances=1, threads=CORES, batch=8, spinning=True)  # one instance, everything else at its default
+QUIET = Way(instances=1, threads=CORES, batch=8)
+ALONE, FEW, MANY = (Way(instances=CORES, threads=1, batch=batch) for batch in (1, 4, 8))
+TWO_WIDE = Way(instances=2, threads=CORES, batch=4)
+WAYS = (GUIDE, QUIET, ALONE, FEW, MANY, TWO_WIDE)
+WAYS_OF_OUR_GRAPHS = (QUIET, ALONE, FEW)
+
 
 def contenders(weights: Path) -> list[Contender]:
     """For the model in `weights`, see weights.py. Ratios refer to the first."""
     return [
-        ours(weights / "fp32", "fp32, labels", "?attention=false"),
-        ours(weights / "fp32", "fp32, labels and maps", ""),
-        ours(weights / "int8", "int8, labels", "?attention=false"),
-        ours(weights / "int8", "int8, labels and maps", ""),
-        application("LitServe", ONNX, "litserve", form("/predict", "content")),
-        application("LitServe", TORCH, "litserve", form("/predict", "content")),
-        bentoml(),
-        application("Ray Serve", ONNX, "ray", post("/", jpeg(), "image/jpeg")),
-        mlserver(),
-        application("Triton (PyTriton)", ONNX, "pytriton", triton_request()),
-        application("FastAPI + pipeline", TORCH, "transformers", form("/plain", "file")),
-        application("FastAPI + pipeline, batched", TORCH, "transformers", form("/batched", "file")),
+        ours(weights / OURS, "vit-serve, fp32"),
+        ours(weights / OURS, "vit-serve, fp32", "labels and maps"),
+        ours(weights / INT8, "vit-serve, int8"),
+        ours(weights / INT8, "vit-serve, int8", "labels and maps"),
+        ours(weights / PLAIN_BUNDLE, PLAIN_GRAPH, groups=("equal",)),
+        *of_graphs("LitServe", litserve, and_also=[litserve(way, TORCH) for way in (QUIET, FEW)]),
+        *of_graphs("MLServer", mlserver, and_also=[mlserver(QUIET, PLAIN, apart=False)]),
+        *of_graphs("Triton (PyTriton)", triton),
+        peer("BentoML", PLAIN_GRAPH, tuple(bentoml(way, PLAIN) for way in WAYS)),
+        peer("Ray Serve", PLAIN_GRAPH, tuple(ray(way, PLAIN) for way in WAYS)),
+        peer("FastAPI + pipeline", "transformers", tuple(pipeline(way, "plain") for way in (QUIET, ALONE))),
+        peer("FastAPI + pipeline, batched", "transformers", tuple(pipeline(w, "batched") for w in (QUIET, FEW, MANY))),
+        openvino("plain export, fp32", PLAIN),
+        openvino("NNCF, int8", OPENVINO_INT8),
     ]
 
 
-def ours(bundle: Path, what: str, query: str) -> Contender:
-    return Contender(
-        name=f"vit-serve, {what}",
-        runtime=ONNX,
+def ours(bundle: Path, graph: str, answer: str = "labels", groups: tuple[str, ...] = GROUPS) -> Contender:
+    query = "?attention=false" if answer == "labels" else ""
+    arrangement = Arrangement(
+        says="as it starts by itself",
         python=Path(sys.executable),
         arguments=("-m", "app"),
         port_variable="VIT_PORT",
         variables={"VIT_BUNDLE": str(bundle), "VIT_LOG_LEVEL": "warning", **PATIENT},
         request=post(f"/classify{query}", jpeg(), "image/jpeg"),
     )
-
-
-def application(name: str, runtime: str, environment: str, request: bytes) -> Contender:
-    """A server started by its own file here."""
+    open_loops = graph != PLAIN_GRAPH
     return Contender(
-        name=name,
-        runtime=runtime,
+        server="vit-serve", graph=graph, answer=answer, groups=groups, open_loops=open_loops, tries=(arrangement,)
+    )
+
+
+def of_graphs(
+    server: str, arrange: Callable[[Way, str], Arrangement], *, and_also: list[Arrangement] | None = None
+) -> list[Contender]:
+    """With the plain export, and with each of this project's graphs."""
+    tries = (*(arrange(way, PLAIN) for way in WAYS), *(and_also or []))
+    plain = Contender(server=server, graph=PLAIN_GRAPH, groups=("peers", "equal"), tries=tries)
+    return [
+        plain,
+        *(
+            Contender(
+                server=server,
+                graph=name,
+                groups=("equal",),
+                open_loops=False,
+                tries=tuple(arrange(way, f"{bundle}/classify.onnx") for way in WAYS_OF_OUR_GRAPHS),
+            )
+            for name, bundle in OUR_GRAPHS.items()
+        ),
+    ]
+
+
+def peer(server: str, graph: str, tries: tuple[Arrangement, ...]) -> Contender:
+    return Contender(server=server, graph=graph, groups=("peers",), tries=tries)
+
+
+def litserve(way: Way, graph: str) -> Arrangement:
+    return application("litserve", way, graph, form("/predict", "content"))
+
+
+def ray(way: Way, graph: str) -> Arrangement:
+    return application("ray", way, graph, post("/", jpeg(), "image/jpeg"))
+
+
+def pipeline(way: Way, route: str) -> Arrangement:
+    return application("transformers", way, TRANSFORMERS, form(f"/{route}", "file"))
+
+
+def triton(way: Way, graph: str) -> Arrangement:
+    return application("pytriton", way, graph, triton_request())
+
+
+def openvino(graph: str, file: str) -> Contender:
+    """Performance hints, numbers of streams, and automatic batches."""
+    tries = []
+    for hint, streams, batch in (
+        ("THROUGHPUT", None, 1),
+        ("THROUGHPUT", CORES, 1),
+        ("LATENCY", None, 1),
+        ("THROUGHPUT", None, 4),
+    ):
+        says = [f"hint {hint}", f"{streams} streams" if streams else "its own number of streams"]
+        says += [f"automatic batches of {batch}"] if batch > 1 else ["no batches"]
+        variables = {"VIT_BENCH_HINT": hint, "VIT_BENCH_STREAMS": str(streams or "")}
+        way = Way(instances=1, threads=CORES, batch=batch)
+        request = form("/predict", "file")
+        tries.append(application("openvino", way, file, request, says=", ".join(says), variables=variables))
+    return Contender(server="FastAPI + OpenVINO", graph=graph, groups=("openvino",), tries=tuple(tries))
+
+
+def application(
+    environment: str,
+    way: Way,
+    graph: str,
+    request: bytes,
+    *,
+    says: str = "",
+    variables: dict[str, str] | None = None,
+) -> Arrangement:
+    """A server started by its own file here."""
+    return Arrangement(
+        says=says or way.says + (", PyTorch" if graph == TORCH else ""),
         python=python_of(environment),
         arguments=("-m", f"tests.benchmarks.servers.{environment}_app"),
         port_variable="VIT_BENCH_PORT",
+        variables={"VIT_BENCH_GRAPH": graph, **way.variables, **(variables or {})},
         request=request,
     )
 
 
-def bentoml() -> Contender:
-    return Contender(
-        name="BentoML",
-        runtime=ONNX,
+def bentoml(way: Way, graph: str) -> Arrangement:
+    return Arrangement(
+        says=way.says,
         python=python_of("bentoml"),
         arguments=("-m", "bentoml", "serve", "tests.benchmarks.servers.bentoml_app:ViT"),
         port_variable="BENTOML_PORT",
-        variables={"BENTOML_HOST": "127.0.0.1", "BENTOML_DO_NOT_TRACK": "True"},
+        variables={
+            "BENTOML_HOST": "127.0.0.1",
+            "BENTOML_DO_NOT_TRACK": "True",
+            "VIT_BENCH_GRAPH": graph,
+            **way.variables,
+        },
         request=form("/predict", "images"),
     )
 
 
-def mlserver() -> Contender:
+def mlserver(way: Way, graph: str, *, apart: bool = True) -> Arrangement:
+    """`apart`: in worker processes, as it does by default; else in the server's own."""
     image = {
         "name": "image",
         "shape": [1, 1],
@@ -88,19 +227,36 @@ def mlserver() -> Contender:
         "parameters": {"content_type": "base64"},
         "data": [base64.b64encode(jpeg()).decode()],
     }
-    return Contender(
-        name="MLServer",
-        runtime=ONNX,
+    return Arrangement(
+        says=way.says + ("" if apart else ", no worker process"),
         python=python_of("mlserver"),
         arguments=("-c", "from mlserver.cli import main; main()", "start", str(FOLDER / "mlserver")),
         port_variable="MLSERVER_HTTP_PORT",
-        variables={"MLSERVER_HOST": "127.0.0.1"},
+        variables={
+            "MLSERVER_HOST": "127.0.0.1",
+            "MLSERVER_GRPC_PORT": str(free_port()),  # else two of them want the same
+            "MLSERVER_METRICS_PORT": str(free_port()),
+            "MLSERVER_PARALLEL_WORKERS": str(way.instances if apart else 0),
+            "MLSERVER_MODEL_MAX_BATCH_SIZE": str(way.batch if way.batch > 1 else 0),
+            "MLSERVER_MODEL_MAX_BATCH_TIME": "0.01",
+            "VIT_BENCH_GRAPH": graph,
+            **way.variables,
+        },
         request=post("/v2/models/vit/infer", json.dumps({"inputs": [image]}).encode(), "application/json"),
     )
 
 
 def python_of(environment: str) -> Path:
     return ROOT / ".venv-bench" / environment / "bin" / "python"
+
+
+def pins() -> dict[str, list[str]]:
+    """What is installed in each environment, as its requirements say."""
+    return {
+        path.stem: [line.split("  #")[0] for line in path.read_text().splitlines()]
+        for path in sorted((FOLDER.parent / "requirements").glob("*.txt"))
+        if python_of(path.stem).exists()
+    }
 
 
 def form(path: str, name: str) -> bytes:

@@ -2,7 +2,8 @@
 
 import litserve as ls
 
-from tests.benchmarks.servers.vit import MAX_BATCH, MAX_WAIT_S, Classifier, Pixels, Prediction, decode, port
+from tests.benchmarks.servers.classifier import Classifier
+from tests.benchmarks.servers.vit import MAX_WAIT_S, Pixels, Prediction, decode, instances, max_batch, port
 
 
 class ViT(ls.LitAPI):
@@ -12,20 +13,25 @@ class ViT(ls.LitAPI):
     def decode_request(self, request):  # type: ignore[no-untyped-def]  # LitServe makes its endpoint of this method's annotations
         return decode(request["content"].file.read())
 
-    def batch(self, inputs: list[Pixels]) -> list[Pixels]:
-        return inputs
-
-    def predict(self, pixels: list[Pixels]) -> list[list[Prediction]]:
-        return self.classify(pixels)
-
-    def unbatch(self, output: list[list[Prediction]]) -> list[list[Prediction]]:
-        return output
+    def predict(self, pixels: Pixels) -> list[Prediction]:
+        return self.classify([pixels])[0]
 
     def encode_response(self, predictions):  # type: ignore[no-untyped-def]  # LitServe makes its endpoint of this method's annotations
         return {"predictions": predictions}
 
 
+class Batched(ViT):
+    def batch(self, inputs: list[Pixels]) -> list[Pixels]:
+        return inputs
+
+    def predict(self, pixels: list[Pixels]) -> list[list[Prediction]]:  # type: ignore[override]  # of what `batch` gives
+        return self.classify(pixels)
+
+    def unbatch(self, output: list[list[Prediction]]) -> list[list[Prediction]]:
+        return output
+
+
 if __name__ == "__main__":
-    api = ViT(max_batch_size=MAX_BATCH, batch_timeout=MAX_WAIT_S)
-    server = ls.LitServer(api, accelerator="cpu")
+    api = Batched(max_batch_size=max_batch(), batch_timeout=MAX_WAIT_S) if max_batch() > 1 else ViT()
+    server = ls.LitServer(api, accelerator="cpu", workers_per_device=instances(), timeout=120)
     server.run(host="127.0.0.1", port=port(), generate_client_file=False, log_level="warning")

@@ -10,7 +10,8 @@ from mlserver import MLModel
 from mlserver.codecs import Base64Codec, StringCodec
 from mlserver.types import InferenceRequest, InferenceResponse
 
-from tests.benchmarks.servers.vit import Classifier, decode
+from tests.benchmarks.servers.classifier import Classifier
+from tests.benchmarks.servers.vit import decode
 
 
 class ViT(MLModel):

@@ -10,7 +10,8 @@ from pytriton.decorators import batch
 from pytriton.model_config import DynamicBatcher, ModelConfig, Tensor
 from pytriton.triton import Triton, TritonConfig
 
-from tests.benchmarks.servers.vit import MAX_BATCH, Classifier, decode, port
+from tests.benchmarks.servers.classifier import Classifier
+from tests.benchmarks.servers.vit import decode, instances, max_batch, port
 
 Infer = Callable[[np.ndarray], dict[str, np.ndarray]]
 
@@ -34,9 +35,9 @@ if __name__ == "__main__":
     with Triton(config=config) as triton:
         triton.bind(
             model_name="vit",
-            infer_func=make_infer(),
+            infer_func=[make_infer() for _ in range(instances())],
             inputs=[Tensor(name="images", dtype=bytes, shape=(1,))],
             outputs=[Tensor(name="predictions", dtype=bytes, shape=(1,))],
-            config=ModelConfig(max_batch_size=MAX_BATCH, batcher=DynamicBatcher()),
+            config=ModelConfig(max_batch_size=max_batch(), batcher=DynamicBatcher()),
         )
         triton.serve()

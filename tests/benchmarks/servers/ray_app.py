@@ -1,6 +1,6 @@
 """Ray Serve: decoding in `__call__`, the model behind `@serve.batch` (docs.ray.io, serve, advanced-guides).
 
-Two processors for the one replica, which is also what Ray derives OMP_NUM_THREADS from.
+A replica asks for as many processors as it has threads.
 """
 
 import time
@@ -9,15 +9,25 @@ import ray
 from ray import serve
 from starlette.requests import Request
 
-from tests.benchmarks.servers.vit import MAX_BATCH, MAX_WAIT_S, Classifier, Pixels, Prediction, decode, port
+from tests.benchmarks.servers.classifier import Classifier
+from tests.benchmarks.servers.vit import (
+    MAX_WAIT_S,
+    Pixels,
+    Prediction,
+    decode,
+    instances,
+    max_batch,
+    port,
+    threads,
+)
 
 
-@serve.deployment(ray_actor_options={"num_cpus": 2}, max_ongoing_requests=64)
+@serve.deployment(num_replicas=instances(), ray_actor_options={"num_cpus": threads()}, max_ongoing_requests=64)
 class ViT:
     def __init__(self) -> None:
         self.classifier = Classifier()
 
-    @serve.batch(max_batch_size=MAX_BATCH, batch_wait_timeout_s=MAX_WAIT_S)
+    @serve.batch(max_batch_size=max_batch(), batch_wait_timeout_s=MAX_WAIT_S)
     async def classify(self, pixels: list[Pixels]) -> list[list[Prediction]]:
         return self.classifier(pixels)
 
@@ -26,7 +36,7 @@ class ViT:
 
 
 if __name__ == "__main__":
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init(num_cpus=instances() * threads(), include_dashboard=False, log_to_driver=False)
     serve.start(http_options={"host": "127.0.0.1", "port": port()})
     serve.run(ViT.bind())  # type: ignore[attr-defined]  # `serve.deployment` has made a Deployment of the class
     while True:

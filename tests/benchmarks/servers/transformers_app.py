@@ -5,7 +5,6 @@ images and runs them as a batch (huggingface.co/docs/transformers/pipeline_webse
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -16,7 +15,7 @@ from fastapi import FastAPI, UploadFile
 from PIL import Image
 from transformers import Pipeline, pipeline
 
-from tests.benchmarks.servers.vit import MAX_BATCH, MAX_WAIT_S, Prediction, folder, port
+from tests.benchmarks.servers.vit import MAX_WAIT_S, Prediction, graph, instances, max_batch, port, threads
 
 Answer = asyncio.Future[list[Prediction]]
 
@@ -27,8 +26,8 @@ pipe: Pipeline
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     global pipe
-    torch.set_num_threads(int(os.environ["VIT_BENCH_THREADS"]))
-    pipe = pipeline("image-classification", str(folder() / "transformers"), device="cpu", top_k=5)
+    torch.set_num_threads(threads())
+    pipe = pipeline("image-classification", str(graph()), device="cpu", top_k=5)
     task = asyncio.create_task(collect())
     yield
     task.cancel()
@@ -52,7 +51,7 @@ async def batched(file: UploadFile) -> dict[str, list[Prediction]]:
 async def collect() -> None:
     while True:
         waiting = [await queue.get()]
-        while len(waiting) < MAX_BATCH:
+        while len(waiting) < max_batch():
             try:
                 waiting.append(await asyncio.wait_for(queue.get(), timeout=MAX_WAIT_S))
             except TimeoutError:
@@ -63,4 +62,5 @@ async def collect() -> None:
 
 
 if __name__ == "__main__":
-    uvicorn.run(app, host="127.0.0.1", port=port(), log_level="warning")
+    this = "tests.benchmarks.servers.transformers_app:app"
+    uvicorn.run(this, host="127.0.0.1", port=port(), workers=instances(), log_level="warning")

@@ -1,9 +1,11 @@
 """One ViT-S/16 with random weights, as each server takes it."""
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
@@ -15,24 +17,44 @@ from model.vit import VisionTransformer
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_checkpoint
-from tests.benchmarks.servers.vit import decode
+from tests.benchmarks.servers.plain_bundle import write_plain_bundle
+from tests.benchmarks.servers.vit import crop, normalise
+
+OURS, INT8, PLAIN_BUNDLE = "fp32", "int8", "plain"  # bundles; the last has PLAIN for labels
+PLAIN, TORCH, TRANSFORMERS, OPENVINO_INT8 = "plain.onnx", "weights.pt", "transformers", "openvino-int8.xml"
+LABELS = "labels.txt"
+CALIBRATION = 32  # images
+OPENVINO = Path(".venv-bench/openvino/bin/python")
 
 
 def write_weights(folder: Path) -> None:
-    """Write bundles in fp32 and int8, plain.onnx, weights.pt for PyTorch, and a folder in the format of transformers.
+    """Write bundles, the plain export, weights for PyTorch, a folder in the format of transformers, and what NNCF
+    makes of the plain export where it is installed.
 
-    label.txt gets the top label of the image that the benchmarks send.
+    At last, LABELS gets the five likeliest labels of the image that the benchmarks send, one a line.
     """
     checkpoint = random_checkpoint("S/16")
     # transformers rounds the position of the crop down, so all servers do
     checkpoint = replace(checkpoint, preprocessing=replace(checkpoint.preprocessing, crop_rounding="floor"))
-    write_bundle(checkpoint, folder / "fp32", replace=False)
-    write_bundle(checkpoint, folder / "int8", replace=False, precision="int8")
-    export_plainly(checkpoint.model, folder / "plain.onnx")
-    torch.save(checkpoint.model.state_dict(), folder / "weights.pt")
-    _write_transformers(checkpoint, folder / "transformers")
-    logits = checkpoint.model(torch.from_numpy(decode(jpeg())[None]))
-    (folder / "label.txt").write_text(checkpoint.labels[int(logits.argmax())])
+    write_bundle(checkpoint, folder / OURS, replace=False)
+    write_bundle(checkpoint, folder / INT8, replace=False, precision="int8")
+    export_plainly(checkpoint.model, folder / PLAIN)
+    write_plain_bundle(folder / OURS, folder / PLAIN, checkpoint.preprocessing, folder / PLAIN_BUNDLE)
+    torch.save(checkpoint.model.state_dict(), folder / TORCH)
+    _write_transformers(checkpoint, folder / TRANSFORMERS)
+    if OPENVINO.exists():
+        of_nncf(folder)
+    logits = checkpoint.model(torch.from_numpy(normalise(crop(jpeg()))[None]))[0]
+    (folder / LABELS).write_text("\n".join(checkpoint.labels[i] for i in logits.topk(5).indices.tolist()))
+
+
+def of_nncf(folder: Path) -> None:
+    """The plain export in int8, calibrated on drawn scenes of the kind that is sent."""
+    calibration = folder / "calibration.npy"
+    np.save(calibration, np.stack([normalise(crop(jpeg(seed))) for seed in range(1, 1 + CALIBRATION)]))
+    files = [str(folder / PLAIN), str(calibration), str(folder / OPENVINO_INT8)]
+    command = [str(OPENVINO), "-m", "tests.benchmarks.runtimes.open_vino", "quantise", *files]
+    subprocess.run(command, capture_output=True, check=True)
 
 
 def _write_transformers(checkpoint: Checkpoint, folder: Path) -> None:

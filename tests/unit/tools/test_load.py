@@ -40,7 +40,9 @@ def measured(answer: Answer, loop, *arguments):
 
     async def both():
         async with server(answer) as (port, had):
-            return await loop(port, REQUEST, *arguments), had
+            figures, seconds = await loop(port, REQUEST, *arguments)
+            assert len(seconds["200"]) == figures["images"]
+            return figures, had
 
     return asyncio.run(both())
 

@@ -1,0 +1,83 @@
+"""The JSON of every benchmark and load test: what was measured, and on which state of the code."""
+
+import json
+import platform
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import onnxruntime
+from pydantic import JsonValue
+
+from app.machine import allowed_cores
+
+ROOT = Path(__file__).parents[2]
+CODE = ("app", "export", "model", "tests/benchmarks", "tests/load", "pyproject.toml", "constraints.txt")
+GENERATED = {".json", ".md"}  # what benchmarks write themselves
+PACKAGES = ("numpy", "pillow", "fastapi", "uvicorn", "torch")
+
+Rows = list[dict[str, str | float]]
+Head = Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    head: Head | None  # None: measured before records had heads
+    rows: Rows
+
+
+def write_record(path: Path, rows: Rows, more: Head | None = None) -> None:
+    """`more` is what else a reader has to know, such as the versions of other servers."""
+    path.write_text(json.dumps({"measured": {**head(), **(more or {})}, "rows": rows}, indent=2) + "\n")
+
+
+def read_record(path: Path) -> Record:
+    found = json.loads(path.read_text())
+    if isinstance(found, list):
+        return Record(head=None, rows=found)
+    return Record(head=found["measured"], rows=found["rows"])
+
+
+def head() -> dict[str, JsonValue]:
+    """Commit and date, code that was changed since that commit, the processor and versions."""
+    return {
+        "commit": _git("rev-parse", "HEAD") or "unknown",
+        "uncommitted": list(uncommitted()),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "processor": processor(),
+        "cores": allowed_cores(),
+        "versions": {
+            "python": platform.python_version(),
+            "onnxruntime": onnxruntime.__version__,
+            **{package: version(package) for package in PACKAGES},
+        },
+    }
+
+
+def uncommitted() -> list[str]:
+    """Files of code that are not as in the commit."""
+    changed = [line[3:] for line in _git("status", "--porcelain", "--untracked-files=all", "--", *CODE).splitlines()]
+    return [name for name in changed if Path(name).suffix not in GENERATED]
+
+
+def processor() -> str:
+    """Name, and the instructions that matrix products use where it has them."""
+    about = Path("/proc/cpuinfo").read_text()
+    name = re.search(r"^model name\s*: (.*)$", about, re.MULTILINE)
+    flags = re.search(r"^flags\s*: (.*)$", about, re.MULTILINE)
+    has = set(flags[1].split()) if flags else set()
+    wide = [flag for flag in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16") if flag in has]
+    return f"{name[1] if name else platform.machine()} ({', '.join(wide)})"
+
+
+def _git(*arguments: str) -> str:
+    """What git prints; empty where there is no git or no repository."""
+    try:
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True, cwd=ROOT, check=False)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.rstrip("\n") if done.returncode == 0 else ""

@@ -1,0 +1,148 @@
+"""Servers that take turns: all are up, and all but the one that is measured are stopped (SIGSTOP).
+
+Some use much CPU while idle, and starting one takes long.
+"""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+
+from tests.benchmarks.load import RefusedError, ask
+from tests.benchmarks.server import START_TIMEOUT_S, Server, family, free_port, started
+from tests.benchmarks.servers.contenders import ROOT, Arrangement
+from tests.benchmarks.servers.weights import LABELS
+
+WAKE_S = 0.5  # in which overdue timers run
+WARM_UP_S = 1.5
+CONNECTIONS = 16
+FAILURES = (RuntimeError, OSError, subprocess.SubprocessError)
+
+Found = tuple[dict[str, float], list[float]]  # figures, and the milliseconds of each good answer
+
+
+class Stage:
+    """`folder` has the weights, and gets what the servers write. Servers start at their first turn."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._up: dict[str, tuple[Server, ExitStack]] = {}
+        self.failed: dict[str, str] = {}  # why, by name; these have no more turns
+
+    def __enter__(self) -> "Stage":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for _, stack in self._up.values():
+            stack.close()
+
+    def turn(self, name: str, arrangement: Arrangement, seconds: float, **load: float) -> Found | None:
+        """Its figures and good answers. None where the server has failed, now or before."""
+        if name in self.failed:
+            return None
+        try:
+            if name not in self._up:
+                self._up[name] = self._start(arrangement)
+            server, _ = self._up[name]
+            with awake(server):
+                figures, milliseconds = server.timed_load(arrangement.request, seconds, **load)  # type: ignore[arg-type]  # connections is whole
+                return figures, milliseconds["200"]
+        except FAILURES as error:
+            self.failed[name] = "; ".join([str(error)[-500:], *getattr(error, "__notes__", [])])
+            print(f"{name} ({arrangement.says}) has failed and is left out: {self.failed[name]}")
+            if name in self._up:
+                self._up.pop(name)[1].close()
+            return None
+
+    def _start(self, arrangement: Arrangement) -> tuple[Server, ExitStack]:
+        try:
+            return self._started(arrangement)
+        except FAILURES:  # PyTriton, for one, gives the model a second to answer it
+            return self._started(arrangement)
+
+    def _started(self, arrangement: Arrangement) -> tuple[Server, ExitStack]:
+        with ExitStack() as stack:
+            server = stack.enter_context(up(arrangement, self._folder))
+            stack.enter_context(stopped(server))
+            return server, stack.pop_all()
+
+
+@contextmanager
+def stopped(server: Server) -> Iterator[None]:
+    """Its processes use no CPU until they are woken or the block is left."""
+    signal_all(server, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        signal_all(server, signal.SIGCONT)
+
+
+@contextmanager
+def awake(server: Server) -> Iterator[None]:
+    signal_all(server, signal.SIGCONT)
+    time.sleep(WAKE_S)
+    try:
+        yield
+    finally:
+        signal_all(server, signal.SIGSTOP)
+
+
+def signal_all(server: Server, number: signal.Signals) -> None:
+    for pid in family(server.pid):
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+@contextmanager
+def up(arrangement: Arrangement, weights: Path) -> Iterator[Server]:
+    """The server, warm and checked: it gives the labels of the weights.
+
+    Raises RuntimeError with the end of its log.
+    """
+    if not arrangement.python.exists():
+        raise RuntimeError("it is not installed: `make bench-servers` installs it")
+    port = free_port()
+    folder = weights / f"run-{port}"
+    folder.mkdir(exist_ok=True)
+    environment = {
+        "PYTHONPATH": str(ROOT),
+        "VIT_BENCH_WEIGHTS": str(weights),
+        "TMPDIR": str(folder),
+        arrangement.port_variable: str(port),
+        **arrangement.variables,
+    }
+    answers: list[bytes] = []
+
+    def ready() -> bool:
+        with suppress(RefusedError, OSError, asyncio.IncompleteReadError, TimeoutError):
+            answers.append(asyncio.run(asyncio.wait_for(ask(port, arrangement.request), START_TIMEOUT_S)))
+        return bool(answers)
+
+    try:
+        command = [str(arrangement.python), *arrangement.arguments]
+        with started(command, port=port, environment=environment, ready=ready, folder=folder) as server:
+            check(answers[0], (weights / LABELS).read_text().splitlines(), exact=arrangement.exact)
+            server.load(arrangement.request, WARM_UP_S, connections=CONNECTIONS)
+            yield server
+    except RuntimeError as error:
+        error.add_note((folder / "log").read_text(errors="replace")[-1000:])
+        raise
+
+
+def check(answer: bytes, expected: list[str], *, exact: bool) -> None:
+    """Raises RuntimeError if the first label is not the one that PyTorch finds.
+
+    A random network has no clear favourite, so where weights are rounded it is enough that three of the five labels are
+    PyTorch's: of a thousand.
+    """
+    found = re.findall(r"class \d+", answer.decode(errors="replace"))[: len(expected)]
+    if (exact and found[:1] != expected[:1]) or len(set(found) & set(expected)) < 3:
+        raise RuntimeError(f"it answered {answer[:1000]!r}, but the likeliest labels are {', '.join(expected)}")

@@ -1,0 +1,38 @@
+"""tests/benchmarks/record.py: what a benchmark's JSON says besides its rows."""
+
+import json
+import subprocess
+
+from tests.benchmarks import record
+
+ROWS = [{"server": "vit-serve", "images/s": 18.4}]
+
+
+def test_a_record_has_the_rows_and_the_state_of_the_code(tmp_path):
+    record.write_record(tmp_path / "servers.json", ROWS, {"left out": {}})
+    found = record.read_record(tmp_path / "servers.json")
+    assert found.rows == ROWS
+    assert found.head is not None
+    assert {"commit", "uncommitted", "date", "processor", "cores", "versions", "left out"} == found.head.keys()
+
+
+def test_a_record_of_an_older_version_has_no_head(tmp_path):
+    (tmp_path / "servers.json").write_text(json.dumps(ROWS))
+    assert record.read_record(tmp_path / "servers.json") == record.Record(head=None, rows=ROWS)
+
+
+def test_code_that_is_not_committed_is_named_and_tables_are_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "ROOT", tmp_path)
+    for name in ("app/main.py", "tests/load/soak.json", "docs/servers.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    assert record.uncommitted() == ["app/main.py"]
+
+
+def test_without_a_repository_the_commit_is_unknown(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    found = record.head()
+    assert found["commit"] == "unknown"
+    assert found["uncommitted"] == []

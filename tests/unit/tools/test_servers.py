@@ -1,0 +1,153 @@
+"""tests/benchmarks/servers: what the comparison makes of what it measures, and that it can go on."""
+
+import math
+import sys
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.load import arrivals
+from tests.benchmarks.servers import comparison
+from tests.benchmarks.servers.comparison import Comparison, Finding, equal_table, search, seconds_of, servers_table
+from tests.benchmarks.servers.contenders import GROUPS, PLAIN_GRAPH, Arrangement, Contender, contenders
+from tests.benchmarks.servers.journal import Journal
+from tests.benchmarks.servers.stage import Stage, check
+from tests.benchmarks.spread import quartiles, ratios, times
+
+
+def arrangement(says: str) -> Arrangement:
+    return Arrangement(says=says, python=Path(sys.executable), arguments=("-c", ""), port_variable="PORT", request=b"")
+
+
+def contender(server: str, graph: str = PLAIN_GRAPH, says: tuple[str, ...] = ("as it is",)) -> Contender:
+    return Contender(server=server, graph=graph, tries=tuple(map(arrangement, says)))
+
+
+def finding(server: str, graph: str, rates: list[float]) -> Finding:
+    closed = [{"images_per_s": rate, "cpu_s": 1.0, "images": 10, "others": 0.0} for rate in rates]
+    of = contender(server, graph)
+    return Finding(contender=of, arrangement=of.tries[0], closed=closed, own=([1.0, 2.0], 0), common=([1.0, 2.0], 1))
+
+
+def test_a_journal_remembers_what_was_found(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    assert Journal(path).once(["closed", "LitServe", 0], lambda: [1.5, {"a": 2}]) == [1.5, {"a": 2}]
+    again = Journal(path)
+    assert again.once(["closed", "LitServe", 0], pytest.fail) == [1.5, {"a": 2}]
+    assert again.once(["closed", "LitServe", 1], lambda: 3) == 3
+
+
+def test_a_journal_keeps_nothing_of_what_failed(tmp_path):
+    journal = Journal(tmp_path / "journal.jsonl")
+    with pytest.raises(ZeroDivisionError):
+        journal.once(["a"], lambda: 1 / 0)
+    assert journal.once(["a"], lambda: 1) == 1
+
+
+def test_the_fastest_arrangement_is_chosen_and_one_that_fails_is_not(tmp_path, monkeypatch):
+    rates = {"slow": 10.0, "fast": 20.0}
+
+    def turn(stage, name, arrangement, seconds, **load):
+        return ({"images_per_s": rates[name]}, []) if name in rates else None
+
+    monkeypatch.setattr(Stage, "turn", turn)
+    found = search(contender("LitServe", says=("slow", "fast", "broken")), tmp_path, Journal(tmp_path / "journal"))
+    assert [(one.arrangement.says, one.chosen, bool(one.rates)) for one in found] == [
+        ("slow", False, True),
+        ("fast", True, True),
+        ("broken", False, False),
+    ]
+
+
+def test_a_server_that_does_not_start_is_named_and_left_out(tmp_path, capsys):
+    (tmp_path / "labels.txt").write_text("class 1")
+    with Stage(tmp_path) as stage:
+        assert stage.turn("LitServe", arrangement("as it is"), 0.1, connections=1) is None
+        assert "did not start" in stage.failed["LitServe"]
+        assert stage.turn("LitServe", arrangement("as it is"), 0.1, connections=1) is None
+    assert capsys.readouterr().out.count("left out") == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "exact", "good"),
+    [
+        ((1, 2, 3, 4, 5), True, True),
+        ((2, 1, 3, 4, 5), True, False),
+        ((2, 1, 3, 8, 9), False, True),
+        ((1, 2, 7, 8, 9), False, False),
+    ],
+)
+def test_an_answer_has_to_have_the_labels_of_the_weights(labels, exact, good):
+    answer = "".join(f'{{"label": "class {label}", "score": 0.1}}' for label in labels).encode()
+    expected = [f"class {label}" for label in (1, 2, 3, 4, 5)]
+    if good:
+        check(answer, expected, exact=exact)
+    else:
+        with pytest.raises(RuntimeError, match="the likeliest labels are class 1"):
+            check(answer, expected, exact=exact)
+
+
+def test_ratios_are_those_of_one_round():
+    found = [finding("vit-serve", "vit-serve, fp32", [10, 20, 40]), finding("LitServe", PLAIN_GRAPH, [5, 10, 20])]
+    rows = servers_table(Comparison(requests=1000, tries=[], findings=found, left_out={}))
+    assert [row["ratio (quartiles)"] for row in rows] == ["1.00 (1.00 to 1.00)", "0.50 (0.50 to 0.50)"]
+    assert rows[1]["images/s (quartiles)"] == "10.0 (7.5 to 15.0)"
+    assert rows[1]["failed"] == 1
+
+
+def test_with_equal_graphs_ratios_refer_to_this_server_with_that_graph():
+    found = [
+        finding("vit-serve", "vit-serve, fp32", [20, 20]),
+        finding("vit-serve", PLAIN_GRAPH, [10, 10]),
+        finding("LitServe", PLAIN_GRAPH, [5, 5]),
+        finding("LitServe", "vit-serve, fp32", [10, 10]),
+        finding("FastAPI + pipeline", "transformers", [1, 1]),
+    ]
+    rows = equal_table(Comparison(requests=1000, tries=[], findings=found, left_out={}))
+    assert [(row["graph"], row["server"], row["ratio (quartiles)"][:4]) for row in rows] == [
+        ("vit-serve, fp32", "vit-serve", "1.00"),
+        ("vit-serve, fp32", "LitServe", "0.50"),
+        (PLAIN_GRAPH, "vit-serve", "1.00"),
+        (PLAIN_GRAPH, "LitServe", "0.50"),
+    ]
+
+
+@pytest.mark.parametrize("rate", [10.0, 37.3])
+def test_an_open_loop_lasts_until_as_many_requests_are_due(rate):
+    due = list(takewhile(lambda at: at < seconds_of(250, rate=rate, seed=3), arrivals(math.inf, rate, 3)))
+    assert len(due) == 250
+
+
+def test_every_group_has_rows_and_this_server_is_in_each(tmp_path):
+    found = contenders(tmp_path)
+    assert len({each.name for each in found}) == len(found)
+    for group in GROUPS:
+        servers = {each.server for each in found if group in each.groups}
+        assert "vit-serve" in servers
+        assert len(servers) > 1
+
+
+def test_arrangements_of_one_server_have_names_of_their_own(tmp_path):
+    for each in contenders(tmp_path):
+        assert len({one.says for one in each.tries}) == len(each.tries), each.name
+
+
+def test_work_goes_on_only_in_the_same_state_of_the_code(tmp_path, monkeypatch):
+    about = {"commit": "a", "uncommitted": []}
+    monkeypatch.setattr(comparison, "WORK", tmp_path / "servers.work")
+    monkeypatch.setattr(comparison, "head", lambda: about)
+    monkeypatch.setattr(comparison, "write_weights", lambda folder: (folder / "labels.txt").write_text("class 1"))
+    left = comparison.work_folder(1000) / "journal.jsonl"
+    for change, goes_on in ({}, True), ({"commit": "b"}, False), ({"uncommitted": ["app/main.py"]}, False):
+        left.write_text("")
+        about |= change
+        comparison.work_folder(1000)
+        assert left.exists() == goes_on
+
+
+def test_spread():
+    assert quartiles([1, 2, 3, 4, 5], 1) == "3.0 (2.0 to 4.0)"
+    assert ratios([1, 4], [2, 2]) == [0.5, 2]
+    assert times(list(range(1, 101))) == "51 / 100"
+    assert times([]) == ""
