@@ -33,7 +33,7 @@ ARG PIP_EXTRA_INDEX_URL
 WORKDIR /work
 RUN python3 -m venv /venv && /venv/bin/pip install --quiet --no-cache-dir "pip>=25.1"
 COPY pyproject.toml constraints.txt ./
-RUN /venv/bin/pip install --quiet --no-cache-dir --constraint constraints.txt --group export
+RUN /venv/bin/pip install --quiet --no-cache-dir --no-compile --constraint constraints.txt --group export
 COPY . .
 RUN /venv/bin/python -m export --checkpoint "$CHECKPOINT" --out /bundle $EXPORT_OPTIONS && chmod -R a+rX /bundle
 
@@ -58,6 +58,7 @@ ENV PATH=/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin 
     PYTHONUNBUFFERED=1 \
     ORT_DISABLE_TELEMETRY=1 \
     VIT_BUNDLE=/bundle \
+    VIT_CACHE=/cache \
     VIT_DEVICE=${DEVICE} \
     VIT_HOST=0.0.0.0 \
     VIT_PORT=8000
@@ -71,8 +72,21 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['VIT_PORT'] + '/readyz', timeout=2)"]
 CMD ["python", "-m", "app"]
 
+# Weights packed for the processor of the machine that builds. Another kind of processor packs its own where it can write.
+FROM service AS packed-checkpoint
+COPY --from=exported /bundle /bundle
+USER 0
+RUN mkdir /cache && if [ "$VIT_DEVICE" = cpu ]; then python -m app.pack; fi && chmod -R a+rX /cache
+
+FROM service AS packed-bundle
+COPY --from=bundle /bundle /bundle
+USER 0
+RUN mkdir /cache && if [ "$VIT_DEVICE" = cpu ]; then python -m app.pack; fi && chmod -R a+rX /cache
+
 FROM service AS checkpoint
 COPY --from=exported /bundle /bundle
+COPY --from=packed-checkpoint /cache /cache
 
 FROM service
 COPY --from=bundle /bundle /bundle
+COPY --from=packed-bundle /cache /cache

@@ -21,7 +21,7 @@ serve: $(VENV)/.serve  ## [BUNDLE=folder] [PORT=8000]: install what serving need
 setup: $(VENV)/.dev  ## install everything a developer needs into .venv
 
 test: $(VENV)/.dev  ## run all tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PROMPT="a photo of a {}"] [PRECISION=int8|fp16] [IMAGE_SIZE=N] [PICTURES=folder] [CALIBRATE=yes] [REPLACE=yes]: turn a checkpoint into a bundle
 	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) \
@@ -97,11 +97,11 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
 
 $(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group serve
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group serve
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group dev
 	touch $@ $(VENV)/.serve
 
 $(VENV)/.fuzz: $(VENV)/.dev

@@ -155,19 +155,16 @@ def _telemetry(settings: Settings) -> TelemetryConfig:
 
 
 def _start(settings: Settings, bundle: Bundle, intake: Intake, batcher: Batcher) -> Engine:
-    """Start the processes that decode, load the model and hash the bundle's files, all at the same time."""
+    """Start the processes that decode, and load the model, at the same time."""
     of_store = settings.store_max_bytes if settings.store == "memory" else 0
     max_memory = allowed_memory() - intake.max_memory - of_store
-    with ThreadPoolExecutor(2) as starter:
-        checked = starter.submit(bundle.check_files)
+    with ThreadPoolExecutor(1) as starter:
         started = starter.submit(intake.start)
         try:
             engine = batcher.start(lambda: open_engine(settings=settings, bundle=bundle, max_memory=max_memory))
-            checked.result()
         except BaseException:
             started.result()
             intake.stop()
-            checked.result()  # comes first: a damaged file explains every other failure
             raise
         started.result()
         return engine

@@ -78,8 +78,20 @@ class Settings(BaseSettings):
         float, Field(ge=1, description="Largest ratio of an image's long side to its short side")
     ] = 64.0
     model_threads: Annotated[
-        int, Field(ge=0, description="Threads of one forward pass on the CPU; 0: one for each allowed core")
+        int,
+        Field(
+            ge=0,
+            description="Cores for the model; 0: all allowed ones. A forward pass has all of them when it is alone, "
+            "and a share of them under load",
+        ),
     ] = 0
+    cache: Annotated[
+        str,
+        Field(
+            description="Folder for weights packed for this processor, which all replicas on a machine map; `auto`: "
+            "`vit-serve` in `$XDG_CACHE_HOME` or `~/.cache`; `off`: none. Where it cannot be written, none are made"
+        ),
+    ] = "auto"
     worker_threads: Annotated[
         int,
         Field(ge=0, description="Threads that draw maps; 0: one for each allowed core, at least two"),

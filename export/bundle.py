@@ -24,15 +24,16 @@ from app.bundle import (
     sha256,
 )
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from app.machine import allowed_cores
 from export.agreement import agreement
 from export.answers import Answers, answers
 from export.calibration import Uncalibrated, calibration
-from export.graphs import ClassifyGraph, ExplainGraph
+from export.graphs import ExplainGraph
 from export.image_spec import image_spec
 from export.images import DrawnImages, Images
 from export.known_answer import known_answer
-from export.onnx_file import SharedWeights, trace
+from export.onnx_file import SharedWeights, part, trace
 from export.parity import check_parity
 from export.portraits.gallery import portraits
 from export.precision import model_for
@@ -82,17 +83,16 @@ def _fill(
     model = model_for(checkpoint, precision, images.ranges)
     explaining = partial(ExplainGraph, model, preprocessing, precision=precision, score=checkpoint.score)
     explain = explaining()
-    graphs = {CLASSIFY_GRAPH: ClassifyGraph(model, preprocessing, precision=precision), EXPLAIN_GRAPH: explain}
-    for file, graph in tqdm(graphs.items(), desc="tracing", unit="graph"):
-        _write(graph, folder / file, weights)
-    open_engine = partial(OnnxEngine, folder=folder, image_size=spec.size, threads=allowed_cores())
+    for graph in tqdm([explain], desc="tracing", unit="graph"):
+        _write(graph, folder, weights)
+    open_engine = partial(OnnxEngine, folder=folder, image_size=spec.size, gears=Gears(cores=allowed_cores()))
     engine = open_engine()
     compared = checkpoint.config.num_classes > 0 and not (precision == "fp32" and given is None)
     measured = answers(checkpoint, images, engine) if compared else None
     calibrated = _calibration(measured, checkpoint, required=calibrate) if measured else None
     if calibrate and calibrated:
         checkpoint = dataclasses.replace(checkpoint, temperature=calibrated.temperature)
-        _write(explaining(temperature=checkpoint.temperature), folder / EXPLAIN_GRAPH, weights)
+        _write(explaining(temperature=checkpoint.temperature), folder, weights)
         engine = open_engine()
     parity = check_parity(checkpoint, spec, engine, precision, given=given.ranges()[:GIVEN_PARITY] if given else None)
     gallery = portraits(checkpoint.model, engine, spec)
@@ -127,16 +127,18 @@ def _fill(
         recipe=checkpoint.recipe,
         inspect={portrait.name: portrait.title for portrait in gallery},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
-        files={name: sha256(folder / name) for name in (*graphs, WEIGHTS, *pictures)},
+        files={name: sha256(folder / name) for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, *pictures)},
     )
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
     return manifest
 
 
-def _write(graph: ClassifyGraph, path: Path, weights: SharedWeights) -> None:
+def _write(graph: ExplainGraph, folder: Path, weights: SharedWeights) -> None:
+    """Write the explaining graph, and as the lean graph the part of it that gives the answer alone."""
     proto = trace(graph)
     weights.externalise(proto)
-    onnx.save(proto, path)
+    onnx.save(proto, folder / EXPLAIN_GRAPH)
+    onnx.save(part(proto, graph.answers), folder / CLASSIFY_GRAPH)
 
 
 def _calibration(measured: Answers, checkpoint: Checkpoint, *, required: bool) -> Calibration | None:

@@ -30,6 +30,7 @@ class ClassifyGraph(nn.Module):
     """
 
     outputs: tuple[str, ...]
+    answers: tuple[str, ...]  # those of the lean graph
 
     def __init__(self, model: VisionTransformer, preprocessing: Preprocessing, *, precision: Precision) -> None:
         super().__init__()
@@ -37,7 +38,7 @@ class ClassifyGraph(nn.Module):
         self.network = rewrite(model, preprocessing)
         lower(self.network, precision)
         self.dtype = torch.float16 if precision == "fp16" else torch.float32  # of the residual stream
-        self.outputs = ("logits", "embedding") if model.config.num_classes else ("embedding",)
+        self.outputs = self.answers = ("logits", "embedding") if model.config.num_classes else ("embedding",)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         streams = [self.network.embed(images).to(self.dtype)]
@@ -46,13 +47,15 @@ class ClassifyGraph(nn.Module):
         return self.answer(self.network.normed([stream.float() for stream in streams]))
 
     def answer(self, tokens: Tensor) -> tuple[Tensor, ...]:
-        """`outputs` of the lean graph, from the normed tokens."""
+        """`answers`, from the normed tokens."""
         embedding = self.network.embedding(tokens)
         return (self.network.classify(tokens), embedding) if self.config.num_classes else (embedding,)
 
 
 class ExplainGraph(ClassifyGraph):
     """images -> what the lean graph gives, and every map, in one forward pass. Only a head has classes to explain.
+
+    A bundle's lean graph is the part of this one that gives `answers`: the same nodes as tracing ClassifyGraph gives.
 
     attention (B, L, H, T): the row of the class token after softmax; without a class token, the mean of the rows of the
     pooled tokens, with the weights of the pool.

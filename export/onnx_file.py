@@ -2,12 +2,14 @@
 
 import hashlib
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
 import torch
 from onnx import TensorProto
 from onnx.external_data_helper import set_external_data
+from onnx.utils import Extractor
 
 from export.graphs import ClassifyGraph
 
@@ -43,6 +45,15 @@ def trace(graph: ClassifyGraph) -> onnx.ModelProto:
         raise ValueError("the exporter fixed the batch dimension")
     strip_provenance(proto)
     return proto
+
+
+def part(proto: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelProto:
+    """The nodes of a graph that give `outputs`. Tensors outside the graph stay where they are."""
+    found: onnx.ModelProto = Extractor(proto).extract_model([value.name for value in proto.graph.input], [*outputs])
+    found.graph.name = proto.graph.name
+    found.producer_name, found.producer_version = proto.producer_name, proto.producer_version
+    strip_provenance(found)
+    return found
 
 
 def strip_provenance(proto: onnx.ModelProto) -> None:

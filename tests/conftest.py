@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from filelock import FileLock
 from PIL import Image
 
 from app.main import create_app
@@ -20,6 +21,17 @@ from model.demo.shapes import LABELS, draw
 from tests.support.redis_server import RedisServer
 
 Encode = Callable[..., bytes]
+Once = Callable[[str, Callable[[Path], object]], Path]
+
+
+def pytest_configure() -> None:
+    """One thread for PyTorch and NumPy, in programs that tests start too: toy tensors are too small to share, and
+    threads that wait for each other on a busy machine cost minutes.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+os.environ["VIT_CACHE"] = "off"  # tests leave nothing in a developer's home; those of the cache have one of their own
 
 
 @pytest.hookimpl(wrapper=True)
@@ -108,35 +120,74 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 
 
 @pytest.fixture(scope="session")
-def oblong_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Write a file or folder once, however many processes run tests: `once(name, write)` is its path."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all processes of this run
+
+    def path(name: str, write: Callable[[Path], object]) -> Path:
+        out = folder / f"once-{name}"
+        with FileLock(f"{out}.lock"):
+            if not out.exists():
+                write(out)
+        return out
+
+    return path
+
+
+@pytest.fixture(scope="session")
+def oblong_bundle(once: Once) -> Path:
     """An exported toy model with a 3 x 5 grid, seven labels and random weights."""
-    from export.bundle import write_bundle
-    from tests.support.toy import toy_checkpoint
 
-    out = tmp_path_factory.mktemp("bundles") / "oblong"
-    write_bundle(toy_checkpoint(), out, replace=False)
-    return out
+    def write(out: Path) -> None:
+        from export.bundle import write_bundle
+        from tests.support.toy import toy_checkpoint
+
+        write_bundle(toy_checkpoint(), out, replace=False)
+
+    return once("oblong", write)
 
 
 @pytest.fixture(scope="session")
-def headless_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def headless_bundle(once: Once) -> Path:
     """A toy model with a 3 x 5 grid, random weights and no head."""
-    from export.bundle import write_bundle
-    from tests.support.toy import toy_checkpoint
 
-    out = tmp_path_factory.mktemp("bundles") / "headless"
-    write_bundle(toy_checkpoint(num_classes=0), out, replace=False)
-    return out
+    def write(out: Path) -> None:
+        from export.bundle import write_bundle
+        from tests.support.toy import toy_checkpoint
+
+        write_bundle(toy_checkpoint(num_classes=0), out, replace=False)
+
+    return once("headless", write)
 
 
 @pytest.fixture(scope="session")
-def int8_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def int8_bundle(once: Once) -> Path:
     """The demo model in int8, compared with fp32 on fewer pictures than an export takes."""
-    from export.bundle import write_bundle
-    from model.checkpoints import load_checkpoint
 
-    out = tmp_path_factory.mktemp("bundles") / "int8"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("export.images.HELD_OUT", 200)
-        write_bundle(load_checkpoint("model/demo/shapes.safetensors"), out, replace=False, precision="int8")
-    return out
+    def write(out: Path) -> None:
+        from export.bundle import write_bundle
+        from model.checkpoints import load_checkpoint
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("export.images.HELD_OUT", 200)
+            write_bundle(load_checkpoint("model/demo/shapes.safetensors"), out, replace=False, precision="int8")
+
+    return once("int8", write)
+
+
+@pytest.fixture(scope="session")
+def golden_bundle(once: Once) -> Callable[[Path], Path]:
+    """The exported bundle of a folder of tests/golden/checkpoints."""
+
+    def bundle(case: Path) -> Path:
+        def write(out: Path) -> None:
+            from export.bundle import write_bundle
+            from tests.golden.test_checkpoints import load
+
+            write_bundle(load(case), out, replace=False)
+
+        return once(f"golden-{case.name}", write)
+
+    return bundle

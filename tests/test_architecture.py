@@ -18,6 +18,7 @@ ORDER = [
     "client",  # imports no other
     "__main__",
     "server",
+    "pack",
     "main",
     "door",
     "api",
@@ -45,6 +46,7 @@ HOMES = {
     "tqdm": {"client"},
     "uvicorn": {"server", "main", "door", "api"},
     "onnxruntime": {"inference.cpu", "inference.cuda"},
+    "google": {"inference.external_data"},  # google.protobuf
     "redis": {"stores.redis"},
     "cachetools": {"images.quarantine", "stores.memory"},
     "httptools": {"door.protocol"},

@@ -16,14 +16,15 @@ from app.api.services import ServicesDep
 from app.bundle import PICTURE_FORMATS, Bundle, KnownAnswer, Manifest, PictureFormat, picture_file
 from app.drawing.chart import draw_distance
 from app.errors import UnknownPicture
-from app.inference.contract import Graph
+from app.inference.contract import Gear, Graph
 from app.maps.distance import DISTANCE, AttentionDistance, MeanDistance
 
 
 class BatchLatency(BaseModel):
-    """Running mean over the batches of one size, from warm-up on."""
+    """Running mean over the batches of one size in one gear, from warm-up on."""
 
     graph: Graph
+    gear: Gear  # wide: a run on all cores; narrow: one of several, under load
     batch: int
     milliseconds: float
 

@@ -7,14 +7,23 @@ import numpy as np
 import numpy.typing as npt
 
 Graph = Literal["classify", "explain"]
+Gear = Literal["wide", "narrow"]  # app/inference/gears.py
 Pixels = npt.NDArray[np.uint8]
 Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first
 
 
+class Plan(NamedTuple):
+    """A run of so many images, or fewer."""
+
+    gear: Gear
+    images: int
+
+
 class Latency(NamedTuple):
-    """Running mean over the batches of one size."""
+    """Running mean over the batches of one size in one gear."""
 
     graph: Graph
+    gear: Gear
     batch: int
     milliseconds: float
 
@@ -32,11 +41,17 @@ class Engine(Protocol):
         """How many threads may call `run` at a time, the one that opened the engine among them."""
         ...
 
+    def plan(self, graph: Graph, *, waiting: int, running: Sequence[Plan]) -> Plan | None:
+        """The next run, or None if one of those under way has to end before. `waiting` images are in no run yet, of
+        this graph or of another.
+        """
+        ...
+
     def best_batch(self, graph: Graph) -> int:
         """Most images worth running at once."""
         ...
 
-    def expected(self, graph: Graph, images: int) -> float:
+    def expected(self, graph: Graph, images: int, gear: Gear = "wide") -> float:
         """Seconds that a run will take, as far as is known; 0 where nothing is."""
         ...
 
@@ -44,19 +59,19 @@ class Engine(Protocol):
         """Make no batch of this size or larger any more. The largest that is left, 1 at least."""
         ...
 
-    def run(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
+    def run(self, graph: Graph, images: Pixels | Sequence[Pixels], gear: Gear = "wide") -> Outputs:
         """Outputs for `images`, each uint8 (height, width, 3)."""
         ...
 
-    def ask_once(self, graph: Graph, images: int) -> None:
-        """Ask the known answer in a batch of the size that holds `images`, if none of this size was asked before.
+    def ask_once(self, graph: Graph, images: int, gear: Gear = "wide") -> None:
+        """Ask the known answer in a batch of the size that holds `images`, if this gear was not asked it before.
 
         Raises WrongAnswer.
         """
         ...
 
     def probe(self, graph: Graph) -> None:
-        """Ask the known answer with one image. Raises WrongAnswer."""
+        """Ask the known answer with one image in each gear. Raises WrongAnswer."""
         ...
 
     def deviation(self) -> dict[Graph, float]:

@@ -1,102 +1,116 @@
 """Runs a bundle's graphs with ONNX Runtime. Knows arrays, but no image files, requests or queues."""
 
-import logging
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
 
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, KnownAnswer
-from app.inference.contract import Graph, Latency, Outputs, Pixels
+from app.inference.contract import Gear, Graph, Latency, Outputs, Pixels, Plan
+from app.inference.gears import Gears
 from app.inference.known_answer import KnownImage
 from app.inference.latency import LatencyModel
-from app.inference.memory import MemoryModel
+from app.inference.memory import MemoryModel, warn_of_weights
 from app.machine import resident_memory
 
-log = logging.getLogger(__name__)
-
 FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
-WARM_UP_S = 0.1  # for each graph; batch sizes not measured by then are measured while serving
-WARM_UP_RUNS = 2  # of a batch size; the first is not measured
-MIB = 2**20
+WARM_UP_S = 0.1  # for each graph in each gear; batch sizes not measured by then are measured while serving
+MIN_EXTERNAL_BYTES = 1024  # of a weight that is mapped; smaller ones stay in the graph
+RUNTIME = f"onnxruntime {ort.__version__}"
+WARM_UP_RUNS = 2  # of a batch size; the first also allocates memory
 
 
 class OnnxEngine:
     """The two graphs of a bundle as ONNX Runtime sessions, on the CPU."""
 
     provider = "CPUExecutionProvider"
-    concurrency = 2  # the second fills the cores while the first waits for its slowest thread; docs/engine.md
 
     def __init__(
         self,
         *,
         folder: Path,
         image_size: tuple[int, int],
-        threads: int,
+        gears: Gears,
+        packed: bool = False,
         max_batch: int = 1,
         known_answer: KnownAnswer | None = None,
         max_memory: float = math.inf,
     ) -> None:
-        """`threads` compute one run. `max_batch` is the limit of `best_batch`, `max_memory` that of this process in
-        bytes. Without a `known_answer` the engine can run, but neither warm up nor test itself: export writes one.
+        """`packed` says that app/inference/packed.py made `folder`. `max_batch` is the limit of `best_batch`,
+        `max_memory` that of this process in bytes. Without a `known_answer` the engine can run, but neither warm up nor
+        test itself: export writes one.
         """
-        self._threads = threads
+        self._gears = gears
+        self._packed = packed
         self._running = 0
         self._running_lock = threading.Lock()
         self._max_memory = max_memory
-        self._warn_of_weights((folder / WEIGHTS).stat().st_size)
-        with ThreadPoolExecutor(self.concurrency) as threads_of_start:  # a session packs its weights in one thread
-            sessions = threads_of_start.map(self._session, (str(folder / file) for file in FILES.values()))
-            self._sessions = dict(zip(FILES, sessions, strict=True))
-        self._latency = {graph: LatencyModel(max_batch=max_batch) for graph in FILES}
+        if not packed:  # then each session has a copy of its own
+            warn_of_weights(len(gears.runs) * len(FILES) * (folder / WEIGHTS).stat().st_size, max_memory)
+        keys = [(graph, gear) for gear in gears.runs for graph in FILES]
+        with ThreadPoolExecutor(gears.threads["wide"]) as makers:  # a session packs its weights in one thread
+            sessions = makers.map(lambda key: self._session(folder / FILES[key[0]], gears.threads[key[1]]), keys)
+            self._sessions = dict(zip(keys, sessions, strict=True))
+        self._latency = {key: LatencyModel(max_batch=max_batch) for key in keys}
         self._max_batch = max_batch
         self._known = KnownImage(known_answer, image_size) if known_answer else None
-        self._asked: set[tuple[Graph, int]] = set()
+        self._asked: set[tuple[Graph, Gear, int]] = set()
+
+    @property
+    def concurrency(self) -> int:
+        return self._gears.concurrency
+
+    def plan(self, graph: Graph, *, waiting: int, running: Sequence[Plan]) -> Plan | None:
+        return self._gears.plan(waiting=waiting, running=running, best=lambda gear: self._latency[graph, gear].best)
 
     def best_batch(self, graph: Graph) -> int:
-        return self._latency[graph].best
+        return max(self._latency[graph, gear].best for gear in self._gears.runs)
 
-    def expected(self, graph: Graph, images: int) -> float:
-        return self._latency[graph].expected(images)
+    def expected(self, graph: Graph, images: int, gear: Gear = "wide") -> float:
+        return self._latency[graph, gear].expected(images)
 
     def forbid(self, graph: Graph, images: int) -> int:
-        return self._latency[graph].forbid(images)
+        return min(self._latency[graph, gear].forbid(images) for gear in self._gears.runs)
 
     def latency(self) -> list[Latency]:
         """What has been measured so far, in the warm-up and while serving."""
-        measured = ((graph, size, s) for graph, model in self._latency.items() for size, s in model.seconds.items())
-        return [Latency(graph, size, round(1000 * seconds, 3)) for graph, size, seconds in measured]
+        measured = ((*key, size, s) for key, model in self._latency.items() for size, s in model.seconds.items())
+        return [Latency(graph, gear, size, round(1000 * seconds, 3)) for graph, gear, size, seconds in measured]
 
     def warm_up(self) -> None:
-        """Run each graph with one image, then with larger batches as long as they pay, WARM_UP_S is not over and they
-        fit into the memory. Every run asks the known answer.
+        """Run each graph with one image on all cores. Then run it in each gear with one image and with larger batches,
+        as long as they pay, WARM_UP_S is not over and they fit into the memory. Every run asks the known answer.
 
         Raises WrongAnswer.
         """
         memory = MemoryModel(allowed=self._max_memory, before=resident_memory(), concurrency=self.concurrency)
-        for graph in self._latency:
-            self._measure(graph, 1, memory)
+        for graph in FILES:
+            self._measure(graph, "wide", 1, memory, runs=1)
         self._fit(memory)
-        for graph, model in self._latency.items():
-            end = time.perf_counter() + WARM_UP_S - WARM_UP_RUNS * model.expected(1)
-            while (size := model.best) not in model.seconds and time.perf_counter() < end:
-                self._measure(graph, size, memory)
+        for (graph, gear), model in self._latency.items():
+            of_a_core = self.expected(graph, 1) * self._gears.threads["wide"] / self._gears.threads[gear]
+            end = time.perf_counter() + WARM_UP_S - WARM_UP_RUNS * of_a_core
+            while not model.settled and time.perf_counter() < end:
+                self._measure(graph, gear, model.best, memory, runs=WARM_UP_RUNS)
                 self._fit(memory)
-        self._report(memory)
+        memory.report(largest=self._latency["explain", "wide"].sizes[-1], wanted=self._max_batch)
 
-    def run(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
+    def run(self, graph: Graph, images: Pixels | Sequence[Pixels], gear: Gear = "wide") -> Outputs:
         start, before = time.perf_counter(), self._count(1)
         try:
-            outputs = self._forward(graph, images)
+            outputs = self._forward(graph, gear, images)
         finally:
             after = self._count(-1) + 1
-        # Two runs at a time have half of the cores each.
-        self._latency[graph].add(len(images), (time.perf_counter() - start) / ((before + after) / 2))
+        seconds = time.perf_counter() - start
+        if gear == "wide":
+            seconds /= (before + after) / 2  # two runs at a time have half of the cores each
+        self._latency[graph, gear].add(len(images), seconds)
         return outputs
 
     def _count(self, change: int) -> int:
@@ -105,79 +119,41 @@ class OnnxEngine:
             self._running += change
             return self._running
 
-    def ask_once(self, graph: Graph, images: int) -> None:
-        size = self._latency[graph].size(images)
-        if (graph, size) not in self._asked:
-            self._ask(graph, size)
+    def ask_once(self, graph: Graph, images: int, gear: Gear = "wide") -> None:
+        size = self._latency[graph, gear].size(images)
+        if (graph, gear, size) not in self._asked:
+            self._ask(graph, gear, size)
 
     def probe(self, graph: Graph) -> None:
         """It does not count as a measurement: after a pause the processor's caches are cold."""
         assert self._known
-        self._known.check(graph, self._forward(graph, self._known.images(1)), provider=self.provider)
+        for gear in self._gears.runs:
+            self._known.check(graph, self._forward(graph, gear, self._known.images(1)), provider=self.provider)
 
     def deviation(self) -> dict[Graph, float]:
         assert self._known
         return dict(self._known.largest)
 
-    def _ask(self, graph: Graph, size: int) -> None:
+    def _ask(self, graph: Graph, gear: Gear, size: int) -> None:
         assert self._known
-        self._known.check(graph, self.run(graph, self._known.images(size)), provider=self.provider)
-        self._asked.add((graph, size))
+        self._known.check(graph, self.run(graph, self._known.images(size), gear), provider=self.provider)
+        self._asked.add((graph, gear, size))
 
-    def _measure(self, graph: Graph, size: int, memory: MemoryModel) -> None:
+    def _measure(self, graph: Graph, gear: Gear, size: int, memory: MemoryModel, *, runs: int) -> None:
         before = resident_memory()
-        for _ in range(WARM_UP_RUNS):
-            self._ask(graph, size)
+        for _ in range(runs):
+            self._ask(graph, gear, size)
         memory.add(graph, size, resident_memory() - before)
 
     def _fit(self, memory: MemoryModel) -> None:
         """Forbid batches that do not fit into the memory. A single image is always allowed."""
-        for graph, model in self._latency.items():
-            if too_large := next((size for size in model.sizes if size > 1 and not memory.fits(size)), None):
+        sizes = self._latency["explain", "wide"].sizes
+        if too_large := next((size for size in sizes if size > 1 and not memory.fits(size)), None):
+            for graph in FILES:
                 self.forbid(graph, too_large)
 
-    def _warn_of_weights(self, size: int) -> None:
-        """Before the sessions are made: while they are, the kernel may end this process without a word."""
-        needed = len(FILES) * size  # each session has a copy of its own
-        if needed > self._max_memory:
-            log.warning(
-                "memory: the weights alone take %d MiB, and %d MiB are left for the model. The kernel may end this "
-                "process. Raise the memory limit, export the model in int8, or lower VIT_STORE_MAX_BYTES.",
-                needed / MIB,
-                self._max_memory / MIB,
-            )
-
-    def _report(self, memory: MemoryModel) -> None:
-        if math.isinf(self._max_memory):
-            return
-        largest, allowed = self._latency["explain"].sizes[-1], self._max_memory / MIB
-        if not memory.fits(1):
-            log.warning(
-                "memory: the model needs about %d MiB for single images, and %d MiB are left for it. The kernel may "
-                "end this process. Raise the memory limit or lower VIT_STORE_MAX_BYTES.",
-                memory.needed(1) / MIB,
-                allowed,
-            )
-        elif largest < self._max_batch:
-            log.warning(
-                "memory: batches have at most %d images, because the model would need about %d MiB for %d, and %d MiB "
-                "are left for it",
-                largest,
-                memory.needed(self._max_batch) / MIB,
-                self._max_batch,
-                allowed,
-            )
-        else:
-            needed = memory.needed(largest) / MIB
-            log.info(
-                "memory: the model needs about %d MiB for batches of %d, and %d MiB are left for it",
-                needed,
-                largest,
-                allowed,
-            )
-
-    def _forward(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
-        session = self._sessions[graph]
+    def _forward(self, graph: Graph, gear: Gear, images: Pixels | Sequence[Pixels]) -> Outputs:
+        session = self._sessions[graph, gear]
         names = [output.name for output in session.get_outputs()]
         return dict(zip(names, session.run(names, {"images": self._batch(images)}), strict=True))
 
@@ -189,11 +165,53 @@ class OnnxEngine:
             return images[0][np.newaxis]
         return np.stack(images)
 
-    def _session(self, path: str) -> ort.InferenceSession:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = self._threads
-        options.inter_op_num_threads = 1
-        options.enable_mem_pattern = False  # it would keep a block of memory for every batch size; docs/engine.md
-        # Spinning threads would take the cores that decode the next images.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        return ort.InferenceSession(path, options, providers=[self.provider])
+    def _session(self, file: Path, threads: int) -> ort.InferenceSession:
+        return open_session(file, threads, packed=self._packed)
+
+
+def open_session(file: Path, threads: int, *, packed: bool) -> ort.InferenceSession:
+    use_one_arena()
+    options = session_options(threads)
+    options.add_session_config_entry("session.use_env_allocators", "1")
+    if packed:  # it is optimised already
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return ort.InferenceSession(str(file), options, providers=[OnnxEngine.provider])
+
+
+def session_options(threads: int) -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.enable_mem_pattern = False  # it would keep a block of memory for every batch size; docs/engine.md
+    # Spinning threads would take the cores that decode the next images.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+@cache
+def use_one_arena() -> None:
+    """Let all sessions of this process that ask for it have one memory for what lies between their layers."""
+    memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+    ort.create_and_register_allocator(memory, ort.OrtArenaCfg({"max_mem": 0, "arena_extend_strategy": 0}))
+
+
+def open_run(folder: Path, image_size: tuple[int, int], threads: int, *, packed: bool) -> Callable[[], object]:
+    """A run of the lean graph with one blank image, in a session of its own."""
+    session = open_session(folder / CLASSIFY_GRAPH, threads, packed=packed)
+    images = np.zeros((1, *image_size, 3), dtype=np.uint8)
+    return lambda: session.run(None, {"images": images})
+
+
+def pack(graph: Path, packed_graph: Path) -> None:
+    """Write the graph as ONNX Runtime has optimised it, and beside it its weights, plain and prepacked."""
+    options = session_options(threads=1)
+    options.log_severity_level = 3  # it warns that the graph is for this kind of processor alone
+    options.optimized_model_filepath = str(packed_graph)
+    options.add_session_config_entry(
+        "session.optimized_model_external_initializers_file_name", packed_graph.with_suffix(".bin").name
+    )
+    options.add_session_config_entry(
+        "session.optimized_model_external_initializers_min_size_in_bytes", str(MIN_EXTERNAL_BYTES)
+    )
+    options.add_session_config_entry("session.save_external_prepacked_constant_initializers", "1")
+    ort.InferenceSession(str(graph), options, providers=[OnnxEngine.provider])

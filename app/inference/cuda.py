@@ -16,9 +16,10 @@ import numpy as np
 import onnxruntime as ort
 
 from app.bundle import KnownAnswer
-from app.inference.contract import Graph, Outputs, Pixels
+from app.inference.contract import Gear, Graph, Outputs, Pixels
 from app.inference.cpu import OnnxEngine
 from app.inference.faults import DeviceError
+from app.inference.gears import Gears
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,6 @@ class CudaEngine(OnnxEngine):
     """The two graphs of a bundle on the first GPU. The thread that warms it up has to call `run`."""
 
     provider = "CUDAExecutionProvider"
-    concurrency = 1  # only the thread that made a recording can replay it
 
     def __init__(
         self, *, folder: Path, image_size: tuple[int, int], max_batch: int, known_answer: KnownAnswer | None = None
@@ -70,7 +70,11 @@ class CudaEngine(OnnxEngine):
             ort.preload_dlls()
         with _failures_as_device_errors():
             super().__init__(
-                folder=folder, image_size=image_size, threads=1, max_batch=max_batch, known_answer=known_answer
+                folder=folder,
+                image_size=image_size,
+                gears=Gears(cores=1, wide_runs=1),  # only the thread that made a recording can replay it
+                max_batch=max_batch,
+                known_answer=known_answer,
             )
         if any(session.get_providers()[0] != self.provider for session in self._sessions.values()):
             raise DeviceError(UNUSABLE)
@@ -85,13 +89,13 @@ class CudaEngine(OnnxEngine):
         Raises DeviceError when a graph cannot be recorded, WrongAnswer when a run computes wrong numbers.
         """
         with _failures_as_device_errors():
-            for graph, model in self._latency.items():
+            for (graph, gear), model in self._latency.items():
                 for number, size in enumerate(model.sizes, start=1):
-                    session = self._sessions[graph]
+                    session = self._sessions[graph, gear]
                     self._recordings[graph, size] = Recording(session=session, size=size, number=number)
-                    self._ask(graph, size)
+                    self._ask(graph, gear, size)
             for graph, size in self._recordings:
-                self._ask(graph, size)
+                self._ask(graph, "wide", size)
         _pin(self._pixels)
 
     def forbid(self, graph: Graph, images: int) -> int:
@@ -100,20 +104,22 @@ class CudaEngine(OnnxEngine):
         self._recordings = {key: r for key, r in self._recordings.items() if key[0] != graph or key[1] <= largest}
         return largest
 
-    def _forward(self, graph: Graph, images: Pixels | Sequence[Pixels]) -> Outputs:
+    def _forward(self, graph: Graph, gear: Gear, images: Pixels | Sequence[Pixels]) -> Outputs:
         count = len(images)
         np.stack(list(images), out=self._pixels[:count])
-        size = next(size for size in self._latency[graph].sizes if size >= count)
+        size = next(size for size in self._latency[graph, gear].sizes if size >= count)
         outputs = self._recordings[graph, size].replay(self._pixels[:size])
         return {name: rows[:count] for name, rows in outputs.items()}
 
-    def _session(self, path: str) -> ort.InferenceSession:
+    def _session(self, file: Path, threads: int) -> ort.InferenceSession:
         options = ort.SessionOptions()
-        options.intra_op_num_threads = 1  # only nodes that compute shapes run on the CPU
+        options.intra_op_num_threads = threads  # only nodes that compute shapes run on the CPU
         options.enable_mem_pattern = False  # it would move buffers between the runs that precede the recording
         options.log_severity_level = 3  # __init__ reports a provider that cannot load
         options.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
-        return ort.InferenceSession(path, options, providers=[(self.provider, PROVIDER_OPTIONS)], enable_fallback=0)
+        return ort.InferenceSession(
+            str(file), options, providers=[(self.provider, PROVIDER_OPTIONS)], enable_fallback=0
+        )
 
 
 @contextmanager

@@ -9,17 +9,16 @@ class LatencyModel:
 
     def __init__(self, *, max_batch: int) -> None:
         self.sizes: list[int] = sorted({min(2**power, max_batch) for power in range(max_batch.bit_length() + 1)})
-        self._run_once: set[int] = set()
+        self._run_twice: set[int] = set()
         self._seconds: dict[int, float] = {}
 
     def add(self, batch: int, seconds: float) -> None:
-        """Add one run. The first of each size does not count: it also allocates the memory for that size."""
+        """Add one run. The first of each size counts until the second: it also allocates the memory for that size."""
         if batch not in self.sizes:
             return
-        if batch not in self._run_once:
-            self._run_once.add(batch)
-            return
-        mean = self._seconds.get(batch, seconds)
+        mean = self._seconds[batch] if batch in self._run_twice else seconds
+        if batch in self._seconds:
+            self._run_twice.add(batch)
         self._seconds = {**self._seconds, batch: mean + NEWEST_WEIGHT * (seconds - mean)}
 
     def size(self, batch: int) -> int:
@@ -56,3 +55,8 @@ class LatencyModel:
         if best == max(seconds, default=0):
             return next((size for size in self.sizes if size > best), best)
         return best
+
+    @property
+    def settled(self) -> bool:
+        """Whether the best size has been measured, by more than its first run."""
+        return self.best in self._run_twice

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
-from app.inference.contract import Engine, Graph, Outputs, Pixels
+from app.inference.contract import Engine, Graph, Outputs, Pixels, Plan
 from app.lifecycle import STOPPING
 
 log = logging.getLogger(__name__)
@@ -33,12 +33,21 @@ class Ticket:
     ended: float = 0.0
 
 
+@dataclass(kw_only=True, eq=False)
+class Batch:
+    """Tickets for one run. Without tickets it is a self-test."""
+
+    graph: Graph
+    plan: Plan
+    tickets: list[Ticket]
+
+
 class Queue:
     """Tickets, oldest first: those that wait, and those in the hands of a runner. Any thread may call it."""
 
     def __init__(self) -> None:
         self._waiting: list[Ticket] = []
-        self._taken: set[Ticket] = set()
+        self._running: list[Batch] = []  # in the hands of runners
         self._closed: str | None = None  # why no more tickets are accepted, as a public sentence
         self._changed = threading.Condition()
 
@@ -55,8 +64,8 @@ class Queue:
             self._waiting.append(ticket)
             self._changed.notify()
 
-    def take(self, engine: Engine) -> list[Ticket] | None:
-        """Wait for the next batch: the oldest ticket, and those after it for the same graph.
+    def take(self, engine: Engine) -> Batch | None:
+        """Wait for the next batch: the oldest ticket, and those after it for the same graph, as the engine plans.
 
         Returns an empty batch after SELF_TEST_S without work, and None when the queue is closed and nothing waits.
         """
@@ -65,13 +74,18 @@ class Queue:
                 if self._closed:
                     return None
                 if not self._changed.wait(SELF_TEST_S):
-                    return []
+                    return Batch(graph="classify", plan=Plan("wide", 1), tickets=[])  # the cheaper graph
+            self._running.append(batch)
+            if self._waiting:
+                self._changed.notify()
             return batch
 
-    def done(self, batch: Sequence[Ticket]) -> None:
+    def done(self, batch: Batch) -> None:
         """Forget a batch that was taken. Every ticket in it has been answered or cancelled."""
         with self._changed:
-            self._taken.difference_update(batch)
+            if batch.tickets:
+                self._running.remove(batch)
+                self._changed.notify()  # a run that had to wait for this one
 
     def close(self) -> None:
         """Accept no more tickets. Runners still take those that wait."""
@@ -83,19 +97,23 @@ class Queue:
         """Accept no more tickets, and answer all of them with Unavailable. `reason` is a public sentence."""
         with self._changed:
             self._closed = reason
-            unanswered = [*self._taken, *self._waiting]
+            unanswered = [*(ticket for batch in self._running for ticket in batch.tickets), *self._waiting]
             self._waiting.clear()
             self._changed.notify_all()
         answer(unanswered, [Unavailable(reason) for _ in unanswered])
 
-    def _next_batch(self, engine: Engine) -> list[Ticket]:
-        waiting = self._in_time(engine)
-        batch = [ticket for ticket in waiting if ticket.graph == waiting[0].graph]
-        if batch:
-            batch = batch[: engine.best_batch(batch[0].graph)]
-            self._taken.update(batch)
-        self._waiting = [ticket for ticket in waiting if ticket not in self._taken]
-        return batch
+    def _next_batch(self, engine: Engine) -> Batch | None:
+        self._waiting = self._in_time(engine)
+        if not self._waiting:
+            return None
+        graph = self._waiting[0].graph
+        running = [batch.plan for batch in self._running]
+        plan = engine.plan(graph, waiting=len(self._waiting), running=running)
+        if not plan:
+            return None
+        tickets = [ticket for ticket in self._waiting if ticket.graph == graph][: plan.images]
+        self._waiting = [ticket for ticket in self._waiting if ticket not in tickets]
+        return Batch(graph=graph, plan=plan, tickets=tickets)
 
     def _in_time(self, engine: Engine) -> list[Ticket]:
         """The waiting tickets that are still worth running. Those that cannot meet their deadline are answered."""

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from app.errors import InferenceFailed, Overloaded
-from app.inference.contract import Engine, Graph, Outputs
+from app.inference.contract import Engine, Gear, Graph, Outputs
 from app.inference.faults import fault_of
 from app.inference.known_answer import WrongAnswer
 from app.inference.queue import Queue, Ticket, answer
@@ -49,28 +49,27 @@ class Runner:
         numbers. The batch then stays in the queue.
         """
         while (batch := self._queue.take(self._engine)) is not None:
-            if batch:
-                self._process(batch)
+            if batch.tickets:
+                self._process(batch.graph, batch.plan.gear, batch.tickets)
             else:
-                self._probe("classify")  # the cheaper one
+                self._probe(batch.graph)
             self._queue.done(batch)
 
-    def _process(self, batch: list[Ticket]) -> None:
+    def _process(self, graph: Graph, gear: Gear, batch: list[Ticket]) -> None:
         """Answer all of `batch`. Raises when the engine is broken."""
         batch = [ticket for ticket in batch if not ticket.future.cancelled()]
         if not batch:
             return
-        graph = batch[0].graph
         self._on_batch(graph, len(batch))
         started = time.perf_counter()
         try:
-            with self._watched(graph, len(batch)):
-                self._engine.ask_once(graph, len(batch))
-                outputs = self._engine.run(graph, [ticket.pixels for ticket in batch])
+            with self._watched(graph, len(batch), gear):
+                self._engine.ask_once(graph, len(batch), gear)
+                outputs = self._engine.run(graph, [ticket.pixels for ticket in batch], gear)
         except WrongAnswer:
             raise
         except Exception as error:
-            self._process_again(batch, error)
+            self._process_again(graph, gear, batch, error)
             return
         ended = time.perf_counter()
         for ticket in batch:
@@ -82,8 +81,8 @@ class Runner:
             log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
             self._probe(graph)
 
-    def _process_again(self, batch: list[Ticket], error: Exception) -> None:
-        graph, fault = batch[0].graph, fault_of(error)
+    def _process_again(self, graph: Graph, gear: Gear, batch: list[Ticket], error: Exception) -> None:
+        fault = fault_of(error)
         log.error("a batch of %d failed (%s)", len(batch), fault, exc_info=error)
         if fault == "fatal":
             raise BrokenEngineError from error
@@ -94,16 +93,16 @@ class Runner:
             return
         size = self._engine.forbid(graph, len(batch)) if fault == "memory" else 1
         for start in range(0, len(batch), size):
-            self._process(batch[start : start + size])
+            self._process(graph, gear, batch[start : start + size])
 
     def _probe(self, graph: Graph) -> None:
         """Ask the known answer. Raises when that fails."""
-        with self._watched(graph, 1):
+        with self._watched(graph, 1, "wide"):
             self._engine.probe(graph)
 
     @contextmanager
-    def _watched(self, graph: Graph, images: int) -> Iterator[None]:
-        longest_s = max(HUNG_RUN_S, HUNG_RUN_RATIO * self._engine.expected(graph, images))
+    def _watched(self, graph: Graph, images: int, gear: Gear) -> Iterator[None]:
+        longest_s = max(HUNG_RUN_S, HUNG_RUN_RATIO * self._engine.expected(graph, images, gear))
         self._hung_from = time.monotonic() + longest_s
         try:
             yield

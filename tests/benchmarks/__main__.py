@@ -10,10 +10,10 @@ from pathlib import Path
 
 from tests.benchmarks import (
     arrangements,
-    concurrency,
     cost,
     doors,
     drawing,
+    gears,
     hop,
     memory,
     neighbours,
@@ -31,7 +31,8 @@ from tests.benchmarks.training import comparison as training
 BENCHMARKS = {
     "graphs": runtimes.measure,
     "serving": serving.measure,
-    "concurrency": concurrency.measure,
+    "gears": gears.measure,
+    "shifts": gears.measure_shifts,
     "overhead": overhead.measure,
     "observation": observation.measure,
     "servers": servers.measure,

@@ -14,8 +14,8 @@ import onnx
 from tqdm import tqdm
 
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS
-from export.graphs import ClassifyGraph, ExplainGraph
-from export.onnx_file import SharedWeights, trace
+from export.graphs import ExplainGraph
+from export.onnx_file import SharedWeights, part, trace
 from tests.benchmarks.random_model import random_checkpoint
 
 CASES = (
@@ -51,14 +51,11 @@ def write_graphs(folder: Path, variant: str, size: int) -> None:
     checkpoint = random_checkpoint(variant, image_size=(size, size))
     weights = SharedWeights(folder / WEIGHTS)
     model, preprocessing = checkpoint.model, checkpoint.preprocessing
-    graphs = {
-        CLASSIFY_GRAPH: ClassifyGraph(model, preprocessing, precision="fp32"),
-        EXPLAIN_GRAPH: ExplainGraph(model, preprocessing, precision="fp32", score=checkpoint.score),
-    }
-    for file, graph in graphs.items():
-        proto = trace(graph)
-        weights.externalise(proto)
-        onnx.save(proto, folder / file)
+    graph = ExplainGraph(model, preprocessing, precision="fp32", score=checkpoint.score)
+    proto = trace(graph)
+    weights.externalise(proto)
+    onnx.save(proto, folder / EXPLAIN_GRAPH)
+    onnx.save(part(proto, graph.answers), folder / CLASSIFY_GRAPH)
 
 
 def columns(what: str, found: list[dict[str, float]]) -> dict[str, str | float]:

@@ -18,6 +18,7 @@ from app.bundle import load_bundle
 from app.images.decode import Limits
 from app.images.preparer import Preparer
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from app.machine import allowed_cores
 from app.settings import DEMO_BUNDLE, Settings
 from export.bundle import write_bundle
@@ -45,7 +46,7 @@ def measure() -> list[dict[str, str | float]]:
 
 def row(name: str, bundle: Path, *, explain: bool) -> dict[str, str | float]:
     settings, image = Settings(), load_bundle(bundle).manifest.image
-    engine = OnnxEngine(folder=bundle, image_size=image.size, threads=allowed_cores())
+    engine = OnnxEngine(folder=bundle, image_size=image.size, gears=Gears(cores=allowed_cores()))
     run = partial(engine.probe, "explain" if explain else "classify")
     preparer = Preparer(
         limits=Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),

@@ -1,16 +1,21 @@
 """What is installed, and where it can be. Run `make lock` after a change of constraints.txt or pyproject.toml."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from tests.conftest import Once
 
 CONSTRAINTS = dict(line.split("==") for line in Path("constraints.txt").read_text().split())
 PINS = {canonicalize_name(name): version for name, version in CONSTRAINTS.items()}
@@ -23,6 +28,7 @@ RUNTIMES = {  # the one package that brings ONNX Runtime, by the platform as uv 
 }
 OLDEST_MACOS = {"MACOSX_DEPLOYMENT_TARGET": "14.0"}  # of onnxruntime's wheel
 UNREACHABLE = re.compile(r"error sending request|dns error|Could not connect|[Cc]onnection refused|timed out")
+pytestmark = pytest.mark.timeout(900)  # the first test that needs an answer asks for all
 GROUPS = tomllib.loads(Path("pyproject.toml").read_text())["dependency-groups"]
 
 
@@ -79,31 +85,57 @@ def test_no_pin_is_missing_from_what_was_tested():
     assert set(locked("cpu")) <= set(PINS)
 
 
-def resolved(python: str, platform: str, *groups: str) -> dict[str, str]:
-    """Versions of the wheels that an installation there would take. Skips where no package index can be reached."""
+WANTED = [(python, platform, "dev", "cuda") for platform in RUNTIMES for python in PYTHONS]  # they include the others
+FOR_IMAGES = [("3.11", platform, "serve") for platform in RUNTIMES if "linux" in platform]
+AT_ONCE = 4
+
+
+@pytest.fixture(scope="session")
+def resolved(once: Once) -> Callable[..., dict[str, str]]:
+    """Versions of the wheels that an installation would take: `resolved(python, platform, *groups)`.
+
+    Skips where no package index can be reached. Several are asked for at once: each waits for the index for most of its
+    time.
+    """
+
+    def ask(out: Path) -> None:
+        questions = WANTED + FOR_IMAGES
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            answers = pool.map(lambda question: resolve(*question), questions)
+            out.write_text(json.dumps({" ".join(q): a for q, a in zip(questions, answers, strict=True)}))
+
+    def of(*question: str) -> dict[str, str]:
+        code, printed, said = json.loads(once("resolved.json", ask).read_text())[" ".join(question)]
+        if code and UNREACHABLE.search(said):
+            pytest.skip("no package index can be reached")
+        assert code == 0, said
+        return {
+            re.sub(r"\[.*", "", name): version for name, version in re.findall(r"^(\S+?)==([^ ;\n]+)", printed, re.M)
+        }
+
+    return of
+
+
+def resolve(python: str, platform: str, *groups: str) -> tuple[int, str, str]:
+    """Status, output and errors of uv."""
     command = [
         *(sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--constraint", "constraints.txt", "--quiet"),
         *("--python-version", python, "--python-platform", platform, "--only-binary", ":all:", "--no-header"),
         *("--no-annotate", *(part for group in groups for part in ("--group", group))),
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, **OLDEST_MACOS})
-    if done.returncode and UNREACHABLE.search(done.stderr):
-        pytest.skip("no package index can be reached")
-    assert done.returncode == 0, done.stderr
-    return {
-        re.sub(r"\[.*", "", name): version for name, version in re.findall(r"^(\S+?)==([^ ;\n]+)", done.stdout, re.M)
-    }
+    return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("platform", RUNTIMES)
-def test_everything_has_wheels_there_and_one_onnx_runtime(python, platform):
-    found = resolved(python, platform, "dev", "cuda")  # these two include the others
+@pytest.mark.parametrize("wanted", WANTED, ids="-".join)
+def test_everything_has_wheels_there_and_one_onnx_runtime(wanted, resolved):
+    _, platform, *_ = wanted
+    found = resolved(*wanted)
     assert {name for name in found if name.startswith("onnxruntime")} == {RUNTIMES[platform]}
     assert {"torch", "fastapi", "pillow"} <= found.keys()
     assert {name: PINS.get(name, version) for name, version in found.items()} == found
 
 
-@pytest.mark.parametrize("platform", [platform for platform in RUNTIMES if "linux" in platform])
-def test_the_image_for_cpus_has_wheels_on_both_processors(platform):
-    assert resolved("3.11", platform, "serve") == locked("cpu")
+@pytest.mark.parametrize("wanted", FOR_IMAGES, ids="-".join)
+def test_the_image_for_cpus_has_wheels_on_both_processors(wanted, resolved):
+    assert resolved(*wanted) == locked("cpu")

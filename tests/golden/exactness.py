@@ -17,6 +17,7 @@ from tqdm import tqdm
 from app.images.preprocess import preprocess
 from app.inference.contract import Outputs
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from export.bundle import write_bundle
 from export.image_spec import image_spec
 from model.checkpoints import load_checkpoint
@@ -59,7 +60,7 @@ def explained(checkpoint: Checkpoint, expected: dict[str, np.ndarray]) -> Output
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "bundle"
         write_bundle(checkpoint, folder, replace=False)
-        engine = OnnxEngine(folder=folder, image_size=spec.size, threads=1)
+        engine = OnnxEngine(folder=folder, image_size=spec.size, gears=Gears(cores=1))
         return engine.run("explain", [preprocess(Image.fromarray(expected["picture"]), spec.framing)[0]])
 
 

@@ -27,6 +27,7 @@ from app.bundle import load_bundle
 from app.inference.contract import Graph, Outputs
 from app.inference.cpu import FILES, OnnxEngine
 from app.inference.cuda import CudaEngine
+from app.inference.gears import Gears
 from app.machine import allowed_cores
 from tests.benchmarks.__main__ import table
 from tests.benchmarks.load import post
@@ -70,7 +71,7 @@ def main() -> None:
             f"difference from the known answer, as a share of what is allowed: {engine.deviation()}\n"
         )
         images = np.random.default_rng(0).integers(0, 256, (MAX_BATCH, *size, 3), dtype=np.uint8)
-        cpu = OnnxEngine(folder=folder, image_size=size, threads=allowed_cores())
+        cpu = OnnxEngine(folder=folder, image_size=size, gears=Gears(cores=allowed_cores()))
         print(table(parity(engine, cpu, images[:8], TOLERANCE[precision])), end="\n\n")
         check_batches(engine, images, TOLERANCE[precision])
         print(table(speed(engine, images)), end="\n\n")

@@ -9,6 +9,7 @@ from PIL import Image
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from model.demo.shapes import held_out
 
 
@@ -34,7 +35,7 @@ def test_a_large_image_is_drawn_small(client, encode):
 def test_the_numbers_are_the_graphs_own(client, encode, method):
     picture = Image.fromarray(next(iter(held_out(1, seed=5))).pixels)
     bundle = load_bundle(client.app.state.services.settings.bundle)
-    engine = OnnxEngine(folder=bundle.folder, image_size=(64, 64), threads=1)
+    engine = OnnxEngine(folder=bundle.folder, image_size=(64, 64), gears=Gears(cores=1))
     outputs = engine.run("explain", preprocess(picture, bundle.manifest.image.framing)[0][None])
     rows = outputs["attention"][0, 2, 1] if method == "class_token" else outputs["rollout"][0]
     link = client.post("/classify", content=encode(picture)).json()["results"][0]["attention"]

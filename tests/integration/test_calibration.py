@@ -8,6 +8,7 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from app.inference.labels import scores
 from export.__main__ import main
 from export.calibration import calibration_error
@@ -22,7 +23,7 @@ from tests.support.toy import toy_checkpoint
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
     """160 scenes in folders called by the toy's labels; one in four is in the folder of what the toy sees in it."""
-    folder, checkpoint = tmp_path_factory.mktemp("images") / "holiday", toy_checkpoint()
+    folder, checkpoint = tmp_path_factory.mktemp("images") / "holiday", toy_checkpoint(depth=1)
     drawn = list(reference_images(160))
     seen = checkpoint.model(normalised(pixels(image_spec(checkpoint.preprocessing), drawn), checkpoint)).argmax(1)
     for number, image in enumerate(drawn):
@@ -36,7 +37,7 @@ def images(tmp_path_factory):
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     path = tmp_path_factory.mktemp("checkpoint") / "toy.safetensors"
-    save(toy_checkpoint(), path)
+    save(toy_checkpoint(depth=1), path)
     return path
 
 
@@ -50,7 +51,7 @@ def calibrated(images, checkpoint, tmp_path_factory):
 
 
 def engine_of(bundle) -> OnnxEngine:
-    return OnnxEngine(folder=bundle.folder, image_size=bundle.manifest.image.size, threads=1)
+    return OnnxEngine(folder=bundle.folder, image_size=bundle.manifest.image.size, gears=Gears(cores=1))
 
 
 def test_the_manifest_says_what_was_measured_and_on_what(calibrated, images):
@@ -64,7 +65,7 @@ def test_the_manifest_says_what_was_measured_and_on_what(calibrated, images):
     assert found.temperature > 1.5  # the toy is sure, and mostly wrong
     assert found.error_after < found.error_before
     assert "holiday" not in (calibrated / "manifest.json").read_text()
-    given = read_folder(images, bundle.manifest.image, toy_checkpoint())
+    given = read_folder(images, bundle.manifest.image, toy_checkpoint(depth=1))
     judged = list(given.judged())
     batches = [np.stack([pixels for pixels, _ in judged[start : start + 8]]) for start in range(0, 120, 8)]
     logits = np.concatenate([engine_of(bundle).run("classify", batch)["logits"] for batch in batches])

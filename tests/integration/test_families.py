@@ -9,34 +9,37 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from app.bundle import load_bundle
 from app.inference.labels import scores
-from export.bundle import write_bundle
-from tests.golden.test_checkpoints import CASES, FOLDER, describe, load
+from tests.golden.test_checkpoints import CASES, FOLDER, describe
 from tests.support.attention import pool_of
 
 
+def facts(case: Path) -> set[tuple[str, Any]]:
+    description = describe(case)
+    config = description.config
+    return {
+        ("family", description.family),
+        ("pool", config.pool),
+        ("prefix", config.prefix),
+        ("positions", (config.positions, config.relative_bias)),
+        ("rope", config.rope and config.rope.kind),
+        ("stem", config.stem_layers is not None),
+        ("remainder", description.preprocessing.remainder != (0, 0)),
+    }
+
+
 def unlike_each_other(*, classify: bool) -> list[Path]:
-    """Cases with a head or without, each of which shows something that none before it has: a family, a pool, tokens
-    before the patches, or a way of adding positions or of cutting the image into patches.
+    """Few cases, with a head or without, that between them show every family, pool, kind of tokens before the
+    patches, and way of adding positions and of cutting the image into patches.
     """
-    chosen: list[Path] = []
-    shown: set[tuple[str, Any]] = set()
-    for case in CASES:
-        description = describe(case)
-        config = description.config
-        facts = {
-            ("family", description.family),
-            ("pool", config.pool),
-            ("prefix", config.prefix),
-            ("positions", (config.positions, config.relative_bias)),
-            ("rope", config.rope and config.rope.kind),
-            ("stem", config.stem_layers is not None),
-            ("remainder", description.preprocessing.remainder != (0, 0)),
-        }
-        if bool(config.num_classes) == classify and facts - shown:
-            chosen.append(case)
-            shown |= facts
-    return chosen
+    configs = {case: describe(case).config for case in reversed(CASES)}
+    kept = {case: facts(case) for case, config in configs.items() if bool(config.num_classes) == classify}
+    for case in sorted(kept, key=lambda case: configs[case].depth, reverse=True):  # a deep one takes longest
+        others = (of_other for other, of_other in kept.items() if other != case)
+        if kept[case] <= set().union(*others):
+            del kept[case]
+    return sorted(kept)
 
 
 def named(case: Path) -> str:
@@ -44,15 +47,15 @@ def named(case: Path) -> str:
 
 
 @pytest.mark.parametrize("case", unlike_each_other(classify=True), ids=named)
-def test_a_bundle_of_every_family_answers(case, tmp_path, serve, encode):
+def test_a_bundle_of_every_family_answers(case, golden_bundle, serve, encode):
     expected = np.load(case / "expected.npz")
-    checkpoint = load(case)
-    manifest = write_bundle(checkpoint, tmp_path / "bundle", replace=False)
+    bundle = golden_bundle(case)
+    manifest = load_bundle(bundle).manifest
     picture = Image.fromarray(expected["picture"])
-    with serve(bundle=tmp_path / "bundle", max_batch=1) as client:
+    with serve(bundle=bundle, max_batch=1) as client:
         (result,) = client.post("/classify?top_k=1000", content=encode(picture)).json()["results"]
         found = {p["index"]: p["score"] for p in result["predictions"]}
-        theirs = scores(expected["logits"], checkpoint.score)
+        theirs = scores(expected["logits"], manifest.score)
         assert [found[i] for i in range(len(theirs))] == pytest.approx(theirs.tolist(), abs=1e-4)
         assert {"filters", "distance"} < set(manifest.inspect)
         for own in client.get("/model/inspect").json()["pictures"]:
@@ -74,11 +77,12 @@ def test_a_bundle_of_every_family_answers(case, tmp_path, serve, encode):
 
 
 @pytest.mark.parametrize("case", unlike_each_other(classify=False), ids=named)
-def test_a_bundle_without_a_head_gives_the_familys_embedding(case, tmp_path, serve, encode):
+def test_a_bundle_without_a_head_gives_the_familys_embedding(case, golden_bundle, serve, encode):
     expected = np.load(case / "expected.npz")
-    manifest = write_bundle(load(case), tmp_path / "bundle", replace=False)
+    bundle = golden_bundle(case)
+    manifest = load_bundle(bundle).manifest
     picture = Image.fromarray(expected["picture"])
-    with serve(bundle=tmp_path / "bundle", max_batch=1) as client:
+    with serve(bundle=bundle, max_batch=1) as client:
         (result,) = client.post("/embed?attention=true", content=encode(picture)).json()["results"]
         largest = float(np.abs(expected["embedding"]).max())
         assert result["embedding"] == pytest.approx(expected["embedding"].tolist(), abs=1e-4 * largest)

@@ -87,7 +87,7 @@ def test_a_picture_that_is_not_there_is_a_404_that_says_which_are(toy_client, na
 
 
 def test_which_pictures_there_are_depends_on_the_model(serve, tmp_path):
-    toy = toy_checkpoint(positions="none", relative_bias=True)
+    toy = toy_checkpoint(positions="none", relative_bias=True, depth=1)
     manifest = write_bundle(toy, tmp_path / "toy", replace=False)
     assert list(manifest.inspect) == ["filters", "relative_bias", "distance"]
     with serve(bundle=tmp_path / "toy", max_batch=1) as client:

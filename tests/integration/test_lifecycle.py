@@ -76,7 +76,7 @@ def blank(encode):
 def test_an_image_that_the_model_fails_on_fails_alone(app, star, blank, monkeypatch):
     run = OnnxEngine.run
 
-    def fail_on_blank(self, graph, images):
+    def fail_on_blank(self, graph, images, gear):
         if any(guilty(image) for image in images):
             raise RuntimeError("secret of the engine")
         return run(self, graph, images)
@@ -128,7 +128,8 @@ def test_a_replica_that_begins_to_compute_wrong_numbers_fails(serve, star, monke
     with serve() as client:
         assert statuses(client, star) == {"livez": 200, "readyz": 200, "classify": 200}
         engine = client.app.state.services.engine
-        engine._sessions["classify"] = Corrupt(engine._sessions["classify"])
+        for key, session in engine._sessions.items():
+            engine._sessions[key] = Corrupt(session)
         eventually(lambda: client.get("/livez").status_code == 503)
         assert client.get("/livez").json()["detail"] == WRONG
         assert statuses(client, star) == {"livez": 503, "readyz": 503, "classify": 503}
@@ -139,9 +140,9 @@ def test_a_larger_batch_that_would_be_answered_wrongly_is_not_answered(serve, st
     monkeypatch.setattr("app.inference.cpu.WARM_UP_S", 0.0)  # larger batches are first used while serving
     monkeypatch.setattr(OnnxEngine, "concurrency", 1)
     monkeypatch.setattr("app.inference.latency.LatencyModel.best", property(lambda model: model.sizes[-1]))
-    with serve() as client:
+    with serve(model_threads=1) as client:  # so that there is one gear
         engine = client.app.state.services.engine
-        session = engine._sessions["explain"]
+        session = engine._sessions["explain", "wide"]
         registry = client.app.state.services.metrics.registry
         waiting = partial(registry.get_sample_value, "vit_waiting_images")
 
@@ -153,7 +154,7 @@ def test_a_larger_batch_that_would_be_answered_wrongly_is_not_answered(serve, st
                     time.sleep(0.001)
                 return self.session.run(names, feeds)
 
-        engine._sessions["explain"] = WrongTogether(session)
+        engine._sessions["explain", "wide"] = WrongTogether(session)
         answer = client.post("/classify", files=[("a", ("a", star))] * 8)
         results = answer.json().get("results", [])  # none if the first batch was a large one already
         for result in results:
@@ -168,7 +169,7 @@ def test_memory_that_does_not_suffice_makes_batches_smaller(serve, star, monkeyp
     run = OnnxEngine.run
     tried = threading.Event()
 
-    def small_batches_only(self, graph, images):
+    def small_batches_only(self, graph, images, gear):
         if len(images) > 1:
             tried.set()
             raise RuntimeError("bfc_arena.cc:376 Failed to allocate memory for requested buffer of size 2830172160")

@@ -8,8 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
+from app.bundle import load_bundle
 from app.images.preprocess import preprocess
-from export.bundle import write_bundle
 from export.image_spec import image_spec
 from export.reference import reference
 from tests.golden.test_checkpoints import FOLDER, load
@@ -20,7 +20,7 @@ REDUCE: dict[str, Any] = {"mean": np.mean, "max": np.max, "min": np.min}
 
 
 @pytest.fixture(scope="module", params=CASES)
-def served(request, tmp_path_factory, serve, encode):
+def served(request, golden_bundle, serve, encode):
     """What the service and the library say about one image: `(fetch, wall, expected, prefix)`.
 
     The image is a PNG, and the network's pixels are those of the library (tests/golden/test_checkpoints.py), so all
@@ -28,8 +28,8 @@ def served(request, tmp_path_factory, serve, encode):
     """
     case = FOLDER / request.param
     golden, checkpoint = np.load(case / "expected.npz"), load(case)
-    bundle = tmp_path_factory.mktemp("raw") / "bundle"
-    manifest = write_bundle(checkpoint, bundle, replace=False)
+    bundle = golden_bundle(case)
+    manifest = load_bundle(bundle).manifest
     picture = Image.fromarray(golden["picture"])
     pixels, _ = preprocess(picture, image_spec(checkpoint.preprocessing).framing)
     classes = golden["logits"].argsort()[::-1][: min(5, len(golden["logits"]))].copy()

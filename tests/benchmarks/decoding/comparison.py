@@ -13,6 +13,7 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from app.inference.labels import scores
 from app.machine import allowed_cores
 from app.settings import DEMO_BUNDLE
@@ -62,5 +63,5 @@ def write_images(folder: Path) -> None:
 
 def probabilities(pixels: np.ndarray) -> np.ndarray:
     bundle = load_bundle(DEMO_BUNDLE)
-    engine = OnnxEngine(folder=bundle.folder, image_size=bundle.manifest.image.size, threads=allowed_cores())
+    engine = OnnxEngine(folder=bundle.folder, image_size=bundle.manifest.image.size, gears=Gears(cores=allowed_cores()))
     return np.stack([scores(logits, bundle.manifest.score) for logits in engine.run("classify", pixels)["logits"]])

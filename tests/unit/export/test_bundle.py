@@ -11,6 +11,7 @@ from PIL import Image
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
 from export.evidence import evidence
@@ -29,12 +30,14 @@ def toy_reference(pixels):
 
 
 def engine_of(folder, manifest) -> OnnxEngine:
-    return OnnxEngine(folder=folder, image_size=manifest.image.size, threads=1)
+    return OnnxEngine(folder=folder, image_size=manifest.image.size, gears=Gears(cores=1))
 
 
 def engine_with_answer(folder, manifest) -> OnnxEngine:
     answer = manifest.known_answer
-    return OnnxEngine(folder=folder, image_size=manifest.image.size, threads=1, max_batch=4, known_answer=answer)
+    return OnnxEngine(
+        folder=folder, image_size=manifest.image.size, gears=Gears(cores=1), max_batch=4, known_answer=answer
+    )
 
 
 @pytest.mark.parametrize("batch", [1, 2, 5])
@@ -132,7 +135,7 @@ def test_the_demo_model_names_the_same_shapes_in_int8(int8_bundle):
 
 
 def test_another_image_size_is_interpolated_and_checked(tmp_path):
-    save(toy_checkpoint(), tmp_path / "toy.safetensors")
+    save(toy_checkpoint(depth=1), tmp_path / "toy.safetensors")
     tall = load_checkpoint(tmp_path / "toy.safetensors", overrides={"image_size": "40,24"})
     manifest = write_bundle(tall, tmp_path / "tall", replace=False)
     assert manifest.tokens.grid == (5, 3)
@@ -155,9 +158,9 @@ def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):
 
 
 def test_a_wrong_graph_is_not_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(ClassifyGraph, "forward", _off_by_a_little(ClassifyGraph.forward))
+    monkeypatch.setattr(ClassifyGraph, "answer", _off_by_a_little(ClassifyGraph.answer))
     with pytest.raises(ParityError, match=r"logits: .* differ by"):
-        write_bundle(toy_checkpoint(), tmp_path / "wrong", replace=False)
+        write_bundle(toy_checkpoint(depth=1), tmp_path / "wrong", replace=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -168,25 +171,26 @@ def test_wrong_evidence_is_not_written(tmp_path, monkeypatch):
 
     monkeypatch.setattr("export.graphs.evidence", without_constants)
     with pytest.raises(ParityError, match=r"evidence: .* differ by"):
-        write_bundle(toy_checkpoint(), tmp_path / "wrong", replace=False)
+        write_bundle(toy_checkpoint(depth=1), tmp_path / "wrong", replace=False)
 
 
-def _off_by_a_little(forward):
-    def wrong(self, images):
-        logits, embedding = forward(self, images)
+def _off_by_a_little(answer):
+    def wrong(self, tokens):
+        logits, embedding = answer(self, tokens)
         return logits * torch.tensor(1.001), embedding
 
     return wrong
 
 
-def test_what_is_there_is_kept_unless_it_may_be_replaced(oblong_bundle, tmp_path):
+def test_what_is_there_is_kept_unless_it_may_be_replaced(tmp_path):
+    small = toy_checkpoint(num_classes=0, depth=1)
     out = tmp_path / "taken"
     out.mkdir()
     (out / "mine.txt").write_text("precious")
     with pytest.raises(FileExistsError):
-        write_bundle(toy_checkpoint(), out, replace=False)
+        write_bundle(small, out, replace=False)
     assert (out / "mine.txt").read_text() == "precious"
-    renamed = dataclasses.replace(toy_checkpoint(), name="second")
+    renamed = dataclasses.replace(small, name="second")
     write_bundle(renamed, out, replace=True)
     assert load_bundle(out).manifest.name == "second"
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]

@@ -20,7 +20,7 @@ from tests.support.toy import toy_checkpoint, toy_model
 @pytest.fixture
 def checkpoint(tmp_path):
     path = tmp_path / "toy.safetensors"
-    save(toy_checkpoint(), path)
+    save(toy_checkpoint(depth=1), path)
     return path
 
 
@@ -48,7 +48,7 @@ def test_export_says_where_the_labels_came_from(checkpoint, tmp_path, capsys):
 
 def test_export_says_what_to_do_about_a_guess(checkpoint, tmp_path, capsys):
     path = tmp_path / "thousand.safetensors"
-    toy = toy_checkpoint()
+    toy = toy_checkpoint(depth=1)
     config = replace(toy.model.config, num_classes=1000)
     save(replace(toy, model=toy_model(config), config=config, labels=()), path)
     main(["--checkpoint", str(path), "--out", str(tmp_path / "thousand")])
@@ -60,7 +60,7 @@ def test_export_says_what_to_do_about_a_guess(checkpoint, tmp_path, capsys):
 
 def test_inspect_says_what_to_do_about_a_guess(tmp_path, capsys):
     path = tmp_path / "thousand.safetensors"
-    toy = toy_checkpoint()
+    toy = toy_checkpoint(depth=1)
     config = replace(toy.model.config, num_classes=1000)
     save(replace(toy, model=toy_model(config), config=config, labels=()), path)
     main(["inspect", str(path)])
@@ -103,7 +103,7 @@ def test_inspect_says_what_a_file_is_without_reading_weights(checkpoint, capsys,
     assert "vit-serve" in lines["family"]
     assert lines["name"].endswith("set by hand")
     assert "(24, 40)" in lines["image_size"]
-    assert "0.03 M" in lines["parameters"]
+    assert "0.02 M" in lines["parameters"]
     assert "bilinear" in lines["preprocessing.interpolation"]
 
 

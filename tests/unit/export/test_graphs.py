@@ -7,7 +7,7 @@ import onnxruntime
 import pytest
 
 from export.graphs import ClassifyGraph, ExplainGraph
-from export.onnx_file import strip_provenance, trace
+from export.onnx_file import part, strip_provenance, trace
 from model.config import RopeConfig
 from tests.support.toy import toy_checkpoint
 
@@ -61,6 +61,32 @@ def test_shapes_are_not_computed_at_run_time(oblong_bundle, name, expected):
         assert "Shape" not in sources or node.op_type in ("Concat", "Expand", "Reshape")
 
 
+def described(proto: onnx.ModelProto) -> tuple[list[object], list[object]]:
+    """Every node in order, with its inputs as values or as what made them; and what makes each output."""
+    known: dict[str, object] = {value.name: value.name for value in proto.graph.input} | {"": None}
+    known |= {t.name: (t.data_type, *t.dims, onnx.numpy_helper.to_array(t).tobytes()) for t in proto.graph.initializer}
+    nodes: list[object] = []
+    for number, node in enumerate(proto.graph.node):
+        attributes = sorted(attribute.SerializeToString() for attribute in node.attribute)
+        nodes.append((node.op_type, node.domain, attributes, [known[name] for name in node.input]))
+        known |= {name: (number, place) for place, name in enumerate(node.output)}
+    return nodes, [(value.name, known[value.name], value.type.SerializeToString()) for value in proto.graph.output]
+
+
+def test_the_lean_graph_is_what_tracing_it_alone_gives(oblong_bundle):
+    toy = toy_checkpoint()
+    alone = trace(ClassifyGraph(toy.model, toy.preprocessing, precision="fp32"))
+    assert described(onnx.load(oblong_bundle / "classify.onnx")) == described(alone)
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp16"])
+def test_the_lean_graph_is_what_tracing_it_alone_gives_in_lower_precision(precision):
+    toy = toy_checkpoint(depth=1, num_classes=0)
+    explain = ExplainGraph(toy.model, toy.preprocessing, precision=precision, score="softmax")
+    alone = trace(ClassifyGraph(toy.model, toy.preprocessing, precision=precision))
+    assert described(part(trace(explain), explain.answers)) == described(alone)
+
+
 def test_the_last_block_projects_the_class_token_alone(oblong_bundle):
     """Its query is (batch, 1, width): a Slice or Gather of one token stands before the last q projection."""
     graph = onnx.shape_inference.infer_shapes(onnx.load(oblong_bundle / "classify.onnx")).graph
@@ -72,10 +98,11 @@ def test_the_last_block_projects_the_class_token_alone(oblong_bundle):
 
 def test_rotary_positions_are_one_operator_for_queries_and_one_for_keys():
     """With one table for all layers. In the lean graph the last query is of the class token, which is not turned."""
-    toy = toy_checkpoint(rope=RopeConfig())
-    lean = trace(ClassifyGraph(toy.model, toy.preprocessing, precision="fp32")).graph
-    explaining = trace(ExplainGraph(toy.model, toy.preprocessing, precision="fp32", score="softmax")).graph
-    for graph, expected in ((lean, 2 * LAYERS - 1), (explaining, 2 * LAYERS)):
+    toy = toy_checkpoint(rope=RopeConfig(), num_classes=0)
+    graph = ExplainGraph(toy.model, toy.preprocessing, precision="fp32", score="softmax")
+    explaining = trace(graph)
+    lean = part(explaining, graph.answers)
+    for graph, expected in ((lean.graph, 2 * LAYERS - 1), (explaining.graph, 2 * LAYERS)):
         turned = [node for node in graph.node if node.op_type == "RotaryEmbedding"]
         assert len(turned) == expected
         assert len({tuple(node.input[1:]) for node in turned}) == 1

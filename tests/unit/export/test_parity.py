@@ -10,23 +10,26 @@ from tests.support.toy import toy_checkpoint
 
 
 class Off:
-    """PyTorch's own numbers, with logits and their parts `factor` times as large."""
+    """PyTorch's own numbers, with logits and their parts `factor` times as large, in both graphs or the lean one."""
 
-    def __init__(self, checkpoint, factor):
-        self.checkpoint, self.factor = checkpoint, np.float32(factor)
+    def __init__(self, checkpoint, factor, *, lean_alone):
+        self.checkpoint, self.factor, self.lean_alone = checkpoint, np.float32(factor), lean_alone
 
     def run(self, graph, images):
         first = reference(self.checkpoint, images, np.zeros((len(images), 1), np.int64))
         classes = np.argsort(-first["logits"], axis=1)[:, :5]
         outputs = reference(self.checkpoint, images, classes)
         scaled = ("logits", "evidence", "evidence_heads", "evidence_rest")
+        if self.lean_alone and graph != "classify":
+            return outputs
         given = ("logits", "embedding") if graph == "classify" else tuple(outputs)
         return {name: outputs[name] * self.factor if name in scaled else outputs[name] for name in given}
 
 
-def check(precision, factor):
+def check(precision, factor, *, lean_alone=False):
     checkpoint = toy_checkpoint()
-    return check_parity(checkpoint, image_spec(checkpoint.preprocessing), Off(checkpoint, factor), precision)
+    engine = Off(checkpoint, factor, lean_alone=lean_alone)
+    return check_parity(checkpoint, image_spec(checkpoint.preprocessing), engine, precision)
 
 
 @pytest.mark.parametrize(("precision", "factor"), [("fp32", 1.0), ("fp16", 1.01), ("int8", 1.1)])
@@ -38,3 +41,8 @@ def test_what_a_precision_may_differ_by_is_measured(precision, factor):
 def test_what_is_beyond_it_is_refused(precision, factor):
     with pytest.raises(ParityError, match=r"differ by|most likely"):
         check(precision, factor)
+
+
+def test_a_lean_graph_that_is_wrong_alone_is_refused():
+    with pytest.raises(ParityError, match=r"logits: .* differ by"):
+        check("fp32", 1.001, lean_alone=True)

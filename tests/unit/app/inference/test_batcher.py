@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import WRONG, Batcher
+from app.inference.contract import Plan
 from app.inference.known_answer import WrongAnswer
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
@@ -40,22 +41,26 @@ class FakeEngine:
         self.asked: list[tuple[str, int]] = []
         self.computes = True
         self.seconds = 0.0
+        self.gear = "wide"
+        self.gears: set[str] = set()  # of all runs and questions
 
     def opened(self):
         self.threads.add(threading.get_ident())
         return self
 
-    def best_batch(self, graph):
-        return self.largest
+    def plan(self, graph, *, waiting, running):
+        free = self.concurrency - len(running)
+        return Plan(self.gear, min(waiting, self.largest)) if free else None
 
-    def expected(self, graph, images):
+    def expected(self, graph, images, gear="wide"):
         return self.seconds
 
     def forbid(self, graph, images):
         self.largest = max(images // 2, 1)
         return self.largest
 
-    def ask_once(self, graph, images):
+    def ask_once(self, graph, images, gear):
+        self.gears.add(gear)
         self.asked.append((graph, images))
         if not self.computes:
             raise WrongAnswer("logits differ")
@@ -68,7 +73,8 @@ class FakeEngine:
         if not self.computes:
             raise WrongAnswer("logits differ")
 
-    def run(self, graph, images):
+    def run(self, graph, images, gear):
+        self.gears.add(gear)
         images = np.stack(images)
         self.threads.add(threading.get_ident())
         pixels = images[:, 0, 0, 0].tolist()
@@ -193,6 +199,14 @@ def test_answers_go_before_the_model(lifecycle):
     batcher.start(opened)
     batcher.stop()
     assert found == [os.nice(0) + MODEL_NICENESS]
+
+
+def test_a_batch_runs_in_the_gear_that_the_engine_has_planned(engine):
+    engine.gear = "narrow"
+    engine.faults[13] = RuntimeError("poison")  # its batch runs again, image by image
+    found = run(engine, lambda batcher: together(engine, batcher, 1, 13, 3))
+    assert found[::2] == [1, 3]
+    assert engine.gears == {"narrow"}
 
 
 def test_a_single_image_runs_at_once(engine):
@@ -377,7 +391,7 @@ def test_wrong_numbers_fail_the_service_and_are_not_served(engine, lifecycle, mo
     async def scenario(batcher):
         engine.faults[13] = RuntimeError("?")
         if found_by == "an image that fails":
-            engine.ask_once = lambda graph, images: None
+            engine.ask_once = lambda graph, images, gear: None
         engine.computes = False
         if found_by != "an idle while":
             found = await asyncio.gather(*(batcher.run("classify", image(v)) for v in (13, 1)), return_exceptions=True)

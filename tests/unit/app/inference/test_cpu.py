@@ -5,23 +5,31 @@ import pytest
 
 from app.bundle import load_bundle
 from app.inference import cpu
+from app.inference.contract import Plan
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from app.inference.known_answer import WrongAnswer
 from app.settings import DEMO_BUNDLE
 
 MIB = 2**20
+ONE, TWO = Gears(cores=1), Gears(cores=2, lanes=2)
 
 
-def opened(max_batch: int = 4, **options) -> OnnxEngine:
+def opened(max_batch: int = 4, gears: Gears = ONE, **options) -> OnnxEngine:
     answer = load_bundle(DEMO_BUNDLE).manifest.known_answer
     return OnnxEngine(
-        folder=DEMO_BUNDLE, image_size=(64, 64), threads=1, max_batch=max_batch, known_answer=answer, **options
+        folder=DEMO_BUNDLE,
+        image_size=(64, 64),
+        gears=gears,
+        max_batch=max_batch,
+        known_answer=answer,
+        **options,
     )
 
 
 @pytest.fixture(scope="module")
 def engine() -> OnnxEngine:
-    return OnnxEngine(folder=DEMO_BUNDLE, image_size=(64, 64), threads=1, max_batch=4)
+    return OnnxEngine(folder=DEMO_BUNDLE, image_size=(64, 64), gears=Gears(cores=1), max_batch=4)
 
 
 @pytest.fixture
@@ -98,9 +106,9 @@ def turned(outputs):
         outputs["attention"][:] = outputs["attention"][..., ::-1].copy()
 
 
-def sabotage(engine, graph, alter, at_least=1) -> Wrong:
-    engine._sessions[graph] = Wrong(engine._sessions[graph], alter, at_least)
-    return engine._sessions[graph]
+def sabotage(engine, graph, alter, at_least=1, gear="wide") -> Wrong:
+    engine._sessions[graph, gear] = Wrong(engine._sessions[graph, gear], alter, at_least)
+    return engine._sessions[graph, gear]
 
 
 @pytest.mark.parametrize("graph", ["classify", "explain"])
@@ -145,6 +153,55 @@ def test_a_size_that_is_first_used_while_serving_is_asked_once_before(images, mo
 
 
 @pytest.mark.parametrize("graph", ["classify", "explain"])
+def test_both_gears_give_the_same_numbers(images, graph):
+    engine = opened(gears=TWO)
+    wide, narrow = (engine.run(graph, images, gear) for gear in ("wide", "narrow"))
+    for name in wide:
+        assert narrow[name] == pytest.approx(wide[name], abs=1e-4), name
+
+
+@pytest.mark.parametrize("graph", ["classify", "explain"])
+def test_each_gear_is_asked_before_it_is_first_used(monkeypatch, graph):
+    monkeypatch.setattr(cpu, "WARM_UP_S", 0.0)
+    engine = opened(gears=TWO)
+    engine.warm_up()
+    assert {row.gear for row in engine.latency()} == {"wide"}
+    sabotage(engine, graph, off, gear="narrow")
+    engine.ask_once(graph, 1)
+    with pytest.raises(WrongAnswer):
+        engine.ask_once(graph, 1, "narrow")
+    with pytest.raises(WrongAnswer):
+        engine.probe(graph)
+
+
+def test_warm_up_measures_both_gears_where_there_is_time(monkeypatch):
+    monkeypatch.setattr(cpu, "WARM_UP_S", 10.0)
+    engine = opened(max_batch=1, gears=TWO)
+    engine.warm_up()
+    assert [(row.graph, row.gear, row.batch) for row in engine.latency()] == [
+        (graph, gear, 1) for gear in ("wide", "narrow") for graph in ("classify", "explain")
+    ]
+
+
+def test_memory_that_is_short_makes_batches_smaller_in_both_gears(images):
+    engine = opened(gears=TWO)
+    assert engine.forbid("classify", 4) == 2
+    for gear in TWO.runs:
+        for _ in range(3):
+            engine.run("classify", images[:2], gear)
+    running = [Plan("wide", 1)]
+    assert engine.plan("classify", waiting=50, running=[]).images <= 2
+    assert engine.plan("classify", waiting=1, running=running).images == 1
+
+
+def test_a_plan_has_as_many_images_as_pay_in_its_gear(monkeypatch):
+    monkeypatch.setattr("app.inference.latency.LatencyModel.best", property(lambda model: model.sizes[-1]))
+    engine = opened(gears=TWO)
+    assert engine.plan("classify", waiting=2, running=[]) == Plan("wide", 2)
+    assert engine.plan("classify", waiting=20, running=[]) == Plan("narrow", 4)
+
+
+@pytest.mark.parametrize("graph", ["classify", "explain"])
 def test_a_probe_asks_one_image_and_is_no_measurement(images, graph):
     engine = opened()
     engine.run("classify" if graph == "explain" else "explain", images)
@@ -163,9 +220,9 @@ def growing(monkeypatch):
     sizes: dict[str, int] = {}
     run = OnnxEngine.run
 
-    def remembered(self, graph, images):
+    def remembered(self, graph, images, gear):
         sizes[graph] = max(sizes.get(graph, 0), len(images))
-        return run(self, graph, images)
+        return run(self, graph, images, gear)
 
     monkeypatch.setattr(OnnxEngine, "run", remembered)
     monkeypatch.setattr(cpu, "resident_memory", lambda: (50 + 10 * sum(sizes.values())) * MIB)
@@ -198,7 +255,7 @@ def test_batches_that_the_memory_does_not_hold_are_never_run(
 def test_weights_that_the_memory_does_not_hold_are_said_before_the_sessions_are_made(monkeypatch, caplog):
     """The kernel ends such a process while they are made, and nothing that comes later is ever logged."""
 
-    def ended(engine, path):
+    def ended(engine, file, threads):
         raise MemoryError
 
     monkeypatch.setattr(OnnxEngine, "_session", ended)

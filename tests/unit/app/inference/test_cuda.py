@@ -72,7 +72,7 @@ class FakeSession:
 def sessions(monkeypatch):
     made = []
 
-    def session(self, path):
+    def session(self, file, threads):
         made.append(FakeSession())
         return made[-1]
 
@@ -180,7 +180,7 @@ def test_without_a_driver_it_is_refused(monkeypatch):
 
 
 def test_a_session_that_fell_back_is_refused(sessions, monkeypatch):
-    monkeypatch.setattr(CudaEngine, "_session", lambda self, path: FakeSession("CPUExecutionProvider"))
+    monkeypatch.setattr(CudaEngine, "_session", lambda self, file, threads: FakeSession("CPUExecutionProvider"))
     with pytest.raises(DeviceError, match="cannot use CUDA here"):
         opened()
 

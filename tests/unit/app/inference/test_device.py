@@ -1,8 +1,11 @@
 """app/inference/device.py where CUDA does not work."""
 
+import math
+import shutil
+
 import pytest
 
-from app.bundle import load_bundle
+from app.bundle import BundleError, load_bundle
 from app.inference import device
 from app.inference.device import open_engine
 from app.inference.faults import DeviceError
@@ -18,8 +21,9 @@ def no_cuda(monkeypatch):
     monkeypatch.setattr(device, "CudaEngine", broken)
 
 
-def opened(name: str):
-    return open_engine(settings=Settings(device=name, max_batch=2), bundle=load_bundle(DEMO_BUNDLE))
+def opened(name: str = "cpu", *, max_memory: float = math.inf, **options):
+    settings = Settings(device=name, max_batch=2, **options)
+    return open_engine(settings=settings, bundle=load_bundle(DEMO_BUNDLE), max_memory=max_memory)
 
 
 @pytest.mark.parametrize("name", ["auto", "cpu"])
@@ -69,3 +73,73 @@ def test_a_gpu_that_computes_wrong_numbers_is_replaced_with_a_warning(wrong_cuda
 def test_a_gpu_that_computes_wrong_numbers_is_refused_where_it_was_asked_for(wrong_cuda):
     with pytest.raises(WrongAnswer, match="wrong numbers on CUDA"):
         opened("cuda")
+
+
+def gears_of(engine) -> set[str]:
+    return {row.gear for row in engine.latency()}
+
+
+def test_with_several_cores_there_are_two_gears():
+    assert opened(model_threads=2).concurrency == 2
+    assert gears_of(opened(model_threads=2)) == {"wide", "narrow"}
+    assert gears_of(opened(model_threads=1)) == {"wide"}
+
+
+@pytest.mark.parametrize(("mebibytes", "gears"), [(36, {"wide"}), (38, {"wide", "narrow"})])
+def test_copies_of_weights_for_a_second_gear_are_not_made_where_they_take_half_of_the_memory(mebibytes, gears):
+    """The weights of the demo have 4.5 MiB, and without a cache four sessions have a copy each."""
+    assert gears_of(opened(model_threads=2, max_memory=mebibytes * 2**20)) == gears
+
+
+def folders(cache) -> list:
+    return [folder for folder in cache.iterdir() if folder.is_dir()]
+
+
+def test_weights_are_packed_once_and_then_mapped(tmp_path, caplog):
+    caplog.set_level("INFO")
+    for _ in range(2):
+        engine = opened(cache=str(tmp_path), model_threads=2, max_memory=36 * 2**20)
+        assert gears_of(engine) == {"wide", "narrow"}  # mapped weights count for nobody
+        assert 0 < engine.deviation()["classify"] < 1
+    assert len(folders(tmp_path)) == 1
+    assert caplog.text.count("packing the weights") == 1
+
+
+def test_damaged_packed_weights_are_removed_and_not_served(tmp_path, caplog):
+    opened(cache=str(tmp_path))
+    (folder,) = folders(tmp_path)
+    weights = folder / "weights.bin"
+    data = bytearray(weights.read_bytes())
+    data[-100] ^= 1  # such a small error is no wrong answer to the known image
+    weights.write_bytes(data)
+    assert 0 < opened(cache=str(tmp_path)).deviation()["classify"] < 1
+    assert f"the packed weights in {folder} are not used, and are removed: weights.bin was altered" in caplog.text
+    assert folders(tmp_path) == []
+    opened(cache=str(tmp_path))
+    assert len(folders(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("name", ["classify.onnx", "explain.onnx", "weights.bin", "checksums.json"])
+@pytest.mark.parametrize("damage", ["cut", "emptied", "removed", "other bytes"])
+def test_whatever_happens_to_packed_files_the_bundle_is_served(tmp_path, name, damage):
+    opened(cache=str(tmp_path))
+    (folder,) = folders(tmp_path)
+    file = folder / name
+    data = file.read_bytes()
+    if damage == "removed":
+        file.unlink()
+    else:
+        file.write_bytes({"cut": data[: len(data) // 2], "emptied": b"", "other bytes": bytes(len(data))}[damage])
+    assert opened(cache=str(tmp_path)).provider == "CPUExecutionProvider"
+
+
+def test_a_bundle_that_was_altered_is_refused_though_it_was_packed_before(tmp_path):
+    bundle = tmp_path / "bundle"
+    shutil.copytree(DEMO_BUNDLE, bundle)
+    settings = Settings(device="cpu", cache=str(tmp_path / "cache"))
+    open_engine(settings=settings, bundle=load_bundle(bundle))
+    with (bundle / "weights.bin").open("r+b") as file:
+        file.seek(1000)
+        file.write(b"\1\2\3\4")
+    with pytest.raises(BundleError, match=r"weights\.bin does not have the checksum"):
+        open_engine(settings=settings, bundle=load_bundle(bundle))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from app.bundle import load_bundle
 from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
 from app.inference.known_answer import KnownImage, WrongAnswer, enlarged
 from app.settings import DEMO_BUNDLE
 
@@ -19,7 +20,7 @@ EXPLAINED = ("attention", "rollout", "evidence", "evidence_heads", "evidence_res
 
 @pytest.fixture(scope="module")
 def engine() -> OnnxEngine:
-    return OnnxEngine(folder=DEMO_BUNDLE, image_size=(64, 64), threads=1)
+    return OnnxEngine(folder=DEMO_BUNDLE, image_size=(64, 64), gears=Gears(cores=1))
 
 
 @pytest.fixture

@@ -3,16 +3,24 @@
 import asyncio
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from app.errors import DeadlineExceeded, Unavailable
+from app.inference.contract import Plan
 from app.inference.queue import Queue, Ticket
 from app.lifecycle import STOPPING
 
-ENGINE = SimpleNamespace(best_batch=lambda graph: 2, expected=lambda graph, images: 5.0)
+
+def plan(graph, *, waiting, running):
+    """Three runs at a time, of two images at most."""
+    return Plan("wide", min(waiting, 2)) if len(running) < 3 else None
+
+
+ENGINE = SimpleNamespace(plan=plan, expected=lambda graph, images: 5.0)
 
 
 @pytest.fixture
@@ -46,11 +54,45 @@ def errors(loop: asyncio.AbstractEventLoop, tickets: list[Ticket]) -> list[BaseE
 
 def test_a_batch_is_of_the_oldest_tickets_graph_and_as_large_as_pays(queue, loop):
     a, b, c, d, e = put(queue, loop, "explain", "classify", "explain", "explain", "classify")
-    assert queue.take(ENGINE) == [a, c]
+    assert queue.take(ENGINE).tickets == [a, c]
     assert queue.waiting == 3
-    assert queue.take(ENGINE) == [b, e]
-    assert queue.take(ENGINE) == [d]
+    assert queue.take(ENGINE).tickets == [b, e]
+    assert queue.take(ENGINE).tickets == [d]
     assert queue.waiting == 0
+
+
+def test_the_engine_plans_with_all_that_waits_and_runs(queue, loop):
+    planned = []
+
+    def watched(graph, **in_work):
+        planned.append((graph, in_work))
+        return Plan("narrow", 1)
+
+    engine = SimpleNamespace(plan=watched, expected=ENGINE.expected)
+    put(queue, loop, "explain", "classify", "explain")
+    taken = [queue.take(engine), queue.take(engine)]
+    assert [(batch.graph, batch.plan, len(batch.tickets)) for batch in taken] == [
+        ("explain", Plan("narrow", 1), 1),
+        ("classify", Plan("narrow", 1), 1),
+    ]
+    queue.done(taken[0])
+    queue.take(engine)
+    assert planned == [
+        ("explain", {"waiting": 3, "running": []}),
+        ("classify", {"waiting": 2, "running": [Plan("narrow", 1)]}),
+        ("explain", {"waiting": 1, "running": [Plan("narrow", 1)]}),
+    ]
+
+
+def test_what_the_engine_does_not_run_yet_waits_for_the_end_of_a_run(queue, loop):
+    tickets = put(queue, loop, *["classify"] * 7)
+    first, *_ = [queue.take(ENGINE) for _ in range(3)]
+    with ThreadPoolExecutor(1) as runner:
+        fourth = runner.submit(queue.take, ENGINE)
+        with pytest.raises(TimeoutError):
+            fourth.result(0.05)
+        queue.done(first)
+        assert fourth.result(10).tickets == tickets[6:]
 
 
 def test_a_failure_answers_what_waits_and_what_is_taken_but_not_what_is_done(queue, loop):
@@ -69,7 +111,7 @@ def test_a_closed_queue_gives_out_what_waits_and_then_ends(queue, loop):
     queue.close()
     with pytest.raises(Unavailable, match=STOPPING):
         put(queue, loop, "classify")
-    assert queue.take(ENGINE) == tickets
+    assert queue.take(ENGINE).tickets == tickets
     assert queue.take(ENGINE) is None
 
 
@@ -85,13 +127,13 @@ def test_late_and_cancelled_tickets_are_not_taken(queue, loop):
     (cancelled,) = put(queue, loop, "explain")
     in_time = put(queue, loop, "classify", deadline=time.monotonic() + 60)
     cancelled.future.cancel()
-    assert queue.take(ENGINE) == in_time
+    assert queue.take(ENGINE).tickets == in_time
     assert [type(error) for error in errors(loop, late)] == [DeadlineExceeded]
 
 
 def test_without_work_a_batch_is_empty(queue, monkeypatch):
     monkeypatch.setattr("app.inference.queue.SELF_TEST_S", 0.01)
-    assert queue.take(ENGINE) == []
+    assert queue.take(ENGINE).tickets == []
 
 
 def test_after_the_event_loop_has_closed_nothing_is_answered(queue, loop, caplog):

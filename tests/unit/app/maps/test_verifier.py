@@ -12,6 +12,7 @@ import pytest
 from app.bundle import load_bundle
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
+from app.inference.contract import Plan
 from app.lifecycle import Lifecycle
 from app.maps.faithfulness import Curve
 from app.maps.verifier import MAX_IN_WORK, Verifier
@@ -36,13 +37,16 @@ class SteppingEngine:
     def best_batch(self, graph):
         return 4
 
-    def expected(self, graph, images):
+    def plan(self, graph, *, waiting, running):
+        return None if running else Plan("wide", min(waiting, 4))
+
+    def expected(self, graph, images, gear="wide"):
         return 0.0
 
-    def ask_once(self, graph, images):
+    def ask_once(self, graph, images, gear):
         pass
 
-    def run(self, graph, images):
+    def run(self, graph, images, gear):
         assert graph == "classify"
         images = np.stack(images)
         bright = (images[..., 0] == 200).mean(axis=(1, 2))
