@@ -32,7 +32,7 @@ from export.graphs import ClassifyGraph
 from export.image_spec import image_spec
 from export.images import RANGES, DrawnImages, reference_images, reference_pixels
 from export.onnx_file import trace
-from export.precision import QuantisedLinear, lower, model_for
+from export.precision import SMALLEST_SCALE, QuantisedLinear, lower, model_for
 from export.rewrite import FusedAttention, Linear
 from model.blocks import Block
 from model.checkpoints import load_checkpoint
@@ -173,16 +173,28 @@ class SeparateBias(nn.Module):
         return out
 
 
-class NBits(nn.Module):
-    """8-bit weights with a scale for each block of inputs, and activations rounded block by block."""
+class Rounded(QuantisedLinear):
+    """Weights up to `largest` in each output, whatever their neighbours: with 127 products saturate without VNNI."""
 
-    def __init__(self, source: Linear, *, block: int) -> None:
+    def __init__(self, source: Linear, *, largest: int) -> None:
+        super().__init__(source)
+        weight = source.weight.detach()
+        self.scale = nn.Buffer((weight.abs().amax(0) / largest).clamp(min=SMALLEST_SCALE))
+        self.integers = nn.Buffer((weight / self.scale).round().to(torch.int8))
+
+
+class NBits(nn.Module):
+    """Weights of few bits with a scale for each block of inputs, and activations rounded block by block."""
+
+    def __init__(self, source: Linear, *, bits: int, block: int) -> None:
         super().__init__()
         inputs, outputs = source.weight.shape
-        self.attributes = {"K": inputs, "N": outputs, "bits": 8, "block_size": block, "accuracy_level": 4}
+        self.attributes = {"K": inputs, "N": outputs, "bits": bits, "block_size": block, "accuracy_level": 4}
         blocks = source.weight.detach().T.unflatten(1, (-1, block))  # (out, in / block, block)
-        self.scale = nn.Buffer(blocks.abs().amax(-1) / 127)
-        self.integers = nn.Buffer(((blocks / self.scale.unsqueeze(-1)).round() + 128).to(torch.uint8))
+        zero = 2 ** (bits - 1)
+        self.scale = nn.Buffer(blocks.abs().amax(-1) / (zero - 1))
+        integers = ((blocks / self.scale.unsqueeze(-1)).round() + zero).to(torch.uint8)
+        self.integers = nn.Buffer(integers if bits == 8 else integers[..., ::2] | integers[..., 1::2] << 4)
         self.bias = source.bias
 
     def forward(self, x: Tensor) -> Tensor:
@@ -281,6 +293,33 @@ def static(checkpoint: Checkpoint, path: Path) -> None:
     )
 
 
+def given_ranges(checkpoint: Checkpoint, path: Path) -> None:
+    """The graph as exported, with the ranges of activations that reference images have."""
+    lean(checkpoint, path, change=as_exported, smooth=True)
+    proto = onnx.load(path)
+    found = [node for node in proto.graph.node if node.op_type == "DynamicQuantizeLinear"]
+    ends = {node.input[0]: (0.0, 0.0) for node in found}
+    outputs = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in ends]
+    proto.graph.output.extend(outputs)
+    watched = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    for value in outputs:
+        proto.graph.output.remove(value)
+    for images in iter(Calibration(checkpoint).get_next, None):
+        for name, values in zip(ends, watched.run(list(ends), images), strict=True):
+            low, high = ends[name]
+            ends[name] = min(low, float(values.min())), max(high, float(values.max()))
+    for node in found:
+        low, high = ends[node.input[0]]
+        scale = max((high - low) / 255, SMALLEST_SCALE)
+        constants = {node.output[1]: np.float32(scale), node.output[2]: np.uint8(round(-low / scale))}
+        for name, number in constants.items():
+            proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array(number), name))
+        node.op_type = "QuantizeLinear"
+        node.input.extend(constants)
+        del node.output[1:]
+    onnx.save(proto, path)
+
+
 def as_exported(network: VisionTransformer) -> None:
     lower(network, "int8")
 
@@ -294,6 +333,10 @@ BUILDS: dict[str, Build] = {
     "int8, FastGelu (tanh)": changed(fast_gelu),
     "int8, patch projection too": changed(patches_too),
     "int8, static (QDQ)": static,
-    "MatMulNBits, 8 bits, blocks of 32": changed(replaced(lambda layer: NBits(layer, block=32))),
-    "MatMulNBits, 8 bits, blocks of 128": changed(replaced(lambda layer: NBits(layer, block=128))),
+    "int8, given ranges": given_ranges,
+    "int8, neighbours not limited": changed(replaced(lambda layer: Rounded(layer, largest=127))),
+    "int8, weights in 7 bits": changed(replaced(lambda layer: Rounded(layer, largest=64))),
+    "MatMulNBits, 8 bits, blocks of 32": changed(replaced(lambda layer: NBits(layer, bits=8, block=32))),
+    "MatMulNBits, 8 bits, blocks of 128": changed(replaced(lambda layer: NBits(layer, bits=8, block=128))),
+    "MatMulNBits, 4 bits, blocks of 32": changed(replaced(lambda layer: NBits(layer, bits=4, block=32))),
 }
