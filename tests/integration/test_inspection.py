@@ -28,8 +28,8 @@ def explained(serve, oblong_bundle, monkeypatch):
     run = OnnxEngine.run
     given = []
 
-    def watched(self, graph, images):
-        outputs = run(self, graph, images)
+    def watched(self, graph, images, gear):
+        outputs = run(self, graph, images, gear)
         given.extend(outputs.get("distance", []))
         return outputs
 

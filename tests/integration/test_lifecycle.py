@@ -94,17 +94,18 @@ def test_an_image_that_the_model_fails_on_fails_alone(app, star, blank, monkeypa
     assert statuses(app, star) == {"livez": 200, "readyz": 200, "classify": 200}
 
 
-def test_numbers_that_are_not_finite_are_never_answered(app, star, monkeypatch):
+def test_numbers_that_are_not_finite_are_never_answered(app, star, monkeypatch, caplog):
     run = OnnxEngine.run
 
-    def nonsense(self, graph, images):
-        outputs = run(self, graph, images)
+    def nonsense(self, graph, images, gear):
+        outputs = run(self, graph, images, gear)
         outputs["logits"][:] = float("nan")
         return outputs
 
     with monkeypatch.context() as patch:
         patch.setattr(OnnxEngine, "run", nonsense)
         assert app.post("/classify", content=star).status_code == 500
+    assert "NaN or infinity for 1 of 1 images" in caplog.text
     assert statuses(app, star) == {"livez": 200, "readyz": 200, "classify": 200}
 
 

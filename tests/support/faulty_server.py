@@ -13,16 +13,16 @@ STICKY = "CUDA failure 700: an illegal memory access was encountered ; GPU=0 ; h
 
 
 class FaultyEngine(OnnxEngine):
-    def run(self, graph, images):
+    def run(self, graph, images, gear):
         time.sleep(RUN_S)
         if any(image.max() == 0 for image in images):
             raise RuntimeError(STICKY)
-        return super().run(graph, images)
+        return super().run(graph, images, gear)
 
     def warm_up(self):
         """Not a second for each batch size."""
 
-    def ask_once(self, graph, images):
+    def ask_once(self, graph, images, gear):
         """Nor here."""
 
 

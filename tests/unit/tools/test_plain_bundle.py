@@ -5,7 +5,7 @@ import pytest
 
 from app.bundle import load_bundle
 from app.inference.cpu import OnnxEngine
-from app.machine import allowed_cores
+from app.inference.gears import Gears
 from export.bundle import write_bundle
 from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_checkpoint
@@ -25,7 +25,7 @@ def test_a_plain_bundle_gives_the_same_numbers_by_another_graph(tmp_path):
         engine = OnnxEngine(
             folder=bundle.folder,
             image_size=(32, 32),
-            threads=allowed_cores(),
+            gears=Gears(cores=1),
             known_answer=bundle.manifest.known_answer,
         )
         engine.warm_up()
