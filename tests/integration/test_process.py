@@ -137,8 +137,8 @@ def test_an_older_bundle_is_refused_with_what_to_do(tmp_path):
 @pytest.mark.parametrize(
     ("mebibytes", "said"),
     [
-        (4096, "INFO app.inference.cpu: memory: the model needs about"),
-        (512, "WARNING app.inference.cpu: memory: the model needs about"),
+        (4096, "INFO app.inference.memory: memory: the model needs about"),
+        (512, "WARNING app.inference.memory: memory: the model needs about"),
     ],
 )
 def test_it_says_whether_batches_fit_the_memory(tmp_path, mebibytes, said):
