@@ -16,18 +16,19 @@ import threading
 import time
 from functools import partial
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
-from fastapi import FastAPI
 from pydantic import ValidationError
 
-from app.door.cors import Cors
-from app.door.protocol import GuardedProtocol
 from app.errors import CannotStart
 from app.lifecycle import Lifecycle
 from app.machine import allow_open_files
 from app.settings import Settings
 from app.telemetry.logs import configure
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ EXIT_FAILED = 70  # EX_SOFTWARE of sysexits.h
 EXIT_OVERDUE = 75  # EX_TEMPFAIL
 
 
-def load() -> tuple[FastAPI, Settings]:
+def load() -> "tuple[FastAPI, Settings]":
     """The service that the VIT_* variables ask for, with its model warm. Exits with 2 or 3 if that is not possible."""
     try:
         settings = Settings()
@@ -50,10 +51,13 @@ def load() -> tuple[FastAPI, Settings]:
     configure(settings.log_format, settings.log_level)
     allow_open_files(4 * settings.max_connections)
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported
-    from app.main import create_app
-
     try:
-        app = create_app(settings)
+        from app.backend import Backend
+
+        backend = Backend(settings=settings)
+        from app.main import create_app  # with FastAPI it takes half a second, in which the model loads
+
+        app = create_app(settings, backend=backend)
     except (CannotStart, OSError) as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(3)
@@ -62,7 +66,7 @@ def load() -> tuple[FastAPI, Settings]:
     return app, settings
 
 
-def serve(app: FastAPI, settings: Settings) -> None:
+def serve(app: "FastAPI", settings: Settings) -> None:
     """Run one server at one or two ports. The door tells them apart. Exits with 3 if it cannot have them."""
     ports = [settings.port, settings.metrics_port] if settings.metrics_port else [settings.port]
     try:
@@ -70,6 +74,9 @@ def serve(app: FastAPI, settings: Settings) -> None:
     except CannotStart as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(3)
+    from app.door.cors import Cors
+    from app.door.protocol import GuardedProtocol
+
     protocol = partial(GuardedProtocol, max_connections=settings.max_connections, cors=Cors(settings.cors_origins))
     config = uvicorn.Config(
         app,

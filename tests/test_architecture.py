@@ -25,6 +25,7 @@ ORDER = [
     "drawing",
     "stores",
     "maps",
+    "backend",
     "inference",
     "bundle",
     "images",
@@ -153,6 +154,7 @@ def test_packages_run_nothing_at_import():
         ("app.drawing.heatmap", {"onnxruntime", "fastapi", "starlette"}),
         ("app.inference.batcher", {"fastapi", "starlette"}),
         ("app.images.nursery", {"fastapi", "starlette", "pydantic", "onnxruntime"}),
+        ("app.backend", {"fastapi", "starlette", "uvicorn"}),  # they are imported while it starts
     ],
 )
 def test_what_a_module_does_not_load(module, unwanted):

@@ -23,10 +23,13 @@ SHARE_FOR_GEARS = 0.5  # of the memory, which weights that are not packed may ta
 NVIDIA_DRIVER = Path("/proc/driver/nvidia")  # of the kernel, so a container without the GPU's libraries sees it too
 
 
-def open_engine(*, settings: Settings, bundle: Bundle, max_memory: float = math.inf) -> OnnxEngine:
+def open_engine(
+    *, settings: Settings, bundle: Bundle, max_memory: float = math.inf, wait: Callable[[], object] = lambda: None
+) -> OnnxEngine:
     """A warm engine, for the thread that this is called in, of files that were checked meanwhile. `auto` uses the CPU
     where CUDA does not work or computes wrong numbers, and warns of it where the machine has an NVIDIA GPU. On the CPU,
-    batches are so small that this process keeps within `max_memory` bytes.
+    batches are so small that this process keeps within `max_memory` bytes. `wait` is called before the memory that runs
+    take is measured: it returns when nothing else takes any.
 
     Raises BundleError when a file of the bundle is damaged, DeviceError when the settings ask for CUDA and it does not
     work, and its subclass WrongAnswer when what the device computes is not the known answer of the bundle.
@@ -42,7 +45,7 @@ def open_engine(*, settings: Settings, bundle: Bundle, max_memory: float = math.
             else:
                 log.info("found no NVIDIA GPU, so the CPU is used")
                 log.debug("%s", error)
-    open_on_cpu = partial(_open_on_cpu, settings=settings, bundle=bundle, max_memory=max_memory)
+    open_on_cpu = partial(_open_on_cpu, settings=settings, bundle=bundle, max_memory=max_memory, wait=wait)
     packed = packed_weights(settings, bundle)
     if packed and packed.find(pack):
         try:
@@ -84,22 +87,30 @@ def _open_on_cuda(settings: Settings, bundle: Bundle) -> OnnxEngine:
     )
 
 
-def _open_on_cpu(folder: Path, *, packed: bool, settings: Settings, bundle: Bundle, max_memory: float) -> OnnxEngine:
+def _open_on_cpu(
+    folder: Path,
+    *,
+    packed: bool,
+    settings: Settings,
+    bundle: Bundle,
+    max_memory: float,
+    wait: Callable[[], object],
+) -> OnnxEngine:
     cores, image_size = settings.model_threads or allowed_cores(), bundle.manifest.image.size
     lanes = 1
     if packed or len(FILES) * 2 * (folder / WEIGHTS).stat().st_size < SHARE_FOR_GEARS * max_memory:
         lanes = choose_lanes(cores, partial(open_run, folder, image_size, packed=packed))
-    return _warm(
-        OnnxEngine(
-            folder=folder,
-            image_size=image_size,
-            gears=Gears(cores=cores, lanes=lanes),
-            packed=packed,
-            max_batch=settings.max_batch,
-            known_answer=bundle.manifest.known_answer,
-            max_memory=max_memory,
-        )
+    engine = OnnxEngine(
+        folder=folder,
+        image_size=image_size,
+        gears=Gears(cores=cores, lanes=lanes),
+        packed=packed,
+        max_batch=settings.max_batch,
+        known_answer=bundle.manifest.known_answer,
+        max_memory=max_memory,
     )
+    wait()
+    return _warm(engine)
 
 
 def _warm(engine: OnnxEngine) -> OnnxEngine:

@@ -5,6 +5,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import app.main
 from app.__main__ import main
+from app.backend import Backend
 from app.main import create_app
 from app.settings import Settings
 
@@ -21,8 +22,8 @@ class Leaking:
         await self._inner(scope, receive, send)
 
 
-def leaking_app(settings: Settings | None = None) -> FastAPI:
-    leaky = create_app(settings)
+def leaking_app(settings: Settings | None = None, *, backend: Backend | None = None) -> FastAPI:
+    leaky = create_app(settings, backend=backend)
     leaky.add_middleware(Leaking)
     return leaky
 

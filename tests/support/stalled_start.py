@@ -2,7 +2,7 @@
 
 import threading
 
-import app.main
+import app.backend
 from app.__main__ import main
 
 
@@ -12,5 +12,5 @@ def stall(**_):
 
 
 if __name__ == "__main__":
-    app.main.open_engine = stall
+    app.backend.open_engine = stall
     main()

@@ -1,0 +1,61 @@
+"""What decodes images and runs the model: two things that take seconds to start, and start side by side.
+
+Nothing of HTTP is imported here, so a server can import FastAPI, which takes another second, meanwhile.
+"""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from threading import Event
+
+from app.bundle import load_bundle
+from app.images.intake import open_intake
+from app.inference.batcher import Batcher
+from app.inference.contract import Engine
+from app.inference.device import open_engine
+from app.lifecycle import Lifecycle
+from app.machine import allowed_memory
+from app.settings import Settings
+from app.telemetry.metrics import Metrics
+
+
+class Backend:
+    """The parts below the HTTP service, begun when this is made, and ready when `engine` returns."""
+
+    def __init__(self, *, settings: Settings) -> None:
+        """Raises BundleError when there is no bundle; what else can be wrong is raised by `engine`."""
+        self.lifecycle, self.metrics = Lifecycle(), Metrics()
+        self.bundle = load_bundle(settings.bundle)
+        self.intake = open_intake(settings=settings, framing=self.bundle.manifest.image.framing)
+        self.batcher = Batcher(lifecycle=self.lifecycle, on_batch=self.metrics.batch)
+        self._alone = Event()
+        of_store = settings.store_max_bytes if settings.store == "memory" else 0
+        opening = partial(
+            open_engine,
+            settings=settings,
+            bundle=self.bundle,
+            max_memory=allowed_memory() - self.intake.max_memory - of_store,
+            wait=self._alone.wait,
+        )
+        starters = ThreadPoolExecutor(2, thread_name_prefix="start")
+        self._decoders: Future[None] = starters.submit(self.intake.start)
+        self._engine: Future[Engine] = starters.submit(self.batcher.start, opening)
+        starters.shutdown(wait=False)
+
+    def engine(self) -> Engine:
+        """The warm engine, when the processes that decode are there too. To be called when all else is in memory: from
+        here on, what this process's memory grows by counts as the model's.
+
+        Raises CannotStart, and OSError when no process can be started.
+        """
+        self._alone.set()
+        engine = self._engine.result()
+        self._decoders.result()
+        return engine
+
+    def stop(self) -> None:
+        """Finish what waits for the model, then end threads and processes. Blocks."""
+        self._alone.set()
+        self._engine.exception()
+        self.batcher.stop()
+        self._decoders.exception()
+        self.intake.stop()
