@@ -21,9 +21,10 @@ async def unless_gone(request: Request, work: asyncio.Future[T]) -> T | None:
             return None
         return work.result()
     finally:
-        for future in (disconnected, work):
-            future.cancel()
-        await asyncio.gather(disconnected, work, return_exceptions=True)  # else asyncio logs their exceptions
+        if not disconnected.cancel() and not disconnected.cancelled():
+            disconnected.exception()  # else asyncio logs it
+        if work.cancel():
+            await asyncio.gather(work, return_exceptions=True)
 
 
 async def _disconnected(request: Request) -> None:

@@ -1,4 +1,4 @@
-"""Ends a connection so that its last response arrives."""
+"""A transport that sends a response in one piece, and ends a connection so that the last response arrives."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,10 @@ FLUSH_S = 60.0  # for a client to read a response that did not fit the system's 
 
 
 class LingeringTransport:
-    """Closes in stages while the client may still be sending (RFC 9112, 9.6). First the response and its end are sent,
+    """Joins what is written at one turn of the event loop: uvicorn writes the head of a response and its body apart,
+    and a system call costs as much as all else that is done to send them.
+
+    Closes in stages while the client may still be sending (RFC 9112, 9.6). First the response and its end are sent,
     then incoming bytes are read and dropped, then the connection is closed.
 
     Closing at once with unread bytes would make TCP reset the connection, and the client would lose the response.
@@ -19,6 +22,7 @@ class LingeringTransport:
         self._transport = transport
         self._sending = sending
         self._closing = False
+        self._unsent: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -29,12 +33,21 @@ class LingeringTransport:
 
     def write(self, data: bytes) -> None:
         """Write nothing once it closes: uvicorn tells only the last of several pipelined requests about the close."""
-        if not self.is_closing():
-            self._transport.write(data)
+        if self.is_closing():
+            return
+        if not self._unsent:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._unsent.append(data)
+
+    def _flush(self) -> None:
+        if self._unsent:
+            self._transport.write(b"".join(self._unsent))
+            self._unsent.clear()
 
     def close(self) -> None:
         if self.is_closing():
             return
+        self._flush()
         self._closing = True
         timeout_s = FLUSH_S if self._transport.get_write_buffer_size() else LINGER_S
         if self._sending():

@@ -60,6 +60,7 @@ class OnnxEngine:
         self._latency = {key: LatencyModel(max_batch=max_batch) for key in keys}
         self._max_batch = max_batch
         self._known = KnownImage(known_answer, image_size) if known_answer else None
+        self._alone: dict[Graph, Gear] = {}  # the gear for a lone image, where both were measured alone
         self._asked: set[tuple[Graph, Gear, int]] = set()
 
     @property
@@ -67,7 +68,12 @@ class OnnxEngine:
         return self._gears.concurrency
 
     def plan(self, graph: Graph, *, waiting: int, running: Sequence[Plan]) -> Plan | None:
-        return self._gears.plan(waiting=waiting, running=running, best=lambda gear: self._latency[graph, gear].best)
+        return self._gears.plan(
+            waiting=waiting,
+            running=running,
+            best=lambda gear: self._latency[graph, gear].best,
+            alone=self._alone.get(graph, "wide"),
+        )
 
     def best_batch(self, graph: Graph) -> int:
         return max(self._latency[graph, gear].best for gear in self._gears.runs)
@@ -99,6 +105,10 @@ class OnnxEngine:
             while not model.settled and time.perf_counter() < end:
                 self._measure(graph, gear, model.best, memory, runs=WARM_UP_RUNS)
                 self._fit(memory)
+        for graph in FILES:
+            seconds = {gear: self.expected(graph, 1, gear) for gear in self._gears.runs}
+            if all(seconds.values()):
+                self._alone[graph] = min(seconds, key=seconds.__getitem__)
         memory.report(largest=self._latency["explain", "wide"].sizes[-1], wanted=self._max_batch)
 
     def run(self, graph: Graph, images: Pixels | Sequence[Pixels], gear: Gear = "wide") -> Outputs:

@@ -11,7 +11,7 @@ the engine has two gears:
 
 There is no timer and nothing to switch: each run takes the gear that suits the images in work when it begins. So a lone
 image never waits, and all that a change of the load costs is that the last runs of one gear overlap the first of the
-other.
+other. A model so small that even a lone image is answered sooner by one thread stays in the narrow gear.
 """
 
 import math
@@ -42,15 +42,20 @@ class Gears:
         """Most runs at a time, of both gears together."""
         return max(self.runs.values())
 
-    def plan(self, *, waiting: int, running: Sequence[Plan], best: Callable[[Gear], int]) -> Plan | None:
+    def plan(
+        self, *, waiting: int, running: Sequence[Plan], best: Callable[[Gear], int], alone: Gear = "wide"
+    ) -> Plan | None:
         """The next run, or None if one of those under way has to end before.
 
-        `waiting` images are in no run yet, `running` are the runs under way, and `best` tells how many images pay in a
-        run. Images for which there are not lanes enough are divided among those that are free. While lanes are in use,
-        half as many images are enough for another: else it would wait, beside idle cores, for all lanes to end.
+        `waiting` images are in no run yet, `running` are the runs under way, `best` tells how many images pay in a run,
+        and `alone` is the gear that answers a lone image sooner. Images for which there are not lanes enough are
+        divided among those that are free. While lanes are in use, half as many images are enough for another: else it
+        would wait, beside idle cores, for all lanes to end.
         """
         in_use = [run.gear for run in running]
         enough = self.lanes // 2 if "narrow" in in_use else self.lanes
+        if alone == "narrow":
+            enough = 0
         if "narrow" in self.runs and waiting + sum(run.images for run in running) > enough:
             free = self.lanes - len(running)
             return Plan("narrow", min(best("narrow"), math.ceil(waiting / free))) if free > 0 else None

@@ -85,7 +85,8 @@ class Queue:
         with self._changed:
             if batch.tickets:
                 self._running.remove(batch)
-                self._changed.notify()  # a run that had to wait for this one
+                if self._waiting:
+                    self._changed.notify()  # a run that had to wait for this one
 
     def close(self) -> None:
         """Accept no more tickets. Runners still take those that wait."""

@@ -1,7 +1,7 @@
 """What the service adds to a lone request: its time minus that of decoding and of the model at batch 1.
 
 Requests are sent one after the other over one connection. Decoding, preprocessing and the model are timed in between,
-in this process, with the service's own engine.
+in this process, with the service's own engine in the gear that it gives a lone image.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from tqdm import tqdm
 
 from app.bundle import load_bundle
 from app.images.decode import Limits
 from app.images.preparer import Preparer
-from app.inference.cpu import OnnxEngine
-from app.inference.gears import Gears
-from app.machine import allowed_cores
+from app.inference.contract import Graph
+from app.inference.device import open_engine
 from app.settings import DEMO_BUNDLE, Settings
 from export.bundle import write_bundle
 from tests.benchmarks.load import connected, exchange, post
@@ -46,8 +46,11 @@ def measure() -> list[dict[str, str | float]]:
 
 def row(name: str, bundle: Path, *, explain: bool) -> dict[str, str | float]:
     settings, image = Settings(), load_bundle(bundle).manifest.image
-    engine = OnnxEngine(folder=bundle, image_size=image.size, gears=Gears(cores=allowed_cores()))
-    run = partial(engine.probe, "explain" if explain else "classify")
+    engine = open_engine(settings=Settings(device="cpu", cache="off"), bundle=load_bundle(bundle))
+    graph: Graph = "explain" if explain else "classify"
+    plan = engine.plan(graph, waiting=1, running=[])
+    assert plan
+    run = partial(engine.run, graph, np.zeros((1, *image.size, 3), dtype=np.uint8), plan.gear)
     preparer = Preparer(
         limits=Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),
         framing=image.framing,

@@ -45,6 +45,26 @@ def test_it_half_closes_while_the_client_sends_and_never_waits_for_ever(monkeypa
     assert wire.told == ["write", *told]
 
 
+def test_what_is_written_at_one_turn_is_sent_together():
+    sent: list[bytes] = []
+    wire = Wire()
+    wire.write = sent.append
+
+    async def answer():
+        transport = LingeringTransport(wire, sending=lambda: False)
+        transport.write(b"head, ")
+        transport.write(b"body")
+        assert sent == []
+        await asyncio.sleep(0)
+        assert sent == [b"head, body"]
+        transport.write(b"more")
+        transport.close()  # sends first
+
+    asyncio.run(answer())
+    assert sent == [b"head, body", b"more"]
+    assert wire.told[0] == "close"
+
+
 @pytest.mark.parametrize("sending", [True, False])
 def test_a_client_that_reads_slowly_has_more_time(monkeypatch, sending):
     monkeypatch.setattr(linger, "FLUSH_S", 0.01)

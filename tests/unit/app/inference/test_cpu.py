@@ -201,6 +201,18 @@ def test_a_plan_has_as_many_images_as_pay_in_its_gear(monkeypatch):
     assert engine.plan("classify", waiting=20, running=[]) == Plan("narrow", 4)
 
 
+@pytest.mark.parametrize(
+    ("wide", "narrow", "gear"), [(2.0, 1.0, "narrow"), (1.0, 2.0, "wide"), (1.0, 0.0, "wide")], ids=str
+)
+def test_a_lone_image_runs_in_the_gear_that_answers_it_sooner(monkeypatch, wide, narrow, gear):
+    """Where one of them was not measured at warm-up, on all cores."""
+    engine = opened(gears=TWO)
+    seconds = {"wide": wide, "narrow": narrow}
+    monkeypatch.setattr(engine, "expected", lambda graph, images, gear="wide": seconds[gear])
+    engine.warm_up()
+    assert engine.plan("classify", waiting=1, running=[]) == Plan(gear, 1)
+
+
 @pytest.mark.parametrize("graph", ["classify", "explain"])
 def test_a_probe_asks_one_image_and_is_no_measurement(images, graph):
     engine = opened()

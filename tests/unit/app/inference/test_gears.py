@@ -53,6 +53,17 @@ def test_few_images_run_on_all_cores_and_many_in_lanes(gears, waiting, running, 
     assert plan(gears, waiting, running) == planned
 
 
+def test_a_model_that_one_thread_answers_sooner_stays_in_lanes():
+    def small(waiting: int, running: list[Plan]) -> Plan | None:
+        return TWO.plan(waiting=waiting, running=running, best=lambda gear: 4, alone="narrow")
+
+    assert small(1, []) == Plan("narrow", 1)
+    assert small(2, []) == Plan("narrow", 1)
+    assert small(1, narrow(1)) == Plan("narrow", 1)
+    assert small(1, narrow(1, 1)) is None
+    assert Gears(cores=1).plan(waiting=1, running=[], best=lambda gear: 4, alone="wide") == Plan("wide", 1)
+
+
 @given(
     cores=st.integers(1, 32),
     divisor=st.integers(1, 4),

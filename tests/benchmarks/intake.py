@@ -1,0 +1,100 @@
+"""What one core decodes, stage by stage, and what share of a request that is.
+
+The model of the share is ViT-S/16 in fp32 on one thread, with its lean graph. `box` of Pillow's resize would compute
+the crop alone; it takes 32-bit floats, so the pixels differ.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+from PIL import Image
+from tqdm import tqdm
+
+from app.bundle import CLASSIFY_GRAPH
+from app.images.colors import upright_rgb
+from app.images.decode import Limits, opened
+from app.images.preparer import Preparer, thumbnail_of
+from app.images.preprocess import RESAMPLING, Framing, geometry, preprocess
+from app.inference.cpu import session_options
+from tests.benchmarks.cost import write_graphs
+from tests.benchmarks.pictures import jpeg
+
+SIZES = ((224, 224), (500, 334), (1280, 853), (4000, 3000))
+FRAMING = Framing((224, 224), "shortest", (256, 256), "half_even", "bicubic")
+LIMITS = Limits(max_pixels=50_000_000, max_aspect_ratio=64)
+THUMBNAIL_PX = 512
+ROUNDS = 15
+
+
+def measure() -> list[dict[str, str | float]]:
+    with tempfile.TemporaryDirectory() as folder:
+        write_graphs(Path(folder), "S/16", FRAMING.size[0])
+        session = ort.InferenceSession(str(Path(folder) / CLASSIFY_GRAPH), session_options(threads=1))
+        pixels = np.zeros((1, *FRAMING.size, 3), dtype=np.uint8)
+        model = partial(session.run, None, {"images": pixels})
+        return [row(picture(size), model) for size in tqdm(SIZES, desc="sizes")]
+
+
+def row(data: bytes, model: Callable[[], object]) -> dict[str, str | float]:
+    image = decoded(data)
+    exact, _ = preprocess(image, FRAMING)
+    prepare = partial(
+        Preparer(limits=LIMITS, framing=FRAMING, thumbnail_px=THUMBNAIL_PX).prepare,
+        data,
+        max_pixels=LIMITS.max_pixels,
+    )
+    stages: dict[str, Callable[[], object]] = {
+        "decode": partial(decoded, data),
+        "resize": partial(preprocess, image, FRAMING),
+        "crop": partial(crop_alone, image),
+        "thumbnail": partial(thumbnail_of, image, THUMBNAIL_PX),
+        "labels": partial(prepare, thumbnail=False),
+        "maps": partial(prepare, thumbnail=True),
+        "model": model,
+    }
+    times: dict[str, list[float]] = {name: [] for name in stages}
+    for _ in range(ROUNDS):
+        for name, stage in stages.items():
+            times[name].append(milliseconds(stage))
+    median = {name: statistics.median(found) for name, found in times.items()}
+    return {
+        "JPEG": f"{image.width}×{image.height}",
+        "decode, ms": round(median["decode"], 2),
+        "resize and crop, ms": round(median["resize"], 2),
+        "thumbnail for maps, ms": round(median["thumbnail"], 2),
+        "images/s a core, labels": round(1000 / median["labels"]),
+        "labels and maps": round(1000 / median["maps"]),
+        "share of decoding and model": f"{median['labels'] / (median['labels'] + median['model']):.0%}",
+        "the crop alone, ms": round(median["crop"], 2),
+        "numbers that differ then": f"{np.mean(crop_alone(image) != exact):.2%}",
+    }
+
+
+def picture(size: tuple[int, int]) -> bytes:
+    out = BytesIO()
+    decoded(jpeg()).resize(size).save(out, "JPEG", quality=90)
+    return out.getvalue()
+
+
+def decoded(data: bytes) -> Image.Image:
+    with opened(data, LIMITS) as (image, _):
+        return upright_rgb(image)
+
+
+def crop_alone(image: Image.Image) -> np.ndarray:
+    box = geometry(image.size, FRAMING).box
+    return np.asarray(image.resize(FRAMING.size[::-1], RESAMPLING[FRAMING.interpolation], box))
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    """CPU time of this thread."""
+    start = time.thread_time()
+    work()
+    return 1000 * (time.thread_time() - start)
