@@ -44,7 +44,19 @@ class Settings(BaseSettings):
         Literal["auto", "cuda", "cpu"],
         Field(description="`auto`, `cuda` or `cpu`; `cuda` refuses to start without a working GPU"),
     ] = "auto"
-    max_batch: Annotated[int, Field(ge=1, le=512, description="Largest number of images in one forward pass")] = 8
+    gpu: Annotated[int, Field(ge=0, description="Number of the GPU, from 0; `CUDA_VISIBLE_DEVICES` hides some")] = 0
+    gpu_memory_bytes: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Memory of the GPU for the model, in bytes, so that services can share a GPU; 0: no limit. "
+            "CUDA itself takes some hundred MB more",
+        ),
+    ] = 0
+    max_batch: Annotated[
+        int,
+        Field(ge=0, le=512, description="Largest number of images in one forward pass; 0: 8 on the CPU, 64 on a GPU"),
+    ] = 0
     max_queue_images: Annotated[
         int, Field(ge=1, description="Limit of images in work or waiting; further requests get 503")
     ] = 128

@@ -71,7 +71,7 @@ async def model(services: ServicesDep) -> ModelResponse:
         digest=services.bundle.digest,
         manifest=PublicManifest.model_construct(**dict(services.bundle.manifest)),
         provider=engine.provider,
-        max_batch=services.settings.max_batch,
+        max_batch=engine.max_batch,
         best_batch={graph: engine.best_batch(graph) for graph in get_args(Graph)},
         latency=[BatchLatency(**latency._asdict()) for latency in engine.latency()],
         deviation=engine.deviation(),

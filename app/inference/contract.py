@@ -37,6 +37,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def max_batch(self) -> int:
+        """Most images in a run, as far as the settings say. Memory may allow fewer."""
+        ...
+
+    @property
     def concurrency(self) -> int:
         """How many threads may call `run` at a time, the one that opened the engine among them."""
         ...

@@ -58,7 +58,7 @@ class OnnxEngine:
             sessions = makers.map(lambda key: self._session(folder / FILES[key[0]], gears.threads[key[1]]), keys)
             self._sessions = dict(zip(keys, sessions, strict=True))
         self._latency = {key: LatencyModel(max_batch=max_batch) for key in keys}
-        self._max_batch = max_batch
+        self.max_batch = max_batch
         self._known = KnownImage(known_answer, image_size) if known_answer else None
         self._alone: dict[Graph, Gear] = {}  # the gear for a lone image, where both were measured alone
         self._asked: set[tuple[Graph, Gear, int]] = set()
@@ -109,7 +109,7 @@ class OnnxEngine:
             seconds = {gear: self.expected(graph, 1, gear) for gear in self._gears.runs}
             if all(seconds.values()):
                 self._alone[graph] = min(seconds, key=seconds.__getitem__)
-        memory.report(largest=self._latency["explain", "wide"].sizes[-1], wanted=self._max_batch)
+        memory.report(largest=self._latency["explain", "wide"].sizes[-1], wanted=self.max_batch)
 
     def run(self, graph: Graph, images: Pixels | Sequence[Pixels], gear: Gear = "wide") -> Outputs:
         start, before = time.perf_counter(), self._count(1)

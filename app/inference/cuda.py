@@ -6,8 +6,8 @@ recording for the thread that made it, under a number from 1 on (0 means "no num
 when it replays. Therefore one thread does both the warm-up and the serving, and each size has its own number.
 """
 
-import ctypes
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +15,13 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from app.bundle import KnownAnswer
+from app.bundle import WEIGHTS, KnownAnswer
 from app.inference.contract import Gear, Graph, Outputs, Pixels
-from app.inference.cpu import OnnxEngine
-from app.inference.faults import DeviceError
+from app.inference.cpu import FILES, OnnxEngine
+from app.inference.cuda_driver import DriverError, count_gpus, lock_pages
+from app.inference.faults import DeviceError, fault_of
 from app.inference.gears import Gears
+from app.inference.known_answer import BY_CLASS, WrongAnswer
 
 log = logging.getLogger(__name__)
 
@@ -30,44 +32,77 @@ PROVIDER_OPTIONS = {
     "cudnn_conv_algo_search": "HEURISTIC",  # for the stem of a hybrid; the default tries all algorithms at each size
 }
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
+OLDEST_RUNTIME = (1, 31, 1)  # before, a replay may read staging buffers of another run (microsoft/onnxruntime#32121)
+PLAIN = -1  # the number with which ONNX Runtime runs node by node, and neither records nor replays
+REPLAY_RATIO = 1e-2  # of an output's largest number, that a replay may differ by: kernels may add in another order
+SHIFT_PX = 5  # between the images that replays are compared with
 UNUSABLE = "ONNX Runtime cannot use CUDA here: check driver and libraries"
 
 
 class Recording:
     """One graph at one batch size: fixed buffers on the GPU, and the recorded run that uses them."""
 
-    def __init__(self, *, session: ort.InferenceSession, size: int, number: int) -> None:
+    def __init__(self, *, session: ort.InferenceSession, size: int, number: int, gpu: int) -> None:
         self._session = session
-        self._options = ort.RunOptions()
-        self._options.add_run_config_entry("gpu_graph_id", str(number))
+        self._number = number
+        self._recorded, self._plain = _numbered(number), _numbered(PLAIN)
         self._binding = session.io_binding()
         (images,) = session.get_inputs()
-        self._images = _on_gpu((size, *images.shape[1:]), np.uint8)
+        self._images = _on_gpu((size, *images.shape[1:]), np.uint8, gpu)
         self._binding.bind_ortvalue_input(images.name, self._images)
-        self._outputs = {o.name: _on_gpu((size, *o.shape[1:]), DTYPES[o.type]) for o in session.get_outputs()}
+        self._outputs = {o.name: _on_gpu((size, *o.shape[1:]), DTYPES[o.type], gpu) for o in session.get_outputs()}
         for name, value in self._outputs.items():
             self._binding.bind_ortvalue_output(name, value)
 
-    def replay(self, pixels: Pixels) -> Outputs:
-        """Outputs for all of `pixels`, uint8 (size, height, width, 3). The first call records."""
+    def run(self, pixels: Pixels, *, plainly: bool = False) -> Outputs:
+        """Outputs for all of `pixels`, uint8 (size, height, width, 3). The first call records, later ones replay."""
+        self.load(pixels)
+        self.launch(plainly=plainly)
+        return self.outputs()
+
+    def load(self, pixels: Pixels) -> None:
+        """Copy the images to the GPU."""
         self._images.update_inplace(pixels)
-        self._session.run_with_iobinding(self._binding, self._options)
+
+    def launch(self, *, plainly: bool = False) -> None:
+        """Run with the images that are on the GPU, and leave the outputs there. `plainly` is node by node."""
+        self._session.run_with_iobinding(self._binding, self._plain if plainly else self._recorded)
+
+    def outputs(self) -> Outputs:
+        """Copies of what the last run has left on the GPU."""
         return {name: value.numpy() for name, value in self._outputs.items()}
+
+    def release(self) -> None:
+        """Give back what the recorded run keeps beside the buffers. It cannot be replayed any more."""
+        self._session.release_captured_graph(self._number)
 
 
 class CudaEngine(OnnxEngine):
-    """The two graphs of a bundle on the first GPU. The thread that warms it up has to call `run`."""
+    """The two graphs of a bundle on one GPU. The thread that warms it up has to call `run`."""
 
     provider = "CUDAExecutionProvider"
 
     def __init__(
-        self, *, folder: Path, image_size: tuple[int, int], max_batch: int, known_answer: KnownAnswer | None = None
+        self,
+        *,
+        folder: Path,
+        image_size: tuple[int, int],
+        max_batch: int,
+        known_answer: KnownAnswer | None = None,
+        gpu: int = 0,
+        memory_bytes: int = 0,
     ) -> None:
-        """Raises DeviceError when ONNX Runtime cannot use CUDA, or has fallen back to the CPU."""
-        if not _has_nvidia_driver():
-            raise DeviceError(UNUSABLE)
+        """`gpu` is its number, `memory_bytes` what the model may take of its memory (0: all).
+
+        Raises DeviceError when ONNX Runtime cannot use CUDA, or has fallen back to the CPU.
+        """
+        _check_runtime(gpu)
         if hasattr(ort, "preload_dlls"):
             ort.preload_dlls()
+        self._gpu = gpu
+        self._options = {**PROVIDER_OPTIONS, "device_id": str(gpu)}
+        if memory_bytes:
+            self._options["gpu_mem_limit"] = str(_memory_of_a_graph(memory_bytes, (folder / WEIGHTS).stat().st_size))
         with _failures_as_device_errors():
             super().__init__(
                 folder=folder,
@@ -82,33 +117,68 @@ class CudaEngine(OnnxEngine):
         self._pixels = np.zeros((max_batch, *image_size, 3), dtype=np.uint8)
 
     def warm_up(self) -> None:
-        """Record and measure every batch size. While serving, nothing is recorded and no memory is allocated.
+        """Record and measure every batch size that fits into the GPU's memory. While serving, nothing is recorded and
+        no memory is allocated.
 
-        The known answer is asked in each recording, and in each replay after all have been recorded: a replay may read
-        buffers that a later recording has taken (microsoft/onnxruntime#32121).
+        The largest size comes first: the smaller ones then lie in the memory that it has taken. The known answer is
+        asked in each recording. After all have been recorded it is asked in each replay, which is also compared with a
+        run node by node: a replay may read what a later recording has overwritten (microsoft/onnxruntime#32121).
         Raises DeviceError when a graph cannot be recorded, WrongAnswer when a run computes wrong numbers.
         """
+        try:
+            lock_pages(self._pixels, gpu=self._gpu)
+        except DriverError as error:
+            log.warning("the input buffer could not be page-locked, so copies to the GPU are slower: %s", error)
         with _failures_as_device_errors():
-            for (graph, gear), model in self._latency.items():
-                for number, size in enumerate(model.sizes, start=1):
-                    session = self._sessions[graph, gear]
-                    self._recordings[graph, size] = Recording(session=session, size=size, number=number)
-                    self._ask(graph, gear, size)
-            for graph, size in self._recordings:
+            for graph in FILES:
+                for number, size in reversed(list(enumerate(self._latency[graph, "wide"].sizes, start=1))):
+                    self._record(graph, size, number)
+            for (graph, size), recording in self._recordings.items():
+                self._compare(graph, size, recording)
                 self._ask(graph, "wide", size)
-        _pin(self._pixels)
 
     def forbid(self, graph: Graph, images: int) -> int:
         """Also frees the GPU's memory for the sizes that are no longer used."""
         largest = super().forbid(graph, images)
-        self._recordings = {key: r for key, r in self._recordings.items() if key[0] != graph or key[1] <= largest}
+        for key in [key for key in self._recordings if key[0] == graph and key[1] > largest]:
+            self._recordings.pop(key).release()
         return largest
+
+    def _record(self, graph: Graph, size: int, number: int) -> None:
+        session = self._sessions[graph, "wide"]
+        try:
+            self._recordings[graph, size] = Recording(session=session, size=size, number=number, gpu=self._gpu)
+            self._ask(graph, "wide", size)
+        except Exception as error:
+            if size == 1 or fault_of(error) != "memory":
+                raise
+            largest = self.forbid(graph, size)
+            log.warning(
+                "the GPU has too little memory to run %d images at once in the %s graph; %d are tried",
+                *(size, graph, largest),
+            )
+
+    def _compare(self, graph: Graph, size: int, recording: Recording) -> None:
+        """Raises WrongAnswer when a replay and a run node by node differ for images that are all different."""
+        assert self._known
+        (image,) = self._known.images(1)
+        np.stack([np.roll(image, SHIFT_PX * row, axis=1) for row in range(size)], out=self._pixels[:size])
+        expected = recording.run(self._pixels[:size], plainly=True)
+        for name, found in recording.run(self._pixels[:size]).items():
+            if name in ("classes", *BY_CLASS):  # nearly tied classes may change places
+                continue
+            apart = np.abs(found.astype(np.float64) - expected[name]).max()
+            if not apart <= REPLAY_RATIO * np.abs(expected[name]).max():
+                raise WrongAnswer(
+                    f"The model computes wrong numbers on {self.provider}: {name} of the {graph} graph differs by "
+                    f"{apart:.1e} between a recorded run of {size} images and a run node by node"
+                )
 
     def _forward(self, graph: Graph, gear: Gear, images: Pixels | Sequence[Pixels]) -> Outputs:
         count = len(images)
         np.stack(list(images), out=self._pixels[:count])
         size = next(size for size in self._latency[graph, gear].sizes if size >= count)
-        outputs = self._recordings[graph, size].replay(self._pixels[:size])
+        outputs = self._recordings[graph, size].run(self._pixels[:size])
         return {name: rows[:count] for name, rows in outputs.items()}
 
     def _session(self, file: Path, threads: int) -> ort.InferenceSession:
@@ -117,9 +187,7 @@ class CudaEngine(OnnxEngine):
         options.enable_mem_pattern = False  # it would move buffers between the runs that precede the recording
         options.log_severity_level = 3  # __init__ reports a provider that cannot load
         options.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
-        return ort.InferenceSession(
-            str(file), options, providers=[(self.provider, PROVIDER_OPTIONS)], enable_fallback=0
-        )
+        return ort.InferenceSession(str(file), options, providers=[(self.provider, self._options)], enable_fallback=0)
 
 
 @contextmanager
@@ -132,21 +200,34 @@ def _failures_as_device_errors() -> Iterator[None]:
         raise DeviceError(f"{UNUSABLE} ({error})") from error
 
 
-def _on_gpu(shape: Sequence[int], dtype: type) -> ort.OrtValue:
-    return ort.OrtValue.ortvalue_from_shape_and_type(list(shape), dtype, "cuda", 0)
+def _check_runtime(gpu: int) -> None:
+    """Raises DeviceError. ONNX Runtime itself would log pages of errors, or compute wrong numbers."""
+    gpus = count_gpus()
+    if not gpus or CudaEngine.provider not in ort.get_available_providers():
+        raise DeviceError(UNUSABLE)
+    if gpu >= gpus:
+        raise DeviceError(f"There is no GPU {gpu} (VIT_GPU): {gpus} can be used, numbered from 0")
+    if tuple(map(int, re.findall(r"\d+", ort.__version__)[:3])) < OLDEST_RUNTIME:
+        oldest = ".".join(map(str, OLDEST_RUNTIME))
+        raise DeviceError(f"A GPU needs ONNX Runtime {oldest} or newer, and this is {ort.__version__}")
 
 
-def _has_nvidia_driver() -> bool:
-    """Checked first, because ONNX Runtime logs pages of errors when the driver is missing."""
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    return "CUDAExecutionProvider" in ort.get_available_providers()
+def _memory_of_a_graph(memory_bytes: int, weights_bytes: int) -> int:
+    """Bytes for what lies between the layers of one of the two graphs. Each has the weights once, beside that."""
+    left = memory_bytes - len(FILES) * weights_bytes
+    if left <= 0:
+        raise DeviceError(
+            f"VIT_GPU_MEMORY_BYTES is {memory_bytes}, and the weights of both graphs alone take "
+            f"{len(FILES) * weights_bytes}"
+        )
+    return left // len(FILES)
 
 
-def _pin(pixels: Pixels) -> None:
-    """Lock the buffer's pages, so that the GPU can read them directly. Without this, copies are slower."""
-    address, size = ctypes.c_void_p(pixels.ctypes.data), ctypes.c_size_t(pixels.nbytes)
-    if status := ctypes.CDLL("libcuda.so.1").cuMemHostRegister_v2(address, size, 0):
-        log.warning("the input buffer could not be page-locked: CUDA error %d", status)
+def _numbered(number: int) -> ort.RunOptions:
+    options = ort.RunOptions()
+    options.add_run_config_entry("gpu_graph_id", str(number))
+    return options
+
+
+def _on_gpu(shape: Sequence[int], dtype: type, gpu: int) -> ort.OrtValue:
+    return ort.OrtValue.ortvalue_from_shape_and_type(list(shape), dtype, "cuda", gpu)

@@ -20,6 +20,7 @@ from app.settings import Settings
 log = logging.getLogger(__name__)
 
 SHARE_FOR_GEARS = 0.5  # of the memory, which weights that are not packed may take for both gears
+BATCH_ON_CPU, BATCH_ON_GPU = 8, 64  # largest, unless the settings have another
 NVIDIA_DRIVER = Path("/proc/driver/nvidia")  # of the kernel, so a container without the GPU's libraries sees it too
 
 
@@ -77,12 +78,16 @@ def _open_meanwhile(check: Callable[[], None], open_it: Callable[[], OnnxEngine]
 
 def _open_on_cuda(settings: Settings, bundle: Bundle) -> OnnxEngine:
     manifest = bundle.manifest
+    if manifest.precision == "int8":
+        raise DeviceError("This bundle is in int8, which only CPUs compute here: export it in fp16 for a GPU")
     return _warm(
         CudaEngine(
             folder=bundle.folder,
             image_size=manifest.image.size,
-            max_batch=settings.max_batch,
+            max_batch=settings.max_batch or BATCH_ON_GPU,
             known_answer=manifest.known_answer,
+            gpu=settings.gpu,
+            memory_bytes=settings.gpu_memory_bytes,
         )
     )
 
@@ -105,7 +110,7 @@ def _open_on_cpu(
         image_size=image_size,
         gears=Gears(cores=cores, lanes=lanes),
         packed=packed,
-        max_batch=settings.max_batch,
+        max_batch=settings.max_batch or BATCH_ON_CPU,
         known_answer=bundle.manifest.known_answer,
         max_memory=max_memory,
     )

@@ -20,7 +20,8 @@ def test_variables_of_the_environment_are_read(monkeypatch):
     [
         ("port", 70_000),
         ("device", "tpu"),
-        ("max_batch", 0),
+        ("max_batch", -1),
+        ("gpu", -1),
         ("store_ttl_s", 0),
         ("store", "postgres://x"),
         ("root_path", "vit"),

@@ -28,6 +28,7 @@ class FakeEngine:
     def __init__(self, largest: int = 4, concurrency: int = 1) -> None:
         self.largest = largest
         self.concurrency = concurrency
+        self.scale = np.float32(1)
         self.batches: list[tuple[str, list[int]]] = []
         self.threads: set[int] = set()
         self.gate = threading.Event()
@@ -86,7 +87,7 @@ class FakeEngine:
         for pixel in pixels:
             if pixel in self.faults:
                 raise self.faults[pixel]
-        logits = images[:, 0, 0, :1].astype(np.float32)
+        logits = images[:, 0, 0, :1].astype(np.float32) * self.scale
         logits[logits == NOT_FINITE] = np.nan
         return {"logits": logits}
 
@@ -289,6 +290,12 @@ def test_nan_fails_its_own_image_only(engine, lifecycle):
     assert len(engine.batches) == 2
     assert engine.probes == 1
     assert lifecycle.ready
+
+
+def test_finite_numbers_with_an_infinite_sum_are_answered(engine, lifecycle):
+    engine.scale = np.float32(2e38)
+    assert run(engine, lambda batcher: together(engine, batcher, 1, 1, 1), lifecycle) == [pytest.approx(2e38)] * 3
+    assert engine.probes == 0
 
 
 def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(engine, lifecycle):

@@ -9,6 +9,7 @@ import pytest
 from app.bundle import KnownAnswer, Tolerance
 from app.inference import cuda
 from app.inference.cuda import CudaEngine
+from app.inference.cuda_driver import DriverError
 from app.inference.faults import DeviceError
 from app.inference.known_answer import KnownImage, WrongAnswer
 from app.settings import DEMO_BUNDLE
@@ -17,8 +18,9 @@ from app.settings import DEMO_BUNDLE
 class FakeValue:
     """A buffer on the GPU: what is copied into it has to be of its shape."""
 
-    def __init__(self, shape, dtype):
+    def __init__(self, shape, dtype, gpu):
         self.array = np.zeros(shape, dtype)
+        self.gpu = gpu
 
     def update_inplace(self, data):
         assert data.shape == self.array.shape
@@ -37,12 +39,16 @@ class FakeBinding:
 
 
 class FakeSession:
-    """Logits are the first pixel. What a number recorded stays bound to the buffers that it was recorded with."""
+    """Logits are the first pixel. What a number recorded stays bound to the buffers that it was recorded with; -1 is a
+    run node by node.
+    """
 
     def __init__(self, provider="CUDAExecutionProvider"):
         self.provider = provider
         self.recorded = {}
+        self.released = []
         self.runs = []
+        self.largest = 512
         self.wrong = lambda runs: False
         self.threads = set()
 
@@ -60,12 +66,18 @@ class FakeSession:
 
     def run_with_iobinding(self, binding, options):
         self.threads.add(threading.get_ident())
-        number = options.get_run_config_entry("gpu_graph_id")
-        self.runs.append(int(number))
-        recorded = self.recorded.setdefault(number, binding)
-        recorded.logits.array[:] = recorded.images.array[:, 0, 0, :1]
+        number = int(options.get_run_config_entry("gpu_graph_id"))
+        self.runs.append(number)
+        if len(binding.images.array) > self.largest:
+            raise RuntimeError("Available memory of 1 is smaller than requested bytes of 2")
+        used = binding if number == -1 else self.recorded.setdefault(number, binding)
+        used.logits.array[:] = used.images.array[:, 0, 0, :1]
         if self.wrong(self.runs):
-            recorded.logits.array[-1] += 1
+            used.logits.array[-1] += 1
+
+    def release_captured_graph(self, number):
+        self.recorded.pop(number, None)
+        self.released.append(number)
 
 
 @pytest.fixture
@@ -76,9 +88,9 @@ def sessions(monkeypatch):
         made.append(FakeSession())
         return made[-1]
 
-    monkeypatch.setattr(cuda, "_has_nvidia_driver", lambda: True)
+    monkeypatch.setattr(cuda, "count_gpus", lambda: 2)
     monkeypatch.setattr(cuda, "_on_gpu", FakeValue)
-    monkeypatch.setattr(cuda, "_pin", lambda pixels: None)
+    monkeypatch.setattr(cuda, "lock_pages", lambda pixels, gpu: None)
     monkeypatch.setattr(cuda.ort, "preload_dlls", lambda: None, raising=False)
     monkeypatch.setattr(CudaEngine, "_session", session)
     return made
@@ -95,8 +107,8 @@ def no_maps(monkeypatch):
 
 
 ANSWER = KnownAnswer(
-    size=(1, 1),
-    pixels=bytes([9, 8, 7]),
+    size=(1, 2),
+    pixels=bytes([9, 8, 7, 1, 2, 3]),
     logits=(9.0,),
     classes=(0,),
     sums={},
@@ -104,39 +116,39 @@ ANSWER = KnownAnswer(
 )
 
 
-def opened(max_batch: int = 4) -> CudaEngine:
-    return CudaEngine(folder=DEMO_BUNDLE, image_size=(2, 2), max_batch=max_batch, known_answer=ANSWER)
+def opened(max_batch: int = 4, **options) -> CudaEngine:
+    return CudaEngine(folder=DEMO_BUNDLE, image_size=(2, 2), max_batch=max_batch, known_answer=ANSWER, **options)
 
 
 def images(*values: int) -> list[np.ndarray]:
     return [np.full((2, 2, 3), value, dtype=np.uint8) for value in values]
 
 
-def test_every_size_is_recorded_before_serving_under_a_number_of_its_own(sessions):
+def test_every_size_is_recorded_before_serving_the_largest_first_under_a_number_of_its_own(sessions):
     engine = opened(max_batch=6)
     engine.warm_up()
     for session in sessions:
-        assert sorted(session.recorded) == ["1", "2", "3", "4"]
-        assert [session.recorded[n].images.array.shape[0] for n in "1234"] == [1, 2, 4, 6]
+        assert session.runs[:4] == [4, 3, 2, 1]
+        assert [len(session.recorded[n].images.array) for n in (1, 2, 3, 4)] == [1, 2, 4, 6]
     assert {(row.graph, row.batch) for row in engine.latency()} == {
         (graph, batch) for graph in ("classify", "explain") for batch in (1, 2, 4, 6)
     }
 
 
-def test_every_recording_is_asked_and_asked_again_after_the_last(sessions):
+def test_after_the_last_recording_each_is_compared_with_a_plain_run_and_asked_again(sessions):
     engine = opened()
     engine.warm_up()
     for session in sessions:
-        assert session.runs == [1, 2, 3, 1, 2, 3]
+        assert session.runs == [3, 2, 1, -1, 3, 3, -1, 2, 2, -1, 1, 1]
     engine.ask_once("classify", 3)
-    assert len(sessions[0].runs) == 6
+    assert len(sessions[0].runs) == 12
     engine.probe("explain")
-    assert sessions[1].runs[6:] == [1]
+    assert sessions[1].runs[12:] == [1]
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [lambda runs: runs[-1] == 3, lambda runs: len(runs) > 3 and runs[-1] == 1],
+    [lambda runs: runs[-1] == 3, lambda runs: len(runs) > 3 and runs[-2:] == [1, 1]],
     ids=["one size", "a replay that reads what a later recording has overwritten"],
 )
 @pytest.mark.parametrize("graph", [0, 1])
@@ -147,6 +159,22 @@ def test_a_run_that_computes_wrong_numbers_is_refused_with_its_sentence(sessions
         engine.warm_up()
 
 
+def test_a_replay_that_exchanges_images_is_refused(sessions, monkeypatch):
+    """The known answer does not notice it: there all images are the same."""
+    engine = opened()
+    run = FakeSession.run_with_iobinding
+
+    def turned(session, binding, options):
+        run(session, binding, options)
+        if options.get_run_config_entry("gpu_graph_id") == "3":
+            binding.logits.array[:] = binding.logits.array[::-1].copy()
+
+    monkeypatch.setattr(FakeSession, "run_with_iobinding", turned)
+    said = r"^The model .* logits of the classify graph differs by .* between a recorded run of 4 images and a run node"
+    with pytest.raises(WrongAnswer, match=said):
+        engine.warm_up()
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_a_batch_is_padded_to_the_next_size_and_answered_without_the_padding(sessions, count):
     engine = opened()
@@ -154,16 +182,87 @@ def test_a_batch_is_padded_to_the_next_size_and_answered_without_the_padding(ses
     engine.run("classify", images(9, 9, 9, 9))
     values = list(range(1, count + 1))
     assert engine.run("classify", images(*values))["logits"].ravel().tolist() == values
-    assert sorted(sessions[0].recorded) == ["1", "2", "3"]
+    assert sorted(sessions[0].recorded) == [1, 2, 3]
 
 
-def test_a_size_without_memory_gives_its_buffers_back(sessions):
+def test_a_size_that_is_forbidden_gives_its_memory_back(sessions):
     engine = opened()
     engine.warm_up()
     assert engine.forbid("classify", 4) == 2
     assert {size for graph, size in engine._recordings if graph == "classify"} == {1, 2}
     assert {size for graph, size in engine._recordings if graph == "explain"} == {1, 2, 4}
+    assert [session.released for session in sessions] == [[3], []]
     assert engine.run("classify", images(7, 8))["logits"].ravel().tolist() == [7, 8]
+
+
+def test_sizes_that_do_not_fit_into_the_gpu_are_left_out(sessions, caplog):
+    engine = opened(max_batch=8)
+    sessions[1].largest = 2
+    engine.warm_up()
+    assert {size for graph, size in engine._recordings if graph == "explain"} == {1, 2}
+    assert {size for graph, size in engine._recordings if graph == "classify"} == {1, 2, 4, 8}
+    assert engine.best_batch("explain") <= 2
+    assert [record.message for record in caplog.records] == [
+        f"the GPU has too little memory to run {size} images at once in the explain graph; {half} are tried"
+        for size, half in ((8, 4), (4, 2))
+    ]
+
+
+def test_a_gpu_without_memory_for_one_image_is_refused(sessions):
+    engine = opened()
+    sessions[0].largest = 0
+    with pytest.raises(DeviceError, match="smaller than requested bytes"):
+        engine.warm_up()
+
+
+def test_all_buffers_are_on_the_gpu_of_the_settings(sessions):
+    engine = opened(gpu=1)
+    engine.warm_up()
+    assert {each.images.gpu for session in sessions for each in session.recorded.values()} == {1}
+    assert engine._options["device_id"] == "1"
+
+
+def test_a_gpu_that_is_not_there_is_refused(sessions):
+    with pytest.raises(DeviceError, match=r"^There is no GPU 2 \(VIT_GPU\): 2 can be used, numbered from 0$"):
+        opened(gpu=2)
+
+
+def test_each_graph_gets_half_of_the_memory_that_the_weights_leave(sessions):
+    weights = (DEMO_BUNDLE / "weights.bin").stat().st_size
+    assert opened(memory_bytes=2 * weights + 2000)._options["gpu_mem_limit"] == "1000"
+    assert "gpu_mem_limit" not in opened()._options
+    with pytest.raises(DeviceError, match=r"^VIT_GPU_MEMORY_BYTES is 1000, and the weights of both graphs alone take"):
+        opened(memory_bytes=1000)
+
+
+@pytest.mark.parametrize(
+    ("version", "refused"), [("1.28.0", True), ("1.31.0", True), ("1.31.1", False), ("1.32.0.dev20270101", False)]
+)
+def test_an_onnx_runtime_that_replays_wrongly_is_refused(sessions, monkeypatch, version, refused):
+    monkeypatch.setattr(cuda.ort, "__version__", version)
+    if refused:
+        with pytest.raises(DeviceError, match=rf"^A GPU needs ONNX Runtime 1\.31\.1 or newer, and this is {version}$"):
+            opened()
+    else:
+        opened()
+
+
+def test_an_input_buffer_that_cannot_be_locked_is_a_warning(sessions, monkeypatch, caplog):
+    def refused(pixels, gpu):
+        raise DriverError("cuMemHostRegister_v2: CUDA error 304")
+
+    monkeypatch.setattr(cuda, "lock_pages", refused)
+    engine = opened()
+    engine.warm_up()
+    assert engine.run("classify", images(7))["logits"].ravel().tolist() == [7]
+    assert "page-locked" in caplog.text
+
+
+def test_the_input_buffer_is_locked_before_anything_is_measured(sessions, monkeypatch):
+    engine = opened()
+    monkeypatch.setattr(cuda, "lock_pages", lambda pixels, gpu: sessions[0].runs.append("locked"))
+    engine.warm_up()
+    assert sessions[0].runs[0] == "locked"
 
 
 def test_one_thread_does_it_all(sessions):
@@ -174,7 +273,7 @@ def test_one_thread_does_it_all(sessions):
 
 
 def test_without_a_driver_it_is_refused(monkeypatch):
-    monkeypatch.setattr(cuda, "_has_nvidia_driver", lambda: False)
+    monkeypatch.setattr(cuda, "count_gpus", lambda: 0)
     with pytest.raises(DeviceError, match="cannot use CUDA here"):
         opened()
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from app.bundle import BundleError, load_bundle
+from app.bundle import Bundle, BundleError, load_bundle
 from app.inference import device
 from app.inference.device import open_engine
 from app.inference.faults import DeviceError
@@ -73,6 +73,49 @@ def test_a_gpu_that_computes_wrong_numbers_is_replaced_with_a_warning(wrong_cuda
 def test_a_gpu_that_computes_wrong_numbers_is_refused_where_it_was_asked_for(wrong_cuda):
     with pytest.raises(WrongAnswer, match="wrong numbers on CUDA"):
         opened("cuda")
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    """What the engine for a GPU was opened with. It then does not work."""
+    asked = {}
+
+    def opened(**options):
+        asked.update(options)
+        raise DeviceError("no driver")
+
+    monkeypatch.setattr(device, "CudaEngine", opened)
+    return asked
+
+
+@pytest.mark.parametrize(("max_batch", "on_gpu", "on_cpu"), [(0, 64, 8), (3, 3, 3)])
+def test_the_largest_batch_is_that_of_the_device_unless_it_is_set(cuda, max_batch, on_gpu, on_cpu):
+    settings = Settings(device="auto", max_batch=max_batch)
+    assert open_engine(settings=settings, bundle=load_bundle(DEMO_BUNDLE)).max_batch == on_cpu
+    assert cuda["max_batch"] == on_gpu
+
+
+def test_gpu_and_its_memory_are_those_of_the_settings(cuda):
+    opened("auto", gpu=3, gpu_memory_bytes=2**30)
+    assert (cuda["gpu"], cuda["memory_bytes"]) == (3, 2**30)
+
+
+def int8(bundle: Bundle) -> Bundle:
+    manifest = bundle.manifest.model_copy(update={"precision": "int8"})
+    return Bundle(folder=bundle.folder, manifest=manifest, digest=bundle.digest)
+
+
+def test_a_bundle_in_int8_is_refused_on_a_gpu_with_the_reason(cuda):
+    with pytest.raises(DeviceError, match=r"^This bundle is in int8, which only CPUs compute here: export it in fp16"):
+        open_engine(settings=Settings(device="cuda"), bundle=int8(load_bundle(DEMO_BUNDLE)))
+    assert cuda == {}
+
+
+def test_a_bundle_in_int8_is_served_by_the_cpu_beside_a_gpu(cuda, monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path)
+    engine = open_engine(settings=Settings(device="auto"), bundle=int8(load_bundle(DEMO_BUNDLE)))
+    assert engine.provider == "CPUExecutionProvider"
+    assert "export it in fp16 for a GPU; the CPU is used instead" in caplog.text
 
 
 def gears_of(engine) -> set[str]:

@@ -1,0 +1,43 @@
+"""What NVIDIA's driver is asked directly, because ONNX Runtime has no call for it."""
+
+import ctypes
+
+from app.inference.contract import Pixels
+
+LIBRARY = "libcuda.so.1"
+
+
+class DriverError(Exception):
+    """The driver is missing, or has refused a call."""
+
+
+def count_gpus() -> int:
+    """GPUs that this process may use (`CUDA_VISIBLE_DEVICES` hides others); 0 without a driver that works."""
+    count = ctypes.c_int(0)
+    try:
+        _call("cuInit", 0)
+        _call("cuDeviceGetCount", ctypes.byref(count))
+    except DriverError:
+        return 0
+    return count.value
+
+
+def lock_pages(pixels: Pixels, *, gpu: int) -> None:
+    """Keep the buffer in memory where it is, so that the GPU reads it directly; otherwise each copy takes a detour.
+
+    Raises DriverError.
+    """
+    context = ctypes.c_void_p()
+    _call("cuInit", 0)
+    _call("cuDevicePrimaryCtxRetain", ctypes.byref(context), gpu)  # the one that ONNX Runtime uses
+    _call("cuCtxSetCurrent", context)  # of this thread, which may not have called ONNX Runtime yet
+    _call("cuMemHostRegister_v2", ctypes.c_void_p(pixels.ctypes.data), ctypes.c_size_t(pixels.nbytes), 0)
+
+
+def _call(name: str, *arguments: object) -> None:
+    try:
+        function = getattr(ctypes.CDLL(LIBRARY), name)
+    except (OSError, AttributeError) as error:
+        raise DriverError(str(error)) from error
+    if status := function(*arguments):
+        raise DriverError(f"{name}: CUDA error {status}")

@@ -1,0 +1,76 @@
+"""app/inference/cuda_driver.py where there is no driver, and against one that answers."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from app.inference import cuda_driver
+from app.inference.cuda_driver import DriverError, count_gpus, lock_pages
+
+
+class FakeDriver:
+    """Counts two GPUs, and remembers what it was asked."""
+
+    def __init__(self, **statuses):
+        self.asked = []
+        self.statuses = statuses
+
+    def __getattr__(self, name):
+        def called(*arguments):
+            self.asked.append((name, arguments))
+            if name == "cuDeviceGetCount":
+                arguments[0]._obj.value = 2
+            return self.statuses.get(name, 0)
+
+        return called
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    def install(**statuses):
+        fake = FakeDriver(**statuses)
+        monkeypatch.setattr(cuda_driver.ctypes, "CDLL", lambda name: fake)
+        return fake
+
+    return install
+
+
+def test_gpus_are_counted(driver):
+    driver()
+    assert count_gpus() == 2
+
+
+@pytest.mark.parametrize("function", ["cuInit", "cuDeviceGetCount"])
+def test_a_driver_that_does_not_work_has_no_gpus(driver, function):
+    driver(**{function: 100})
+    assert count_gpus() == 0
+
+
+def test_without_a_driver_there_are_no_gpus(monkeypatch):
+    monkeypatch.setattr(cuda_driver, "LIBRARY", "libcuda-that-is-not-there.so.1")
+    assert count_gpus() == 0
+    with pytest.raises(DriverError, match="not-there"):
+        lock_pages(np.zeros(8, np.uint8), gpu=0)
+
+
+def test_the_whole_buffer_is_locked_in_the_context_of_its_gpu(driver):
+    fake = driver()
+    pixels = np.zeros((2, 3), np.uint8)
+    lock_pages(pixels, gpu=1)
+    assert [name for name, _ in fake.asked] == [
+        "cuInit",
+        "cuDevicePrimaryCtxRetain",
+        "cuCtxSetCurrent",
+        "cuMemHostRegister_v2",
+    ]
+    assert fake.asked[1][1][1] == 1
+    address, size, _ = fake.asked[3][1]
+    assert (address.value, size.value) == (pixels.ctypes.data, 6)
+    assert isinstance(size, ctypes.c_size_t)
+
+
+def test_a_refusal_is_named(driver):
+    driver(cuMemHostRegister_v2=304)
+    with pytest.raises(DriverError, match=r"^cuMemHostRegister_v2: CUDA error 304$"):
+        lock_pages(np.zeros(8, np.uint8), gpu=0)
