@@ -100,7 +100,9 @@ class CudaEngine(OnnxEngine):
         if hasattr(ort, "preload_dlls"):
             ort.preload_dlls()
         self._gpu = gpu
-        self._options = {**PROVIDER_OPTIONS, "device_id": str(gpu)}
+        self._options = dict(PROVIDER_OPTIONS)
+        if gpu:  # for the first one ONNX Runtime would only warn that it is no plugin
+            self._options["device_id"] = str(gpu)
         if memory_bytes:
             self._options["gpu_mem_limit"] = str(_memory_of_a_graph(memory_bytes, (folder / WEIGHTS).stat().st_size))
         with _failures_as_device_errors():

@@ -1,0 +1,37 @@
+"""`python -m tests.support.on_stand_in_gpu FILE.onnx...`: what ONNX Runtime does with graphs where CUDA stands in.
+
+Prints JSON, for each file: the operators that it leaves to the CPU, and how many it gives to the GPU; or its refusal.
+"""
+
+import json
+import sys
+from collections import Counter
+from typing import Any
+
+import onnxruntime as ort
+
+from app.inference.cuda import PROVIDER_OPTIONS, CudaEngine
+
+
+def main() -> None:
+    print(json.dumps({file: placed(file) for file in sys.argv[1:]}))
+
+
+def placed(file: str) -> dict[str, Any]:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    try:
+        session = ort.InferenceSession(
+            file, options, providers=[(CudaEngine.provider, PROVIDER_OPTIONS)], enable_fallback=0
+        )
+    except Exception as error:
+        return {"refused": str(error)}
+    found: dict[str, Counter[str]] = {}
+    for part in session.get_provider_graph_assignment_info():
+        found.setdefault(part.ep_name, Counter()).update(node.op_type for node in part.get_nodes())
+    return {"gpu": found[CudaEngine.provider].total(), "cpu": found.get("CPUExecutionProvider", Counter())}
+
+
+if __name__ == "__main__":
+    main()
