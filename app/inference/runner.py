@@ -75,7 +75,7 @@ class Runner:
         for ticket in batch:
             ticket.started, ticket.ended = started, ended
         rows = [{name: of_all[i] for name, of_all in outputs.items()} for i in range(len(batch))]
-        finite = [True] * len(batch) if _sums_are_finite(outputs) else [_finite(of_one) for of_one in rows]
+        finite = [True] * len(batch) if sums_are_finite(outputs) else [_finite(of_one) for of_one in rows]
         answer(batch, [of_one if ok else InferenceFailed() for of_one, ok in zip(rows, finite, strict=True)])
         if not all(finite):
             log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
@@ -110,7 +110,7 @@ class Runner:
             self._hung_from = math.inf
 
 
-def _sums_are_finite(outputs: Outputs) -> bool:
+def sums_are_finite(outputs: Outputs) -> bool:
     """Whether no number is NaN or infinite. Sums of finite numbers may overflow, so False does not say that one is."""
     with np.errstate(over="ignore", invalid="ignore"):
         return all(np.isfinite(of_all.sum()) for of_all in outputs.values())

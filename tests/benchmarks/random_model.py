@@ -1,5 +1,7 @@
 """Checkpoints of real sizes with random weights: speed does not depend on what a model has learned."""
 
+from typing import Any
+
 import torch
 
 from model.checkpoints.checkpoint import Checkpoint
@@ -8,9 +10,9 @@ from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
 
-def random_checkpoint(name: str, *, image_size: tuple[int, int] = (224, 224)) -> Checkpoint:
+def random_checkpoint(name: str, *, image_size: tuple[int, int] = (224, 224), **changes: Any) -> Checkpoint:
     torch.manual_seed(0)
-    config = variant(name, image_size=image_size)
+    config = variant(name, image_size=image_size, **changes)
     return Checkpoint(
         name=name,
         family="vit-serve",

@@ -127,7 +127,7 @@ def running(
     """
     port = free_port()
     environment = {
-        "PYTHONPATH": str(Path.cwd()),
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(Path.cwd()), os.environ.get("PYTHONPATH")))),
         "VIT_BUNDLE": str(bundle),
         "VIT_PORT": str(port),
         "VIT_LOG_LEVEL": "warning",

@@ -1,8 +1,8 @@
 """Libraries that stand in for NVIDIA's, so that ONNX Runtime makes sessions for a GPU where there is none.
 
 Every function that ONNX Runtime's CUDA provider asks of them says that it went well, and computes nothing. But ONNX
-Runtime itself is the real one: it divides each graph between GPU and CPU by the kernels that it was built with, and takes
-or refuses each option. It takes a C compiler and binutils.
+Runtime itself is the real one: it divides each graph between GPU and CPU by the kernels that it was built with, and
+takes or refuses each option. They are compiled with gcc.
 """
 
 import os

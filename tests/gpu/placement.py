@@ -1,6 +1,6 @@
-"""`python -m tests.support.on_stand_in_gpu FILE.onnx...`: what ONNX Runtime does with graphs where CUDA stands in.
+"""`python -m tests.gpu.placement FILE.onnx...`: which nodes ONNX Runtime leaves to the CPU beside a GPU.
 
-Prints JSON, for each file: the operators that it leaves to the CPU, and how many it gives to the GPU; or its refusal.
+Prints JSON, for each file: those operators, and how many nodes are for the GPU; or why ONNX Runtime refuses the graph.
 """
 
 import json

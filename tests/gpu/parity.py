@@ -1,0 +1,141 @@
+"""Whether the GPU computes what the CPU computes, for its own images, and on itself alone."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+
+from app.bundle import Bundle
+from app.inference.contract import Outputs
+from app.inference.cpu import FILES, OnnxEngine
+from app.inference.cuda import CudaEngine
+from app.inference.gears import Gears
+from app.inference.known_answer import BY_CLASS
+from app.machine import allowed_cores
+from tests.benchmarks.record import Rows
+from tests.gpu.card import used_mib
+from tests.gpu.place import Place, Tables
+from tests.gpu.placement import placed
+
+MAX_BATCH = 64
+COMPARED = 8
+TOLERANCE = {"fp32": 1e-3, "fp16": 3e-2}  # of the largest number; the CPU has other kernels
+CHANGING = ((0, 3), (3, 16), (19, 4), (2, 8), (0, 3), (5, 1), (7, 13), (0, 16), (0, 3))  # first image, and how many
+KERNELS = """
+import sys
+from pathlib import Path
+from app.bundle import load_bundle
+from app.inference.cuda import CudaEngine
+bundle = load_bundle(Path(sys.argv[1]))
+manifest = bundle.manifest
+CudaEngine(
+    folder=bundle.folder, image_size=manifest.image.size, max_batch=8, known_answer=manifest.known_answer
+).warm_up()
+"""
+
+
+def measure(place: Place) -> Tables:
+    tables: Tables = {"engines": [], "differences from the CPU": []}
+    for name, bundle in place.bundles().items():
+        bundle.check_files()
+        manifest, tolerance = bundle.manifest, TOLERANCE[bundle.manifest.precision]
+        before = used_mib()
+        start = time.perf_counter()
+        engine = open_on_gpu(bundle, MAX_BATCH)
+        made = time.perf_counter()
+        engine.warm_up()
+        recorded = time.perf_counter()
+        images = pictures(bundle, MAX_BATCH)
+        cpu = OnnxEngine(folder=bundle.folder, image_size=manifest.image.size, gears=Gears(cores=allowed_cores()))
+        tables["differences from the CPU"] += parity(name, engine, cpu, images[:COMPARED], tolerance)
+        check_batches(engine, images, tolerance)
+        in_use, largest = used_mib() - before, engine._latency["explain", "wide"].sizes[-1]
+        engine.forbid("explain", MAX_BATCH // 4)
+        tables["engines"].append({
+            "bundle": name,
+            "sessions made, s": round(made - start, 1),
+            "recorded, s": round(recorded - made, 1),
+            "largest batch": largest,
+            "memory, MiB": round(in_use),
+            f"after no batch of {MAX_BATCH // 4} is explained": round(used_mib() - before),
+            "of the tolerance of the known answer": round(max(engine.deviation().values()), 3),
+            "nodes on the CPU": on_cpu(bundle),
+            "attention kernels": kernels(bundle),
+        })  # fmt: skip
+        del engine
+    return tables
+
+
+def open_on_gpu(bundle: Bundle, max_batch: int) -> CudaEngine:
+    manifest = bundle.manifest
+    return CudaEngine(
+        folder=bundle.folder,
+        image_size=manifest.image.size,
+        max_batch=max_batch,
+        known_answer=manifest.known_answer,
+    )
+
+
+def pictures(bundle: Bundle, count: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (count, *bundle.manifest.image.size, 3), dtype=np.uint8)
+
+
+def parity(name: str, engine: OnnxEngine, cpu: OnnxEngine, images: np.ndarray, tolerance: float) -> Rows:
+    """Largest difference of each output, relative to its largest number. Raises AssertionError beyond the tolerance."""
+    found, expected = explained(engine, images), explained(cpu, images)
+    row: dict[str, str | float] = {"bundle": name}
+    for output in found:
+        apart = difference(found[output], expected[output])
+        row[output] = apart
+        # the order of nearly tied classes may change, and with it the outputs that have a row a class
+        assert output in ("classes", *BY_CLASS) or apart <= tolerance, (name, output, apart)
+    if "logits" in found:
+        same = found["logits"].argmax(-1) == expected["logits"].argmax(-1)
+        row["share of images with the same top class"] = round(float(same.mean()), 3)
+    return [row]
+
+
+def explained(engine: OnnxEngine, images: np.ndarray) -> Outputs:
+    outputs = dict(engine.run("explain", images))
+    for name, rows in engine.run("classify", images).items():
+        outputs[f"lean {name}"] = rows
+    return outputs
+
+
+def difference(found: np.ndarray, expected: np.ndarray) -> float:
+    found, expected = found.astype(np.float64), expected.astype(np.float64)
+    return float(f"{np.abs(found - expected).max() / np.abs(expected).max():.1e}")
+
+
+def check_batches(engine: OnnxEngine, images: np.ndarray, tolerance: float) -> None:
+    """One size, another, the first again: each image has the answer that it has alone, in a padded batch too."""
+    for graph in FILES:
+        alone = [engine.run(graph, [image])["embedding"][0] for image in images[:24]]
+        for start, count in CHANGING:
+            found = engine.run(graph, list(images[start : start + count]))["embedding"]
+            assert found.shape[0] == count
+            assert difference(found, np.stack(alone[start : start + count])) <= tolerance, (graph, start, count)
+
+
+def kernels(bundle: Bundle) -> str:
+    """How often each attention kernel was chosen, by name."""
+    environment = {**os.environ, "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO": "1"}
+    command = [sys.executable, "-c", KERNELS, str(bundle.folder)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return listed(Counter(re.findall(r"SdpaKernel=(\w+)", done.stdout + done.stderr)))
+
+
+def on_cpu(bundle: Bundle) -> str:
+    """Nodes of both graphs that ONNX Runtime has left to the CPU: only those that compute sizes may be among them."""
+    found: Counter[str] = Counter()
+    for file in FILES.values():
+        found.update(placed(str(bundle.folder / file))["cpu"])
+    return listed(found)
+
+
+def listed(counted: Counter[str]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in counted.most_common()) or "none"

@@ -1,0 +1,105 @@
+"""What the service does where the GPU's memory is short: at its start, and while it serves."""
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from tests.benchmarks.load import post
+from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.record import Rows
+from tests.benchmarks.server import PATIENT, running
+from tests.gpu.card import free_mib, used_mib
+from tests.gpu.place import Place, Tables
+
+LEFT_MIB = (16384, 4096, 2048, 1024, 512)
+LIMITS_MIB = (8192, 2048, 1024, 512)
+CONNECTIONS = 32
+HOLDER = """
+import sys, torch
+held = [torch.empty(int(sys.argv[1]) * 2**20, dtype=torch.uint8, device="cuda")]
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def measure(place: Place) -> Tables:
+    at_start: Rows = []
+    for name, bundle in place.bundles("b16-fp16").items():
+        for left in LEFT_MIB:
+            with held(free_mib() - left):
+                found = started(bundle.folder, {}, place.seconds)
+            at_start.append({"bundle": name, "short of": f"{left} MiB left", **found})
+        for limit in LIMITS_MIB:
+            found = started(bundle.folder, {"VIT_GPU_MEMORY_BYTES": str(limit * 2**20)}, place.seconds)
+            at_start.append({"bundle": name, "short of": f"limit of {limit} MiB", **found})
+        at_start.append({"bundle": name, "short of": "all, once ready", **taken_away(bundle.folder, place.seconds)})
+    return {"memory": at_start}
+
+
+def started(
+    folder: Path, variables: Mapping[str, str], seconds: float, *, device: str = "cuda"
+) -> dict[str, str | float]:
+    """Whether it starts, with which batches, what it says, and how many images it answers."""
+    before = used_mib()
+    with tempfile.TemporaryDirectory() as temporary:
+        elsewhere = Path(temporary)
+        settings = {**PATIENT, **variables, "VIT_DEVICE": device}
+        try:
+            with running(folder.resolve(), settings, folder=elsewhere) as server:
+                request = post("/classify", jpeg(), "image/jpeg")
+                found = server.load(request, seconds / 2, connections=CONNECTIONS)
+                about = httpx.get(f"{server.url}/model").json()
+                sizes = sorted({each["batch"] for each in about["latency"] if each["graph"] == "explain"})
+                results: dict[str, str | float] = {
+                    "ready": "yes",
+                    "largest batch explained": sizes[-1],
+                    "images/s": round(found["images_per_s"]),
+                    "failed": round(found["failed"]),
+                    "MiB of the GPU": round(used_mib() - before),
+                }
+        except RuntimeError:
+            results = {"ready": "no", "largest batch explained": 0, "images/s": 0, "failed": 0, "MiB of the GPU": 0}
+        said = (elsewhere / "log").read_text(errors="replace")
+    return {**results, "said": last_line(said)}
+
+
+def taken_away(folder: Path, seconds: float) -> dict[str, str | float]:
+    """All memory that is free goes to another process while the service is under load."""
+    before = used_mib()
+    with running(folder, {**PATIENT, "VIT_DEVICE": "cuda"}) as server:
+        request = post("/classify", jpeg(), "image/jpeg")
+        server.load(request, seconds / 4, connections=CONNECTIONS)
+        of_service = used_mib() - before
+        with held(free_mib() - 300):
+            found = server.load(request, seconds, connections=CONNECTIONS)
+        return {
+            "ready": "yes",
+            "largest batch explained": "",
+            "images/s": round(found["images_per_s"]),
+            "failed": round(found["failed"]),
+            "MiB of the GPU": round(of_service),
+            "said": "",
+        }
+
+
+@contextmanager
+def held(mebibytes: float) -> Iterator[None]:
+    """Another process has so much of the GPU's memory."""
+    command = [sys.executable, "-c", HOLDER, str(int(mebibytes))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "held\n"
+        yield
+        holder.communicate()
+
+
+def last_line(log: str) -> str:
+    """Without colours and time, and not longer than a table can hold."""
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in log.strip().splitlines()]
+    return lines[-1][-160:].replace("|", "/") if lines else ""

@@ -1,0 +1,129 @@
+"""The whole service: JPEG in, JSON out, over loopback, from load generators on the same cores."""
+
+import statistics
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.benchmarks.load import post
+from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.record import Rows
+from tests.benchmarks.server import PATIENT, Server, running
+from tests.benchmarks.spread import times
+from tests.gpu.card import used_mib
+from tests.gpu.place import Place, Tables
+from tests.load.overload import PROBE_TIMEOUT_S, Run, loaded
+
+QUERIES = {"labels": "attention=false", "labels and maps": "attention=true"}
+CONNECTIONS = (1, 32, 128, 256)
+GENERATORS = 4
+ROOM = {"VIT_MAX_QUEUE_IMAGES": "1024"}
+WINDOWS = 8  # of the overload
+OVERLOAD = 3.0  # times the peak
+HALF_OF_THE_QUEUE = 64  # images in work or waiting, when the peak is measured: none is refused
+SERVED = ("b16-fp16", "s16-fp16")
+
+
+def measure(place: Place) -> Tables:
+    return {
+        "rates": [
+            rates
+            for name, bundle in place.bundles(*SERVED).items()
+            for rates in served(name, bundle.folder, device="cuda", seconds=place.seconds)
+        ]
+    }
+
+
+def measure_overload(place: Place) -> Tables:
+    """`place.seconds` is a window's; there are eight."""
+    rows: Rows = []
+    for name, bundle in place.bundles(SERVED[0]).items():
+        rows += overloaded(name, bundle.folder, device="cuda", seconds=place.seconds)
+    return {"windows": rows}
+
+
+def served(
+    name: str,
+    folder: Path,
+    *,
+    device: str,
+    seconds: float,
+    connections: tuple[int, ...] = CONNECTIONS,
+    generators: int = GENERATORS,
+) -> Rows:
+    rows: Rows = []
+    before = used_mib()
+    with running(folder, {**PATIENT, **ROOM, "VIT_DEVICE": device}) as server:
+        for what, query in QUERIES.items():
+            request = post(f"/classify?{query}", jpeg(), "image/jpeg")
+            server.load(request, seconds / 4, connections=generators)
+            for count in connections:
+                rates = loads(server, request, seconds, connections=count, generators=generators)
+                rows.append({"bundle": name, "answer": what, "connections": count, **rates})
+        about: dict[str, Any] = httpx.get(f"{server.url}/model").json()
+        for each in rows:
+            each["start to ready, s"] = round(server.seconds_to_ready, 2)
+            each["resident MiB"] = round(server.resident_mib())
+            each["MiB of the GPU"] = round(used_mib() - before)
+            each["batches of"] = about["best_batch"]["explain" if "maps" in str(each["answer"]) else "classify"]
+    return rows
+
+
+def loads(server: Server, request: bytes, seconds: float, *, connections: int, generators: int) -> dict[str, float]:
+    """Several generators at once, because one fills a core sooner than the service fills sixteen."""
+    generators = min(generators, connections)
+    load = partial(server.load, request, seconds, connections=connections // generators)
+    before = server.cpu_seconds()
+    with ThreadPoolExecutor(generators) as pool:
+        found = [each.result() for each in [pool.submit(load) for _ in range(generators)]]
+    images = sum(each["images"] for each in found)
+    return {
+        "images/s": round(sum(each["images_per_s"] for each in found), 1),
+        "p50, ms": round(statistics.median(each["p50_ms"] for each in found), 1),
+        "p99, ms": round(max(each["p99_ms"] for each in found), 1),
+        "ms of a core an image, server": round(1000 * (server.cpu_seconds() - before) / images, 2),
+        "generators": round(1000 * sum(each["generator_cpu_s"] for each in found) / images, 2),
+    }
+
+
+def overloaded(
+    name: str,
+    folder: Path,
+    *,
+    device: str,
+    seconds: float,
+    windows: int = WINDOWS,
+    connections: int = HALF_OF_THE_QUEUE,
+) -> Rows:
+    """Window by window, so that what grows or slows down in ten minutes is seen."""
+    request = post("/classify", jpeg(), "image/jpeg")
+    rows: Rows = []
+    with running(folder, {"VIT_DEVICE": device}) as server:
+        peak = server.load(request, seconds / 4, connections=connections)["images_per_s"]
+        for window in range(1, windows + 1):
+            run = loaded(server, request, seconds, OVERLOAD * peak)
+            rows.append({
+                "bundle": name,
+                "window": window,
+                "offered, requests/s": round(OVERLOAD * peak, 1),
+                **answers(run),
+                "resident MiB": round(server.resident_mib()),
+                "MiB of the GPU, all": round(used_mib()),
+            })  # fmt: skip
+    return rows
+
+
+def answers(run: Run) -> dict[str, str | float]:
+    figures = run.figures
+    return {
+        "answered, requests/s": round(figures["images_per_s"], 1),
+        "p50 / p99, ms": times(run.answers),
+        "refused": round(figures["refused"]),
+        "refused, p50 / p99, ms": times(run.refusals),
+        "timeouts, resets, other answers": round(figures["timeouts"] + figures["resets"] + figures["other_statuses"]),
+        "/readyz, p99, ms": round(1000 * sorted(run.probes)[int(0.99 * len(run.probes))], 1),
+        "/readyz failed": run.probes.count(PROBE_TIMEOUT_S),
+    }

@@ -1,0 +1,77 @@
+"""How long a run takes at each batch size, and each of the steps around it."""
+
+from functools import partial
+
+import numpy as np
+
+from app.bundle import Bundle
+from app.inference.contract import Graph
+from app.inference.cpu import FILES
+from app.inference.cuda import CudaEngine, Recording
+from app.inference.runner import sums_are_finite
+from tests.benchmarks.record import Rows
+from tests.gpu.card import milliseconds
+from tests.gpu.parity import open_on_gpu, pictures
+from tests.gpu.place import Place, Tables
+
+MAX_BATCH = 256
+
+
+def measure(place: Place) -> Tables:
+    tables: Tables = {"runs": [], "steps of a run, ms": [], "explaining, relative to lean": []}
+    for name, bundle in place.bundles().items():
+        engine = open_on_gpu(bundle, MAX_BATCH)
+        engine.warm_up()
+        runs, steps = speed(name, bundle, engine)
+        tables["runs"] += runs
+        tables["steps of a run, ms"] += steps
+        tables["explaining, relative to lean"].append(relative(name, runs, engine))
+        del engine
+    return tables
+
+
+def speed(name: str, bundle: Bundle, engine: CudaEngine, seconds: float = 0.5) -> tuple[Rows, Rows]:
+    """The recorded run alone, the same node by node, and with all that the engine's thread does for a batch."""
+    runs: Rows = []
+    steps: Rows = []
+    images = pictures(bundle, max(size for _, size in engine._recordings))
+    for (graph, size), recording in sorted(engine._recordings.items()):
+        batch, head = list(images[:size]), {"bundle": name, "graph": graph, "batch": size}
+        alone = milliseconds(recording.launch, seconds)
+        plain = milliseconds(partial(recording.launch, plainly=True), seconds / 2)
+        whole = milliseconds(partial(engine.run, graph, batch), seconds)
+        runs.append({
+            **head,
+            "recorded, ms": round(alone, 3),
+            "images/s": round(1000 * size / alone),
+            "node by node, ms": round(plain, 3),
+            "with copies, ms": round(whole, 3),
+            "images/s with copies": round(1000 * size / whole),
+        })  # fmt: skip
+        steps.append({**head, **of_a_run(engine, recording, batch, seconds / 4), "run": round(alone, 3)})
+    return runs, steps
+
+
+def of_a_run(engine: CudaEngine, recording: Recording, batch: list[np.ndarray], seconds: float) -> dict[str, float]:
+    """What the GPU waits for between two runs, in milliseconds."""
+    pixels = engine._pixels[: len(batch)]
+    outputs = recording.outputs()
+    parts = {
+        "images side by side": partial(np.stack, batch, out=pixels),
+        "to the GPU": partial(recording.load, pixels),
+        "from the GPU": recording.outputs,
+        "all finite": partial(sums_are_finite, outputs),
+    }
+    return {part: round(milliseconds(run, seconds), 3) for part, run in parts.items()}
+
+
+def relative(name: str, runs: Rows, engine: CudaEngine) -> dict[str, str | float]:
+    best: dict[Graph, float] = {g: max(float(r["images/s"]) for r in runs if r["graph"] == g) for g in FILES}
+    return {
+        "bundle": name,
+        "best lean, images/s": best["classify"],
+        "best explaining, images/s": best["explain"],
+        "ratio": round(best["explain"] / best["classify"], 3),
+        "batches of the service, lean": engine.best_batch("classify"),
+        "explaining": engine.best_batch("explain"),
+    }

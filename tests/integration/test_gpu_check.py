@@ -1,0 +1,96 @@
+"""tests/gpu: the parts that need no GPU, on the CPU with the demo bundle."""
+
+import json
+
+import numpy as np
+import pytest
+
+from app.bundle import load_bundle
+from app.inference.cpu import OnnxEngine
+from app.inference.gears import Gears
+from app.settings import DEMO_BUNDLE
+from tests.gpu import check, gears, parity, scarcity, serving
+
+BUNDLE = load_bundle(DEMO_BUNDLE)
+
+
+def test_rates_of_the_service():
+    rows = serving.served("demo", DEMO_BUNDLE, device="cpu", seconds=0.5, connections=(1, 3), generators=2)
+    assert [(row["answer"], row["connections"]) for row in rows] == [
+        ("labels", 1),
+        ("labels", 3),
+        ("labels and maps", 1),
+        ("labels and maps", 3),
+    ]
+    for row in rows:
+        assert float(row["images/s"]) > 1
+        assert 0 < float(row["p50, ms"]) <= float(row["p99, ms"])
+        assert float(row["start to ready, s"]) > 0.1
+        assert row["batches of"] in (1, 2, 4, 8)
+
+
+def test_overload_in_windows():
+    (row,) = serving.overloaded("demo", DEMO_BUNDLE, device="cpu", seconds=1.0, windows=1, connections=4)
+    assert float(row["answered, requests/s"]) > 1
+    assert row["timeouts, resets, other answers"] == row["/readyz failed"] == 0
+
+
+def test_a_start_is_told_with_its_batches_and_a_refusal_with_its_reason():
+    row = scarcity.started(DEMO_BUNDLE, {"VIT_MAX_BATCH": "2"}, 0.6, device="cpu")
+    assert (row["ready"], row["failed"]) == ("yes", 0)
+    assert float(row["images/s"]) > 1
+    refused = scarcity.started(DEMO_BUNDLE, {"VIT_MAX_BATCH": "-1"}, 0.6)
+    assert refused["ready"] == "no"
+    assert "VIT_MAX_BATCH" in str(refused["said"])
+    assert refused.keys() == row.keys()
+
+
+@pytest.fixture(scope="module")
+def cpu() -> OnnxEngine:
+    return OnnxEngine(folder=DEMO_BUNDLE, image_size=BUNDLE.manifest.image.size, gears=Gears(cores=1), max_batch=16)
+
+
+def test_an_engine_agrees_with_itself_and_not_with_another_image(cpu):
+    images = parity.pictures(BUNDLE, 24)
+    (row,) = parity.parity("demo", cpu, cpu, images[:4], 1e-6)
+    assert row["logits"] == 0
+    assert row["share of images with the same top class"] == 1
+    parity.check_batches(cpu, images, 1e-3)
+
+    class Turned:
+        def run(self, graph, images):
+            return cpu.run(graph, images[::-1])
+
+    with pytest.raises(AssertionError):
+        parity.parity("demo", Turned(), cpu, images[:4], 1e-3)
+    with pytest.raises(AssertionError):
+        parity.check_batches(Turned(), images, 1e-3)
+
+
+def test_gears_on_the_cores_they_are_bound_to():
+    one, two = (gears.confined(BUNDLE, cores, 0.5) for cores in (1, 2))
+    assert one.keys() == two.keys()
+    assert (one["lanes chosen"], two["lanes chosen"]) == (1, 2)
+    assert one["lanes of 1, images/s"] == ""
+    assert all(float(two[name]) > 0 for name in two if "images/s" in name and two[name] != "")
+
+
+def test_each_section_writes_its_tables(tmp_path, monkeypatch, capsys):
+    rows = [{"bundle": "a", "logits": 1.0}, {"bundle": "b", "lens": 2.0}]
+    monkeypatch.setitem(check.SECTIONS, "speed", lambda place: {"runs": rows})
+    check.main([str(tmp_path / "bundles"), str(tmp_path / "out"), "speed", "gears"])
+    found = json.loads((tmp_path / "out" / "speed.json").read_text())
+    assert found["tables"]["runs"][1] == {"bundle": "b", "logits": "", "lens": 2.0}
+    assert found["measured"]["cores"] >= 1
+    assert json.loads((tmp_path / "out" / "gears.json").read_text())["tables"] == {"lean graph": []}
+    assert "| bundle | logits | lens |" in capsys.readouterr().out
+
+
+def test_a_section_that_fails_is_named_and_the_others_go_on(tmp_path, monkeypatch):
+    def wrong(place):
+        assert np.inf < 1
+
+    monkeypatch.setitem(check.SECTIONS, "speed", wrong)
+    with pytest.raises(SystemExit, match="failed: speed"):
+        check.main([str(tmp_path), str(tmp_path / "out"), "speed", "gears"])
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["gears.json"]
