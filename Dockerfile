@@ -57,6 +57,7 @@ WORKDIR /srv
 ENV PATH=/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONUNBUFFERED=1 \
     ORT_DISABLE_TELEMETRY=1 \
+    CUDA_CACHE_PATH=/tmp/cuda \
     VIT_BUNDLE=/bundle \
     VIT_CACHE=/cache \
     VIT_DEVICE=${DEVICE} \

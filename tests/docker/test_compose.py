@@ -1,5 +1,6 @@
 """compose.yaml agrees with the service, and gives no container more than it needs."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from app.settings import Settings
 COMPOSE = yaml.safe_load(Path("docker/compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
 REPLICAS = ["replica", "replica-gpu"]
+(USER,) = re.findall(r"^USER (\d+):", Path("Dockerfile").read_text(), re.MULTILINE)[:1]
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -43,6 +45,13 @@ def test_there_is_a_profile_for_each_device_and_one_is_the_default():
     assert [SERVICES[name]["profiles"] for name in REPLICAS] == [["cpu"], ["gpu"]]
     assert Path("docker/.env").read_text() == "COMPOSE_PROFILES=cpu\n"
     assert SERVICES["replica-gpu"]["build"]["args"]["DEVICE"] == "cuda"
+
+
+def test_a_replica_on_a_gpu_can_keep_compiled_kernels():
+    (folder,) = re.findall(r"CUDA_CACHE_PATH=(/\S+)/", Path("Dockerfile").read_text())
+    (mount,) = SERVICES["replica-gpu"]["tmpfs"]
+    assert mount.split(":")[0] == folder
+    assert f"uid={USER}" in mount
 
 
 def test_only_the_balancer_is_reached_from_outside():

@@ -50,6 +50,9 @@ def test_the_gpu_overlay_patches_what_is_there():
     assert container["name"] == CONTAINER["name"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 1
     assert {name.removeprefix("VIT_").lower() for name in environment(container)} <= set(Settings.model_fields)
+    (mount,), (volume,) = container["volumeMounts"], patch["spec"]["template"]["spec"]["volumes"]
+    assert mount["name"] == volume["name"]
+    assert f"CUDA_CACHE_PATH={mount['mountPath']}/" in Path("Dockerfile").read_text()
 
 
 def test_every_variable_is_a_setting():

@@ -105,7 +105,8 @@ def repeat(engine: OnnxEngine, gear: Gear, batch: int, end: float) -> int:
 
 def lone(engine: OnnxEngine, gear: Gear, seconds: float) -> float:
     """Milliseconds of one image when nothing else runs, as a median."""
-    run, end, times = runner(engine, gear, 1), time.perf_counter() + seconds, []
+    run, end = runner(engine, gear, 1), time.perf_counter() + seconds
+    times: list[float] = []
     while len(times) < 5 or time.perf_counter() < end:
         start = time.perf_counter()
         run()

@@ -1,5 +1,6 @@
 """How long a run takes at each batch size, and each of the steps around it."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -36,7 +37,8 @@ def speed(name: str, bundle: Bundle, engine: CudaEngine, seconds: float = 0.5) -
     steps: Rows = []
     images = pictures(bundle, max(size for _, size in engine._recordings))
     for (graph, size), recording in sorted(engine._recordings.items()):
-        batch, head = list(images[:size]), {"bundle": name, "graph": graph, "batch": size}
+        batch = list(images[:size])
+        head: dict[str, str | float] = {"bundle": name, "graph": graph, "batch": size}
         alone = milliseconds(recording.launch, seconds)
         plain = milliseconds(partial(recording.launch, plainly=True), seconds / 2)
         whole = milliseconds(partial(engine.run, graph, batch), seconds)
@@ -56,7 +58,7 @@ def of_a_run(engine: CudaEngine, recording: Recording, batch: list[np.ndarray], 
     """What the GPU waits for between two runs, in milliseconds."""
     pixels = engine._pixels[: len(batch)]
     outputs = recording.outputs()
-    parts = {
+    parts: dict[str, Callable[[], object]] = {
         "images side by side": partial(np.stack, batch, out=pixels),
         "to the GPU": partial(recording.load, pixels),
         "from the GPU": recording.outputs,
