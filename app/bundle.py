@@ -146,9 +146,9 @@ class Tolerance(Frozen):
     """What another machine's numbers may differ by from PyTorch's, each in the unit of `Parity`.
 
     fp32: the tolerance of parity, or four times what export found for this very image where that is more, because
-    where attention is sharp, rounding weighs more. int8 and fp16: rounding to few bits tips over differently on every
-    kind of processor (with VNNI or without, a GPU), so a replica may be as far from PyTorch as export was, several
-    times. What computes nonsense is much further away.
+    where attention is sharp, rounding weighs more. int8 and fp16: every kind of processor adds in another order, and
+    where the last bits differ, rounding to few bits tips over. So a replica may be as far from PyTorch as export was,
+    several times. What computes nonsense is much further away.
     """
 
     logits: PositiveFloat
