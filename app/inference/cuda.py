@@ -36,6 +36,7 @@ OLDEST_RUNTIME = (1, 31, 1)  # before, a replay may read staging buffers of anot
 PLAIN = -1  # the number with which ONNX Runtime runs node by node, and neither records nor replays
 REPLAY_RATIO = 1e-2  # of an output's largest number, that a replay may differ by: kernels may add in another order
 SHIFT_PX = 5  # between the images that replays are compared with
+TOO_SMALL = "The GPU has too little memory for this model"
 UNUSABLE = "ONNX Runtime cannot use CUDA here: check driver and libraries"
 
 
@@ -199,7 +200,7 @@ def _failures_as_device_errors() -> Iterator[None]:
     except DeviceError:
         raise
     except Exception as error:  # those of ONNX Runtime have no common base
-        raise DeviceError(f"{UNUSABLE} ({error})") from error
+        raise DeviceError(f"{TOO_SMALL if fault_of(error) == 'memory' else UNUSABLE} ({error})") from error
 
 
 def _check_runtime(gpu: int) -> None:

@@ -14,6 +14,7 @@ from tests.gpu.card import milliseconds
 from tests.gpu.parity import open_on_gpu
 from tests.gpu.place import Place, Tables
 
+DEVICE = "cuda"
 MODELS_COMPARED = ("b16-fp16", "s16-fp16")
 BATCHES = (1, 64, 256)
 BUDGET_S = 420.0  # after which nothing more is compiled
@@ -33,7 +34,7 @@ def measure(place: Place) -> Tables:
         engine = open_on_gpu(bundle, max(BATCHES))
         engine.warm_up()
         variant, changes = MODELS[name.removesuffix("-fp16")]
-        model = random_checkpoint(variant, **changes).model.cuda()
+        model = random_checkpoint(variant, **changes).model.to(DEVICE)
         rows += compared(name, bundle, engine, model, deadline)
         del engine, model
     return {"lean runs": rows}
@@ -50,7 +51,7 @@ def compared(name: str, bundle: Bundle, engine: CudaEngine, model: VisionTransfo
             for batch in BATCHES:
                 if time.perf_counter() > deadline:
                     break
-                images = torch.randn(batch, 3, *size, device="cuda", dtype=dtype)
+                images = torch.randn(batch, 3, *size, device=DEVICE, dtype=dtype)
                 for _ in range(ROUNDS):
                     of_torch = milliseconds(lambda run=run, images=images: forward(run, images), 0.3)  # type: ignore[misc]
                     of_ours = milliseconds(engine._recordings["classify", batch].launch, 0.3)

@@ -1,6 +1,9 @@
 """tests/gpu: the parts that need no GPU, on the CPU with the demo bundle."""
 
 import json
+import math
+import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +12,10 @@ from app.bundle import load_bundle
 from app.inference.cpu import OnnxEngine
 from app.inference.gears import Gears
 from app.settings import DEMO_BUNDLE
-from tests.gpu import check, gears, parity, scarcity, serving
+from model.config import variant
+from tests.benchmarks.random_model import random_checkpoint
+from tests.gpu import bundles, check, gears, parity, peers, scarcity, serving
+from tests.gpu.place import Place
 
 BUNDLE = load_bundle(DEMO_BUNDLE)
 
@@ -65,6 +71,35 @@ def test_an_engine_agrees_with_itself_and_not_with_another_image(cpu):
         parity.parity("demo", Turned(), cpu, images[:4], 1e-3)
     with pytest.raises(AssertionError):
         parity.check_batches(Turned(), images, 1e-3)
+
+
+def test_pytorch_is_timed_in_turn_with_the_engine(monkeypatch):
+    for name, value in {"DEVICE": "cpu", "BATCHES": (1,), "ROUNDS": 1, "MODES": {"eager": None}}.items():
+        monkeypatch.setattr(peers, name, value)
+    monkeypatch.setattr(peers.torch.cuda, "synchronize", lambda: None)
+    engine = SimpleNamespace(_recordings={("classify", 1): SimpleNamespace(launch=lambda: time.sleep(0.001))})
+    model = random_checkpoint("mu/8", image_size=(64, 64)).model
+    rows = peers.compared("demo", BUNDLE, engine, model, deadline=math.inf)
+    assert [row["way"] for row in rows] == ["PyTorch bf16, eager", "PyTorch fp16, eager", "ours, fp16"]
+    assert rows[-1]["our rate / its rate"] == 1
+    assert 1 < float(rows[-1]["ms"]) < 100
+
+
+def test_every_model_that_is_exported_can_be_made():
+    for variant_name, changes in bundles.MODELS.values():
+        assert variant(variant_name, **changes).num_classes == 1000
+    assert {name for name, _ in bundles.PRECISIONS} == set(bundles.MODELS)
+
+
+def test_only_bundles_that_are_missing_are_exported(tmp_path, monkeypatch):
+    monkeypatch.setattr(bundles, "MODELS", {"toy": ("mu/8", {"image_size": (32, 32)})})
+    monkeypatch.setattr(bundles, "PRECISIONS", (("toy", "fp16"),))
+    place = Place(folder=tmp_path, names=(), seconds=1)
+    (row,) = bundles.measure(place)["exported"]
+    assert row["bundle"] == "toy-fp16"
+    assert place.bundles()["toy-fp16"].manifest.precision == "fp16"
+    assert place.bundles("toy-int8") == {}
+    assert bundles.measure(place)["exported"] == []
 
 
 def test_gears_on_the_cores_they_are_bound_to():
