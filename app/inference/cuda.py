@@ -18,7 +18,8 @@ import onnxruntime as ort
 from app.bundle import WEIGHTS, KnownAnswer
 from app.inference.contract import Gear, Graph, Outputs, Pixels
 from app.inference.cpu import FILES, OnnxEngine
-from app.inference.cuda_driver import DriverError, count_gpus, lock_pages
+from app.inference.cuda_driver import DriverError, copy_from_gpu, count_gpus, lock_pages
+from app.inference.cuda_outputs import Layout, LockedBuffers, bytes_of
 from app.inference.faults import DeviceError, fault_of
 from app.inference.gears import Gears
 from app.inference.known_answer import BY_CLASS, WrongAnswer
@@ -33,6 +34,7 @@ PROVIDER_OPTIONS = {
 }
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
 OLDEST_RUNTIME = (1, 31, 1)  # before, a replay may read staging buffers of another run (microsoft/onnxruntime#32121)
+OUTPUT_BUFFERS = 4  # that may be in use at a time; outputs of more runs are copied with a detour
 PLAIN = -1  # the number with which ONNX Runtime runs node by node, and neither records nor replays
 REPLAY_RATIO = 1e-2  # of an output's largest number, that a replay may differ by: kernels may add in another order
 SHIFT_PX = 5  # between the images that replays are compared with
@@ -51,15 +53,16 @@ class Recording:
         (images,) = session.get_inputs()
         self._images = _on_gpu((size, *images.shape[1:]), np.uint8, gpu)
         self._binding.bind_ortvalue_input(images.name, self._images)
-        self._outputs = {o.name: _on_gpu((size, *o.shape[1:]), DTYPES[o.type], gpu) for o in session.get_outputs()}
+        self.layout: Layout = {o.name: ((size, *o.shape[1:]), DTYPES[o.type]) for o in session.get_outputs()}
+        self._outputs = {name: _on_gpu(shape, dtype, gpu) for name, (shape, dtype) in self.layout.items()}
         for name, value in self._outputs.items():
             self._binding.bind_ortvalue_output(name, value)
 
-    def run(self, pixels: Pixels, *, plainly: bool = False) -> Outputs:
+    def run(self, pixels: Pixels, *, plainly: bool = False, into: Outputs | None = None) -> Outputs:
         """Outputs for all of `pixels`, uint8 (size, height, width, 3). The first call records, later ones replay."""
         self.load(pixels)
         self.launch(plainly=plainly)
-        return self.outputs()
+        return self.outputs(into)
 
     def load(self, pixels: Pixels) -> None:
         """Copy the images to the GPU."""
@@ -69,9 +72,13 @@ class Recording:
         """Run with the images that are on the GPU, and leave the outputs there. `plainly` is node by node."""
         self._session.run_with_iobinding(self._binding, self._plain if plainly else self._recorded)
 
-    def outputs(self) -> Outputs:
-        """Copies of what the last run has left on the GPU."""
-        return {name: value.numpy() for name, value in self._outputs.items()}
+    def outputs(self, into: Outputs | None = None) -> Outputs:
+        """Copies of what the last run has left on the GPU: in page-locked arrays of this layout, if there are any."""
+        if into is None:
+            return {name: value.numpy() for name, value in self._outputs.items()}
+        for name, value in self._outputs.items():
+            copy_from_gpu(into[name], value.data_ptr())
+        return into
 
     def release(self) -> None:
         """Give back what the recorded run keeps beside the buffers. It cannot be replayed any more."""
@@ -118,6 +125,7 @@ class CudaEngine(OnnxEngine):
             raise DeviceError(UNUSABLE)
         self._recordings: dict[tuple[Graph, int], Recording] = {}
         self._pixels = np.zeros((max_batch, *image_size, 3), dtype=np.uint8)
+        self._buffers: LockedBuffers | None = None
 
     def warm_up(self) -> None:
         """Record and measure every batch size that fits into the GPU's memory. While serving, nothing is recorded and
@@ -136,6 +144,7 @@ class CudaEngine(OnnxEngine):
             for graph in FILES:
                 for number, size in reversed(list(enumerate(self._latency[graph, "wide"].sizes, start=1))):
                     self._record(graph, size, number)
+            self._buffers = self._locked_buffers()
             for (graph, size), recording in self._recordings.items():
                 self._compare(graph, size, recording)
                 self._ask(graph, "wide", size)
@@ -161,6 +170,14 @@ class CudaEngine(OnnxEngine):
                 *(size, graph, largest),
             )
 
+    def _locked_buffers(self) -> LockedBuffers | None:
+        largest = max(bytes_of(recording.layout) for recording in self._recordings.values())
+        try:
+            return LockedBuffers(count=OUTPUT_BUFFERS, size_bytes=largest, gpu=self._gpu)
+        except DriverError as error:
+            log.warning("no buffers for outputs could be page-locked, so copies from the GPU are slower: %s", error)
+            return None
+
     def _compare(self, graph: Graph, size: int, recording: Recording) -> None:
         """Raises WrongAnswer when a replay and a run node by node differ for images that are all different."""
         assert self._known
@@ -181,7 +198,8 @@ class CudaEngine(OnnxEngine):
         count = len(images)
         np.stack(list(images), out=self._pixels[:count])
         size = next(size for size in self._latency[graph, gear].sizes if size >= count)
-        outputs = self._recordings[graph, size].run(self._pixels[:size])
+        recording = self._recordings[graph, size]
+        outputs = recording.run(self._pixels[:size], into=self._buffers and self._buffers.borrow(recording.layout))
         return {name: rows[:count] for name, rows in outputs.items()}
 
     def _session(self, file: Path, threads: int) -> ort.InferenceSession:

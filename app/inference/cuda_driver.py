@@ -1,6 +1,9 @@
 """What NVIDIA's driver is asked directly, because ONNX Runtime has no call for it."""
 
 import ctypes
+from typing import Any
+
+import numpy.typing as npt
 
 from app.inference.contract import Pixels
 
@@ -32,6 +35,14 @@ def lock_pages(pixels: Pixels, *, gpu: int) -> None:
     _call("cuDevicePrimaryCtxRetain", ctypes.byref(context), gpu)  # the one that ONNX Runtime uses
     _call("cuCtxSetCurrent", context)  # of this thread, which may not have called ONNX Runtime yet
     _call("cuMemHostRegister_v2", ctypes.c_void_p(pixels.ctypes.data), ctypes.c_size_t(pixels.nbytes), 0)
+
+
+def copy_from_gpu(to: npt.NDArray[Any], address: int) -> None:
+    """Fill an array from an address on the GPU, and wait for it. In the thread that has locked pages for that GPU.
+
+    Raises DriverError.
+    """
+    _call("cuMemcpyDtoH_v2", ctypes.c_void_p(to.ctypes.data), ctypes.c_uint64(address), ctypes.c_size_t(to.nbytes))
 
 
 def _call(name: str, *arguments: object) -> None:

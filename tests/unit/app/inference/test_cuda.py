@@ -1,5 +1,6 @@
 """app/inference/cuda.py against sessions that stand in for those on a GPU: they replay by number, not by shape."""
 
+import ctypes
 import threading
 from types import SimpleNamespace
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.bundle import KnownAnswer, Tolerance
-from app.inference import cuda
+from app.inference import cuda, cuda_outputs
 from app.inference.cuda import CudaEngine
 from app.inference.cuda_driver import DriverError
 from app.inference.faults import DeviceError
@@ -28,6 +29,9 @@ class FakeValue:
 
     def numpy(self):
         return self.array.copy()
+
+    def data_ptr(self):
+        return self.array.ctypes.data
 
 
 class FakeBinding:
@@ -91,6 +95,8 @@ def sessions(monkeypatch):
     monkeypatch.setattr(cuda, "count_gpus", lambda: 2)
     monkeypatch.setattr(cuda, "_on_gpu", FakeValue)
     monkeypatch.setattr(cuda, "lock_pages", lambda pixels, gpu: None)
+    monkeypatch.setattr(cuda_outputs, "lock_pages", lambda pixels, gpu: None)
+    monkeypatch.setattr(cuda, "copy_from_gpu", lambda to, address: ctypes.memmove(to.ctypes.data, address, to.nbytes))
     monkeypatch.setattr(cuda.ort, "preload_dlls", lambda: None, raising=False)
     monkeypatch.setattr(CudaEngine, "_session", session)
     return made
@@ -263,6 +269,26 @@ def test_the_input_buffer_is_locked_before_anything_is_measured(sessions, monkey
     monkeypatch.setattr(cuda, "lock_pages", lambda pixels, gpu: sessions[0].runs.append("locked"))
     engine.warm_up()
     assert sessions[0].runs[0] == "locked"
+
+
+def test_outputs_stay_as_they_are_however_many_runs_follow(sessions):
+    """They lie in page-locked buffers, and when all of those are in use, elsewhere."""
+    engine = opened()
+    engine.warm_up()
+    kept = [engine.run("classify", images(value))["logits"] for value in range(1, 10)]
+    assert [rows.item() for rows in kept] == list(range(1, 10))
+    assert sum(rows.base is not None for rows in kept) >= cuda.OUTPUT_BUFFERS
+
+
+def test_without_locked_buffers_outputs_take_the_other_way(sessions, monkeypatch, caplog):
+    def refused(pixels, gpu):
+        raise DriverError("cuMemHostRegister_v2: CUDA error 2")
+
+    monkeypatch.setattr(cuda_outputs, "lock_pages", refused)
+    engine = opened()
+    engine.warm_up()
+    assert engine.run("classify", images(7))["logits"].tolist() == [[7]]
+    assert "no buffers for outputs could be page-locked" in caplog.text
 
 
 def test_one_thread_does_it_all(sessions):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.inference import cuda_driver
-from app.inference.cuda_driver import DriverError, count_gpus, lock_pages
+from app.inference.cuda_driver import DriverError, copy_from_gpu, count_gpus, lock_pages
 
 
 class FakeDriver:
@@ -68,6 +68,14 @@ def test_the_whole_buffer_is_locked_in_the_context_of_its_gpu(driver):
     address, size, _ = fake.asked[3][1]
     assert (address.value, size.value) == (pixels.ctypes.data, 6)
     assert isinstance(size, ctypes.c_size_t)
+
+
+def test_an_array_is_filled_from_an_address(driver):
+    fake = driver()
+    array = np.zeros(3, np.float32)
+    copy_from_gpu(array, 2**40)
+    ((name, (to, address, size)),) = fake.asked
+    assert (name, to.value, address.value, size.value) == ("cuMemcpyDtoH_v2", array.ctypes.data, 2**40, 12)
 
 
 def test_a_refusal_is_named(driver):
