@@ -199,7 +199,8 @@ class CudaEngine(OnnxEngine):
         np.stack(list(images), out=self._pixels[:count])
         size = next(size for size in self._latency[graph, gear].sizes if size >= count)
         recording = self._recordings[graph, size]
-        outputs = recording.run(self._pixels[:size], into=self._buffers and self._buffers.borrow(recording.layout))
+        into = self._buffers.borrow(recording.layout) if self._buffers else None
+        outputs = recording.run(self._pixels[:size], into=into)
         return {name: rows[:count] for name, rows in outputs.items()}
 
     def _session(self, file: Path, threads: int) -> ort.InferenceSession:

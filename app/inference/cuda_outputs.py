@@ -14,7 +14,7 @@ import numpy.typing as npt
 from app.inference.cuda_driver import lock_pages
 
 ALIGNMENT = 64  # bytes, of each array in a buffer
-Layout = dict[str, tuple[tuple[int, ...], npt.DTypeLike]]  # shape and type, by name
+Layout = dict[str, tuple[tuple[int, ...], type]]  # shape and type, by name
 
 
 class LockedBuffers:
@@ -22,7 +22,9 @@ class LockedBuffers:
 
     def __init__(self, *, count: int, size_bytes: int, gpu: int) -> None:
         """Raises DriverError."""
-        self._kind = type("Lent", (ctypes.c_char * size_bytes,), {})  # a class of its own may be watched by a weakref
+        self._kind: Any = type(
+            "Lent", (ctypes.c_char * size_bytes,), {}
+        )  # a class of its own may be watched by a weakref
         self._size_bytes = size_bytes
         self._free = [np.zeros(size_bytes, np.uint8) for _ in range(count)]
         for buffer in self._free:
