@@ -22,9 +22,7 @@ class LockedBuffers:
 
     def __init__(self, *, count: int, size_bytes: int, gpu: int) -> None:
         """Raises DriverError."""
-        self._kind: Any = type(
-            "Lent", (ctypes.c_char * size_bytes,), {}
-        )  # a class of its own may be watched by a weakref
+        self._kind: Any = type("Lent", (ctypes.c_char * size_bytes,), {})  # a subclass takes weakrefs
         self._size_bytes = size_bytes
         self._free = [np.zeros(size_bytes, np.uint8) for _ in range(count)]
         for buffer in self._free:
