@@ -35,9 +35,10 @@ class LockedBuffers:
         buffer = self._free.pop()
         lent = self._kind.from_buffer(buffer)
         weakref.finalize(lent, self._free.append, buffer)
-        arrays, start = {}, 0
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        start = 0
         for name, (shape, dtype) in layout.items():
-            array = np.frombuffer(lent, dtype, count=int(np.prod(shape)), offset=start)
+            array: npt.NDArray[Any] = np.frombuffer(lent, dtype, count=int(np.prod(shape)), offset=start)
             arrays[name] = array.reshape(shape)
             start += _padded(array.nbytes)
         return arrays
