@@ -27,14 +27,14 @@ class Backend:
         self.bundle = load_bundle(settings.bundle)
         self.intake = open_intake(settings=settings, framing=self.bundle.manifest.image.framing)
         self.batcher = Batcher(lifecycle=self.lifecycle, on_batch=self.metrics.batch)
-        self._alone = Event()
+        self._rest_is_loaded = Event()
         of_store = settings.store_max_bytes if settings.store == "memory" else 0
         opening = partial(
             open_engine,
             settings=settings,
             bundle=self.bundle,
             max_memory=allowed_memory() - self.intake.max_memory - of_store,
-            wait=self._alone.wait,
+            wait=self._rest_is_loaded.wait,
         )
         starters = ThreadPoolExecutor(2, thread_name_prefix="start")
         self._decoders: Future[None] = starters.submit(self.intake.start)
@@ -47,14 +47,14 @@ class Backend:
 
         Raises CannotStart, and OSError when no process can be started.
         """
-        self._alone.set()
+        self._rest_is_loaded.set()
         engine = self._engine.result()
         self._decoders.result()
         return engine
 
     def stop(self) -> None:
         """Finish what waits for the model, then end threads and processes. Blocks."""
-        self._alone.set()
+        self._rest_is_loaded.set()
         self._engine.exception()
         self.batcher.stop()
         self._decoders.exception()

@@ -74,7 +74,7 @@ def serve(app: "FastAPI", settings: Settings) -> None:
     except CannotStart as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(3)
-    from app.door.cors import Cors
+    from app.door.cors import Cors  # these need FastAPI, which is imported while the model loads
     from app.door.protocol import GuardedProtocol
 
     protocol = partial(GuardedProtocol, max_connections=settings.max_connections, cors=Cors(settings.cors_origins))

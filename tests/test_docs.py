@@ -38,6 +38,7 @@ RECORDED = [
     *(FOLDER / f"{name}.json" for name in (*BENCHMARKS, *TABLES)),
     *(Path(f"tests/load/{name}.json") for name in LOADS),
 ]
+MEASURED = [path for path in RECORDED if path.exists()]
 # Measured before records said on which state of the code.
 WITHOUT_HEAD = {path for path in RECORDED if path.stem not in ("servers_equal", "servers_tries")}
 # What a request runs through, and the graphs.
@@ -276,14 +277,14 @@ def test_what_pages_say_of_benchmarks_is_recorded(name):
         warnings.warn(said, OlderThanTheCode, stacklevel=1)
 
 
-@pytest.mark.parametrize("recorded", [path for path in RECORDED if path.exists()], ids=lambda path: path.stem)
+@pytest.mark.parametrize("recorded", MEASURED, ids=lambda path: path.stem)
 def test_a_record_says_on_which_state_of_the_code_it_was_measured(recorded):
     found = read_record(recorded).head
     assert recorded in WITHOUT_HEAD if found is None else found.keys() >= head().keys()
 
 
 @pytest.mark.filterwarnings("always::tests.test_docs.OlderThanTheCode")
-@pytest.mark.parametrize("recorded", [path for path in RECORDED if path.exists()], ids=lambda path: path.stem)
+@pytest.mark.parametrize("recorded", MEASURED, ids=lambda path: path.stem)
 def test_a_table_that_is_older_than_the_code_is_named(recorded):
     found = read_record(recorded).head
     changes = changes_since(str(found["commit"])) if found else ["a change that is not known"]

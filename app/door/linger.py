@@ -10,7 +10,7 @@ FLUSH_S = 60.0  # for a client to read a response that did not fit the system's 
 
 class LingeringTransport:
     """Joins what is written at one turn of the event loop: uvicorn writes the head of a response and its body apart,
-    and a system call costs as much as all else that is done to send them.
+    which would take two system calls and wake the client twice.
 
     Closes in stages while the client may still be sending (RFC 9112, 9.6). First the response and its end are sent,
     then incoming bytes are read and dropped, then the connection is closed.
@@ -40,9 +40,9 @@ class LingeringTransport:
         self._unsent.append(data)
 
     def _flush(self) -> None:
-        if self._unsent:
+        if self._unsent and not self._transport.is_closing():  # the client may have left since
             self._transport.write(b"".join(self._unsent))
-            self._unsent.clear()
+        self._unsent.clear()
 
     def close(self) -> None:
         if self.is_closing():

@@ -159,7 +159,7 @@ async def _send(connection: socket.socket, header: bytes, upload: Upload) -> Non
 
 
 async def _receive(connection: socket.socket, size: int) -> bytearray:
-    """Asks the event loop only where it has to wait: that takes seven system calls."""
+    """Asks the event loop only where it has to wait, for that takes ten system calls."""
     data = bytearray(size)
     view = memoryview(data)
     while view:

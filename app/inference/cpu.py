@@ -60,7 +60,7 @@ class OnnxEngine:
         self._latency = {key: LatencyModel(max_batch=max_batch) for key in keys}
         self.max_batch = max_batch
         self._known = KnownImage(known_answer, image_size) if known_answer else None
-        self._alone: dict[Graph, Gear] = {}  # the gear for a lone image, where both were measured alone
+        self._alone: dict[Graph, Gear] = dict.fromkeys(FILES, "wide")  # the gear that answers a lone image sooner
         self._asked: set[tuple[Graph, Gear, int]] = set()
 
     @property
@@ -72,7 +72,7 @@ class OnnxEngine:
             waiting=waiting,
             running=running,
             best=lambda gear: self._latency[graph, gear].best,
-            alone=self._alone.get(graph, "wide"),
+            alone=self._alone[graph],
         )
 
     def best_batch(self, graph: Graph) -> int:
@@ -107,7 +107,7 @@ class OnnxEngine:
                 self._fit(memory)
         for graph in FILES:
             seconds = {gear: self.expected(graph, 1, gear) for gear in self._gears.runs}
-            if all(seconds.values()):
+            if all(seconds.values()):  # each was measured, and by itself
                 self._alone[graph] = min(seconds, key=seconds.__getitem__)
         memory.report(largest=self._latency["explain", "wide"].sizes[-1], wanted=self.max_batch)
 

@@ -54,9 +54,8 @@ class Gears:
         """
         in_use = [run.gear for run in running]
         enough = self.lanes // 2 if "narrow" in in_use else self.lanes
-        if alone == "narrow":
-            enough = 0
-        if "narrow" in self.runs and waiting + sum(run.images for run in running) > enough:
+        lanes_pay = alone == "narrow" or waiting + sum(run.images for run in running) > enough
+        if "narrow" in self.runs and lanes_pay:
             free = self.lanes - len(running)
             return Plan("narrow", min(best("narrow"), math.ceil(waiting / free))) if free > 0 else None
         if in_use.count("wide") >= self.runs["wide"]:

@@ -17,13 +17,11 @@ import pebble
 import uvloop
 from tqdm import tqdm
 
-from app.bundle import load_bundle
-from app.images.decode import Limits
 from app.images.pool import WorkerPool
 from app.images.preparer import Prepared, Preparer, pack_request, unpack_answer
 from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS, yield_by
-from app.settings import DEMO_BUNDLE
+from tests.benchmarks.intake import FRAMING, LIMITS, preparer
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.server import family
 
@@ -32,20 +30,13 @@ WARM_UP = 20
 IMAGES = 50  # per round
 ROUNDS = 16
 TIMEOUT_S = 20.0
-SHAPE = (224, 224)
 FORKSERVER = multiprocessing.get_context("forkserver")
 
 Ask = Callable[[], Awaitable[Prepared]]
 
 
-def preparer() -> Preparer:
-    """A network of 224 x 224, as large as most, and the service's thumbnails."""
-    framing = load_bundle(DEMO_BUNDLE).manifest.image.framing._replace(size=SHAPE, resize_size=(256, 256))
-    return Preparer(limits=Limits(max_pixels=50_000_000, max_aspect_ratio=64), framing=framing, thumbnail_px=512)
-
-
 def prepare(work: Preparer, data: bytes) -> Prepared:
-    done = work.prepare(data, thumbnail=True, max_pixels=50_000_000)
+    done = work.prepare(data, thumbnail=True, max_pixels=LIMITS.max_pixels)
     assert isinstance(done, Prepared)
     return done
 
@@ -71,8 +62,8 @@ def ours() -> Iterator[Ask]:
     pool.start()
 
     async def ask() -> Prepared:
-        request = pack_request(thumbnail=True, max_pixels=50_000_000)
-        done = unpack_answer(await pool.run(request, Upload(jpeg())), shape=SHAPE)
+        request = pack_request(thumbnail=True, max_pixels=LIMITS.max_pixels)
+        done = unpack_answer(await pool.run(request, Upload(jpeg())), shape=FRAMING.size)
         assert isinstance(done, Prepared)
         return done
 

@@ -33,6 +33,11 @@ THUMBNAIL_PX = 512
 ROUNDS = 15
 
 
+def preparer() -> Preparer:
+    """A network of 224 x 224, as large as most, and the service's thumbnails."""
+    return Preparer(limits=LIMITS, framing=FRAMING, thumbnail_px=THUMBNAIL_PX)
+
+
 def measure() -> list[dict[str, str | float]]:
     with tempfile.TemporaryDirectory() as folder:
         write_graphs(Path(folder), "S/16", FRAMING.size[0])
@@ -45,11 +50,7 @@ def measure() -> list[dict[str, str | float]]:
 def row(data: bytes, model: Callable[[], object]) -> dict[str, str | float]:
     image = decoded(data)
     exact, _ = preprocess(image, FRAMING)
-    prepare = partial(
-        Preparer(limits=LIMITS, framing=FRAMING, thumbnail_px=THUMBNAIL_PX).prepare,
-        data,
-        max_pixels=LIMITS.max_pixels,
-    )
+    prepare = partial(preparer().prepare, data, max_pixels=LIMITS.max_pixels)
     stages: dict[str, Callable[[], object]] = {
         "decode": partial(decoded, data),
         "resize": partial(preprocess, image, FRAMING),

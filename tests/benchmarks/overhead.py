@@ -45,8 +45,9 @@ def measure() -> list[dict[str, str | float]]:
 
 
 def row(name: str, bundle: Path, *, explain: bool) -> dict[str, str | float]:
-    settings, image = Settings(), load_bundle(bundle).manifest.image
-    engine = open_engine(settings=Settings(device="cpu", cache="off"), bundle=load_bundle(bundle))
+    settings, loaded = Settings(), load_bundle(bundle)
+    image = loaded.manifest.image
+    engine = open_engine(settings=Settings(device="cpu", cache="off"), bundle=loaded)
     graph: Graph = "explain" if explain else "classify"
     plan = engine.plan(graph, waiting=1, running=[])
     assert plan

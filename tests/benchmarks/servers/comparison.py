@@ -179,7 +179,7 @@ class Rounds:
                 name = one.contender.name
                 load = {"rate": rates[name], "seed": number}
                 seconds = seconds_of(self._requests / OPEN_ROUNDS, **load)
-                if found := self._turn(what, one, number, lambda seconds=seconds: seconds, load):  # type: ignore[misc]
+                if found := self._turn(what, one, number, lambda seconds=seconds: seconds, load):  # type: ignore[misc]  # its default has no type
                     milliseconds[name] += found[1]
                     failed[name] += round(found[0]["failed"])
         return {name: (milliseconds[name], failed[name]) for name in milliseconds}

@@ -65,6 +65,19 @@ def test_what_is_written_at_one_turn_is_sent_together():
     assert wire.told[0] == "close"
 
 
+def test_nothing_is_written_to_a_client_that_leaves_before_the_turn_ends():
+    """uvloop raises then, and the event loop would log it."""
+    wire = Wire()
+
+    async def answer():
+        LingeringTransport(wire, sending=lambda: False).write(b"answer")
+        wire.abort()
+        await asyncio.sleep(0)
+
+    asyncio.run(answer())
+    assert wire.told == ["abort"]
+
+
 @pytest.mark.parametrize("sending", [True, False])
 def test_a_client_that_reads_slowly_has_more_time(monkeypatch, sending):
     monkeypatch.setattr(linger, "FLUSH_S", 0.01)
