@@ -32,7 +32,7 @@ def run(redis_server, metrics) -> Callable[..., Any]:
 
     def with_store(scenario: Callable[[RedisStore], Coroutine[Any, Any, Any]], **settings: Any) -> Any:
         async def scene() -> Any:
-            chosen = Settings(**{"store": redis_server.url, "store_ttl_s": 60, **settings})
+            chosen = Settings(**{**redis_server.settings, "store_ttl_s": 60, **settings})
             store = RedisStore(settings=chosen, model=MODEL, metrics=metrics)
             try:
                 return await scenario(store)
@@ -162,7 +162,7 @@ def test_a_redis_that_never_answers_is_given_up(run, redis_server, metrics, hast
         await until_closed(metrics)
         assert (await store.get(key) is not None) is connected
 
-    run(scenario)
+    run(scenario, store_timeout_s=0.5)
     assert failures(metrics) == {("get", "timeout"): 1, ("put", "timeout"): FAILURES - 1}
 
 

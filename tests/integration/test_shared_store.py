@@ -16,7 +16,7 @@ def hasty(monkeypatch) -> None:
 
 @pytest.fixture
 def replicas(serve, redis_server, hasty):
-    with serve(store=redis_server.url) as one, serve(store=redis_server.url) as other:
+    with serve(**redis_server.settings) as one, serve(**redis_server.settings) as other:
         yield one, other
 
 
@@ -49,7 +49,7 @@ def test_maps_of_an_image_in_a_form_with_others(replicas, star):
 
 
 def test_a_replica_with_another_model_does_not_know_the_maps(serve, redis_server, oblong_bundle, star):
-    with serve(store=redis_server.url) as one, serve(store=redis_server.url, bundle=oblong_bundle) as other:
+    with serve(**redis_server.settings) as one, serve(**redis_server.settings, bundle=oblong_bundle) as other:
         problem = other.get(classify(one, star)["attention"])
     assert (problem.status_code, problem.json()["type"]) == (404, PROBLEM + "unknown-attention")
 
@@ -111,5 +111,5 @@ def test_a_full_redis_does_not_fail_an_image(replicas, redis_server, star):
 
 def test_a_replica_starts_while_redis_is_down(serve, redis_server, star):
     redis_server.stop()
-    with serve(store=redis_server.url) as client:
+    with serve(**redis_server.settings) as client:
         assert "id" not in classify(client, star)

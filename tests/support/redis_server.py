@@ -8,6 +8,8 @@ from pathlib import Path
 import redis
 from redis.exceptions import ConnectionError
 
+PATIENCE_S = 2  # a service's defaults are shorter, and a busy machine can be slower than they allow
+
 
 class RedisServer:
     def __init__(self, folder: Path) -> None:
@@ -15,6 +17,11 @@ class RedisServer:
         self._socket = folder / "redis.sock"
         self._process: subprocess.Popen[bytes] | None = None
         self.url = f"unix://{self._socket}"
+        self.settings = {
+            "store": self.url,
+            "store_connect_timeout_s": PATIENCE_S,
+            "store_timeout_s": PATIENCE_S,
+        }
 
     def start(self, *options: str) -> None:
         """Start it and wait until it answers; `options` as on its command line."""
