@@ -25,8 +25,8 @@ ROUNDS = 3
 
 
 def measure(place: Place) -> Tables:
-    """PyTorch is given normalised images that are on the GPU already, and gives
-    logits; attention is `scaled_dot_product_attention`. Our recorded lean run has images and outputs on the GPU too.
+    """PyTorch is given normalised images that are on the GPU already, and gives logits; its attention is
+    `scaled_dot_product_attention`. Our recorded lean run has images and outputs on the GPU too.
     """
     torch.backends.cuda.matmul.allow_tf32 = True
     rows: Rows = []

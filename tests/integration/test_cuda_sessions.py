@@ -18,11 +18,12 @@ from app.settings import DEMO_BUNDLE
 from export.graphs import ExplainGraph
 from export.onnx_file import part, trace
 from tests.conftest import Once
-from tests.golden.test_checkpoints import load
+from tests.golden.test_checkpoints import FOLDER, load
 from tests.integration.test_families import named, unlike_each_other
 from tests.support.stand_in_cuda import PROVIDER, build, environment
 
 CASES = [*unlike_each_other(classify=True), *unlike_each_other(classify=False)]
+IN_HALF = [FOLDER / name for name in ("google-hybrid", "google-big-vision-sincos", "timm-sapiens2")]
 OF_SHAPES = {"Concat", "Slice"}  # what ONNX Runtime leaves to the CPU, where they compute sizes and nothing else
 ENGINE = """
 import sys
@@ -114,6 +115,16 @@ def test_every_node_of_every_family_runs_on_the_gpu(case, golden_bundle, placed)
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)
+def test_half_precision_is_tried_with_every_operator(case, golden_bundle):
+    tried = set().union(*(operators(golden_bundle(each)) for each in IN_HALF))
+    assert operators(golden_bundle(case)) <= tried
+
+
+def operators(bundle: Path) -> set[str]:
+    return {node.op_type for node in onnx.load(bundle / EXPLAIN_GRAPH, load_external_data=False).graph.node}
+
+
+@pytest.mark.parametrize("case", IN_HALF, ids=named)
 def test_so_it_does_in_half_precision(case, placed, tmp_path):
     checkpoint = load(case)
     graph = ExplainGraph(checkpoint.model, checkpoint.preprocessing, precision="fp16", score=checkpoint.score)

@@ -1,5 +1,6 @@
 """The real server in a process of its own: how it ends, by signals and by failing."""
 
+import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from PIL import Image
 from tests.load.connection import Connection, message
 from tests.support.processes import eventually, served, start
 
-SLOW = "tests.support.faulty_server"  # a second for each run
+SLOW = "tests.support.faulty_server"  # two seconds for each run
 
 
 def ready(base: str) -> bool:
@@ -29,6 +30,11 @@ def refused(base: str) -> bool:
     except httpx.TransportError:
         pass
     return False
+
+
+def in_work_or_waiting(base: str) -> float:
+    (line,) = re.findall(r"^vit_queue_images (.+)$", httpx.get(f"{base}/metrics").text, re.MULTILINE)
+    return float(line)
 
 
 def test_sigterm_is_seen_by_balancers_before_anything_is_refused(star):
@@ -50,7 +56,7 @@ def test_sigterm_is_seen_by_balancers_before_anything_is_refused(star):
 def test_what_is_in_work_is_finished(star):
     with served(module=SLOW, drain_delay_s="0") as (process, base), ThreadPoolExecutor(1) as pool:
         asked = pool.submit(httpx.post, f"{base}/classify", content=star, timeout=20)
-        time.sleep(0.3)  # in the middle of the run
+        eventually(lambda: in_work_or_waiting(base) == 1)
         process.send_signal(signal.SIGTERM)
         assert asked.result().status_code == 200
         assert process.wait(20) == 0
@@ -121,9 +127,9 @@ def test_a_broken_engine_ends_the_process_and_answers_everybody_first(star, enco
             return httpx.post(f"{base}/classify", content=body, timeout=20)
 
         first = pool.submit(post, star)
-        time.sleep(0.3)
+        eventually(lambda: in_work_or_waiting(base) == 1)
         last = pool.submit(post, black)
-        time.sleep(0.3)
+        eventually(lambda: in_work_or_waiting(base) == 2)
         rest = [pool.submit(post, star) for _ in range(4)]
         assert first.result().status_code == 200
         for answer in (last.result(), *(one.result() for one in rest)):

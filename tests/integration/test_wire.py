@@ -139,8 +139,8 @@ REFUSED = {
     "a body that declares too much": (message("POST /classify", f"Content-Length: {LARGE}"), 413),
     "a body with too much": (post(bytes(32 * 2**20 + 1)), 413),
     "chunks with too much": (chunked(*[bytes(2**20)] * 33), 413),
-    "a million chunks of a byte": (
-        message("POST /classify", "Transfer-Encoding: chunked", body=b"1\r\nx\r\n" * 10**6 + b"0\r\n\r\n"),
+    "a hundred thousand chunks of a byte": (
+        message("POST /classify", "Transfer-Encoding: chunked", body=b"1\r\nx\r\n" * 10**5 + b"0\r\n\r\n"),
         415,
     ),
     "a gzip bomb": (post(gzip.compress(bytes(10**7)), "Content-Encoding: gzip"), 415),

@@ -8,7 +8,7 @@ import time
 from app.__main__ import main
 from app.inference.cpu import OnnxEngine
 
-RUN_S = 1.0
+RUN_S = 2.0
 STICKY = "CUDA failure 700: an illegal memory access was encountered ; GPU=0 ; hostname=host ; expr=cudaMemcpy()"
 
 
@@ -20,7 +20,7 @@ class FaultyEngine(OnnxEngine):
         return super().run(graph, images, gear)
 
     def warm_up(self):
-        """Not a second for each batch size."""
+        """Not seconds for each batch size."""
 
     def ask_once(self, graph, images, gear):
         """Nor here."""
