@@ -3,7 +3,8 @@
 First a search: each arrangement of a server has a few seconds, in turn with its others, and the one with the highest
 rate is measured. Then all servers take turns of seconds, in rounds over all, under three loads: 16 connections (closed
 loop), which give the capacity; requests at random times (open loop) at 80 % of the server's own capacity; and the same
-at one rate for all. What has been measured is in a journal, so that a run that was interrupted goes on.
+at one rate for all. Each round begins with another server. What has been measured is in a journal, so that a run that
+was interrupted goes on.
 """
 
 import json
@@ -144,7 +145,7 @@ class Rounds:
         """Of the servers that did not fail."""
         closed: dict[str, list[Numbers]] = {one.contender.name: [] for one in self._best}
         for number in tqdm(range(CLOSED_ROUNDS), desc=f"{CONNECTIONS} connections"):
-            for one in self._best:
+            for one in rotated(self._best, number / CLOSED_ROUNDS):
                 found = self._turn("closed", one, number, lambda: CLOSED_SECONDS, {"connections": CONNECTIONS})
                 closed[one.contender.name] += [found[0]] if found else []
         rates = {
@@ -175,7 +176,7 @@ class Rounds:
         milliseconds: dict[str, list[float]] = {one.contender.name: [] for one in measured}
         failed = dict.fromkeys(milliseconds, 0)
         for number in tqdm(range(OPEN_ROUNDS), desc=what):
-            for one in measured:
+            for one in rotated(measured, number / OPEN_ROUNDS):
                 name = one.contender.name
                 load = {"rate": rates[name], "seed": number}
                 seconds = seconds_of(self._requests / OPEN_ROUNDS, **load)
@@ -206,6 +207,12 @@ class Rounds:
 
 class LeftOut(Exception):
     """A server has failed: the journal keeps nothing of it, so that it is tried again if the run is resumed."""
+
+
+def rotated(servers: list[Try], share: float) -> list[Try]:
+    """Beginning with the one that so large a share of them precedes."""
+    first = int(share * len(servers))
+    return servers[first:] + servers[:first]
 
 
 def seconds_of(requests: float, *, rate: float, seed: float) -> float:

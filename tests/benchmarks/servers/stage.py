@@ -20,7 +20,7 @@ from tests.benchmarks.servers.contenders import ROOT, Arrangement
 from tests.benchmarks.servers.weights import LABELS
 
 WAKE_S = 0.5  # in which overdue timers run
-WARM_UP_S = 1.5
+WARM_UP_S = 1.0  # after a start, and in each turn: what was stopped for a minute has gone cold
 CONNECTIONS = 16
 FAILURES = (RuntimeError, OSError, subprocess.SubprocessError)
 
@@ -53,6 +53,7 @@ class Stage:
                 self._up[name] = self._start(arrangement)
             server, _ = self._up[name]
             with awake(server):
+                server.load(arrangement.request, WARM_UP_S, connections=CONNECTIONS)
                 figures, milliseconds = server.timed_load(arrangement.request, seconds, **load)  # type: ignore[arg-type]  # connections is whole
                 return figures, milliseconds["200"]
         except FAILURES as error:

@@ -9,7 +9,16 @@ import pytest
 
 from tests.benchmarks.load import arrivals
 from tests.benchmarks.servers import comparison
-from tests.benchmarks.servers.comparison import Comparison, Finding, equal_table, search, seconds_of, servers_table
+from tests.benchmarks.servers.comparison import (
+    Comparison,
+    Finding,
+    Try,
+    equal_table,
+    rotated,
+    search,
+    seconds_of,
+    servers_table,
+)
 from tests.benchmarks.servers.contenders import GROUPS, PLAIN_GRAPH, Arrangement, Contender, contenders
 from tests.benchmarks.servers.journal import Journal
 from tests.benchmarks.servers.stage import Stage, check
@@ -86,6 +95,16 @@ def test_an_answer_has_to_have_the_labels_of_the_weights(labels, exact, good):
     else:
         with pytest.raises(RuntimeError, match="the likeliest labels are class 1"):
             check(answer, expected, exact=exact)
+
+
+@pytest.mark.parametrize("rounds", [1, 4, 6])
+def test_each_round_begins_with_another_server(rounds):
+    servers = [
+        Try(contender=contender(str(n)), arrangement=arrangement("as it is"), rates=[], chosen=True) for n in range(11)
+    ]
+    orders = [rotated(servers, number / rounds) for number in range(rounds)]
+    assert len({order[0].contender.name for order in orders}) == rounds
+    assert all(sorted(order, key=servers.index) == servers for order in orders)
 
 
 def test_ratios_are_those_of_one_round():
