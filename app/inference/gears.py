@@ -49,15 +49,17 @@ class Gears:
 
         `waiting` images are in no run yet, `running` are the runs under way, `best` tells how many images pay in a run,
         and `alone` is the gear that answers a lone image sooner. Images for which there are not lanes enough are
-        divided among those that are free. While lanes are in use, half as many images are enough for another: else it
-        would wait, beside idle cores, for all lanes to end.
+        divided among all lanes, also those that are not free yet: a lane that took more than its share would make the
+        last of them wait, while the others have nothing left to do. While lanes are in use, half as many images are
+        enough for another: else it would wait, beside idle cores, for all lanes to end.
         """
         in_use = [run.gear for run in running]
         enough = self.lanes // 2 if "narrow" in in_use else self.lanes
         lanes_pay = alone == "narrow" or waiting + sum(run.images for run in running) > enough
         if "narrow" in self.runs and lanes_pay:
-            free = self.lanes - len(running)
-            return Plan("narrow", min(best("narrow"), math.ceil(waiting / free))) if free > 0 else None
+            if len(running) >= self.lanes:
+                return None
+            return Plan("narrow", min(best("narrow"), math.ceil(waiting / self.lanes)))
         if in_use.count("wide") >= self.runs["wide"]:
             return None
         return Plan("wide", min(best("wide"), waiting))

@@ -34,7 +34,9 @@ def narrow(*images: int) -> list[Plan]:
         (TWO, 1, wide(1), Plan("wide", 1)),
         (TWO, 2, [], Plan("wide", 2)),
         (TWO, 3, [], Plan("narrow", 2)),
-        (TWO, 2, wide(1), Plan("narrow", 2)),
+        (TWO, 2, wide(1), Plan("narrow", 1)),  # the other is for the lane that is in use
+        (TWO, 3, narrow(1), Plan("narrow", 2)),
+        (TWO, 6, narrow(4), Plan("narrow", 3)),
         (TWO, 14, narrow(1), Plan("narrow", 4)),
         (TWO, 1, narrow(1), Plan("narrow", 1)),
         (TWO, 14, narrow(1, 1), None),
