@@ -34,6 +34,7 @@ FACTORS = (0.5, 1, 2, 5, 10)
 CONNECTIONS = (8, 16, 32)  # with more, some would wait longer than a request may
 ROUNDS = 3
 SECONDS = 20.0  # of each load in a round
+COUNTS = ("offered", "refused", "timeouts", "resets", "other_statuses")
 PROBE_EVERY_S = 0.1
 PROBE_TIMEOUT_S = 5.0
 
@@ -72,9 +73,9 @@ def loaded(server: Server, request: bytes, seconds: float, rate: float) -> Run:
 
 
 def row(factor: float, runs: list[Run], peaks: list[float]) -> dict[str, str | float]:
-    """Times are those of all rounds; rates are medians over the rounds; what went wrong is their sum."""
+    """Times are those of all rounds; rates are medians over the rounds; counts are their sum."""
     run = {name: statistics.median(each.figures[name] for each in runs) for name in runs[0].figures}
-    wrong = {name: round(sum(each.figures[name] for each in runs)) for name in runs[0].figures}
+    total = {name: round(sum(each.figures[name] for each in runs)) for name in COUNTS}
     probes = [each for run in runs for each in run.probes]
     return {
         "offered / peak": factor,
@@ -82,11 +83,11 @@ def row(factor: float, runs: list[Run], peaks: list[float]) -> dict[str, str | f
         "answered, requests/s": round(run["images_per_s"], 1),
         "answered / peak (quartiles)": quartiles(ratios([each.figures["images_per_s"] for each in runs], peaks), 2),
         "answered, p50 / p99, ms": times([each for run in runs for each in run.answers]),
-        "refused, %": round(100 * wrong["refused"] / wrong["offered"], 1),
+        "refused, %": round(100 * total["refused"] / total["offered"], 1),
         "refused, p50 / p99, ms": times([each for run in runs for each in run.refusals]),
-        "timeouts": wrong["timeouts"],
-        "resets": wrong["resets"],
-        "other answers": wrong["other_statuses"],
+        "timeouts": total["timeouts"],
+        "resets": total["resets"],
+        "other answers": total["other_statuses"],
         "/readyz, p99, ms": round(percentile(probes, 0.99), 1),
         "/readyz failed": probes.count(PROBE_TIMEOUT_S),
         "CPU of the server, cores": round(run["cpu_s"] / run["seconds"], 2),
