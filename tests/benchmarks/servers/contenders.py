@@ -18,6 +18,7 @@ FOLDER = Path(__file__).parent
 CORES = allowed_cores()
 GROUPS = ("peers", "openvino", "equal")
 PLAIN_GRAPH = "plain export, fp32"
+BF16 = "bfloat16"
 OUR_GRAPHS = {"vit-serve, fp32": OURS, "vit-serve, int8": INT8}
 
 
@@ -35,7 +36,7 @@ class Arrangement:
     @property
     def exact(self) -> bool:
         """The model computes in float32."""
-        return not any("int8" in value for value in self.variables.values())
+        return not any(low in value for value in self.variables.values() for low in ("int8", "bf16", BF16))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +86,7 @@ ALONE, FEW, MANY = (Way(instances=CORES, threads=1, batch=batch) for batch in (1
 TWO_WIDE = Way(instances=2, threads=CORES, batch=4)
 WAYS = (GUIDE, QUIET, ALONE, FEW, MANY, TWO_WIDE)
 WAYS_OF_OUR_GRAPHS = (QUIET, ALONE, FEW)
+BATCHES = (QUIET, FEW, MANY)
 
 
 def contenders(weights: Path) -> list[Contender]:
@@ -101,8 +103,14 @@ def contenders(weights: Path) -> list[Contender]:
         peer("BentoML", PLAIN_GRAPH, tuple(bentoml(way, PLAIN) for way in WAYS)),
         peer("Ray Serve", PLAIN_GRAPH, tuple(ray(way, PLAIN) for way in WAYS)),
         peer("FastAPI + pipeline", "transformers", tuple(pipeline(way, "plain") for way in (QUIET, ALONE))),
-        peer("FastAPI + pipeline, batched", "transformers", tuple(pipeline(w, "batched") for w in (QUIET, FEW, MANY))),
-        openvino("plain export, fp32", PLAIN),
+        peer("FastAPI + pipeline, batched", "transformers", tuple(pipeline(w, "batched") for w in BATCHES)),
+        peer(
+            "FastAPI + pipeline, batched",
+            "transformers, bf16",
+            tuple(pipeline(w, "batched", "bfloat16") for w in BATCHES),
+        ),
+        openvino(PLAIN_GRAPH, PLAIN, "f32"),
+        openvino("plain export, bf16", PLAIN, "bf16"),
         openvino("NNCF, int8", OPENVINO_INT8),
     ]
 
@@ -156,16 +164,20 @@ def ray(way: Way, graph: str) -> Arrangement:
     return application("ray", way, graph, post("/", jpeg(), "image/jpeg"))
 
 
-def pipeline(way: Way, route: str) -> Arrangement:
-    return application("transformers", way, TRANSFORMERS, form(f"/{route}", "file"))
+def pipeline(way: Way, route: str, dtype: str = "float32") -> Arrangement:
+    variables = {"VIT_BENCH_DTYPE": dtype}
+    return application("transformers", way, TRANSFORMERS, form(f"/{route}", "file"), variables=variables)
 
 
 def triton(way: Way, graph: str) -> Arrangement:
     return application("pytriton", way, graph, triton_request())
 
 
-def openvino(graph: str, file: str) -> Contender:
-    """Performance hints, numbers of streams, and automatic batches."""
+def openvino(graph: str, file: str, precision: str = "") -> Contender:
+    """Performance hints, numbers of streams, and automatic batches.
+
+    Without a `precision` it takes its own for what is not in int8: bf16 where the processor has a matrix unit for it.
+    """
     tries = []
     for hint, streams, batch in (
         ("THROUGHPUT", None, 1),
@@ -175,7 +187,11 @@ def openvino(graph: str, file: str) -> Contender:
     ):
         says = [f"hint {hint}", f"{streams} streams" if streams else "its own number of streams"]
         says += [f"automatic batches of {batch}"] if batch > 1 else ["no batches"]
-        variables = {"VIT_BENCH_HINT": hint, "VIT_BENCH_STREAMS": str(streams or "")}
+        variables = {
+            "VIT_BENCH_HINT": hint,
+            "VIT_BENCH_STREAMS": str(streams or ""),
+            "VIT_BENCH_PRECISION": precision,
+        }
         way = Way(instances=1, threads=CORES, batch=batch)
         request = form("/predict", "file")
         tries.append(application("openvino", way, file, request, says=", ".join(says), variables=variables))

@@ -31,6 +31,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     options = {"PERFORMANCE_HINT": os.environ["VIT_BENCH_HINT"], "INFERENCE_NUM_THREADS": threads()}
     if streams := os.environ["VIT_BENCH_STREAMS"]:
         options["NUM_STREAMS"] = int(streams)
+    if precision := os.environ["VIT_BENCH_PRECISION"]:
+        options["INFERENCE_PRECISION_HINT"] = precision
     device = f"BATCH:CPU({max_batch()})" if max_batch() > 1 else "CPU"  # automatic batching of waiting requests
     queue = openvino.AsyncInferQueue(openvino.Core().compile_model(network(), device, options))
     queue.set_callback(answered)

@@ -5,6 +5,7 @@ images and runs them as a batch (huggingface.co/docs/transformers/pipeline_webse
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -27,7 +28,8 @@ pipe: Pipeline
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     global pipe
     torch.set_num_threads(threads())
-    pipe = pipeline("image-classification", str(graph()), device="cpu", top_k=5)
+    dtype = os.environ["VIT_BENCH_DTYPE"]
+    pipe = pipeline("image-classification", str(graph()), device="cpu", dtype=dtype, top_k=5)
     task = asyncio.create_task(collect())
     yield
     task.cancel()
