@@ -46,8 +46,9 @@ class Worker:
         return False
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(self.process, signal.SIGKILL)
+        if self.process:  # 0 would be the group of this process: the whole service
+            with suppress(ProcessLookupError):
+                os.kill(self.process, signal.SIGKILL)
 
     def close(self) -> None:
         if self.connection:

@@ -193,6 +193,24 @@ def test_a_process_of_an_earlier_nursery_does_not_end_this_one():
         worker_of(ask(pool, b"x")[0])
 
 
+def test_a_request_that_is_given_up_after_its_nursery_ended_does_not_kill_the_service(monkeypatch):
+    """Its process has no number any more, and that of none, 0, stands for the whole group in kill(2)."""
+    killed = []
+
+    async def scenario(pool):
+        asked = asyncio.ensure_future(pool._exchange(pool._workers[0], REQUEST, Upload(SLEEP)))
+        await asyncio.sleep(0.1)
+        pool._workers[0].process = 0  # as another thread notes that starts the next nursery
+        monkeypatch.setattr(os, "kill", lambda process, _: killed.append(process))
+        asked.cancel()
+        await asyncio.wait([asked])
+        monkeypatch.undo()
+
+    with started(1) as pool:
+        asyncio.run(scenario(pool))
+    assert killed == []
+
+
 def test_nothing_starts_after_the_stop():
     with started(1) as pool:
         pass
