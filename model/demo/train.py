@@ -5,6 +5,7 @@ a second head predicts for each patch the shape that it is on, or background; th
 """
 
 import math
+import multiprocessing
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -77,7 +78,8 @@ def _draw_chunk(seed: int, start: int) -> tuple[np.ndarray, ...]:
 def draw_dataset(recipe: Recipe) -> Dataset:
     """Draw the training images on all cores."""
     starts = range(0, recipe.images, CHUNK)
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    fresh = multiprocessing.get_context("spawn")  # a fork of a process that has threads may wait forever for their locks
+    with ProcessPoolExecutor(os.cpu_count(), fresh) as pool:
         chunks = pool.map(_draw_chunk, [recipe.seed] * len(starts), starts)
         parts = list(tqdm(chunks, total=len(starts), desc="drawing", unit=f"x{CHUNK}"))
     pixels, labels, covered = (torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True))

@@ -1,5 +1,6 @@
 """What the networks learn before they meet the task: the silhouettes of drawn shapes, white on black."""
 
+import multiprocessing
 import os
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -35,17 +36,17 @@ def draw_shapes(folder: Path, sides: Iterable[int]) -> None:
 
 def _draw(folder: Path, part: str, side: int) -> None:
     starts = range(0, COUNTS[part], CHUNK)
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        chunks = pool.map(partial(_chunk, part, side), starts)
+    fresh = multiprocessing.get_context("spawn")  # a fork of a process that has threads may wait forever for their locks
+    with ProcessPoolExecutor(os.cpu_count(), fresh) as pool:
+        chunks = pool.map(partial(_chunk, list(COUNTS).index(part), CHUNK, side), starts)
         parts = list(tqdm(chunks, total=len(starts), desc=f"drawing {side} pixels, {part}", unit=f"x{CHUNK}"))
     masks, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
     np.save(_file(folder, part), labels)
     np.save(_file(folder, part, side), masks)
 
 
-def _chunk(part: str, side: int, start: int) -> tuple[np.ndarray, np.ndarray]:
-    seed = list(COUNTS).index(part)
-    samples = [draw(np.random.default_rng([seed, start + i]), size=(side, side)) for i in range(CHUNK)]
+def _chunk(seed: int, count: int, side: int, start: int) -> tuple[np.ndarray, np.ndarray]:
+    samples = [draw(np.random.default_rng([seed, start + i]), size=(side, side)) for i in range(count)]
     return np.stack([sample.mask for sample in samples]), np.array([sample.label for sample in samples])
 
 

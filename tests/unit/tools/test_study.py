@@ -37,8 +37,9 @@ def test_shapes_are_drawn_once(tmp_path, monkeypatch):
     monkeypatch.setattr(images, "COUNTS", {"held out": 4})
     monkeypatch.setattr(images, "CHUNK", 2)
     draw_shapes(tmp_path, [16])
-    drawn = shapes(tmp_path, "held out", count=3, side=16)
-    assert drawn.pixels.shape == (3, 16, 16, 3)
+    drawn = shapes(tmp_path, "held out", side=16)
+    assert drawn.pixels.shape == (4, 16, 16, 3)
+    assert shapes(tmp_path, "held out", count=3, side=16).pixels.shape == (3, 16, 16, 3)
     monkeypatch.setattr(images, "_draw", None)
     draw_shapes(tmp_path, [16])
 
