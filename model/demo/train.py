@@ -78,7 +78,7 @@ def _draw_chunk(seed: int, start: int) -> tuple[np.ndarray, ...]:
 def draw_dataset(recipe: Recipe) -> Dataset:
     """Draw the training images on all cores."""
     starts = range(0, recipe.images, CHUNK)
-    fresh = multiprocessing.get_context("spawn")  # a fork of a process that has threads may wait forever for their locks
+    fresh = multiprocessing.get_context("spawn")  # a fork has no threads, but waits for their locks
     with ProcessPoolExecutor(os.cpu_count(), fresh) as pool:
         chunks = pool.map(_draw_chunk, [recipe.seed] * len(starts), starts)
         parts = list(tqdm(chunks, total=len(starts), desc="drawing", unit=f"x{CHUNK}"))

@@ -36,7 +36,7 @@ def draw_shapes(folder: Path, sides: Iterable[int]) -> None:
 
 def _draw(folder: Path, part: str, side: int) -> None:
     starts = range(0, COUNTS[part], CHUNK)
-    fresh = multiprocessing.get_context("spawn")  # a fork of a process that has threads may wait forever for their locks
+    fresh = multiprocessing.get_context("spawn")  # a fork has no threads, but waits for their locks
     with ProcessPoolExecutor(os.cpu_count(), fresh) as pool:
         chunks = pool.map(partial(_chunk, list(COUNTS).index(part), CHUNK, side), starts)
         parts = list(tqdm(chunks, total=len(starts), desc=f"drawing {side} pixels, {part}", unit=f"x{CHUNK}"))
