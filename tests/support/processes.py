@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 
@@ -20,6 +21,16 @@ def start(*, module: str = "app", **variables: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", module], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
+
+
+@contextmanager
+def program(text: str, *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """A Python program whose output is read. It is killed at the end, also after a failure: `Popen` would wait."""
+    with subprocess.Popen([sys.executable, "-c", text, *arguments], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import pytest
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS
-from tests.support.processes import eventually
+from tests.support.processes import eventually, program
 from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, ForkUnlessFull, Saboteur, whoami
 
 REQUEST = b"request"
@@ -290,7 +290,7 @@ pool = WorkerPool(
 pool.start()
 async def main():
     busy = asyncio.ensure_future(pool.run(b"", Upload(SPIN)))
-    while sum(worker not in pool._idle for worker in pool._workers) != 1: await asyncio.sleep(0.01)
+    while not busy.done() and sum(worker not in pool._idle for worker in pool._workers) != 1: await asyncio.sleep(0.01)
     print(pool._nursery._process.pid, *(worker.process for worker in pool._workers), flush=True)
     await busy
 asyncio.run(main())
@@ -298,11 +298,10 @@ asyncio.run(main())
 
 
 def test_they_end_with_the_service_even_when_it_is_killed_and_they_hang():
-    with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True) as service:
+    with program(KILLED) as service:
         processes = [int(number) for number in service.stdout.readline().split()]
         assert len(processes) == 3
         assert not any(map(is_gone, processes))
-        service.kill()
     until(lambda: all(map(is_gone, processes)))
 
 

@@ -1,12 +1,9 @@
 """export/fit/workspace.py: what stays after success, after an error and after a kill, and who may use it."""
 
-import signal
-import subprocess
-import sys
-
 import pytest
 
 from export.fit.workspace import workspace
+from tests.support.processes import program
 
 HOLD = """
 import sys, time
@@ -35,12 +32,10 @@ def test_after_an_error_snapshots_stay(tmp_path, names, left):
 
 
 def test_one_run_at_a_time_and_the_next_finds_what_a_killed_one_left(tmp_path):
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / "work"], stdout=subprocess.PIPE, text=True)
-    with holder:
+    with program(HOLD, tmp_path / "work") as holder:
         assert holder.stdout.readline() == "ready\n"
         with pytest.raises(ValueError, match="another run uses "), workspace(tmp_path / "work"):
             pytest.fail("two runs in one folder")
         assert (tmp_path / "work" / "run.pt").exists()
-        holder.send_signal(signal.SIGKILL)
     with workspace(tmp_path / "work") as folder:
         assert (folder / "run.pt").read_text() == "learned"
