@@ -23,6 +23,13 @@ def shown(page: Any) -> str:
     )
 
 
+def link(page: Any) -> str:
+    """The fragment of the page's address with all that was set. The page writes it a moment later, and of two timers
+    the one that is set later and waits longer ends later.
+    """
+    return page.evaluate("() => new Promise((read) => setTimeout(() => read(location.hash), 200))")
+
+
 def address(page: Any, format: str = "json") -> str:
     """The download address of the map in a format."""
     return page.locator(f"#take-{format}").get_attribute("href")

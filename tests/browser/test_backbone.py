@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.server import running
-from tests.browser.stage import settle
+from tests.browser.stage import link, settle
 
 OF_CLASSES = (
     "#labels",
@@ -41,8 +41,7 @@ def test_a_backbone_shows_maps_and_no_labels(looking):
 
 
 def test_a_link_to_its_map_opens(visit, looking):
-    address = looking.url
-    page = visit(address[address.index("#") :])
+    page = visit(link(looking))
     settle(page)
     assert page.locator("#map").is_visible()
     assert not page.locator("#labels").is_visible()

@@ -81,8 +81,8 @@ def test_only_the_newest_of_many_maps_is_shown(looking):
     page = looking
     held = []
     page.route(lambda url: "layer=1" in url, lambda route: held.append(route))
-    page.locator("#layer input").fill("1")
-    page.wait_for_timeout(200)
+    with page.expect_request(lambda request: "layer=1" in request.url):
+        page.locator("#layer input").fill("1")
     page.locator("#layer input").fill("2")
     newest = shown(page)
     for route in held:

@@ -1,6 +1,6 @@
 """The address restores the view, also for other people and in other browsers."""
 
-from tests.browser.stage import asked, settle, shown
+from tests.browser.stage import asked, link, settle, shown
 
 
 def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
@@ -15,8 +15,7 @@ def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
     page.check("[name=colorbar]")
     page.check("[name=beside]")
     before = shown(page)
-    page.wait_for_timeout(250)  # the address is updated with a short delay
-    other = visit("#" + page.url.split("#")[1], viewport={"width": 1000, "height": 700})
+    other = visit(link(page), viewport={"width": 1000, "height": 700})
     assert shown(other) == before
     assert asked(other) == asked(page)
     assert other.locator("#original-pane").is_visible()
@@ -31,8 +30,7 @@ def test_a_link_of_evidence_restores_both_classes(looking, visit):
     against = page.locator("[name=against] option").nth(1).get_attribute("value")
     page.select_option("[name=against]", against)
     before = shown(page)
-    page.wait_for_timeout(250)
-    other = visit("#" + page.url.split("#")[1])
+    other = visit(link(page))
     assert shown(other) == before
     other.locator(f"[name=against] option[value='{against}']").wait_for(state="attached")
     assert other.locator("[name=against]").input_value() == against
@@ -40,7 +38,7 @@ def test_a_link_of_evidence_restores_both_classes(looking, visit):
 
 def test_another_link_in_the_same_tab(looking):
     page = looking
-    page.wait_for_timeout(250)
+    assert "id=" in link(page)
     page.evaluate("location.hash += '&method=rollout'")
     settle(page)
     assert asked(page)["method"] == "rollout"
@@ -72,7 +70,7 @@ def test_expired_maps_give_a_message(visit, complaints):
 
 def test_an_invalid_link_gives_a_message(looking, complaints):
     page = looking
-    page.wait_for_timeout(250)
+    assert "id=" in link(page)
     page.evaluate("location.hash += '&layer=99'")
     page.locator("#trouble").wait_for()
     assert page.locator("#trouble").inner_text().startswith("layer must be 0 to 5")

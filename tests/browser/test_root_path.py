@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.stage import address, settle, shown
+from tests.browser.stage import address, link, settle, shown
 from tests.load.server import served
 from tests.support.documented_proxies import in_front
 
@@ -39,9 +39,9 @@ def test_its_address_restores_the_view(looking, visit, server):
     page = looking
     page.locator("#layer input").fill("3")
     before = shown(page)
-    page.wait_for_timeout(250)
-    assert page.url.startswith(f"{server}/#")
-    assert shown(visit("#" + page.url.split("#")[1])) == before
+    fragment = link(page)
+    assert page.evaluate("location.href") == f"{server}/{fragment}"
+    assert shown(visit(fragment)) == before
 
 
 def test_its_links_stay_under_the_path(visit, server):
