@@ -178,7 +178,7 @@ def test_memory_that_does_not_suffice_makes_batches_smaller(serve, star, monkeyp
             time.sleep(0.001)
         return run(self, graph, images)
 
-    with serve() as client:
+    with serve(model_threads=1) as client:  # so that there is one gear, and the next run takes all that wait
         registry = client.app.state.services.metrics.registry
         waiting = partial(registry.get_sample_value, "vit_waiting_images")
         monkeypatch.setattr(OnnxEngine, "run", small_batches_only)
