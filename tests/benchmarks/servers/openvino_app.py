@@ -17,7 +17,7 @@ import uvicorn
 from fastapi import FastAPI, UploadFile
 from openvino.preprocess import PrePostProcessor
 
-from tests.benchmarks.servers.vit import Prediction, crop, graph, max_batch, port, predictions, threads
+from tests.benchmarks.servers.vit import MAX_WAIT_S, Prediction, crop, graph, max_batch, port, predictions, threads
 
 Answer = asyncio.Future[list[Prediction]]
 
@@ -33,7 +33,10 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         options["NUM_STREAMS"] = int(streams)
     if precision := os.environ["VIT_BENCH_PRECISION"]:
         options["INFERENCE_PRECISION_HINT"] = precision
-    device = f"BATCH:CPU({max_batch()})" if max_batch() > 1 else "CPU"  # automatic batching of waiting requests
+    device = "CPU"
+    if max_batch() > 1:
+        device = f"BATCH:CPU({max_batch()})"  # automatic batching of waiting requests
+        options["AUTO_BATCH_TIMEOUT"] = round(MAX_WAIT_S * 1000)  # its default is a second
     queue = openvino.AsyncInferQueue(openvino.Core().compile_model(network(), device, options))
     queue.set_callback(answered)
     yield
