@@ -46,7 +46,7 @@ format: $(VENV)/.dev  ## repair and format the code with ruff
 bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed $(PEERS)/training/.installed  ## measure, and rewrite the benchmark tables in docs/
 	$(BIN)/python -m tests.benchmarks
 
-bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver openvino pytriton ray transformers)  ## [GROUPS="peers openvino equal"] [REQUESTS=1000]: install other servers and measure them beside this one (about an hour)
+bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver openvino pytriton ray transformers)  ## [GROUPS="peers openvino equal"] [REQUESTS=1000]: install other servers and measure them beside this one (an hour and a half)
 	$(BIN)/python -m tests.benchmarks.servers $(GROUPS) $(if $(REQUESTS),--requests $(REQUESTS))
 
 catalogue: $(VENV)/.dev  ## [ROUNDS=100]: send every bad or odd image to a server, so many times

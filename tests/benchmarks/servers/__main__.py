@@ -1,8 +1,8 @@
 """`python -m tests.benchmarks.servers [GROUP...] [--requests N]`: measure servers side by side; rewrites the tables.
 
 Groups are peers, openvino and equal (other servers with this project's graphs, and this one with the plain export).
-Without a name it is all of them: about an hour on two cores. N requests stand behind each percentile (1000); 100 are
-enough to see that everything runs, in about a quarter of an hour.
+Without a name it is all of them: an hour and a half on two cores. N requests stand behind each percentile (1000); with
+100 it takes half as long.
 """
 
 import argparse
