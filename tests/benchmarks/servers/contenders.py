@@ -170,7 +170,7 @@ def triton(way: Way, graph: str) -> Arrangement:
 
 
 def of_openvino(graph: str, file: str, precision: str = "") -> list[Contender]:
-    """Without batches, and with automatic ones: these bring more images a second, the others answer sooner.
+    """Without batches and with automatic ones: these may bring more images a second, but answer later.
 
     OpenVINO chooses a precision that is not given. On a processor with instructions for bf16 it chooses bf16. Layers in
     int8 stay in int8.
