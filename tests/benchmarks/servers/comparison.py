@@ -12,7 +12,7 @@ import math
 import shutil
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -146,7 +146,7 @@ class Rounds:
         closed: dict[str, list[Numbers]] = {one.contender.name: [] for one in self._best}
         for number in tqdm(range(CLOSED_ROUNDS), desc=f"{CONNECTIONS} connections"):
             for one in rotated(self._best, number / CLOSED_ROUNDS):
-                found = self._turn("closed", one, number, lambda: CLOSED_SECONDS, {"connections": CONNECTIONS})
+                found = self._turn("closed", one, number, CLOSED_SECONDS, {"connections": CONNECTIONS})
                 closed[one.contender.name] += [found[0]] if found else []
         rates = {
             name: LOAD * statistics.median(each["images_per_s"] for each in rounds)
@@ -180,20 +180,18 @@ class Rounds:
                 name = one.contender.name
                 load = {"rate": rates[name], "seed": number}
                 seconds = seconds_of(self._requests / OPEN_ROUNDS, **load)
-                if found := self._turn(what, one, number, lambda seconds=seconds: seconds, load):  # type: ignore[misc]  # its default has no type
+                if found := self._turn(what, one, number, seconds, load):
                     milliseconds[name] += found[1]
                     failed[name] += round(found[0]["failed"])
         return {name: (milliseconds[name], failed[name]) for name in milliseconds}
 
-    def _turn(
-        self, what: str, one: Try, number: int, seconds: Callable[[], float], load: dict[str, float]
-    ) -> Found | None:
+    def _turn(self, what: str, one: Try, number: int, seconds: float, load: dict[str, float]) -> Found | None:
         name = one.contender.name
         if name in self._stage.failed:
             return None
 
         def find() -> Found:
-            found = self._stage.turn(name, one.arrangement, seconds(), **load)
+            found = self._stage.turn(name, one.arrangement, seconds, **load)
             if found is None:
                 raise LeftOut
             return found
