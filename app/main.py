@@ -14,6 +14,7 @@ from fastapi_offline import FastAPIOffline
 
 from app.api import attention, classify, embed, huggingface, model, page, probes, report, verify, wall
 from app.api.drawings import Drawings
+from app.api.json_reader import JsonReader
 from app.api.problems import install_handlers, problems
 from app.api.services import Services
 from app.api.v2 import infer
@@ -81,6 +82,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         for task in watching:
             task.cancel()
         await asyncio.gather(*watching, return_exceptions=True)
+        app.state.services.json_reader.close()
         cpu_pool.shutdown()
         backend.stop()
         await store.close()
@@ -113,6 +115,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         settings=settings,
         lifecycle=lifecycle,
         admission=admission,
+        json_reader=JsonReader(admission=admission),
         bundle=bundle,
         engine=engine,
         classifier=classifier,

@@ -70,7 +70,7 @@ async def each_image(
     `outcome` counts the images that succeed in the metrics. Raises Refusal if none does, and what `read_images` and
     `processed` raise.
     """
-    uploads = await read_images(request, max_images=services.settings.max_images_per_request)
+    uploads = await read_images(request, services.json_reader, max_images=services.settings.max_images_per_request)
     outcomes = await processed(request, services, stages, uploads, attention=attention, outcome=outcome)
     if not any(isinstance(of_one, Processed) for of_one in outcomes):
         raise refusal(outcomes)

@@ -51,10 +51,10 @@ async def predict(
         raise NoClasses
     asked = Parameters(top_k=top_k, function_to_apply=function_to_apply)
     if is_json(request):
-        images, said = await read_json(request, max_images=1)
+        images, said = await read_json(request, services.json_reader, max_images=1)
         asked = asked.model_copy(update=said.model_dump(exclude_none=True))
     else:
-        images = await read_images(request, max_images=1)
+        images = await read_images(request, services.json_reader, max_images=1)
     (done,) = await processed(request, services, stages, images, attention=False, outcome="classified")
     if isinstance(done, ServiceError):
         raise done

@@ -1,14 +1,14 @@
 """Images in JSON: base64 under `inputs`, as Hugging Face's clients send it, or under `image` or `images`."""
 
-import base64
-import re
 from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
 from fastapi import Request
-from pydantic import AliasChoices, BaseModel, Field, StrictStr, ValidationError
+from pydantic import AliasChoices, BaseModel, Field, StrictInt, StrictStr, ValidationError
 
-from app.api.parsing import parsed
+from app.api.base64_image import decode
+from app.api.json_body import JsonBody
+from app.api.json_reader import JsonReader
 from app.errors import InvalidParameter, MalformedRequest
 from app.images.upload import Upload
 
@@ -32,8 +32,7 @@ JSON_BODY: dict[str, Any] = {  # of OpenAPI: JsonImages under the first of its n
     },
     "required": ["inputs"],
 }
-_DATA_URL = re.compile(r"data:[\w/+.-]*;base64,")
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_FORM = 'The JSON has to be {"inputs": "base64 of an image file"}, with "parameters" if they are needed.'
 
 
 class Parameters(BaseModel):
@@ -43,47 +42,47 @@ class Parameters(BaseModel):
     function_to_apply: Function | None = None
 
 
-class JsonImages(BaseModel):
-    """What a body in JSON says."""
+Value = StrictStr | dict[str, StrictInt]
 
-    inputs: StrictStr | list[StrictStr] = Field(validation_alias=AliasChoices("inputs", "image", "images"))
+
+class JsonImages(BaseModel):
+    """The small part of a body in JSON: objects mark large images."""
+
+    inputs: Value | Annotated[list[Value], Field(fail_fast=True)] = Field(
+        validation_alias=AliasChoices("inputs", "image", "images")
+    )
     parameters: Parameters = Field(default_factory=Parameters)
 
-    def uploads(self, max_images: int) -> list[Upload]:
-        """Raises MalformedRequest for what is not base64, such as an address."""
-        texts = [self.inputs] if isinstance(self.inputs, str) else self.inputs
-        if not 1 <= len(texts) <= max_images:
-            raise MalformedRequest(f"The request has {len(texts)} images: send from 1 to {max_images}.")
-        return [_decoded(text) for text in texts]
 
-
-async def read_json(request: Request, *, max_images: int) -> tuple[list[Upload], Parameters]:
+async def read_json(request: Request, reader: JsonReader, *, max_images: int) -> tuple[list[Upload], Parameters]:
     """The images of a body in JSON, and what it asks of them.
 
-    Raises MalformedRequest, InvalidParameter, ClientDisconnect, and what the door raises.
+    Raises MalformedRequest, InvalidParameter, ClientDisconnect, and what admission and the door raise.
     """
-    return await parsed(partial(_read, max_images=max_images), await request.body())
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+    return await reader.read(partial(_read, max_images=max_images), body, deadline=request.state.deadline)
 
 
-def _read(text: bytes, *, max_images: int) -> tuple[list[Upload], Parameters]:
+def _read(text: bytes | bytearray, *, max_images: int) -> tuple[list[Upload], Parameters]:
     try:
-        found = JsonImages.model_validate_json(text)
+        body = JsonBody(text)
+        asked = JsonImages.model_validate_json(body.rest)
     except ValidationError as error:
         wrong = error.errors(include_input=False, include_url=False)[0]
         if wrong["loc"][:1] == ("parameters",) and len(wrong["loc"]) > 1:
             raise InvalidParameter(f"{wrong['loc'][1]}: {wrong['msg']}.") from None
-        raise MalformedRequest(
-            'The JSON has to be {"inputs": "base64 of an image file"}, with "parameters" if they are needed.'
-        ) from None
-    return found.uploads(max_images), found.parameters
-
-
-def _decoded(text: str) -> Upload:
-    if _ADDRESS.match(text):
-        raise MalformedRequest("This is an address, and the service fetches nothing: send the image itself in base64.")
-    prefix = _DATA_URL.match(text)
-    encoded = re.sub(r"\s", "", text[prefix.end() if prefix else 0 :])
+        raise MalformedRequest(_FORM) from None
+    except ValueError as error:
+        raise MalformedRequest(f"{_FORM} The body has {error}.") from None
+    values = asked.inputs if isinstance(asked.inputs, list) else [asked.inputs]
+    if not 1 <= len(values) <= max_images:
+        raise MalformedRequest(f"The request has {len(values)} images: send from 1 to {max_images}.")
+    texts = [found for value in values if (found := body.text(value)) is not None]
+    if len(texts) < len(values):
+        raise MalformedRequest(_FORM)
     try:
-        return Upload(base64.b64decode(encoded, validate=True))
+        return [decode(text) for text in texts], asked.parameters
     except ValueError:
         raise MalformedRequest("An image in JSON has to be base64.") from None

@@ -8,6 +8,7 @@ from fastapi import Depends, Query, Request
 from pydantic import BaseModel
 
 from app.api.drawings import Drawings
+from app.api.json_reader import JsonReader
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.errors import UnknownAttention
@@ -41,6 +42,7 @@ class Services:
     settings: Settings
     lifecycle: Lifecycle
     admission: Admission
+    json_reader: JsonReader
     bundle: Bundle
     engine: Engine
     classifier: Classifier

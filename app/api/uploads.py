@@ -10,6 +10,7 @@ from fastapi import Request
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.api.json_images import read_json
+from app.api.json_reader import JsonReader
 from app.errors import MalformedRequest, UnsupportedType
 from app.images.upload import Upload
 
@@ -17,17 +18,17 @@ MAX_FIELDS = 16  # parts of a form that are not files; they are ignored
 MAX_FIELD_BYTES = 64 * 1024
 
 
-async def read_images(request: Request, *, max_images: int) -> list[Upload]:
+async def read_images(request: Request, reader: JsonReader, *, max_images: int) -> list[Upload]:
     """Every image in the body, in order.
 
-    Raises MalformedRequest, UnsupportedType for a content type that cannot carry images, ClientDisconnect, and what the
-    door raises.
+    Raises MalformedRequest, UnsupportedType for a content type that cannot carry images, ClientDisconnect, and what
+    admission and the door raise.
     """
     kind = _kind(request)
     if kind.startswith("multipart/") and kind != "multipart/form-data":
         raise UnsupportedType("Send the image itself as the body, or images as parts of multipart/form-data.")
     if is_json(request):
-        uploads, _ = await read_json(request, max_images=max_images)
+        uploads, _ = await read_json(request, reader, max_images=max_images)
         return uploads
     return await (_form_images(request, max_images) if kind == "multipart/form-data" else _image(request))
 

@@ -16,6 +16,7 @@ from tests.catalogue.case import Case
 from tests.catalogue.every import CASES
 from tests.catalogue.foreign import cases as foreign
 from tests.catalogue.jpegs import jpeg
+from tests.catalogue.json_bodies import JsonBody, bodies
 from tests.support.problems import check_problem
 from tests.support.saboteur import CRASH, SPIN, Saboteur
 
@@ -59,6 +60,13 @@ def test_every_other_door_gives_the_same_status(client, case: Case, door):
     assert response.status_code in case.statuses, response.text
     if response.status_code != 200:
         check_problem(response)
+
+
+@pytest.mark.parametrize("body", bodies(), ids=lambda body: body.name)
+def test_json_without_an_image_is_refused(client, body: JsonBody):
+    response = client.post(body.path, content=body.make(2**16), headers={"Content-Type": "application/json"})
+    assert response.status_code == body.status, response.text
+    check_problem(response)
 
 
 def test_after_all_that_no_decoder_has_been_lost(client):

@@ -1,26 +1,35 @@
-"""`python -m tests.load.bodies`: bodies that try to cost a server memory or time; writes the table in docs/security.md.
+"""`python -m tests.load.bodies [FOLDER]`: bodies that try to cost a server memory or time; writes the tables in
+docs/security.md.
 
-Each attack is made ten times. Growth is that of allocated memory from before to after; peak is the largest resident
-memory in between, minus that before.
+Each attack is made ten times, one of JSON three times. Growth is that of allocated memory from before to after; peak is
+the largest resident memory in between, minus that before. With FOLDER, another checkout of this repository, the bodies
+in JSON are sent to its server too.
 """
 
 import gzip
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 
 from tqdm import tqdm
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.peak import peak_mib
+from tests.benchmarks.record import Rows
 from tests.benchmarks.server import Server
+from tests.catalogue.json_bodies import JsonBody, bodies
 from tests.load.connection import Answer, Connection, file_part, form, message, post
 from tests.load.server import reset_peak, served, settled
 
 ROUNDS = 10
+JSON_ROUNDS = 3
+JSON_BYTES = 2**20
+PROBE_S = 0.01  # between two requests to /livez
 SENDERS = 200
 MAX_BYTES = 32 * 2**20  # of VIT_MAX_UPLOAD_BYTES
 MAX_GROWTH_MIB = 5.0
@@ -33,6 +42,7 @@ class Finding:
     name: str
     statuses: set[int]
     slowest_s: float
+    livez_s: float  # the slowest answer of /livez meanwhile
     growth_mib: float
     peak_mib: float
 
@@ -79,31 +89,82 @@ def attacks() -> dict[str, Attack]:
     }
 
 
-def measure(server: Server, name: str, attack: Attack) -> Finding:
+def sent(body: JsonBody) -> Attack:
+    return once(post(body.make(JSON_BYTES), "Content-Type: application/json", path=body.path))
+
+
+@contextmanager
+def probed(server: Server) -> Iterator[list[float]]:
+    """The seconds of each answer of /livez, which is asked for again and again."""
+    seconds: list[float] = []
+    enough = Event()
+
+    def probe() -> None:
+        with Connection(server.port, timeout_s=60) as connection:
+            while not (seconds and enough.wait(PROBE_S)):
+                start = time.perf_counter()
+                connection.send(message("GET /livez"))
+                connection.answer()
+                seconds.append(time.perf_counter() - start)
+
+    probing = Thread(target=probe)
+    probing.start()
+    try:
+        yield seconds
+    finally:
+        enough.set()
+        probing.join()
+
+
+def measure(server: Server, name: str, attack: Attack, *, rounds: int = ROUNDS) -> Finding:
     settled(server)
     before = server.anonymous_mib()
     reset_peak(server.pid)
     at_rest = peak_mib(server.pid)
     slowest, statuses = 0.0, set()
-    for _ in range(1 if attack is slow else ROUNDS):
-        start = time.perf_counter()
-        statuses |= {answer.status for answer in attack(server)}
-        slowest = max(slowest, time.perf_counter() - start)
+    with probed(server) as livez:
+        for _ in range(rounds):
+            start = time.perf_counter()
+            statuses |= {answer.status for answer in attack(server)}
+            slowest = max(slowest, time.perf_counter() - start)
     peak = peak_mib(server.pid) - at_rest
     settled(server)
     growth = server.anonymous_mib() - before
-    return Finding(name=name, statuses=statuses, slowest_s=slowest, growth_mib=growth, peak_mib=peak)
+    return Finding(
+        name=name, statuses=statuses, slowest_s=slowest, livez_s=max(livez), growth_mib=growth, peak_mib=peak
+    )
 
 
 def main() -> None:
     good = once(post(Path("docs/star.jpg").read_bytes()))
-    with tempfile.TemporaryDirectory() as folder, served(Path(folder), log_level="error") as server:
+    others = [Path(name).resolve() for name in sys.argv[1:]]
+    with ExitStack() as stack:
+        server, *beside = [stack.enter_context(started(folder)) for folder in (Path.cwd(), *others)]
         for _ in range(100):
             good(server)
-        found = [measure(server, name, attack) for name, attack in tqdm(attacks().items(), desc="attacks")]
+        found = [
+            measure(server, name, attack, rounds=1 if attack is slow else ROUNDS)
+            for name, attack in tqdm(attacks().items(), desc="attacks")
+        ]
+        json_found = []
+        json_rows: Rows = []
+        for body in tqdm(bodies(), desc="bodies in JSON"):
+            each = [measure(one, body.name, sent(body), rounds=JSON_ROUNDS) for one in (server, *beside)]
+            json_found.append(each[0])
+            json_rows.append(json_row(body, each))
         assert good(server)[0].status == 200
     publish("bodies", [row(finding) for finding in found], Path(__file__).parent)
-    sys.exit(max(finding.growth_mib for finding in found) >= MAX_GROWTH_MIB)
+    publish("json_bodies", json_rows, Path(__file__).parent)
+    sys.exit(max(finding.growth_mib for finding in [*found, *json_found]) >= MAX_GROWTH_MIB)
+
+
+@contextmanager
+def started(checkout: Path) -> Iterator[Server]:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(Path(folder), log_level="error", checkout=checkout) as server,
+    ):
+        yield server
 
 
 def row(finding: Finding) -> dict[str, str | float]:
@@ -111,8 +172,24 @@ def row(finding: Finding) -> dict[str, str | float]:
         "attack": finding.name,
         "status": ", ".join(map(str, sorted(finding.statuses))),
         "slowest answer, s": round(finding.slowest_s, 2),
+        "longest /livez, ms": round(1000 * finding.livez_s),
         "growth, MiB": round(finding.growth_mib, 1),
         "peak, MiB": round(finding.peak_mib, 1),
+    }
+
+
+def json_row(body: JsonBody, each: list[Finding]) -> dict[str, str | float]:
+    """`each` has what was found at this server, and what at the other one, if there is one."""
+    now, *before = each
+    return {
+        "1 MiB of": body.name,
+        "to": body.path,
+        "status": ", ".join(map(str, sorted(now.statuses))),
+        "slowest answer, s": round(now.slowest_s, 2),
+        "longest /livez, ms": round(1000 * now.livez_s),
+        "peak, MiB": round(now.peak_mib, 1),
+        **({"longest /livez before, ms": round(1000 * before[0].livez_s)} if before else {}),
+        **({"peak before, MiB": round(before[0].peak_mib, 1)} if before else {}),
     }
 
 

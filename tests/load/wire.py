@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests.benchmarks.doors import tensor
 from tests.benchmarks.server import Server
+from tests.catalogue.json_bodies import bodies
 from tests.load.connection import Connection, file_part, form, message, post
 from tests.load.found import keep
 from tests.load.server import alive, descriptors, served, settled
@@ -27,6 +28,7 @@ STORE_BYTES = 2**20  # soon full, so that stored maps do not count as growth
 DEADLINE = b"X-Request-Timeout: 0.001"
 TOO_LATE = "too late for its deadline"
 JSON = "Content-Type: application/json"
+JSON_BYTES = 2**13  # of each body that tries to cost more than its size
 INFER = "/v2/models/shapes/infer"
 PIXELS = {"name": "images", "datatype": "UINT8", "shape": [1, 64, 64, 3]}
 HEAD_BYTES = 400  # where most changes are made
@@ -97,6 +99,7 @@ def good_requests(image: bytes) -> list[bytes]:
         tensor(INFER, [1], "BYTES", len(image).to_bytes(4, "little") + image),
         tensor(INFER, [2, 64, 64, 3], "UINT8", bytes(2 * 64 * 64 * 3)),
         post(json.dumps({"inputs": [{**PIXELS, "data": [7] * 64 * 64 * 3}]}).encode(), path=INFER),
+        *(post(body.make(JSON_BYTES), JSON, path=body.path) for body in bodies()),
     ]
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, StrictInt, StrictStr, ValidationError
 from app.errors import MalformedRequest
 
 Name = Annotated[StrictStr, Field(max_length=256)]  # messages repeat it
+Size = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]  # messages repeat it
 Parameters = dict[StrictStr, Any]
 
 
@@ -26,15 +27,15 @@ class Tensor(BaseModel):
 
     name: Name
     datatype: Name
-    shape: list[StrictInt] = Field(min_length=1, max_length=8)
+    shape: list[Size] = Field(min_length=1, max_length=8, fail_fast=True)
     parameters: Parameters = Field(default_factory=dict)
     data: list[Any] | None = None
 
 
 class Head(BaseModel):
     id: StrictStr = ""
-    inputs: list[Tensor] = Field(min_length=1)
-    outputs: list[Asked] | None = None
+    inputs: list[Tensor] = Field(min_length=1, fail_fast=True)
+    outputs: Annotated[list[Asked], Field(fail_fast=True)] | None = None
     parameters: Parameters = Field(default_factory=dict)
 
 

@@ -42,7 +42,13 @@ async def infer(request: Request, services: ServicesDep, stages: StagesDep, name
     The parameter `attention` keeps their maps, and the answer's parameter `ids` has their ids, with commas between.
     """
     expected = Expected(name=name, size=services.bundle.manifest.image.size, max_batch=max_batch(services))
-    head, images = await read_request(request.stream(), head_length=request.headers.get(HEADER), expected=expected)
+    head, images = await read_request(
+        request.stream(),
+        services.json_reader,
+        head_length=request.headers.get(HEADER),
+        expected=expected,
+        deadline=request.state.deadline,
+    )
     outputs = wanted(head, services)
     attention = flag(head.parameters, "attention")
     if microseconds := count(head.parameters, "timeout"):

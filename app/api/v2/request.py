@@ -3,7 +3,7 @@
 A shape is a claim: nothing is reserved for it, and a tensor grows by what arrives.
 """
 
-import base64
+import json
 import math
 import re
 from collections.abc import AsyncIterator
@@ -12,8 +12,11 @@ from functools import partial
 
 import numpy as np
 
-from app.api.parsing import parsed
+from app.api.base64_image import decode
+from app.api.json_body import JsonBody
+from app.api.json_reader import JsonReader
 from app.api.v2.head import Head, Tensor, count, read_head
+from app.api.v2.numbers import read_numbers
 from app.errors import MalformedRequest
 from app.images.upload import Upload
 from app.inference.contract import Pixels
@@ -65,16 +68,21 @@ class Bytes:
 
 
 async def read_request(
-    pieces: AsyncIterator[bytes], *, head_length: str | None, expected: Expected
+    pieces: AsyncIterator[bytes],
+    reader: JsonReader,
+    *,
+    head_length: str | None,
+    expected: Expected,
+    deadline: float,
 ) -> tuple[Head, Images]:
     """The head, and the images, which it has no more.
 
-    `head_length` is the header Inference-Header-Content-Length. Raises MalformedRequest, ClientDisconnect, and what the
-    door raises.
+    `head_length` is the header Inference-Header-Content-Length, `deadline` is in seconds of time.monotonic. Raises
+    MalformedRequest, ClientDisconnect, and what admission and the door raise.
     """
     body = Bytes(pieces)
     text = await _json(body, head_length)
-    head, images = await parsed(partial(_read, expected=expected), text)
+    head, images = await reader.read(partial(_read, expected=expected), text, deadline=deadline)
     if images is None:
         if head_length is None:
             raise MalformedRequest(f"The input {IMAGES!r} has no data: the header {HEADER} is missing.")
@@ -104,15 +112,19 @@ def _bad_length(most: int, told: str) -> MalformedRequest:
     return MalformedRequest(f"inference header size should be in range (1, {most}), got: {told[:20]}")
 
 
-def _read(text: bytes, *, expected: Expected) -> tuple[Head, Images | None]:
+def _read(text: bytes | bytearray, *, expected: Expected) -> tuple[Head, Images | None]:
     """The head, and the images where they are in it."""
-    head = read_head(text)
+    try:
+        body = JsonBody(text)
+    except ValueError as error:
+        raise MalformedRequest(f"The request is not what the protocol describes: the JSON has {error}.") from None
+    head = read_head(body.rest)
     tensor = _images(head, expected)
     if tensor.data is None:
         return head, None
     if "binary_data_size" in tensor.parameters:
         raise MalformedRequest(f"The input {IMAGES!r} has data in JSON and in binary.")
-    images = _from_json(tensor)
+    images = _from_base64(tensor, body) if tensor.datatype == "BYTES" else _from_numbers(tensor, body)
     tensor.data = None  # it would take its memory until the answer
     return head, images
 
@@ -143,22 +155,24 @@ def _images(head: Head, expected: Expected) -> Tensor:
     return tensor
 
 
-def _from_json(tensor: Tensor) -> Images:
-    if tensor.datatype == "BYTES":
-        return _from_base64(tensor)
+def _from_numbers(tensor: Tensor, body: JsonBody) -> Images:
+    place: object = tensor.data
+    depth = 0
+    while isinstance(place, list) and len(place) == 1:
+        place, depth = place[0], depth + 1
+    if numbers := body.numbers(place):
+        text = b"".join((b"[" * depth, numbers, b"]" * depth))
+    else:  # few enough to have stayed in the rest
+        text = json.dumps(tensor.data).encode()
     try:
-        numbers = np.asarray(tensor.data)
-    except ValueError:  # ragged
-        numbers = np.empty(0)
-    right = numbers.dtype.kind in "iu" and numbers.size == math.prod(tensor.shape)
-    if not right or numbers.min() < 0 or numbers.max() > np.iinfo(np.uint8).max:
+        return list(read_numbers(text, tuple(tensor.shape)))
+    except ValueError:
         raise MalformedRequest(
             f"The data of {IMAGES!r} has to be {math.prod(tensor.shape)} whole numbers from 0 to 255, flat or nested."
-        )
-    return list(numbers.astype(np.uint8).reshape(tensor.shape))
+        ) from None
 
 
-def _from_base64(tensor: Tensor) -> list[Upload]:
+def _from_base64(tensor: Tensor, body: JsonBody) -> Images:
     """JSON has no bytes. `content_type` of `base64` is MLServer's convention."""
     if tensor.parameters.get("content_type") != "base64":
         raise MalformedRequest(
@@ -166,10 +180,11 @@ def _from_base64(tensor: Tensor) -> list[Upload]:
             '{"content_type": "base64"}.'
         )
     data = tensor.data or []
-    if len(data) != tensor.shape[0] or not all(isinstance(text, str) for text in data):
+    texts = [text for value in data if (text := body.text(value)) is not None]
+    if not len(texts) == len(data) == tensor.shape[0]:
         raise MalformedRequest(f"The data of {IMAGES!r} has to be {tensor.shape[0]} strings.")
     try:
-        return [Upload(base64.b64decode(text, validate=True)) for text in data]
+        return [decode(text) for text in texts]
     except ValueError:
         raise MalformedRequest(f"The data of {IMAGES!r} is not base64.") from None
 

@@ -4,13 +4,17 @@ import asyncio
 import base64
 import json
 import tempfile
+import time
 from typing import Any
 
 import pytest
 from starlette.requests import ClientDisconnect, Request
 
+from app.api.json_reader import JsonReader
 from app.api.uploads import MAX_FIELD_BYTES, MAX_FIELDS, read_images
 from app.errors import BodyTooLarge, MalformedRequest, UnsupportedType
+from app.inference.admission import Admission
+from app.lifecycle import Lifecycle
 
 FORM = "multipart/form-data; boundary=b"
 LEFT = {"type": "http.disconnect"}
@@ -29,7 +33,12 @@ def read(*messages: bytes | dict[str, Any] | Exception, content_type: str | None
         return message
 
     headers = [(b"content-type", content_type.encode("latin-1"))] if content_type is not None else []
-    uploads = asyncio.run(read_images(Request({"type": "http", "headers": headers}, receive), max_images=max_images))
+    scope = {"type": "http", "headers": headers, "state": {"deadline": time.monotonic() + 60}}
+    reader = JsonReader(admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()))
+    try:
+        uploads = asyncio.run(read_images(Request(scope, receive), reader, max_images=max_images))
+    finally:
+        reader.close()
     return [b"".join(upload.parts()) for upload in uploads]
 
 

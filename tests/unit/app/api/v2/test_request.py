@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,10 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.api.json_reader import JsonReader
 from app.api.v2.head import Head
 from app.api.v2.request import MAX_HEAD_BYTES, MAX_JSON_BYTES, Expected, read_request
 from app.errors import MalformedRequest
 from app.images.upload import Upload
+from app.inference.admission import Admission
+from app.lifecycle import Lifecycle
 
 EXPECTED = Expected(name="shapes", size=(2, 3), max_batch=4)
 PIXELS = np.arange(36, dtype=np.uint8).reshape(2, 2, 3, 3)
@@ -27,7 +31,14 @@ async def pieces(body: bytes, cuts: list[int]) -> AsyncIterator[bytes]:
 
 
 def read(body: bytes, *, length: str | None = None, cuts: list[int] | None = None) -> tuple[Head, list[Any]]:
-    return asyncio.run(read_request(pieces(body, cuts or []), head_length=length, expected=EXPECTED))
+    reader = JsonReader(admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()))
+    deadline = time.monotonic() + 60
+    try:
+        return asyncio.run(
+            read_request(pieces(body, cuts or []), reader, head_length=length, expected=EXPECTED, deadline=deadline)
+        )
+    finally:
+        reader.close()
 
 
 def head_of(*, shape: Any, datatype: str = "UINT8", data: Any = None, **parameters: Any) -> dict[str, Any]:

@@ -1,0 +1,75 @@
+"""app/api/json_reader.py: bodies in JSON are read beside the event loop, and admission counts them."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from app.api.json_reader import MAX_ON_LOOP_BYTES, JsonReader
+from app.errors import DeadlineExceeded, Overloaded
+from app.inference.admission import Admission
+from app.lifecycle import Lifecycle
+
+LARGE = bytes(MAX_ON_LOOP_BYTES + 1)
+
+
+@pytest.fixture
+def admission() -> Admission:
+    return Admission(max_images=2, max_wait_s=1, image_s=0, lifecycle=Lifecycle())
+
+
+@pytest.fixture
+def reader(admission: Admission) -> Iterator[JsonReader]:
+    reader = JsonReader(admission=admission)
+    yield reader
+    reader.close()
+
+
+def soon() -> float:
+    return time.monotonic() + 60
+
+
+def test_a_short_body_is_read_at_once_and_a_longer_one_in_another_thread(reader):
+    def thread(body: bytes) -> int:
+        return threading.get_ident()
+
+    assert asyncio.run(reader.read(thread, LARGE[1:], deadline=soon())) == threading.get_ident()
+    assert asyncio.run(reader.read(thread, LARGE, deadline=soon())) != threading.get_ident()
+
+
+def test_the_loop_goes_on_and_counts_the_body_while_it_is_read(reader, admission):
+    release = threading.Event()
+
+    async def both() -> int:
+        reading = asyncio.create_task(reader.read(lambda body: release.wait(60), LARGE, deadline=soon()))
+        await asyncio.sleep(0)
+        counted = admission.images
+        release.set()
+        await reading
+        return counted
+
+    assert asyncio.run(both()) == 1
+    assert admission.images == 0
+
+
+def test_a_full_service_reads_no_body(reader, admission):
+    with admission.admit(2), pytest.raises(Overloaded):
+        asyncio.run(reader.read(lambda body: pytest.fail("it was read"), b"{}", deadline=soon()))
+
+
+def test_a_body_that_waits_beyond_its_deadline_is_refused(reader):
+    release = threading.Event()
+
+    async def both() -> None:
+        first = asyncio.create_task(reader.read(lambda body: release.wait(60), LARGE, deadline=soon()))
+        await asyncio.sleep(0)
+        try:
+            with pytest.raises(DeadlineExceeded):
+                await reader.read(bytes, LARGE, deadline=time.monotonic() + 0.01)
+        finally:
+            release.set()
+            await first
+
+    asyncio.run(both())
