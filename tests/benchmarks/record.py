@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from app.machine import allowed_cores
 
 ROOT = Path(__file__).parents[2]
-CODE = ("app", "export", "model", "tests/benchmarks", "tests/load", "pyproject.toml", "constraints.txt")
+CODE = ("app", "export", "model", "tests/benchmarks", "tests/load", "tests/study", "pyproject.toml", "constraints.txt")
 GENERATED = {".json", ".md"}  # what benchmarks write themselves
 PACKAGES = ("numpy", "pillow", "fastapi", "uvicorn", "torch")
 
