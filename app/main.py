@@ -138,6 +138,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     app.add_middleware(Observation, metrics=metrics)  # outside of the door, so that it counts refusals too
     app.add_middleware(RootPath, root_path=settings.root_path)
     metrics.watch_queue(waiting=lambda: backend.batcher.waiting, admitted=lambda: admission.images)
+    metrics.expect((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods)
     metrics.describe(
         name=manifest.name,
         digest=bundle.digest,

@@ -23,24 +23,19 @@ from app.stores.memory import bytes_of
 from model.config import variant
 from model.demo.train import CONFIG as DEMO_CONFIG
 from tests.benchmarks.__main__ import BENCHMARKS, FOLDER
+from tests.benchmarks.figures import FIGURES, MARK, fill
 from tests.benchmarks.page import PAGES, table
 from tests.benchmarks.record import head, read_record
-from tests.benchmarks.sentences import BLOCKS, NotMeasuredYet
+from tests.benchmarks.sentences import BLOCKS
 from tests.benchmarks.servers.__main__ import TABLES
 from tests.golden import naming
+from tests.study.__main__ import EXPERIMENTS
 from tests.support.records import make_maps, make_record
 
 README = Path("README.md").read_text()
 README_CHARACTERS = 15_000
 CHANGELOG = Path("CHANGELOG.md").read_text()
-LOADS = ("catalogue", "bodies", "bulk", "overload", "rolling", "soak", "soak_windows", "store_faults")
-RECORDED = [
-    *(FOLDER / f"{name}.json" for name in (*BENCHMARKS, *TABLES)),
-    *(Path(f"tests/load/{name}.json") for name in LOADS),
-]
-MEASURED = [path for path in RECORDED if path.exists()]
-# Measured before records said on which state of the code.
-WITHOUT_HEAD = {path for path in RECORDED if path.stem not in ("servers_equal", "servers_tries")}
+RECORDED = sorted(path for part in ("benchmarks", "load", "study") for path in Path("tests", part).glob("*.json"))
 # What a request runs through, and the graphs.
 HOT_PATH = (
     *("app/classifier.py", "app/door", "app/api", "app/images", "app/inference", "app/maps/record.py", "app/stores"),
@@ -255,14 +250,17 @@ def anchors(page: Path) -> set[str]:
 def test_a_table_is_its_recorded_result(recorded):
     name = recorded.stem
     places = re.findall(f"<!-- {name} -->\n(.*?)<!-- /{name} -->", "".join(p.read_text() for p in PAGES), re.DOTALL)
-    assert places == [f"{table(read_record(recorded).rows)}\n" if recorded.exists() else ""]
+    assert places == [f"{table(read_record(recorded).rows)}\n"]
+
+
+def test_every_benchmark_has_a_record():
+    assert {*BENCHMARKS, *TABLES, *(f"study-{name}" for name in EXPERIMENTS)} <= {path.stem for path in RECORDED}
 
 
 class OlderThanTheCode(UserWarning):
     """Figures whose code has changed since. It is a hint to measure again, and no fault."""
 
 
-@pytest.mark.filterwarnings("always::tests.test_docs.OlderThanTheCode")
 @pytest.mark.parametrize("name", BLOCKS)
 def test_what_pages_say_of_benchmarks_is_recorded(name):
     pages = [README, *(page.read_text() for page in PAGES)]
@@ -270,32 +268,47 @@ def test_what_pages_say_of_benchmarks_is_recorded(name):
         found for page in pages for found in re.findall(f"<!-- {name} -->\n(.*?)<!-- /{name} -->", page, re.DOTALL)
     ]
     assert places
-    try:
-        assert places == [f"{BLOCKS[name]()}\n"] * len(places)
-    except NotMeasuredYet as missing:
-        said = f"{missing} was measured before these sentences were made from it"
-        warnings.warn(said, OlderThanTheCode, stacklevel=1)
+    assert places == [f"{BLOCKS[name]()}\n"] * len(places)
 
 
-@pytest.mark.parametrize("recorded", MEASURED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", [Path("README.md"), *PAGES], ids=str)
+def test_a_number_in_the_text_is_that_of_its_record(page):
+    assert page.read_text() == fill(page.read_text())
+
+
+def test_every_number_of_a_record_that_has_a_name_is_in_a_page():
+    assert {name for page in PAGES for _, name in MARK.findall(page.read_text())} == FIGURES.keys()
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
 def test_a_record_says_on_which_state_of_the_code_it_was_measured(recorded):
+    """The older ones say by which commit they came, which is all that the history knows."""
     found = read_record(recorded).head
-    assert recorded in WITHOUT_HEAD if found is None else found.keys() >= head().keys()
+    if "recovered" in found:
+        assert found.keys() == {"commit", "date", "recovered"}
+        came = history("-1", "--format=%H %cI", str(found["commit"]), "--", str(recorded))
+        assert came in ([], [f"{found['commit']} {found['date']}"])
+    else:
+        assert found.keys() >= head().keys()
 
 
 @pytest.mark.filterwarnings("always::tests.test_docs.OlderThanTheCode")
-@pytest.mark.parametrize("recorded", MEASURED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("recorded", [path for path in RECORDED if path.parent.name != "study"], ids=lambda p: p.stem)
 def test_a_table_that_is_older_than_the_code_is_named(recorded):
-    found = read_record(recorded).head
-    changes = changes_since(str(found["commit"])) if found else ["a change that is not known"]
+    changes = changes_since(str(read_record(recorded).head["commit"]))
     if changes:
         said = f"{recorded.name} was measured {len(changes)} changes of the code ago; the last is {changes[0]}"
         warnings.warn(said, OlderThanTheCode, stacklevel=1)
 
 
 def changes_since(commit: str) -> list[str]:
-    """Of the hot path; none where there is no git, or a clone without this commit."""
-    command = ["git", "log", "--format=%h %s", f"{commit}..HEAD", "--", *HOT_PATH]
+    """Of the hot path."""
+    return history("--format=%h %s", f"{commit}..HEAD", "--", *HOT_PATH)
+
+
+def history(*arguments: str) -> list[str]:
+    """Lines of git log; none where there is no git, or a clone without the commit."""
+    command = ["git", "log", *arguments]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     except (FileNotFoundError, subprocess.CalledProcessError):

@@ -12,11 +12,13 @@ from starlette.responses import Response
 
 ANY = "*"
 METHODS = "GET, HEAD, POST"
-TAKEN = (  # by the service from a request
-    "Accept, Authorization, Content-Type, If-None-Match, traceparent, tracestate, X-API-Key, X-Request-ID, "
-    "X-Request-Timeout"
+ALLOWED_HEADERS = (
+    "Accept, Authorization, Content-Type, If-None-Match, Inference-Header-Content-Length, traceparent, tracestate, "
+    "X-API-Key, X-Request-ID, X-Request-Timeout"
 )
-SHOWN = "Accept-Encoding, ETag, Retry-After, Server-Timing, WWW-Authenticate, X-Request-ID"  # beside those always shown
+EXPOSED_HEADERS = (  # beside those that browsers always show
+    "Accept-Encoding, ETag, Inference-Header-Content-Length, Retry-After, Server-Timing, WWW-Authenticate, X-Request-ID"
+)
 MAX_AGE_S = 600  # for which a browser may remember the answer to a preflight
 
 
@@ -43,7 +45,7 @@ class Cors:
             status_code=204,
             headers={
                 "Access-Control-Allow-Methods": METHODS,
-                "Access-Control-Allow-Headers": TAKEN,
+                "Access-Control-Allow-Headers": ALLOWED_HEADERS,
                 "Access-Control-Max-Age": str(MAX_AGE_S),
             },
         )
@@ -54,7 +56,7 @@ class Cors:
             headers.add_vary_header("Origin")
         if allowed := self._allowed(request):
             headers["Access-Control-Allow-Origin"] = allowed
-            headers["Access-Control-Expose-Headers"] = SHOWN
+            headers["Access-Control-Expose-Headers"] = EXPOSED_HEADERS
 
     def _allowed(self, request: HTTPConnection) -> str | None:
         if ANY in self._origins:

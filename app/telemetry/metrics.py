@@ -1,10 +1,15 @@
-"""Every metric for Prometheus. docs/operations.md lists them too."""
+"""Every metric for Prometheus. docs/operations.md lists them too.
+
+A counter that Prometheus first sees at 3 has no rate, so its first burst fires no alert. What an alert counts is
+therefore there from the start, as 0.
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
 
+from app.errors import Overloaded, UnusableImage
 from app.telemetry.stages import Stage
 
 STAGES: tuple[Stage, ...] = ("receive", "decode", "queue", "inference", "store", "render")
@@ -28,6 +33,9 @@ class Metrics:
         self._in_flight = Gauge("vit_requests_in_flight", "Requests being answered", registry=registry)
         self._problems = Counter("vit_problems", "Requests answered with a problem", ["kind"], registry=registry)
         self._images = Counter("vit_images", "Images by outcome", ["outcome"], registry=registry)
+        self._problems.labels(Overloaded.kind)
+        for outcome in ("classified", "embedded", UnusableImage.kind):
+            self._images.labels(outcome)
         stage_seconds = Histogram(
             "vit_stage_seconds", "Time of an image in a stage", ["stage"], buckets=SECONDS, registry=registry
         )
@@ -40,6 +48,7 @@ class Metrics:
         self._store_failures = Counter(
             "vit_store_failures", "Records not written or not read", ["operation", "reason"], registry=registry
         )
+        self._store_failures.labels("put", "full")
         self._breaker = Gauge("vit_store_breaker_open", "1 while the store is not asked", registry=registry)
         self._loop_lag = Histogram(
             "vit_event_loop_lag_seconds", "How late the event loop runs a timer", buckets=SECONDS, registry=registry
@@ -48,6 +57,11 @@ class Metrics:
     def describe(self, **facts: str) -> None:
         """Set the facts that do not change while serving."""
         self._model.info(facts)
+
+    def expect(self, routes: Iterable[tuple[str, str]]) -> None:
+        """Begin to count the faults of each method and route, and of requests without a route."""
+        for method, route in (*routes, *((method, "unmatched") for method in METHODS)):
+            self._requests.labels(method, route, "500")
 
     def request_started(self) -> None:
         self._in_flight.inc()

@@ -4,7 +4,6 @@ Timings on a shared machine are noisy, so variants run interleaved, and tables h
 """
 
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from tests.benchmarks import (
@@ -23,11 +22,12 @@ from tests.benchmarks import (
     serving,
 )
 from tests.benchmarks.decoding import comparison as decoding
+from tests.benchmarks.figures import fill
 from tests.benchmarks.maps import comparison as maps
 from tests.benchmarks.page import PAGES, README, table, write_block
 from tests.benchmarks.record import Head, Rows, write_record
 from tests.benchmarks.runtimes import comparison as runtimes
-from tests.benchmarks.sentences import BLOCKS, NotMeasuredYet
+from tests.benchmarks.sentences import BLOCKS
 from tests.benchmarks.training import comparison as training
 
 BENCHMARKS = {
@@ -68,8 +68,9 @@ def publish(name: str, rows: Rows, folder: Path, more: Head | None = None) -> No
     if not write_block(name, table(rows), PAGES):
         raise SystemExit(f"no page has a place for the table {name}")
     for of_block, text in BLOCKS.items():
-        with suppress(NotMeasuredYet):
-            write_block(of_block, text(), [README, *PAGES])
+        write_block(of_block, text(), [README, *PAGES])
+    for page in [README, *PAGES]:
+        page.write_text(fill(page.read_text()))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from app.machine import allowed_cores
 
 ROOT = Path(__file__).parents[2]
-CODE = ("app", "export", "model", "tests/benchmarks", "tests/load", "pyproject.toml", "constraints.txt")
+CODE = ("app", "export", "model", "tests/benchmarks", "tests/load", "tests/study", "pyproject.toml", "constraints.txt")
 GENERATED = {".json", ".md"}  # what benchmarks write themselves
 PACKAGES = ("numpy", "pillow", "fastapi", "uvicorn", "torch")
 
@@ -26,7 +26,7 @@ Head = Mapping[str, JsonValue]
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    head: Head | None  # None: measured before records had heads
+    head: Head
     rows: Rows
 
 
@@ -37,8 +37,6 @@ def write_record(path: Path, rows: Rows, more: Head | None = None) -> None:
 
 def read_record(path: Path) -> Record:
     found = json.loads(path.read_text())
-    if isinstance(found, list):
-        return Record(head=None, rows=found)
     return Record(head=found["measured"], rows=found["rows"])
 
 

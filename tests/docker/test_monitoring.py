@@ -172,6 +172,19 @@ def test_the_cases_of_the_alerts_are_of_series_that_the_service_exports(exported
             assert all(value in VALUES.get(label, {value}) for label, value in sample.labels.items()), given
 
 
+def test_what_an_alert_counts_is_there_from_the_start(client):
+    """The last two cases of alerts_test.yaml show why."""
+    samples = [s for family in text_string_to_metric_families(client.get("/metrics").text) for s in family.samples]
+    selected = [found for alert in ALERTS for found in re.findall(r"(vit_\w+_total)\{([^}]*)\}", alert["expr"])]
+    assert len(selected) == 5
+    for name, selector in selected:
+        labels = dict(re.findall(r'(\w+)="([^"]*)"', selector)).items()
+        assert any(sample.name == name and labels <= sample.labels.items() for sample in samples), (name, selector)
+    faults = {(s.labels["method"], s.labels["route"]) for s in samples if s.labels.get("status") == "500"}
+    described = client.get("/openapi.json").json()["paths"]
+    assert {(method.upper(), path) for path, methods in described.items() for method in methods} <= faults
+
+
 def test_the_autoscaler_asks_for_a_number(prometheus):
     (trigger,) = yaml.safe_load(Path("docker/kubernetes/keda/autoscaler.yaml").read_text())["spec"]["triggers"]
     (answer,) = ask(prometheus, trigger["metadata"]["query"])

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Callable
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,12 @@ OTHER = {  # than those that are shipped
     "cpu": "7",
     "memory": "5Gi",
     "memory-request": "3Gi",
-    "store": "rediss://cache.example/1",
+    "store": "rediss://cache.example:6380/1",
+    "store-addresses": "203.0.113.0/28",
+    "store-port": "6380",
+    "otlp": "https://collector.example",
+    "otlp-addresses": "198.51.100.7/32",
+    "otlp-port": "443",
     "replicas-least": "4",
     "replicas-most": "44",
     "images-per-replica": "99",
@@ -58,6 +64,24 @@ def deployed(resources: Resources) -> dict[str, Any]:
     return container
 
 
+def outside(resources: Resources) -> list[tuple[dict[str, Any], list[int]]]:
+    """Blocks of addresses that a policy lets replicas connect to, each with its ports."""
+    labels = resources["Deployment", "vit-serve"]["spec"]["template"]["metadata"]["labels"]
+    policies = [resource["spec"] for (kind, _), resource in resources.items() if kind == "NetworkPolicy"]
+    return [
+        (to["ipBlock"], [port["port"] for port in rule["ports"]])
+        for policy in policies
+        if policy["podSelector"]["matchLabels"].items() <= labels.items()
+        for rule in policy.get("egress", [])
+        for to in rule["to"]
+        if "ipBlock" in to
+    ]
+
+
+def reaches(resources: Resources, address: str, port: int) -> bool:
+    return any(ip_address(address) in ip_network(to["cidr"]) and port in ports for to, ports in outside(resources))
+
+
 @pytest.mark.parametrize("folder", ["base", "gpu", "site", "kserve"])
 def test_every_resource_is_valid(build, folder):
     for resource in build(FOLDER / folder).values():
@@ -83,9 +107,10 @@ def test_a_wrong_field_is_found(build, kind):
 def test_the_site_without_other_values_is_the_base(build):
     base, site = build(FOLDER / "base"), build(FOLDER / "site")
     del base["HorizontalPodAutoscaler", "vit-serve"]
+    deployed(base)["env"].append({"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": None})
     assert {name: site[name] for name in base} == base
     assert {kind for kind, _ in site.keys() - base.keys()} == {
-        "ConfigMap", "PrometheusRule", "ServiceMonitor", "ScaledObject",
+        "ConfigMap", "NetworkPolicy", "PrometheusRule", "ServiceMonitor", "ScaledObject",
     }  # fmt: skip
 
 
@@ -122,6 +147,28 @@ def test_the_values_arrive_at_the_replicas(build, other_site):
     assert container["resources"]["requests"] == {"cpu": OTHER["cpu"], "memory": OTHER["memory-request"]}
     assert container["resources"]["limits"] == {"memory": OTHER["memory"]}
     assert {"name": "VIT_STORE", "value": OTHER["store"]} in container["env"]
+    assert {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": OTHER["otlp"]} in container["env"]
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "may"),
+    [
+        ("203.0.113.5", 6380, True),
+        ("198.51.100.7", 443, True),
+        ("203.0.113.5", 443, False),
+        ("203.0.113.5", 6379, False),
+        ("203.0.113.16", 6380, False),
+        ("198.51.100.8", 443, False),
+    ],
+)
+def test_replicas_reach_the_addresses_of_the_values_and_no_others(build, other_site, address, port, may):
+    assert reaches(build(other_site), address, port) == may
+
+
+def test_the_site_without_other_values_reaches_no_address_of_a_machine(build):
+    """192.0.2.0/24 is for documentation: RFC 5737."""
+    allowed = [block["cidr"] for block, _ in outside(build(FOLDER / "site"))]
+    assert all(ip_network(cidr).subnet_of(ip_network("192.0.2.0/24")) for cidr in allowed)
 
 
 def test_the_values_arrive_at_keda(build, other_site):

@@ -28,10 +28,11 @@ class Task:
     steps: int = 300
     rate: float = 1e-3
     seed: int = 0  # chooses the few images, and their order
+    choosing: bool = False  # judge by a fifth of the images to learn from, and learn from the others
 
     def accuracy(self, network: VisionTransformer, work: Path) -> float:
-        """On held-out images, which choose nothing: the last weights are taken."""
-        train, held_out = self._images(work)
+        """Of the last weights, on images that they were not learned from."""
+        train, held_out = self.parts(work)
         preprocessing = PREPROCESSING.resized((self.side, self.side))
         if self.method == "as it is":
             return measure(network, held_out, preprocessing).accuracy
@@ -50,9 +51,20 @@ class Task:
             fitted = finetune(network, preprocessing, train, None, recipe)
         return measure(fitted.model, held_out, preprocessing).accuracy
 
-    def _images(self, work: Path) -> tuple[Samples, Samples]:
+    def parts(self, work: Path) -> tuple[Samples, Samples]:
         if self.images == "digits":
             train, held_out = digits(self.side)
         else:
             train, held_out = (shapes(work, part, side=self.side) for part in ("fine-tuning", "held out"))
+        if self.choosing:
+            train, held_out = _split(train)
         return (train if self.each is None else few(train, self.each, seed=self.seed)), held_out
+
+
+def _split(samples: Samples) -> tuple[Samples, Samples]:
+    """Four fifths and the last fifth; samples are in no order."""
+    at = len(samples) * 4 // 5
+    first, last = (
+        Samples(pixels=samples.pixels[of], classes=samples.classes[of]) for of in (slice(at), slice(at, None))
+    )
+    return first, last

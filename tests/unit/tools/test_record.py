@@ -1,6 +1,5 @@
 """tests/benchmarks/record.py: what a benchmark's JSON says besides its rows."""
 
-import json
 import subprocess
 
 from tests.benchmarks import record
@@ -12,13 +11,7 @@ def test_a_record_has_the_rows_and_the_state_of_the_code(tmp_path):
     record.write_record(tmp_path / "servers.json", ROWS, {"left out": {}})
     found = record.read_record(tmp_path / "servers.json")
     assert found.rows == ROWS
-    assert found.head is not None
     assert {"commit", "uncommitted", "date", "processor", "cores", "versions", "left out"} == found.head.keys()
-
-
-def test_a_record_of_an_older_version_has_no_head(tmp_path):
-    (tmp_path / "servers.json").write_text(json.dumps(ROWS))
-    assert record.read_record(tmp_path / "servers.json") == record.Record(head=None, rows=ROWS)
 
 
 def test_code_that_is_not_committed_is_named_and_tables_are_not(tmp_path, monkeypatch):

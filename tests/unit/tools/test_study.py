@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from model.fit.samples import Samples
-from tests.study import images
+from tests.study import images, transfer
 from tests.study.__main__ import EXPERIMENTS
 from tests.study.backbone import SMALL, Backbone
 from tests.study.chart import chart
@@ -25,6 +25,19 @@ def test_the_table_and_the_picture_need_no_other_runs(experiment):
     assert all(len(row) == len(rows[0]) for row in rows)
     assert any("75.0" in str(value) for value in rows[-1].values())
     assert Image.open(BytesIO(experiment.picture(found))).size == (900, 470)
+
+
+def test_the_images_that_judge_a_start_do_not_choose_its_rate():
+    """The rate that is better on the images to learn from is worse on those that judge."""
+    low, high = transfer.RATES
+    found = {run: 0.6 if (run.task.rate == high) == run.task.choosing else 0.9 for run in transfer.runs()}
+    assert [(row["digits, %"][:4], row["learning rate"]) for row in transfer.rows(found)] == [("60.0", low)] * 4
+
+
+def test_the_images_that_choose_are_a_fifth_of_those_to_learn_from(tmp_path):
+    (train, judging), (less, choosing) = (Task(choosing=choosing).parts(tmp_path) for choosing in (False, True))
+    assert torch.equal(torch.cat([less.pixels, choosing.pixels]), train.pixels)
+    assert (len(train), len(judging), len(less), len(choosing)) == (1437, 360, 1149, 288)
 
 
 def test_a_run_can_be_repeated(tmp_path):
