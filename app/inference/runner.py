@@ -18,7 +18,7 @@ from app.errors import InferenceFailed, Overloaded
 from app.inference.contract import Engine, Gear, Graph, Outputs
 from app.inference.faults import fault_of
 from app.inference.known_answer import WrongAnswer
-from app.inference.queue import Queue, Ticket, answer
+from app.inference.queue import Queue, SelfTest, Ticket, answer
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +48,12 @@ class Runner:
         """Run batches until the queue ends. Raises when the engine is broken, and WrongAnswer when it computes wrong
         numbers. The batch then stays in the queue.
         """
-        while (batch := self._queue.take(self._engine)) is not None:
-            if batch.tickets:
-                self._process(batch.graph, batch.plan.gear, batch.tickets)
+        while (work := self._queue.take(self._engine)) is not None:
+            if isinstance(work, SelfTest):
+                self._probe("classify")  # the cheaper graph
             else:
-                self._probe(batch.graph)
-            self._queue.done(batch)
+                self._process(work.graph, work.plan.gear, work.tickets)
+                self._queue.done(work)
 
     def _process(self, graph: Graph, gear: Gear, batch: list[Ticket]) -> None:
         """Answer all of `batch`. Raises when the engine is broken."""
