@@ -7,10 +7,10 @@ answer, or fails on it, is broken.
 """
 
 import logging
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,6 +27,15 @@ HUNG_RUN_S = 60.0
 HUNG_RUN_RATIO = 10.0  # of the expected time
 
 
+@dataclass
+class Run:
+    """A run under way. No clock says how long it takes, but who watches it: after a pause of the machine every run
+    would seem to hang.
+    """
+
+    left_s: float  # before it counts as one that will not end
+
+
 class BrokenEngineError(Exception):
     """The engine will not work again in this process."""
 
@@ -37,12 +46,16 @@ class Runner:
         self._engine = engine
         self._queue = queue
         self._on_batch = on_batch
-        self._hung_from = math.inf  # seconds of time.monotonic, for the run under way
+        self._run: Run | None = None
 
-    @property
-    def hung(self) -> bool:
-        """Whether the run under way takes so long that it will not end. Any thread may read this."""
-        return time.monotonic() > self._hung_from
+    def hangs(self, seconds: float) -> bool:
+        """Whether the run under way will not end, now that it has taken so many seconds more. For one thread, which
+        watches.
+        """
+        if not (run := self._run):
+            return False
+        run.left_s -= seconds
+        return run.left_s < 0
 
     def serve(self) -> None:
         """Run batches until the queue ends. Raises when the engine is broken, and WrongAnswer when it computes wrong
@@ -102,12 +115,11 @@ class Runner:
 
     @contextmanager
     def _watched(self, graph: Graph, images: int, gear: Gear) -> Iterator[None]:
-        longest_s = max(HUNG_RUN_S, HUNG_RUN_RATIO * self._engine.expected(graph, images, gear))
-        self._hung_from = time.monotonic() + longest_s
+        self._run = Run(max(HUNG_RUN_S, HUNG_RUN_RATIO * self._engine.expected(graph, images, gear)))
         try:
             yield
         finally:
-            self._hung_from = math.inf
+            self._run = None
 
 
 def sums_are_finite(outputs: Outputs) -> bool:
