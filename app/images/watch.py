@@ -27,11 +27,12 @@ class Watch:
     def __init__(self, worker: Worker, *, timeout_s: float) -> None:
         assert worker.connection
         self._worker = worker
+        self._process = worker.process  # it has none any more when its nursery has ended
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._ours = select.poll()
         self._ours.register(worker.connection, select.POLLOUT)
-        self._cpu_s_before = _cpu_seconds(worker.process)
+        self._cpu_s_before = _cpu_seconds(self._process)
         self._asleep_s = 0.0
         self._checks = 0
         self.timed_out = False
@@ -51,9 +52,9 @@ class Watch:
     def _check(self) -> None:
         if not self._ours.poll(0):  # else it waits for this process, or has ended, which its reader will notice
             self._checks += 1
-            if _state(self._worker.process) in ASLEEP:
+            if _state(self._process) in ASLEEP:
                 self._asleep_s += self._timeout_s / CHECKS
-            worked_s = _cpu_seconds(self._worker.process) - self._cpu_s_before + self._asleep_s
+            worked_s = _cpu_seconds(self._process) - self._cpu_s_before + self._asleep_s
             if worked_s >= self._timeout_s or self._checks >= MAX_WALL_FACTOR * CHECKS:
                 self.timed_out = True
                 self._worker.kill()
