@@ -21,6 +21,7 @@ from tests.benchmarks import (
     overhead,
     precision,
     serving,
+    start,
 )
 from tests.benchmarks.decoding import comparison as decoding
 from tests.benchmarks.maps import comparison as maps
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "cost": cost.measure,
     "arrangements": arrangements.measure,
     "memory": memory.measure,
+    "start": start.measure,
     "drawing": drawing.measure,
     "maps": maps.measure,
     "precision": precision.measure,

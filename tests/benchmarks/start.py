@@ -18,7 +18,7 @@ from tests.benchmarks.random_model import random_checkpoint
 from tests.benchmarks.record import ROOT, Rows
 from tests.benchmarks.server import free_port, is_ready, started
 
-ROUNDS = 13
+ROUNDS = 7
 DEVICES = (Settings.model_fields["device"].default, "cpu")
 
 
@@ -72,4 +72,5 @@ def start(checkout: Path, bundle: Path, device: str) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    print(table(compare({version: tuple(map(Path, version.split("="))) for version in sys.argv[1:]})))
+    pairs = {version: version.split("=") for version in sys.argv[1:]}
+    print(table(compare({version: (Path(checkout), Path(bundle)) for version, (checkout, bundle) in pairs.items()})))
