@@ -21,7 +21,6 @@ from tests.benchmarks import (
     overhead,
     precision,
     serving,
-    start,
 )
 from tests.benchmarks.decoding import comparison as decoding
 from tests.benchmarks.maps import comparison as maps
@@ -45,7 +44,6 @@ BENCHMARKS = {
     "cost": cost.measure,
     "arrangements": arrangements.measure,
     "memory": memory.measure,
-    "start": start.measure,
     "drawing": drawing.measure,
     "maps": maps.measure,
     "precision": precision.measure,

@@ -11,22 +11,13 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from app.settings import DEMO_BUNDLE, Settings
-from export.bundle import write_bundle
+from app.settings import Settings
 from tests.benchmarks.page import table
-from tests.benchmarks.random_model import random_checkpoint
-from tests.benchmarks.record import ROOT, Rows
+from tests.benchmarks.record import Rows
 from tests.benchmarks.server import free_port, is_ready, started
 
-ROUNDS = 7
+ROUNDS = 13
 DEVICES = (Settings.model_fields["device"].default, "cpu")
-
-
-def measure() -> Rows:
-    with tempfile.TemporaryDirectory() as temporary:
-        bundle = Path(temporary) / "b16"
-        write_bundle(random_checkpoint("B/16"), bundle, replace=False)
-        return compare({"demo": (ROOT, DEMO_BUNDLE), "ViT-B/16, fp32": (ROOT, bundle)})
 
 
 def compare(versions: dict[str, tuple[Path, Path]]) -> Rows:
