@@ -49,8 +49,8 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=0,
-            description="Memory of the GPU for the model, in bytes, so that services can share a GPU; 0: no limit. "
-            "CUDA itself takes some hundred MB more",
+            description="Memory of the GPU for weights and what lies between the layers, in bytes, so that services "
+            "can share a GPU; 0: no limit. CUDA itself, and inputs and outputs, take some hundred MB more",
         ),
     ] = 0
     max_batch: Annotated[

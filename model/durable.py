@@ -38,9 +38,15 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         yield folder
         for part in [*folder.rglob("*"), folder]:
             _sync(part)
-        if path.exists():
-            path.rename(Path(temporary) / "old")
-        folder.rename(path)
+        old = Path(temporary) / "old"
+        try:
+            if path.exists():
+                path.rename(old)
+            folder.rename(path)
+        except BaseException:
+            if old.exists() and not path.exists():
+                old.rename(path)
+            raise
         _sync(path.parent)
 
 

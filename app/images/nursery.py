@@ -30,7 +30,7 @@ ORDER = struct.Struct("!iQ")  # to the nursery: the process to end or 0, and the
 REPORT = struct.Struct("!ii")  # from it: the new process, or 0 where none can be forked, and how the old one ended
 
 HAD_TO_BE_ENDED = 1  # in a report, of a process that did not end by itself; else its exit code, a signal's negative
-ENDING_S = 2.0  # from closing its socket until a process has ended, which a busy machine may delay
+ENDING_NAPS = 2000  # of a millisecond each, in which a process has to end once its socket is closed
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
@@ -72,8 +72,7 @@ def _nurse(control: socket.socket, work: Work) -> None:
 
 def _end(process: int) -> int:
     """The exit code of a process that has ended, or HAD_TO_BE_ENDED."""
-    until = time.monotonic() + ENDING_S
-    while time.monotonic() < until:
+    for _ in range(ENDING_NAPS):  # and not until some time: a pause of the machine counts as one nap
         try:
             ended, status = os.waitpid(process, os.WNOHANG)
         except ChildProcessError:

@@ -101,9 +101,10 @@ class WorkerPool:
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         assert worker.connection
-        watch = Watch(worker.process, kill=worker.kill, timeout_s=self._timeout_s)
+        watch = Watch(worker, timeout_s=self._timeout_s)
         try:
             await _send(worker.connection, REQUEST.pack(len(request), len(upload)) + request, upload)
+            watch.sent()
             (size,) = ANSWER.unpack(await _receive(worker.connection, ANSWER.size))
             if size > self._max_answer_bytes:
                 raise WorkerFailed("the answer is too large")

@@ -1,38 +1,65 @@
 """Notices a process that works too long."""
 
 import asyncio
+import select
 import time
-from collections.abc import Callable
 from pathlib import Path
 
+from app.images.processes import Worker
+
+CHECKS = 10  # per time limit
 MAX_WALL_FACTOR = 5  # times the time limit, for a process that is kept waiting for a processor
+ASLEEP = "STt"  # states of proc_pid_stat(5) in which a process waits for another, or is stopped
 
 
 class Watch:
-    """Kills a worker that works too long at a request. The time that it waits for a processor does not count, up to a
-    bound: it has a low priority, and a large image beside a busy model is no hang.
+    """Kills a worker that works too long at a request. What counts is the time that it computes, and the time that it
+    sleeps. Two things do not count:
+
+    - The time that it waits for a processor, up to a bound: it has a low priority, and a large image beside a busy
+      model is no hang.
+    - The time that it waits for this process, which sends and reads late when its event loop is held up.
+
+    No clock on the wall is read, but checks are counted: after a pause of any length, of the event loop or of the whole
+    machine, the next check counts as much as every other, and the worker has the rest of its time.
     """
 
-    def __init__(self, process: int, *, kill: Callable[[], None], timeout_s: float) -> None:
-        self._process = process
-        self._kill = kill
+    def __init__(self, worker: Worker, *, timeout_s: float) -> None:
+        assert worker.connection
+        self._worker = worker
+        self._process = worker.process  # it has none any more when its nursery has ended
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
-        self._deadline = self._loop.time() + MAX_WALL_FACTOR * timeout_s
-        self._cpu_s_before = _cpu_seconds(process)
+        self._ours = select.poll()
+        self._ours.register(worker.connection, select.POLLOUT)
+        self._cpu_s_before = _cpu_seconds(self._process)
+        self._asleep_s = 0.0
+        self._checks = 0
         self.timed_out = False
-        self._timer = self._loop.call_later(timeout_s, self._check)
+        self._arm()
+
+    def sent(self) -> None:
+        """The worker has all of the request: from now on it is waited for."""
+        assert self._worker.connection
+        self._ours.modify(self._worker.connection, select.POLLIN)
 
     def stop(self) -> None:
         self._timer.cancel()
 
+    def _arm(self) -> None:
+        self._timer = self._loop.call_later(self._timeout_s / CHECKS, self._check)
+
     def _check(self) -> None:
-        left_s = self._timeout_s - (_cpu_seconds(self._process) - self._cpu_s_before)
-        if _is_runnable(self._process) and left_s > 0 and self._loop.time() < self._deadline:
-            self._timer = self._loop.call_later(max(left_s, 0.05), self._check)
-            return
-        self.timed_out = True
-        self._kill()
+        if not self._ours.poll(0):  # else it waits for this process, or has ended, which its reader will notice
+            self._checks += 1
+            if _state(self._process) in ASLEEP:
+                self._asleep_s += self._timeout_s / CHECKS
+            worked_s = _cpu_seconds(self._process) - self._cpu_s_before + self._asleep_s
+            if worked_s >= self._timeout_s or self._checks >= MAX_WALL_FACTOR * CHECKS:
+                self.timed_out = True
+                self._worker.kill()
+                return
+        self._arm()
 
 
 def _cpu_seconds(process: int) -> float:
@@ -42,8 +69,9 @@ def _cpu_seconds(process: int) -> float:
         return 0.0
 
 
-def _is_runnable(process: int) -> bool:
+def _state(process: int) -> str:
+    """The letter of proc_pid_stat(5); S, asleep, where there is none."""
     try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "R"
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:
-        return False
+        return "S"

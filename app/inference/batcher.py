@@ -88,12 +88,12 @@ class Batcher:
         return outputs
 
     def check(self) -> None:
-        """Fail the service if a run hangs. Call it from a thread that runs no model."""
-        if any(runner.hung for runner in self._runners):
+        """Fail the service if a run hangs. To be called every WATCH_S, from a thread that runs no model."""
+        if any(runner.hangs(WATCH_S) for runner in self._runners):
             self._fail(HUNG)
 
     async def watch(self) -> None:
-        """Check every second, until cancelled."""
+        """Check until cancelled."""
         while True:
             await asyncio.sleep(WATCH_S)
             self.check()

@@ -1,6 +1,9 @@
 """What NVIDIA's driver is asked directly, because ONNX Runtime has no call for it."""
 
 import ctypes
+import weakref
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import numpy.typing as npt
@@ -26,15 +29,18 @@ def count_gpus() -> int:
 
 
 def lock_pages(pixels: Pixels, *, gpu: int) -> None:
-    """Keep the buffer in memory where it is, so that the GPU reads it directly; otherwise each copy takes a detour.
+    """Keep the buffer in memory where it is, as long as the array is there, so that the GPU reads it directly;
+    otherwise each copy takes a detour.
 
     Raises DriverError.
     """
+    address = ctypes.c_void_p(pixels.ctypes.data)
     context = ctypes.c_void_p()
     _call("cuInit", 0)
     _call("cuDevicePrimaryCtxRetain", ctypes.byref(context), gpu)  # the one that ONNX Runtime uses
     _call("cuCtxSetCurrent", context)  # of this thread, which may not have called ONNX Runtime yet
-    _call("cuMemHostRegister_v2", ctypes.c_void_p(pixels.ctypes.data), ctypes.c_size_t(pixels.nbytes), 0)
+    _call("cuMemHostRegister_v2", address, ctypes.c_size_t(pixels.nbytes), 0)
+    weakref.finalize(pixels, _unlock_pages, address, context).atexit = False  # the driver ends with the process
 
 
 def copy_from_gpu(to: npt.NDArray[Any], address: int) -> None:
@@ -45,9 +51,20 @@ def copy_from_gpu(to: npt.NDArray[Any], address: int) -> None:
     _call("cuMemcpyDtoH_v2", ctypes.c_void_p(to.ctypes.data), ctypes.c_uint64(address), ctypes.c_size_t(to.nbytes))
 
 
+def _unlock_pages(address: ctypes.c_void_p, context: ctypes.c_void_p) -> None:
+    with suppress(DriverError):  # of a context that is broken, with which they are lost anyway
+        _call("cuCtxSetCurrent", context)  # any thread may drop the last array
+        _call("cuMemHostUnregister", address)
+
+
+@cache
+def _driver() -> ctypes.CDLL:
+    return ctypes.CDLL(LIBRARY)
+
+
 def _call(name: str, *arguments: object) -> None:
     try:
-        function = getattr(ctypes.CDLL(LIBRARY), name)
+        function = getattr(_driver(), name)
     except (OSError, AttributeError) as error:
         raise DriverError(str(error)) from error
     if status := function(*arguments):

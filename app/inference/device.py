@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from app.bundle import WEIGHTS, Bundle, BundleError
+from app.bundle import WEIGHTS, Bundle
 from app.inference.cpu import FILES, RUNTIME, OnnxEngine, open_run, pack
 from app.inference.cuda import CudaEngine
 from app.inference.faults import DeviceError
@@ -35,29 +35,8 @@ def open_engine(
     Raises BundleError when a file of the bundle is damaged, DeviceError when the settings ask for CUDA and it does not
     work, and its subclass WrongAnswer when what the device computes is not the known answer of the bundle.
     """
-    if settings.device != "cpu":
-        try:
-            return _open_meanwhile(bundle.check_files, lambda: _open_on_cuda(settings, bundle))
-        except DeviceError as error:
-            if settings.device == "cuda":
-                raise
-            if NVIDIA_DRIVER.exists() or isinstance(error, WrongAnswer):
-                log.warning("%s; the CPU is used instead", error)
-            else:
-                log.info("found no NVIDIA GPU, so the CPU is used")
-                log.debug("%s", error)
-    open_on_cpu = partial(_open_on_cpu, settings=settings, bundle=bundle, max_memory=max_memory, wait=wait)
-    packed = packed_weights(settings, bundle)
-    if packed and packed.find(pack):
-        try:
-            packed.check_graphs()
-            return _open_meanwhile(packed.check, lambda: open_on_cpu(packed.folder, packed=True))
-        except BundleError:
-            raise
-        except Exception as error:  # those of ONNX Runtime have no common base
-            log.warning("the packed weights in %s are not used, and are removed: %s", packed.folder, error)
-            packed.remove()
-    return _open_meanwhile(bundle.check_files, lambda: open_on_cpu(bundle.folder, packed=False))
+    opening = partial(_open, settings=settings, bundle=bundle, max_memory=max_memory, wait=wait)
+    return _open_meanwhile(bundle.check_files, opening)
 
 
 def packed_weights(settings: Settings, bundle: Bundle) -> PackedWeights | None:
@@ -74,6 +53,30 @@ def _open_meanwhile(check: Callable[[], None], open_it: Callable[[], OnnxEngine]
             return open_it()
         finally:
             checked.result()
+
+
+def _open(*, settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[[], object]) -> OnnxEngine:
+    if settings.device != "cpu":
+        try:
+            return _open_on_cuda(settings, bundle)
+        except DeviceError as error:
+            if settings.device == "cuda":
+                raise
+            if NVIDIA_DRIVER.exists() or isinstance(error, WrongAnswer):
+                log.warning("%s; the CPU is used instead", error)
+            else:
+                log.info("found no NVIDIA GPU, so the CPU is used")
+                log.debug("%s", error)
+    open_on_cpu = partial(_open_on_cpu, settings=settings, bundle=bundle, max_memory=max_memory, wait=wait)
+    packed = packed_weights(settings, bundle)
+    if packed and packed.find(pack):
+        try:
+            packed.check_graphs()
+            return _open_meanwhile(packed.check, lambda: open_on_cpu(packed.folder, packed=True))
+        except Exception as error:  # those of ONNX Runtime have no common base
+            log.warning("the packed weights in %s are not used, and are removed: %s", packed.folder, error)
+            packed.remove()
+    return open_on_cpu(bundle.folder, packed=False)
 
 
 def _open_on_cuda(settings: Settings, bundle: Bundle) -> OnnxEngine:

@@ -17,7 +17,7 @@ from app.lifecycle import STOPPING
 
 log = logging.getLogger(__name__)
 
-SELF_TEST_S = 30.0  # without work; then the runner gets an empty batch and tests the engine
+SELF_TEST_S = 30.0  # without a batch, after which the engine has to test itself
 
 
 @dataclass(kw_only=True, eq=False)
@@ -35,11 +35,15 @@ class Ticket:
 
 @dataclass(kw_only=True, eq=False)
 class Batch:
-    """Tickets for one run. Without tickets it is a self-test."""
+    """Tickets for one run, at least one."""
 
     graph: Graph
     plan: Plan
     tickets: list[Ticket]
+
+
+class SelfTest:
+    """What a runner gets in place of a batch when the engine had none for a while."""
 
 
 class Queue:
@@ -49,6 +53,7 @@ class Queue:
         self._waiting: list[Ticket] = []
         self._running: list[Batch] = []  # in the hands of runners
         self._closed: str | None = None  # why no more tickets are accepted, as a public sentence
+        self._test_at = time.monotonic() + SELF_TEST_S
         self._changed = threading.Condition()
 
     @property
@@ -64,18 +69,23 @@ class Queue:
             self._waiting.append(ticket)
             self._changed.notify()
 
-    def take(self, engine: Engine) -> Batch | None:
+    def take(self, engine: Engine) -> Batch | SelfTest | None:
         """Wait for the next batch: the oldest ticket, and those after it for the same graph, as the engine plans.
 
-        Returns an empty batch after SELF_TEST_S without work, and None when the queue is closed and nothing waits.
+        One runner, whichever they are, gets a SelfTest when none had a batch for SELF_TEST_S. Returns None when the
+        queue is closed and nothing waits.
         """
         with self._changed:
             while not (batch := self._next_batch(engine)):
                 if self._closed:
                     return None
-                if not self._changed.wait(SELF_TEST_S):
-                    return Batch(graph="classify", plan=Plan("wide", 1), tickets=[])  # the cheaper graph
+                idle_s = self._test_at - time.monotonic()
+                if idle_s <= 0:
+                    self._postpone_test()
+                    return SelfTest()
+                self._changed.wait(idle_s)
             self._running.append(batch)
+            self._postpone_test()
             if self._waiting:
                 self._changed.notify()
             return batch
@@ -83,10 +93,10 @@ class Queue:
     def done(self, batch: Batch) -> None:
         """Forget a batch that was taken. Every ticket in it has been answered or cancelled."""
         with self._changed:
-            if batch.tickets:
-                self._running.remove(batch)
-                if self._waiting:
-                    self._changed.notify()  # a run that had to wait for this one
+            self._running.remove(batch)
+            self._postpone_test()
+            if self._waiting:
+                self._changed.notify()  # a run that had to wait for this one
 
     def close(self) -> None:
         """Accept no more tickets. Runners still take those that wait."""
@@ -102,6 +112,9 @@ class Queue:
             self._waiting.clear()
             self._changed.notify_all()
         answer(unanswered, [Unavailable(reason) for _ in unanswered])
+
+    def _postpone_test(self) -> None:
+        self._test_at = time.monotonic() + SELF_TEST_S
 
     def _next_batch(self, engine: Engine) -> Batch | None:
         self._waiting = self._in_time(engine)

@@ -7,10 +7,10 @@ answer, or fails on it, is broken.
 """
 
 import logging
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,13 +18,22 @@ from app.errors import InferenceFailed, Overloaded
 from app.inference.contract import Engine, Gear, Graph, Outputs
 from app.inference.faults import fault_of
 from app.inference.known_answer import WrongAnswer
-from app.inference.queue import Queue, Ticket, answer
+from app.inference.queue import Queue, SelfTest, Ticket, answer
 
 log = logging.getLogger(__name__)
 
 # A run hangs when it takes longer than both.
 HUNG_RUN_S = 60.0
 HUNG_RUN_RATIO = 10.0  # of the expected time
+
+
+@dataclass
+class Run:
+    """A run under way. No clock says how long it takes, but who watches it: after a pause of the machine every run
+    would seem to hang.
+    """
+
+    left_s: float  # before it counts as one that will not end
 
 
 class BrokenEngineError(Exception):
@@ -37,23 +46,27 @@ class Runner:
         self._engine = engine
         self._queue = queue
         self._on_batch = on_batch
-        self._hung_from = math.inf  # seconds of time.monotonic, for the run under way
+        self._run: Run | None = None
 
-    @property
-    def hung(self) -> bool:
-        """Whether the run under way takes so long that it will not end. Any thread may read this."""
-        return time.monotonic() > self._hung_from
+    def hangs(self, seconds: float) -> bool:
+        """Whether the run under way will not end, now that it has taken so many seconds more. For one thread, which
+        watches.
+        """
+        if not (run := self._run):
+            return False
+        run.left_s -= seconds
+        return run.left_s < 0
 
     def serve(self) -> None:
         """Run batches until the queue ends. Raises when the engine is broken, and WrongAnswer when it computes wrong
         numbers. The batch then stays in the queue.
         """
-        while (batch := self._queue.take(self._engine)) is not None:
-            if batch.tickets:
-                self._process(batch.graph, batch.plan.gear, batch.tickets)
+        while (work := self._queue.take(self._engine)) is not None:
+            if isinstance(work, SelfTest):
+                self._probe("classify")  # the cheaper graph
             else:
-                self._probe(batch.graph)
-            self._queue.done(batch)
+                self._process(work.graph, work.plan.gear, work.tickets)
+                self._queue.done(work)
 
     def _process(self, graph: Graph, gear: Gear, batch: list[Ticket]) -> None:
         """Answer all of `batch`. Raises when the engine is broken."""
@@ -102,12 +115,11 @@ class Runner:
 
     @contextmanager
     def _watched(self, graph: Graph, images: int, gear: Gear) -> Iterator[None]:
-        longest_s = max(HUNG_RUN_S, HUNG_RUN_RATIO * self._engine.expected(graph, images, gear))
-        self._hung_from = time.monotonic() + longest_s
+        self._run = Run(max(HUNG_RUN_S, HUNG_RUN_RATIO * self._engine.expected(graph, images, gear)))
         try:
             yield
         finally:
-            self._hung_from = math.inf
+            self._run = None
 
 
 def sums_are_finite(outputs: Outputs) -> bool:

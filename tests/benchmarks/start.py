@@ -1,52 +1,56 @@
 """`python -m tests.benchmarks.start CHECKOUT=BUNDLE...`: start to ready of several versions of the service, in turn.
 
 Each is a checkout of this repository and a bundle that it can serve, such as `.=bundles/b16 ../before=bundles/b16-old`.
-The first start of each is not counted: it reads files that are not yet in the cache.
+Each starts with the default device, as `make serve` does, and with `VIT_DEVICE=cpu`. The first start of each is not
+counted: it reads files that are not yet in the cache.
 """
 
-import os
 import statistics
 import sys
 import tempfile
 from functools import partial
 from pathlib import Path
 
+from app.settings import Settings
 from tests.benchmarks.page import table
+from tests.benchmarks.record import Rows
 from tests.benchmarks.server import free_port, is_ready, started
 
 ROUNDS = 13
+DEVICES = (Settings.model_fields["device"].default, "cpu")
 
 
-def main(versions: list[str]) -> None:
-    wall: dict[str, list[float]] = {version: [] for version in versions}
-    cpu: dict[str, list[float]] = {version: [] for version in versions}
+def compare(versions: dict[str, tuple[Path, Path]]) -> Rows:
+    """By name, each a checkout and a bundle."""
+    wall: dict[tuple[str, str], list[float]] = {(name, device): [] for name in versions for device in DEVICES}
+    cpu: dict[tuple[str, str], list[float]] = {key: [] for key in wall}
     for _ in range(1 + ROUNDS):
-        for version in versions:
-            seconds, cpu_seconds = start(*map(Path, version.split("=")))
-            wall[version].append(seconds)
-            cpu[version].append(cpu_seconds)
-    rows: list[dict[str, str | float]] = []
-    for version in versions:
-        counted, of_cpu = wall[version][1:], cpu[version][1:]
+        for name, device in wall:
+            seconds, cpu_seconds = start(*versions[name], device)
+            wall[name, device].append(seconds)
+            cpu[name, device].append(cpu_seconds)
+    rows: Rows = []
+    for (name, device), (_, *counted) in wall.items():
         rows.append({
-            "version": version,
-            "start to ready, s": round(statistics.median(counted), 3),
-            "from": round(min(counted), 3),
-            "to": round(max(counted), 3),
-            "of a core, s": round(statistics.median(of_cpu), 3),
-            "relative": round(statistics.median(counted) / statistics.median(wall[versions[0]][1:]), 3),
+            "version": name,
+            "VIT_DEVICE": device,
+            "start to ready, s": round(statistics.median(counted), 2),
+            "from": round(min(counted), 2),
+            "to": round(max(counted), 2),
+            "of a core, s": round(statistics.median(cpu[name, device][1:]), 2),
+            "to that with cpu": round(statistics.median(counted) / statistics.median(wall[name, "cpu"][1:]), 2),
         })  # fmt: skip
-    print(table(rows))
+    return rows
 
 
-def start(checkout: Path, bundle: Path) -> tuple[float, float]:
+def start(checkout: Path, bundle: Path, device: str) -> tuple[float, float]:
     """Seconds from start to ready, and those of a core that were used until then."""
     port = free_port()
     environment = {
         "PYTHONPATH": str(checkout.resolve()),
         "VIT_BUNDLE": str(bundle.resolve()),
         "VIT_PORT": str(port),
-        "VIT_DEVICE": os.environ.get("VIT_DEVICE", "cpu"),
+        "VIT_DEVICE": device,
         "VIT_LOG_LEVEL": "error",
         "VIT_DRAIN_DELAY_S": "0",
     }
@@ -59,4 +63,5 @@ def start(checkout: Path, bundle: Path) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    pairs = {version: version.split("=") for version in sys.argv[1:]}
+    print(table(compare({version: (Path(checkout), Path(bundle)) for version, (checkout, bundle) in pairs.items()})))

@@ -1,5 +1,7 @@
 """model/durable.py: a file or a folder is there whole or as it was."""
 
+from pathlib import Path
+
 import pytest
 
 from model.durable import replacing, replacing_folder
@@ -33,6 +35,24 @@ def test_a_filled_folder_takes_the_place_of_the_old_one(tmp_path):
         (folder / "new").touch()
         assert (path / "old").exists()
     assert [file.name for file in path.iterdir()] == ["new"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_take_the_place_leaves_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "folder"
+    path.mkdir()
+    (path / "old").touch()
+    rename = Path.rename
+
+    def refused(self, target):
+        if self.name == "new":
+            raise OSError("no such name")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refused)
+    with pytest.raises(OSError, match="no such name"), replacing_folder(path) as folder:
+        (folder / "new").touch()
+    assert [file.name for file in path.iterdir()] == ["old"]
     assert list(tmp_path.iterdir()) == [path]
 
 

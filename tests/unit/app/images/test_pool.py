@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -54,9 +55,14 @@ def worker_of(answer: bytes | BaseException) -> int:
     return int(answer.split()[0])
 
 
+def state(process: int) -> str:
+    """The letter of proc_pid_stat(5)."""
+    return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
 def is_gone(process: int) -> bool:
     try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+        return state(process) == "Z"
     except (FileNotFoundError, ProcessLookupError):
         return True
 
@@ -106,6 +112,43 @@ def test_waiting_for_a_worker_does_not_count():
     with started(1, timeout_s=2.5) as pool:
         answers = ask(pool, *[PAUSE] * 3)
         assert all(isinstance(answer, bytearray) for answer in answers)
+
+
+def test_a_worker_that_waits_for_a_slow_event_loop_is_not_killed():
+    """The loop turns ten times a second. In each turn a part of the upload goes out, then a part of the answer in."""
+
+    async def scenario(pool: WorkerPool) -> bytearray:
+        asked = asyncio.ensure_future(pool.run(REQUEST, Upload(bytes(1_000_000))))
+        while not asked.done():
+            await asyncio.sleep(0)
+            until(lambda: state(pool._workers[0].process) in "SZ")
+            time.sleep(0.1)  # while the worker waits
+        return await asked
+
+    with started(1, timeout_s=0.5) as pool:
+        worker = pool._workers[0].process
+        assert worker_of(asyncio.run(scenario(pool))) == worker
+        assert worker_of(ask(pool, b"next")[0]) == worker
+
+
+def test_a_pause_of_the_machine_does_not_count():
+    """While this thread sleeps the event loop stands still, and so does a worker that is stopped."""
+
+    async def scenario(pool: WorkerPool) -> bytearray:
+        worker = pool._workers[0].process
+        os.kill(worker, signal.SIGSTOP)
+        asked = asyncio.ensure_future(pool.run(REQUEST, Upload(b"x")))
+        while pool._idle:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        time.sleep(1.5)
+        for _ in range(2):  # turns, in which what has become due is done
+            await asyncio.sleep(0)
+        os.kill(worker, signal.SIGCONT)
+        return await asked
+
+    with started(1, timeout_s=1.0) as pool:
+        worker_of(asyncio.run(scenario(pool)))
 
 
 def test_memory_is_bounded():

@@ -366,6 +366,22 @@ def test_a_run_that_hangs_fails_the_service(engine, lifecycle, monkeypatch):
     assert engine.batches == [("classify", [0])]
 
 
+def test_a_run_hangs_after_a_minute_of_checks_and_not_after_a_pause_of_the_machine(engine, lifecycle, monkeypatch):
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        later = time.monotonic() + 3600
+        monkeypatch.setattr("app.inference.runner.time.monotonic", lambda: later)
+        for _ in range(60):
+            batcher.check()
+        monkeypatch.undo()
+        assert lifecycle.live
+        batcher.check()
+        assert not lifecycle.live
+        await asyncio.wait([first])
+
+    run(engine, scenario, lifecycle)
+
+
 def test_an_idle_engine_tests_itself(engine, lifecycle, monkeypatch):
     monkeypatch.setattr("app.inference.queue.SELF_TEST_S", 0.01)
     failed = threading.Event()

@@ -1,6 +1,7 @@
 """app/inference/cuda_driver.py where there is no driver, and against one that answers."""
 
 import ctypes
+import gc
 
 import numpy as np
 import pytest
@@ -26,11 +27,19 @@ class FakeDriver:
         return called
 
 
+@pytest.fixture(autouse=True)
+def nothing_loaded():
+    cuda_driver._driver.cache_clear()
+    yield
+    cuda_driver._driver.cache_clear()
+
+
 @pytest.fixture
 def driver(monkeypatch):
     def install(**statuses):
         fake = FakeDriver(**statuses)
-        monkeypatch.setattr(cuda_driver.ctypes, "CDLL", lambda name: fake)
+        loaded = iter([fake])
+        monkeypatch.setattr(cuda_driver.ctypes, "CDLL", lambda name: next(loaded))  # once, not for each call
         return fake
 
     return install
@@ -68,6 +77,22 @@ def test_the_whole_buffer_is_locked_in_the_context_of_its_gpu(driver):
     address, size, _ = fake.asked[3][1]
     assert (address.value, size.value) == (pixels.ctypes.data, 6)
     assert isinstance(size, ctypes.c_size_t)
+
+
+def test_pages_are_unlocked_with_the_end_of_their_buffer(driver):
+    fake = driver()
+    pixels = np.zeros(6, np.uint8)
+    lock_pages(pixels, gpu=1)
+    row, address = pixels[:3], pixels.ctypes.data
+    del pixels
+    gc.collect()
+    assert fake.asked[-1][0] == "cuMemHostRegister_v2"  # a part of it is in use
+    del row
+    gc.collect()
+    assert [(name, arguments[0].value) for name, arguments in fake.asked[4:]] == [
+        ("cuCtxSetCurrent", None),
+        ("cuMemHostUnregister", address),
+    ]
 
 
 def test_an_array_is_filled_from_an_address(driver):

@@ -2,6 +2,7 @@
 
 import math
 import shutil
+import threading
 
 import pytest
 
@@ -31,6 +32,20 @@ def test_the_cpu_is_used_and_warm(name):
     engine = opened(name)
     assert engine.provider == "CPUExecutionProvider"
     assert engine.expected("explain", 1) > 0
+
+
+@pytest.mark.parametrize("name", ["auto", "cpu"])
+def test_the_cpu_is_opened_before_the_checksums_are_computed(monkeypatch, name):
+    on_cpu = threading.Event()
+
+    class SlowBundle(Bundle):
+        def check_files(self):
+            assert on_cpu.wait(10)
+
+    monkeypatch.setattr(device, "_open_on_cpu", lambda *_, **__: on_cpu.set())
+    read = load_bundle(DEMO_BUNDLE)
+    bundle = SlowBundle(folder=read.folder, manifest=read.manifest, digest=read.digest)
+    open_engine(settings=Settings(device=name, cache="off"), bundle=bundle)
 
 
 def test_cuda_is_not_replaced_by_the_cpu():

@@ -51,6 +51,16 @@ def test_the_mean_follows_slowly():
     assert model.seconds == {1: pytest.approx(2.0, abs=1e-3)}
 
 
+def test_a_run_during_a_pause_of_the_machine_counts_as_twice_the_mean():
+    """Else no image would be run any more whose deadline is sooner than the next run is expected to end."""
+    model = measured({1: 1.0})
+    model.add(1, 36_000.0)
+    assert model.expected(1) == pytest.approx(1.1)
+    model.add(2, 1.5)
+    model.add(2, 36_000.0)
+    assert model.expected(2) == 1.5
+
+
 def test_load_that_slows_small_batches_makes_larger_ones_worth_trying():
     model = measured({1: 1.0, 2: 2.0})
     for _ in range(50):
@@ -66,7 +76,22 @@ def test_a_size_that_does_not_fit_is_not_made_again():
     model.add(8, 1.0)
     assert model.best == 4
     assert model.forbid(4) == 2
+    assert model.seconds.keys() == {1, 2}
     assert model.forbid(1) == 1
+
+
+def test_a_size_that_is_forbidden_while_its_run_is_added_stays_forbidden():
+    class Sizes(list):
+        def __contains__(self, size):
+            found = super().__contains__(size)
+            model.forbid(4)  # as another thread does, whose run did not fit into the memory
+            return found
+
+    model = measured({1: 1.0, 2: 1.1, 4: 1.3})
+    model.sizes = Sizes(model.sizes)
+    model.add(4, 1.3)
+    assert model.seconds.keys() == {1, 2}
+    assert model.best == 2
 
 
 @pytest.mark.parametrize(("batch", "seconds"), [(1, 1.0), (2, 1.5), (3, 2.5), (4, 2.5), (8, 5.0)])

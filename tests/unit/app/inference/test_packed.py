@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from app.bundle import BundleError, load_bundle
+from app.bundle import load_bundle
 from app.inference import packed
 from app.inference.cpu import FILES, RUNTIME, OnnxEngine, pack
 from app.inference.gears import Gears
@@ -158,8 +158,6 @@ def test_damaged_weights_of_a_bundle_are_not_packed(tmp_path):
     (folder / "weights.bin").write_bytes(data)
     weights = weights_in(tmp_path / "cache", bundle=load_bundle(folder))
     assert not weights.find(never)
-    with pytest.raises(BundleError, match=r"weights\.bin"):
-        weights.check()
 
 
 def test_where_nothing_can_be_written_nothing_is_packed(tmp_path):

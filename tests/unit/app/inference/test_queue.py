@@ -11,7 +11,7 @@ import pytest
 
 from app.errors import DeadlineExceeded, Unavailable
 from app.inference.contract import Plan
-from app.inference.queue import Queue, Ticket
+from app.inference.queue import Queue, SelfTest, Ticket
 from app.lifecycle import STOPPING
 
 
@@ -131,9 +131,30 @@ def test_late_and_cancelled_tickets_are_not_taken(queue, loop):
     assert [type(error) for error in errors(loop, late)] == [DeadlineExceeded]
 
 
-def test_without_work_a_batch_is_empty(queue, monkeypatch):
-    monkeypatch.setattr("app.inference.queue.SELF_TEST_S", 0.01)
-    assert queue.take(ENGINE).tickets == []
+def test_one_of_the_idle_runners_gets_a_self_test_and_the_others_wait(monkeypatch):
+    with monkeypatch.context() as at_once:
+        at_once.setattr("app.inference.queue.SELF_TEST_S", 0.0)
+        queue = Queue()
+    assert isinstance(queue.take(ENGINE), SelfTest)
+    with ThreadPoolExecutor(1) as runner:
+        other = runner.submit(queue.take, ENGINE)
+        with pytest.raises(TimeoutError):
+            other.result(0.05)
+        queue.close()
+        assert other.result(10) is None
+
+
+def test_an_image_goes_before_a_self_test_and_puts_it_off(loop, monkeypatch):
+    with monkeypatch.context() as at_once:
+        at_once.setattr("app.inference.queue.SELF_TEST_S", 0.0)
+        queue = Queue()
+    tickets = put(queue, loop, "classify")
+    assert queue.take(ENGINE).tickets == tickets
+    with ThreadPoolExecutor(1) as runner:
+        other = runner.submit(queue.take, ENGINE)
+        with pytest.raises(TimeoutError):
+            other.result(0.05)
+        queue.close()
 
 
 def test_after_the_event_loop_has_closed_nothing_is_answered(queue, loop, caplog):
