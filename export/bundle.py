@@ -33,10 +33,11 @@ from export.graphs import ExplainGraph
 from export.image_spec import image_spec
 from export.images import DrawnImages, Images
 from export.known_answer import known_answer
-from export.onnx_file import SharedWeights, part, trace
+from export.onnx_file import SharedWeights, part
 from export.parity import check_parity
 from export.portraits.gallery import portraits
 from export.precision import model_for
+from export.trace import trace
 from model.checkpoints.checkpoint import Checkpoint
 from model.durable import replacing_folder
 

@@ -116,7 +116,7 @@ def _classifier(head: nn.Module, classes: Tensor) -> Readout:
     assert isinstance(head, Linear)
     # Indexing with brackets would become GatherND, which ONNX Runtime before 1.32 replays wrongly in CUDA graphs.
     columns = head.weight.index_select(1, classes.flatten())  # (features, B * K)
-    direction = columns.T.unflatten(0, classes.shape).unsqueeze(1)  # (B, 1, K, features)
+    direction = columns.t().unflatten(0, classes.shape).unsqueeze(1)  # (B, 1, K, features)
     constant = torch.zeros(classes.shape)
     if head.bias is not None:
         constant = head.bias.index_select(0, classes.flatten()).unflatten(0, classes.shape)

@@ -1,50 +1,16 @@
-"""Torch module to ONNX file, with the weights of several graphs in one file beside them."""
+"""ONNX graphs as files, with the weights of several graphs in one file beside them."""
 
 import hashlib
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
-import torch
 from onnx import TensorProto
 from onnx.external_data_helper import set_external_data
 from onnx.utils import Extractor
 
-from export.graphs import ClassifyGraph
-
-OPSET = 20  # the first with Gelu as one operator
-MAX_BATCH = 4096  # bound of the symbolic dimension
-EXAMPLE_BATCH = 2  # with 1 the exporter would fix the dimension
 INLINE_BYTES = 1024  # smaller tensors stay in the graph, where ONNX Runtime folds them
 ALIGNMENT = 4096  # bytes; a page, so that the file can be mapped
-
-
-def trace(graph: ClassifyGraph) -> onnx.ModelProto:
-    """Export to ONNX with one symbolic dimension, the batch. Raises ValueError if the exporter fixed it."""
-    height, width = graph.config.image_size
-    example = torch.zeros(EXAMPLE_BATCH, height, width, 3, dtype=torch.uint8)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter warns about its own internals
-        program = torch.onnx.export(
-            graph.eval(),
-            (example,),
-            input_names=["images"],
-            output_names=list(graph.outputs),
-            opset_version=OPSET,
-            dynamo=True,
-            dynamic_shapes={"images": {0: torch.export.Dim("batch", min=1, max=MAX_BATCH)}},
-            external_data=False,
-            verbose=False,
-        )
-    if program is None:
-        raise ValueError("torch.onnx.export returned nothing")
-    proto = program.model_proto
-    batch = proto.graph.input[0].type.tensor_type.shape.dim[0]
-    if not batch.dim_param:
-        raise ValueError("the exporter fixed the batch dimension")
-    strip_provenance(proto)
-    return proto
 
 
 def part(proto: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelProto:

@@ -48,7 +48,8 @@ class Readout:
                 return replace(biased, direction=flat.unflatten(0, self.direction.shape[:3]))
             case nn.LayerNorm():
                 scaled = self.direction * layer.weight
-                rate = torch.rsqrt(entered.var(-1, unbiased=False) + layer.eps)  # (B, n)
+                deviation = entered - entered.mean(-1, keepdim=True)
+                rate = torch.rsqrt((deviation * deviation).mean(-1) + layer.eps)  # (B, n)
                 centred = scaled - scaled.mean(-1, keepdim=True)
                 return replace(self._biased(layer.bias), direction=centred, weights=self.weights * rate.unsqueeze(1))
             case nn.RMSNorm():

@@ -14,7 +14,7 @@ import onnx
 import torch
 
 from export.graphs import ClassifyGraph
-from export.onnx_file import trace
+from export.trace import trace
 from model.config import RopeConfig, ViTConfig, variant
 from model.vit import VisionTransformer
 from tests.benchmarks.precision import processor_times, session

@@ -15,7 +15,8 @@ from tqdm import tqdm
 
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS
 from export.graphs import ExplainGraph
-from export.onnx_file import SharedWeights, part, trace
+from export.onnx_file import SharedWeights, part
+from export.trace import trace
 from tests.benchmarks.random_model import random_checkpoint
 
 CASES = (

@@ -16,8 +16,8 @@ from app.inference.labels import scores
 from export.graphs import ClassifyGraph
 from export.image_spec import image_spec
 from export.images import DrawnImages
-from export.onnx_file import trace
 from export.precision import model_for
+from export.trace import trace
 from model.checkpoints import load_checkpoint
 from model.demo.__main__ import WEIGHTS
 from tests.benchmarks.precision import Lean, session

@@ -31,9 +31,9 @@ from export.answers import answers
 from export.graphs import ClassifyGraph
 from export.image_spec import image_spec
 from export.images import RANGES, DrawnImages, reference_images, reference_pixels
-from export.onnx_file import trace
 from export.precision import SMALLEST_SCALE, QuantisedLinear, lower, model_for
 from export.rewrite import FusedAttention, Linear
+from export.trace import trace
 from model.blocks import Block
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint

@@ -16,7 +16,8 @@ import pytest
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH
 from app.settings import DEMO_BUNDLE
 from export.graphs import ExplainGraph
-from export.onnx_file import part, trace
+from export.onnx_file import part
+from export.trace import trace
 from tests.conftest import Once
 from tests.golden.test_checkpoints import FOLDER, load
 from tests.integration.test_families import named, unlike_each_other

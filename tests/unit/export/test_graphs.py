@@ -7,7 +7,8 @@ import onnxruntime
 import pytest
 
 from export.graphs import ClassifyGraph, ExplainGraph
-from export.onnx_file import part, strip_provenance, trace
+from export.onnx_file import part, strip_provenance
+from export.trace import trace
 from model.config import RopeConfig
 from tests.support.toy import toy_checkpoint
 
