@@ -33,7 +33,7 @@ class Bulk:
     def __init__(
         self, client: Client, *, patience_s: float, top_k: int, maps: Path | None, method: str, embeddings: bool
     ) -> None:
-        """`patience_s` is how long one request may have no answer. `maps` is a folder for heatmaps of `method`.
+        """`patience_s` is how long no request at all may be answered. `maps` is a folder for heatmaps of `method`.
 
         Raises GivenUp, and ServiceProblem unless the service answers.
         """
@@ -43,6 +43,7 @@ class Bulk:
         self._maps, self._method = maps, method
         self._embeddings = embeddings
         self._ended = threading.Event()
+        self._answered = time.monotonic()  # when the service last did
         self.model = self._patiently(client.model)
 
     def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:
@@ -120,18 +121,20 @@ class Bulk:
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Asks again while the service is busy or away. Raises ServiceProblem if that would change nothing."""
-        until = time.monotonic() + self._patience_s
         wait_s = FIRST_WAIT_S
         while True:
             try:
-                return call()
+                answer = call()
             except ServiceProblem as refused:
                 if refused.problem.status not in TEMPORARY:
                     raise
                 reason, after_s = str(refused), refused.retry_after_s
             except httpx.RequestError as error:
                 reason, after_s = f"no answer: {error or type(error).__name__}", 0.0
-            left_s = until - time.monotonic()
+            else:
+                self._answered = time.monotonic()
+                return answer
+            left_s = self._answered + self._patience_s - time.monotonic()
             if left_s <= 0 or self._ended.wait(min(left_s, max(after_s, random.uniform(0.5, 1) * wait_s))):
                 said = f"nothing was answered for {self._patience_s:g} seconds ({reason})"
                 raise GivenUp(f"{said}. The same command goes on from here")
