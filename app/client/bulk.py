@@ -1,126 +1,152 @@
-"""Many images, a few requests at a time. What cannot be used is listed, and stops nothing."""
+"""Many images, a few requests at a time. An image that cannot be used is recorded and stops nothing."""
 
-import asyncio
-import os
-from collections.abc import Callable, Iterator, Sequence
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from app.client import requests
-from app.client.answers import Embedded, Problem, Result
-from app.client.embeddings import Row
-from app.client.patience import GivenUp, Patient
-from app.client.requests import Call
+import httpx
 
-IMAGES, BYTES = 8, 8 * 2**20  # of one request at most
-OWN = "about:blank"  # the type of problems that are this program's
+from app.client.client import Answer, Client, NotTheService, ServiceProblem
+
+IMAGES, BYTES = 8, 8 * 2**20  # of a request with several images at most
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
+TEMPORARY = {408, 429, 502, 503, 504}  # statuses of the service, or of a balancer before it
+OF_IMAGE = {400, 413, 415, 422, 500}  # statuses that other images may not get
+Record = Callable[[str, Answer, Answer], object]
 T = TypeVar("T")
 
 
+class GivenUp(Exception):
+    """The run ends before its last image; the message says why, and what to do."""
+
+
+class NotStarted(GivenUp):
+    """Nothing was asked or written, because the files of an earlier run do not fit this one."""
+
+
 class Bulk:
-    """What is done with every image. Belongs to one event loop."""
-
     def __init__(
-        self,
-        *,
-        service: Patient,
-        record: Callable[[str, Result | Problem], object],
-        top_k: int,
-        maps: Path | None,
-        method: str,
-        embeddings: dict[str, Row] | None,
-        concurrency: int,
+        self, client: Client, *, patience_s: float, top_k: int, maps: Path | None, method: str, embeddings: bool
     ) -> None:
-        """`record` is called with what each image gets, in any order. `maps` is a folder for heatmaps of
-        `method`. `embeddings` are rows to fill, by image. `concurrency` is the number of requests at a time.
+        """`patience_s` is how long no request at all may be answered. `maps` is a folder for heatmaps of `method`.
+
+        Raises GivenUp, and ServiceProblem unless the service answers.
         """
-        self._service = service
-        self._record = record
-        self._top_k = top_k
-        self._maps = maps
-        self._method = method
+        self._client = client
+        self._patience_s = patience_s
+        self._classify = partial(client.classify_all, top_k=top_k, attention=maps is not None)
+        self._maps, self._method = maps, method
         self._embeddings = embeddings
-        self._concurrency = concurrency
+        self._ended = threading.Event()
+        self._answered = time.monotonic()  # when the service last did
+        self.model = self._patiently(client.model)
 
-    async def run(self, images: Sequence[str]) -> None:
-        """Raises GivenUp, and OSError if something cannot be written."""
-        waiting = groups(images)
+    def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:
+        """Calls `record` in this thread with each image, its result and its embedding, in any order. Either of them
+        may be an `error`.
 
-        async def work() -> None:
-            for group in waiting:  # shared: each group is taken once
-                await self._group(group)
+        Raises GivenUp, ServiceProblem if no single image is the reason, and OSError if something cannot be written.
+        Images without an outcome are not recorded then.
+        """
+        with ThreadPoolExecutor(concurrency) as pool:
+            try:
+                parts = (images[i : i + IMAGES] for i in range(0, len(images), IMAGES))
+                for task in as_completed([pool.submit(self._ask, part) for part in parts]):
+                    for recorded in task.result():
+                        record(*recorded)
+            except BaseException:
+                self._ended.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for _ in range(self._concurrency):
-                    tasks.create_task(work())
-        except* (GivenUp, OSError) as stopped:
-            raise stopped.exceptions[0] from None
-
-    async def _group(self, group: list[str]) -> None:
+    def _ask(self, images: Sequence[str]) -> list[tuple[str, Answer, Answer]]:
         contents: dict[str, bytes] = {}
-        for image in group:
+        results: dict[str, Answer] = {}
+        for image in images:
             try:
                 contents[image] = Path(image).read_bytes()
             except OSError as error:
                 detail = f"The file cannot be read: {error.strerror}."
-                self._record(image, Problem(type=OWN, title="Not read", status=0, detail=detail))
-        if self._embeddings is not None:
-            for image, embedded in (await self._each(contents, requests.embed)).items():
-                if isinstance(embedded, Embedded):
-                    self._embeddings[image][:] = embedded.embedding
-        classify = partial(requests.classify, top_k=self._top_k, attention=self._maps is not None)
-        for image, outcome in (await self._each(contents, classify)).items():
-            if self._maps and isinstance(outcome, Result) and outcome.id:
-                await self._draw(map_file(self._maps, image), outcome.id)
-            self._record(image, outcome)
+                results[image] = Answer(error=Answer(type="about:blank", title="Not read", status=0, detail=detail))
+        vectors = self._each(contents, self._client.embed_all) if self._embeddings else {}
+        results |= self._each(contents, self._classify)
+        for image, result in results.items():
+            if self._maps and result.id:
+                self._draw(map_file(self._maps, image), result.id)
+        return [(image, result, vectors.get(image, Answer())) for image, result in results.items()]
 
-    async def _each(
-        self, contents: dict[str, bytes], call: Callable[[list[bytes]], Call[list[T | Problem]]]
-    ) -> dict[str, T | Problem]:
-        """What each image gets. If several get one problem together, each is asked alone, to learn what is wrong."""
-        if not contents:
-            return {}
-        answered = await self._service.ask(call([*contents.values()]))
-        if not isinstance(answered, Problem):
-            return dict(zip(contents, answered, strict=True))
-        if len(contents) == 1:
-            return dict.fromkeys(contents, answered)
-        found: dict[str, T | Problem] = {}
-        for image, content in contents.items():
-            found |= await self._each({image: content}, call)
+    def _each(self, contents: dict[str, bytes], call: Callable[[list[bytes]], Answer]) -> dict[str, Answer]:
+        """The result of each image. Those that are large, or get one problem together, are asked alone."""
+        found: dict[str, Answer] = {}
+        left = dict(contents)
+
+        def ask() -> None:
+            answer = call([*left.values()])
+            if answer.model.digest != self.model.digest:
+                raise GivenUp("the service has another model now: give another --out, or serve the first model again")
+            results = dict(zip([*left], answer.results, strict=True))
+            for image, result in results.items():
+                if not (result.error and result.error.status in TEMPORARY):
+                    found[image] = result
+                    del left[image]
+            for image in left:
+                raise ServiceProblem(results[image].error)
+
+        try:
+            if len(left) == 1 or 0 < sum(map(len, left.values())) <= BYTES:
+                self._patiently(ask)
+        except ServiceProblem as refused:
+            if not _is_of_image(refused):
+                raise
+            if len(left) == 1:
+                return found | dict.fromkeys(left, Answer(error=refused.problem))
+        for image, content in left.items():
+            found |= self._each({image: content}, call)
         return found
 
-    async def _draw(self, path: Path, id: str) -> None:
-        drawn = await self._service.ask(requests.attention(id, method=self._method))
-        if isinstance(drawn, Problem):
+    def _draw(self, path: Path, id: str) -> None:
+        try:
+            drawn = self._patiently(partial(self._client.attention, id, method=self._method))
+        except ServiceProblem as refused:
+            if not refused.problem.type.endswith(":unknown-attention"):
+                raise
             return  # the maps have expired; the label stands
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(drawn)
 
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """Asks again while the service is busy or away. Raises ServiceProblem if that would change nothing."""
+        wait_s = FIRST_WAIT_S
+        while True:
+            try:
+                answer = call()
+            except ServiceProblem as refused:
+                if refused.problem.status not in TEMPORARY:
+                    raise
+                reason, after_s = str(refused), refused.retry_after_s
+            except httpx.RequestError as error:
+                reason, after_s = f"no answer: {error or type(error).__name__}", 0.0
+            else:
+                self._answered = time.monotonic()
+                return answer
+            left_s = self._answered + self._patience_s - time.monotonic()
+            if left_s <= 0 or self._ended.wait(min(left_s, max(after_s, random.uniform(0.5, 1) * wait_s))):
+                said = f"nothing was answered for {self._patience_s:g} seconds ({reason})"
+                raise GivenUp(f"{said}. The same command goes on from here")
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
-def groups(images: Sequence[str]) -> Iterator[list[str]]:
-    """Images for one request each."""
-    group: list[str] = []
-    size = 0
-    for image in images:
-        more = _size(image)
-        if group and (len(group) == IMAGES or size + more > BYTES):
-            yield group
-            group, size = [], 0
-        group.append(image)
-        size += more
-    if group:
-        yield group
 
-
-def _size(image: str) -> int:
-    """In bytes; 0 for what cannot be read, which is found out when it is."""
-    try:
-        return os.stat(image).st_size  # noqa: PTH116 (three times as fast as a Path)
-    except OSError:
-        return 0
+def _is_of_image(refused: ServiceProblem) -> bool:
+    """Whether other images may be answered. If not, the address, the key or a parameter is wrong."""
+    status, type = refused.problem.status, refused.problem.type
+    if isinstance(refused, NotTheService) or type.endswith(":invalid-parameter"):
+        return bool(status == 413)  # of any proxy
+    return status in OF_IMAGE
 
 
 def map_file(folder: Path, image: str) -> Path:

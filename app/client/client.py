@@ -1,111 +1,140 @@
-"""The service from Python: `Client`, and `AsyncClient` for asyncio. Both raise `ServiceProblem` for what is refused.
+"""The service from Python.
 
 with Client("http://localhost:8000") as client:
     result = client.classify("photo.jpg", top_k=3)
     heatmap = client.attention(result.id, method="evidence")
 """
 
-from types import TracebackType
-from typing import Any, Self, TypeVar
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
 
 import httpx
 
-from app.client import requests
-from app.client.answers import Embedded, Faithfulness, Result
-from app.client.requests import Call, Source
+MAP_TYPES = {"image/png", "application/json", "application/x-npy"}
+Source = bytes | str | Path  # the bytes of an image file, or its path
 
-TIMEOUT_S = 60.0
-T = TypeVar("T")
+
+class Answer(dict[str, Any]):
+    """JSON of the service, with its members as attributes too: `result.predictions[0].label`. None if missing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self.get(name)
+
+
+class ServiceProblem(Exception):
+    """The service refused, or failed. `problem` says why, with `status`, `type`, `title` and `detail` (RFC 9457)."""
+
+    def __init__(self, problem: Answer, *, retry_after_s: float = 0.0) -> None:
+        """`retry_after_s` is when the service wants to be asked again, if it said so."""
+        super().__init__(f"{problem.status} {problem.title}: {problem.detail}")
+        self.problem = problem
+        self.retry_after_s = retry_after_s
+
+
+class NotTheService(ServiceProblem):
+    """Something else answered: a login page, a proxy, another service."""
 
 
 class Client:
-    """Every call is one request. `key` is an API key, where the service has keys."""
+    """Every call is one request. It raises ServiceProblem, and httpx.RequestError if there is no answer.
 
-    def __init__(self, server: str, *, key: str | None = None, timeout_s: float = TIMEOUT_S) -> None:
-        self._http = httpx.Client(**_options(server, key, timeout_s))
+    Threads may share a client. Its API key goes to `server` alone: no redirect is followed.
+    """
+
+    def __init__(self, server: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:
+        headers = {"X-API-Key": key} if key else {}
+        self._http = httpx.Client(base_url=server, headers=headers, timeout=timeout_s, limits=httpx.Limits())
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def ask(self, call: Call[T]) -> T:
-        """Raises ServiceProblem, and httpx.TransportError where there is no answer."""
-        return call.answered(self._http.send(_request(self._http, call)))
-
-    def classify(self, image: Source, **parameters: Any) -> Result:
+    def classify(self, image: Source, **parameters: Any) -> Answer:
         """`parameters` are top_k, threshold and attention of POST /classify."""
-        return requests.one(self.ask(requests.classify([image], **parameters)))
+        return _only(self.classify_all([image], **parameters))
 
-    def embed(self, image: Source, **parameters: Any) -> Embedded:
+    def classify_all(self, images: Sequence[Source], **parameters: Any) -> Answer:
+        """Several images in one request: `results` are in their order, and have `error` where one failed."""
+        return self._each("/classify", "predictions", images, parameters)
+
+    def embed(self, image: Source, **parameters: Any) -> Answer:
         """`parameters` are normalize and attention of POST /embed."""
-        return requests.one(self.ask(requests.embed([image], **parameters)))
+        return _only(self.embed_all([image], **parameters))
+
+    def embed_all(self, images: Sequence[Source], **parameters: Any) -> Answer:
+        """As `classify_all`."""
+        return self._each("/embed", "embedding", images, parameters)
 
     def attention(self, id: str, **parameters: Any) -> bytes:
         """A map, as PNG unless `format` says json or npy. `parameters` are those of GET /attention/{id}."""
-        return self.ask(requests.attention(id, **parameters))
+        response = self._ask("GET", f"/attention/{id}", parameters)
+        if response.headers.get("content-type") not in MAP_TYPES:
+            raise _not_the_service(response)
+        return response.content
 
-    def verify(self, id: str, **parameters: Any) -> Faithfulness:
-        """`parameters` are those of POST /attention/{id}/verify."""
-        return self.ask(requests.verify(id, **parameters))
+    def verify(self, id: str, **parameters: Any) -> Answer:
+        """How faithful a map is. `parameters` are those of POST /attention/{id}/verify."""
+        return _read(self._ask("POST", f"/attention/{id}/verify", parameters), lambda answer: answer["deletion"])
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> Answer:
         """What is served: GET /model."""
-        return self.ask(requests.model())
+        return _read(self._ask("GET", "/model", {}), lambda answer: answer["digest"] and answer["manifest"]["features"])
+
+    def _each(self, path: str, member: str, images: Sequence[Source], parameters: dict[str, Any]) -> Answer:
+        def has_all(answer: Answer) -> bool:
+            results = answer["results"]
+            known = all("error" in result or result[member] is not None for result in results)
+            return known and len(results) == len(images) and answer["model"]["digest"]
+
+        return _read(self._ask("POST", path, parameters, images), has_all)
+
+    def _ask(self, method: str, path: str, parameters: dict[str, Any], images: Sequence[Source] = ()) -> httpx.Response:
+        contents = [image if isinstance(image, bytes) else Path(image).read_bytes() for image in images]
+        parts = [("image", (str(i), content)) for i, content in enumerate(contents)]
+        query = {name: value for name, value in parameters.items() if value is not None}
+        request = self._http.build_request(method, path, params=query, files=parts or None)
+        request.read()  # its whole body in one piece: httpx would send every part of a form by itself
+        response = self._http.send(request)
+        if response.is_success:
+            return response
+        problem = _read(response, lambda answer: answer["type"] and answer["title"] and answer["status"])
+        problem.setdefault("detail", problem.title)  # the balancers give none
+        raise ServiceProblem(problem, retry_after_s=_retry_after_s(response))
 
 
-class AsyncClient:
-    """`Client` for asyncio. At most `connections` requests are on their way at a time."""
-
-    def __init__(
-        self, server: str, *, key: str | None = None, timeout_s: float = TIMEOUT_S, connections: int = 16
-    ) -> None:
-        limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-        self._http = httpx.AsyncClient(**_options(server, key, timeout_s), limits=limits)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._http.aclose()
-
-    async def ask(self, call: Call[T]) -> T:
-        """Raises ServiceProblem, and httpx.TransportError where there is no answer."""
-        return call.answered(await self._http.send(_request(self._http, call)))
-
-    async def classify(self, image: Source, **parameters: Any) -> Result:
-        """As `Client.classify`."""
-        return requests.one(await self.ask(requests.classify([image], **parameters)))
-
-    async def embed(self, image: Source, **parameters: Any) -> Embedded:
-        """As `Client.embed`."""
-        return requests.one(await self.ask(requests.embed([image], **parameters)))
-
-    async def attention(self, id: str, **parameters: Any) -> bytes:
-        """As `Client.attention`."""
-        return await self.ask(requests.attention(id, **parameters))
-
-    async def verify(self, id: str, **parameters: Any) -> Faithfulness:
-        """As `Client.verify`."""
-        return await self.ask(requests.verify(id, **parameters))
-
-    async def model(self) -> dict[str, Any]:
-        """As `Client.model`."""
-        return await self.ask(requests.model())
+def _only(answer: Answer) -> Answer:
+    result: Answer = answer.results[0]
+    if result.error:
+        raise ServiceProblem(result.error)
+    return result
 
 
-def _options(server: str, key: str | None, timeout_s: float) -> dict[str, Any]:
-    headers = {"X-API-Key": key} if key else {}
-    return {"base_url": server, "headers": headers, "timeout": timeout_s, "follow_redirects": True}
+def _read(response: httpx.Response, is_known: Callable[[Answer], object]) -> Answer:
+    try:
+        answer: Answer = json.loads(response.content, object_hook=Answer)
+        if is_known(answer):
+            return answer
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise _not_the_service(response)
 
 
-def _request(http: httpx.Client | httpx.AsyncClient, call: Call[Any]) -> httpx.Request:
-    """With its whole body in one piece: httpx would send every part of a form by itself."""
-    request = http.build_request(call.method, call.path, params=call.params, files=call.files or None)
-    request.read()
-    return request
+def _not_the_service(response: httpx.Response) -> NotTheService:
+    server = f"{response.url.scheme}://{response.url.netloc.decode()}"
+    if response.has_redirect_location:
+        to = response.headers["location"]
+        detail = f"{server} redirects to {to}. No redirect is followed: give the address of the service itself."
+    else:
+        body = " ".join(response.text.split())[:200] or "the body is empty"
+        detail = f"{server} answers something else: {body}"
+    problem = Answer(type="about:blank", title="No answer of the service", status=response.status_code, detail=detail)
+    return NotTheService(problem, retry_after_s=_retry_after_s(response))
+
+
+def _retry_after_s(response: httpx.Response) -> float:
+    text = response.headers.get("retry-after", "")
+    return float(text) if text.isdecimal() else 0.0

@@ -1,103 +1,82 @@
 """What a person types after `python -m app.client`, and what they are told."""
 
 import argparse
-import asyncio
-import io
 import os
 import sys
+from contextlib import ExitStack, closing
 from pathlib import Path
 
+import httpx
 from tqdm import tqdm
 
-from app.client import requests
-from app.client.answers import Problem, Result
-from app.client.bulk import Bulk
-from app.client.client import AsyncClient
-from app.client.embeddings import Row, open_rows
+from app.client.bulk import Bulk, GivenUp, NotStarted
+from app.client.client import Answer, Client, ServiceProblem
+from app.client.embeddings import Embeddings
 from app.client.files import image_files
-from app.client.ledger import Csv, Ledger, open_ledger
-from app.client.patience import GivenUp, Patient
+from app.client.output import Output
 
 METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
 SOME_FAILED, GAVE_UP = 1, 2  # exit statuses
+HINTS = {
+    401: "the service wants an API key: give it with --key or VIT_API_KEY",
+    404: "the service has no such path: check its address",
+}
 
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    for stream in (sys.stdin, sys.stdout):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="surrogateescape")  # names of files may be no text
     try:
-        images = image_files(options.images, stdin=sys.stdin)
-        ledger = open_ledger(options.out) if options.out else _standard_output()
-        _check_begun_together(ledger, options.maps, options.embeddings)
+        images = image_files(options.images, stdin=sys.stdin.buffer)
+        output = Output(options.out)
     except (OSError, ValueError) as error:
         sys.exit(f"not started: {error}")
     try:
-        return asyncio.run(_run(options, images, ledger))
-    except (GivenUp, OSError) as stopped:
-        print(f"given up: {stopped}", file=sys.stderr)  # noqa: T201
-        return GAVE_UP
+        with closing(output):
+            return _run(options, images, output)
+    except NotStarted as refused:
+        sys.exit(f"not started: {refused}")
+    except (GivenUp, OSError, ServiceProblem) as stopped:
+        reason = str(stopped)
+        if isinstance(stopped, ServiceProblem) and (hint := HINTS.get(stopped.problem.status)):
+            reason = f"{hint} ({stopped})"
     except KeyboardInterrupt:
-        print("interrupted. The same command goes on from here.", file=sys.stderr)  # noqa: T201
-        return GAVE_UP
-    finally:
-        if options.out:
-            ledger.close()
+        reason = "interrupted. The same command goes on from here"
+    print(f"given up: {reason}", file=sys.stderr)  # noqa: T201
+    return GAVE_UP
 
 
-async def _run(options: argparse.Namespace, images: list[str], ledger: Ledger) -> int:
-    left = [image for image in images if image not in ledger.failed]
-    async with AsyncClient(options.server, key=options.key, connections=options.concurrency) as client:
-        service = Patient(client, patience_s=options.patience)
-        rows = await _rows(service, options.embeddings, images) if options.embeddings else None
-        with tqdm(total=len(images), initial=len(images) - len(left), unit="image", disable=None) as bar:
+def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
+    """Raises GivenUp, ServiceProblem and OSError."""
+    left = [image for image in images if image not in output.failed]
+    if output.failed and options.maps and not options.maps.exists():
+        raise NotStarted(f"the output has images that {options.maps} does not have: give another --out")
+    with ExitStack() as stack:
+        bulk = Bulk(
+            stack.enter_context(Client(options.server, key=options.key)),
+            patience_s=options.patience,
+            top_k=options.top_k,
+            maps=options.maps,
+            method=options.method,
+            embeddings=options.embeddings is not None,
+        )
+        if options.embeddings:
+            features = bulk.model.manifest.features
+            embeddings = stack.enter_context(closing(Embeddings(options.embeddings, features, output.failed)))
+        output.begin(bulk.model)
+        bar = stack.enter_context(tqdm(total=len(images), initial=len(images) - len(left), unit="image", disable=None))
 
-            def record(image: str, outcome: Result | Problem) -> None:
-                if isinstance(outcome, Problem):
-                    tqdm.write(f"{image}: {outcome.detail}", file=sys.stderr)
-                ledger.write(image, outcome)
-                bar.update()
+        def record(image: str, result: Answer, embedded: Answer) -> None:
+            if result.error:
+                tqdm.write(f"{image}: {result.error.detail}", file=sys.stderr)
+            if options.embeddings:
+                embeddings.append(image, embedded.embedding)
+            output.write(image, result)
+            bar.update()
 
-            bulk = Bulk(
-                service=service,
-                record=record,
-                top_k=options.top_k,
-                maps=options.maps,
-                method=options.method,
-                embeddings=rows,
-                concurrency=options.concurrency,
-            )
-            await bulk.run(left)
-    if failed := sum(ledger.failed[image] for image in images):
+        bulk.run(left, record, concurrency=options.concurrency)
+    if failed := sum(output.failed[image] for image in images):
         print(f"{failed} of {len(images)} images could not be used", file=sys.stderr)  # noqa: T201
     return SOME_FAILED if failed else 0
-
-
-def _check_begun_together(ledger: Ledger, *others: Path | None) -> None:
-    """Images in the output are not asked again, so what is asked for now must have been asked for then.
-
-    Raises ValueError.
-    """
-    for path in others:
-        if ledger.failed and path and not path.exists():
-            raise ValueError(f"the output has images that {path} does not have: give another --out")
-
-
-def _standard_output() -> Ledger:
-    sys.stdout.write(Csv.header)
-    return Ledger(sys.stdout, Csv())
-
-
-async def _rows(service: Patient, path: Path, images: list[str]) -> dict[str, Row]:
-    """Raises GivenUp."""
-    model = await service.ask(requests.model())
-    if isinstance(model, Problem):
-        raise GivenUp(model.detail)
-    try:
-        return open_rows(path, images, model["manifest"]["features"])
-    except ValueError as error:
-        raise GivenUp(str(error)) from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -107,39 +86,33 @@ def _parser() -> argparse.ArgumentParser:
         epilog="The exit status is 0 if every image was named, 1 if some could not be used or nothing was started, and "
         "2 if it stopped before the end. The same command then goes on where it stopped, if there is an --out.",
     )
-    parser.add_argument("server", type=_address, help="address of the service, such as http://localhost:8000")
-    parser.add_argument("images", nargs="+", help="files, folders, patterns, or - for names on standard input")
-    parser.add_argument("--out", type=Path, metavar="FILE", help=".csv or .jsonl; without it, CSV on standard output")
-    parser.add_argument("--top-k", type=_positive, default=1, metavar="N", help="labels for each image (default: 1)")
-    parser.add_argument("--maps", type=Path, metavar="FOLDER", help="write the heatmap of each image")
-    parser.add_argument(
-        "--method", choices=METHODS, default=METHODS[0], help=f"what heatmaps show (default: {METHODS[0]})"
-    )
-    parser.add_argument(
-        "--embeddings",
-        type=_npy,
-        metavar="FILE.npy",
-        help="write embeddings as an array (images, features). A text file beside it names the rows; rows of images "
-        "that could not be used are NaN",
-    )
-    parser.add_argument(
-        "--concurrency", type=_positive, default=16, metavar="N", help="requests at a time (default: 16)"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("server", type=_address, help="address of the service, such as http://localhost:8000")
+    add("images", nargs="+", help="files, folders, patterns, or - for names on standard input")
+    add("--out", type=Path, metavar="FILE", help=".csv or .jsonl; without it, CSV on standard output")
+    add("--top-k", type=_positive, default=1, metavar="N", help="labels per image (default: 1)")
+    add("--maps", type=Path, metavar="FOLDER", help="write the heatmap of each image")
+    add("--method", choices=METHODS, default=METHODS[0], help=f"what heatmaps show (default: {METHODS[0]})")
+    add("--embeddings", type=_npy, metavar="FILE.npy", help="write embeddings, with FILE.txt that names the rows")
+    add("--concurrency", type=_positive, default=16, metavar="N", help="requests at a time (default: 16)")
+    add(
         "--patience", type=float, default=600.0, metavar="SECONDS", help="give up after so long without an answer (600)"
     )
-    parser.add_argument("--key", default=os.environ.get("VIT_API_KEY"), help="API key (default: $VIT_API_KEY)")
+    add("--key", default=os.environ.get("VIT_API_KEY"), help="API key (default: $VIT_API_KEY)")
     return parser
 
 
 def _address(text: str) -> str:
-    if not text.startswith(("http://", "https://")):
-        raise argparse.ArgumentTypeError("the address has to begin with http:// or https://")
-    return text
+    try:
+        if httpx.URL(text).scheme in ("http", "https") and httpx.URL(text).host:
+            return text
+    except httpx.InvalidURL:
+        pass
+    raise argparse.ArgumentTypeError("the address has to begin with http:// or https:// and a host")
 
 
 def _npy(text: str) -> Path:
-    if Path(text).suffix != ".npy":
+    if not text.endswith(".npy"):
         raise argparse.ArgumentTypeError("the file has to end in .npy")
     return Path(text)
 

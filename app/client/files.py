@@ -1,13 +1,16 @@
 """Which images a command line means: files, folders, patterns, and names on standard input."""
 
+import os
 from collections.abc import Iterable, Iterator
+from glob import glob
 from pathlib import Path
+from typing import BinaryIO
 
 SUFFIXES = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".avifs"}
 STDIN = "-"
 
 
-def image_files(arguments: Iterable[str], *, stdin: Iterable[str]) -> list[str]:
+def image_files(arguments: Iterable[str], *, stdin: BinaryIO) -> list[str]:
     """Each once, in the order in which they are named; those of a folder in the order of their names.
 
     A file that is named is taken whatever its suffix. Raises FileNotFoundError for a name or a pattern without a
@@ -15,12 +18,17 @@ def image_files(arguments: Iterable[str], *, stdin: Iterable[str]) -> list[str]:
     """
     found: dict[str, None] = {}
     for argument in arguments:
-        names = [line.rstrip("\n") for line in stdin] if argument == STDIN else [argument]
+        names = _listed(stdin.read()) if argument == STDIN else [argument]
         for name in filter(None, names):
             found |= dict.fromkeys(_files(name))
     if not found:
         raise FileNotFoundError("there is no image")
     return list(found)
+
+
+def _listed(data: bytes) -> list[str]:
+    """One name per line; with `find -print0`, which names with line breaks need, one before each zero byte."""
+    return [os.fsdecode(name) for name in data.split(b"\0" if b"\0" in data else b"\n")]
 
 
 def _files(name: str) -> Iterator[str]:
@@ -29,10 +37,9 @@ def _files(name: str) -> Iterator[str]:
         yield from (str(file) for file in sorted(path.rglob("*")) if _is_image(file))
     elif path.exists():
         yield name
-    elif matches := sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor)))):
+    elif matches := sorted(glob(name, recursive=True)):  # noqa: PTH207 (a Path's finds hidden files too)
         for match in matches:
-            if not match.name.startswith(".") or path.name.startswith("."):
-                yield from _files(str(match))
+            yield from _files(match)
     else:
         raise FileNotFoundError(f"there is no file, folder or pattern {name}")
 

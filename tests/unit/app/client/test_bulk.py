@@ -1,30 +1,194 @@
-"""app/client/bulk.py: which images share a request, and where their heatmaps go."""
+"""app/client/bulk.py, through the command: what is asked again, what is recorded, and what ends the run."""
 
+import csv
+import json
+import os
+import re
+import time
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from app.client.bulk import BYTES, IMAGES, groups, map_file
+from app.client.bulk import BYTES, IMAGES, Bulk, map_file
+from app.client.client import Client
+from app.client.command import main
+from tests.unit.app.client.conftest import problem
+
+HTML = b"<html>Please log in</html>"
 
 
-def test_a_request_has_a_few_images(tmp_path):
-    names = [str(tmp_path / f"{i}.png") for i in range(2 * IMAGES + 1)]
-    for name in names:
-        Path(name).write_bytes(b"x")
-    assert list(map(len, groups(names))) == [IMAGES, IMAGES, 1]
+@pytest.fixture
+def images(tmp_path):
+    """Ten images; the bytes of each are its name."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for i in range(10):
+        (folder / f"{i}.png").write_bytes(f"{i}.png".encode())
+    return folder
 
 
-def test_a_request_has_a_few_bytes(tmp_path):
-    sizes = {"small": 10, "half": BYTES // 2, "rest": BYTES // 2 - 10, "more": 1, "large": 2 * BYTES, "last": 1}
-    for name, size in sizes.items():
-        with (tmp_path / name).open("wb") as file:
-            file.truncate(size)
-    found = [[Path(image).name for image in group] for group in groups([str(tmp_path / name) for name in sizes])]
-    assert found == [["small", "half", "rest"], ["more"], ["large"], ["last"]]
+def run(service, images, *options, patience="10"):
+    out = images.parent / "out.csv"
+    status = main([service.url, str(images), "--out", str(out), "--patience", patience, *options])
+    with out.open(newline="") as file:
+        return status, {Path(row["image"]).name: row["label"] or row["error"] for row in csv.DictReader(file)}
 
 
-def test_a_file_that_is_gone_stops_nothing(tmp_path):
-    assert list(groups([str(tmp_path / "gone")])) == [[str(tmp_path / "gone")]]
+def named(images):
+    return {image.name: image.name for image in images.iterdir()}
+
+
+def test_a_busy_image_among_others_is_asked_again_alone(service, images):
+    """A 503 inside a 200 answer."""
+    busy = Counter({b"3.png": 2, b"9.png": 1})
+
+    def outcome(image):
+        busy[image] -= 1
+        return {"error": problem(503, "deadline-exceeded")} if busy[image] >= 0 else service.result(image)
+
+    service.answers["/classify"] = outcome
+    assert run(service, images) == (0, named(images))
+    asked = Counter(image for _, images, _ in service.asked for image in images)
+    assert asked == {**dict.fromkeys((name.encode() for name in named(images)), 1), b"3.png": 3, b"9.png": 2}
+
+
+def test_an_image_that_cannot_be_used_is_recorded_with_the_reason(service, images):
+    def outcome(image):
+        return {"error": problem(415, "unsupported-type")} if image in (b"3.png", b"9.png") else service.result(image)
+
+    service.answers["/classify"] = outcome
+    refused = dict.fromkeys(("3.png", "9.png"), "This is unsupported-type.")
+    assert run(service, images) == (1, named(images) | refused)
+
+
+def test_images_that_are_refused_together_are_asked_alone(service, images):
+    service.answers["/classify"] = lambda image: {"error": problem(415, image.decode())}
+    assert run(service, images) == (1, {name: f"This is {name}." for name in named(images)})
+
+
+def test_a_proxy_that_refuses_a_large_body_refuses_one_image(service, images):
+    (images / "9.png").write_bytes(b"x" * (BYTES + 1))
+    service.too_large = BYTES
+    status, found = run(service, images)
+    assert (status, found.pop("9.png").partition(" answers ")[2]) == (1, "something else: Too large")
+    assert found == {name: name for name in found}
+    assert len(found) == 9
+
+
+@pytest.mark.parametrize("path", ["/model", "/classify"])
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            (200, {"Content-Type": "text/html"}, HTML),
+            "200 No answer of the service: http.* answers something else: <html>Please log in",
+        ),
+        ((200, {}, b'{"results": 7}'), "answers something else: {"),
+        ((200, {}, b'{"model": {"digest": "0"}, "results": []}'), "answers something else: {"),
+        ((401, {}, HTML), "wants an API key"),
+        ((403, {}, HTML), "403 No answer of the service"),
+        ((404, {}, HTML), "check its address .404 No answer"),
+        (
+            (404, {}, b'{"type": "t", "title": "Not Found", "status": 404}'),
+            "check its address .404 Not Found: Not Found.$",
+        ),
+        ((302, {"Location": "http://login.test/"}, b""), "redirects to http://login.test/. No redirect is followed"),
+        ((422, {}, json.dumps(problem(422, "invalid-parameter")).encode()), "This is invalid-parameter"),
+    ],
+)
+def test_an_answer_about_no_image_ends_the_run_and_marks_none(service, images, path, answer, said, capsys):
+    usual, service.answers[path] = service.answers[path], answer
+    assert run(service, images) == (2, {})
+    assert re.search(said, capsys.readouterr().err, re.MULTILINE)
+    service.answers[path] = usual
+    assert run(service, images) == (0, named(images))
+
+
+@pytest.mark.parametrize("path", ["/model", "/classify"])
+def test_the_key_goes_to_no_other_host(service, serve, images, path):
+    other = serve()
+    service.answers[path] = (307, {"Location": other.url + path}, b"")
+    assert run(service, images, "--key", "secret") == (2, {})
+    assert {key for _, _, key in service.asked} == {"secret"}
+    assert other.asked == []
+
+
+@pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
+def test_a_busy_service_is_asked_again(service, images, status):
+    service.first = [(status, {}, HTML), (200, {}, service.answers["/model"][2]), (status, {}, HTML)]
+    assert run(service, images) == (0, named(images))
+
+
+def test_retry_after_is_waited_for(service, images):
+    service.first = [(503, {"Retry-After": "1"}, b"")]
+    start = time.monotonic()
+    assert run(service, images) == (0, named(images))
+    assert time.monotonic() - start >= 1
+
+
+def test_patience_ends(service, images, capsys):
+    service.answers["/classify"] = (503, {"Retry-After": "60"}, b"")
+    assert run(service, images, patience="0.3") == (2, {})
+    assert "nothing was answered for 0.3 seconds (503" in capsys.readouterr().err
+
+
+def test_a_model_that_changes_ends_the_run(service, images, capsys):
+    service.model = service.model | {"digest": "another"}
+    assert run(service, images) == (2, {})
+    assert "the service has another model now: give another --out" in capsys.readouterr().err
+
+
+def test_an_output_has_images_of_one_model(service, serve, images):
+    assert run(service, images) == (0, named(images))
+    (images / "10.png").write_bytes(b"10.png")
+    done = (images.parent / "out.csv").read_bytes()
+    with pytest.raises(SystemExit, match="images of the model m@0123456789ab, and the service has m@another: give"):
+        run(serve(digest="another"), images)
+    assert (images.parent / "out.csv").read_bytes() == done
+    assert run(service, images) == (0, named(images))
+
+
+def test_an_embedding_of_an_image_that_cannot_be_used_is_nan(service, images):
+    embedded = service.answers["/embed"]
+    service.answers["/embed"] = lambda image: {"error": problem(415)} if image == b"3.png" else embedded(image)
+    assert run(service, images, "--embeddings", str(images.parent / "e.npy"))[0] == 0
+    names = [Path(name).name for name in (images.parent / "e.txt").read_text().splitlines()]
+    rows = dict(zip(names, np.load(images.parent / "e.npy").tolist(), strict=True))
+    assert np.isnan(rows.pop("3.png")).all()
+    assert rows == {name: [5, 1] for name in named(images) if name != "3.png"}
+
+
+def test_names_of_any_bytes_go_on(service, images):
+    odd = [b"a\rb.png", b"a\nb.png", b"\xff.png", b'".png', b"'.png", b"a,b.png", b" .png", "é.png".encode("latin-1")]
+    for name in odd:
+        Path(os.fsdecode(bytes(images) + b"/" + name)).write_bytes(b"x")
+    options = [service.url, str(images), "--out", str(images.parent / "out.csv"), "--maps", str(images.parent / "maps")]
+    (images.parent / "maps").mkdir()
+    assert main(options) == 0
+    done = (images.parent / "out.csv").read_bytes()
+    asked = len(service.asked)
+    assert main(options) == 0
+    assert sorted((images.parent / "out.csv").read_bytes().split(b",")) == sorted(done.split(b","))
+    assert [len(images) for _, images, _ in service.asked[asked:]] == [0, 1]  # the model, and the last image
+
+
+def test_requests_have_few_images_and_large_images_go_alone(service, images):
+    for i in range(2):
+        (images / f"large{i}.png").write_bytes(b"x" * (BYTES // 2 + 1))
+    assert run(service, images)[0] == 0
+    assert sorted(len(images) for _, images, _ in service.asked) == [0, 1, 1, 1, 1, IMAGES]
+
+
+def test_a_file_that_cannot_be_read_stops_nothing(service, images):
+    found = {}
+    with Client(service.url) as client:
+        bulk = Bulk(client, patience_s=10, top_k=1, maps=None, method="rollout", embeddings=False)
+        names = [str(images / "gone.png"), str(images / "3.png")]
+        bulk.run(names, lambda image, result, _: found.update({image: result}), concurrency=1)
+    assert found[names[0]].error.detail == "The file cannot be read: No such file or directory."
+    assert found[names[1]].predictions[0].label == "3.png"
 
 
 @pytest.mark.parametrize(

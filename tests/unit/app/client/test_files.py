@@ -1,5 +1,8 @@
 """app/client/files.py: which images a command line means."""
 
+import io
+import os
+
 import pytest
 
 from app.client.files import SUFFIXES, image_files
@@ -29,17 +32,24 @@ def folder(tmp_path, monkeypatch):
     ],
 )
 def test_each_image_once_in_order(folder, arguments, expected):
-    assert image_files(arguments, stdin=["b.png\n", "\n", "a.JPG"]) == expected
+    assert image_files(arguments, stdin=io.BytesIO(b"b.png\n\na.JPG")) == expected
+
+
+@pytest.mark.parametrize("listed", [b"b.png\n\xff\r.png\n", b"b.png\0\xff\r.png\0"])
+def test_listed_names_are_bytes(folder, listed):
+    odd = os.fsdecode(b"\xff\r.png")
+    (folder / odd).touch()
+    assert image_files(["-"], stdin=io.BytesIO(listed)) == ["b.png", odd]
 
 
 def test_patterns_may_begin_at_the_root(folder):
-    assert image_files([f"{folder}/*.png"], stdin=[]) == [f"{folder}/b.png"]
+    assert image_files([f"{folder}/*.png"], stdin=io.BytesIO()) == [f"{folder}/b.png"]
 
 
 @pytest.mark.parametrize("arguments", [["nothing"], ["*.tiff"], ["-"], []])
 def test_no_image_at_all(folder, arguments):
     with pytest.raises(FileNotFoundError):
-        image_files(arguments, stdin=[])
+        image_files(arguments, stdin=io.BytesIO())
 
 
 def test_the_suffixes_are_those_of_exports_folders():

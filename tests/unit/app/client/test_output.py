@@ -1,0 +1,102 @@
+"""app/client/output.py: what is written, cut anywhere and gone on with, is what an uninterrupted run writes."""
+
+import csv
+import json
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.client.client import Answer
+from app.client.output import Output
+
+MODEL = Answer(name="m", digest="0123456789abcdef")
+names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12) | st.sampled_from(
+    [os.fsdecode(name) for name in (b"\xff.png", "é.png".encode("latin-1"), b"a\rb", b"a\nb", b'"', b"\r\n", b",")]
+)
+
+
+def result(*labels: str, id: str | None = None) -> Answer:
+    predictions = [Answer(label=label, index=i, score=0.5**i) for i, label in enumerate(labels)]
+    return Answer(predictions=predictions, image=Answer(width=1, height=2, format="PNG"), id=id)
+
+
+PROBLEM = Answer(error=Answer(type="t", title="Bad", status=415, detail='This is "no" image, at all.'))
+
+
+def outcome(place: int) -> Answer:
+    return PROBLEM if place % 4 == 3 else result(*["star", "a, b", 'q"'][: place % 4], id="x" if place % 2 else None)
+
+
+def write(path, images):
+    """A run that goes on with the file. The images that were in it."""
+    output = Output(path)
+    done = set(output.failed)
+    output.begin(MODEL)
+    for place, image in enumerate(images):
+        if image not in done:
+            output.write(image, outcome(place))
+    output.close()
+    assert output.failed == {image: outcome(place) is PROBLEM for place, image in enumerate(images)}
+    return done
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    images=st.lists(names, min_size=1, max_size=6, unique=True),
+    cut=st.integers(0, 2000),
+    suffix=st.sampled_from([".csv", ".jsonl"]),
+)
+def test_a_run_that_was_cut_anywhere_goes_on(tmp_path_factory, images, cut, suffix):
+    folder = tmp_path_factory.mktemp("output")
+    whole, broken = folder / f"whole{suffix}", folder / f"broken{suffix}"
+    assert write(whole, images) == set()
+    broken.write_bytes(whole.read_bytes()[:cut])
+    assert write(broken, images) < set(images)
+    assert broken.read_bytes() == whole.read_bytes()
+
+
+def test_csv_is_read_by_other_programs(tmp_path):
+    output = Output(tmp_path / "out.csv")
+    output.begin(MODEL)
+    output.write("a, b\r.png", result("star", "heart", id="x"))
+    output.write("none.png", result())
+    output.write("bad.png", PROBLEM)
+    output.close()
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = [*csv.DictReader(file)]
+    assert [(r["image"], r["rank"], r["label"], r["id"]) for r in rows] == [
+        ("a, b\r.png", "1", "star", "x"),
+        ("a, b\r.png", "2", "heart", "x"),
+        ("none.png", "", "", ""),
+        ("bad.png", "", "", ""),
+    ]
+    assert rows[-1]["error"] == PROBLEM.error.detail
+    assert {row["model"] for row in rows} == {"m@0123456789ab"}
+
+
+def test_lines_of_json_have_the_services_own_words(tmp_path):
+    output = Output(tmp_path / "out.jsonl")
+    output.begin(MODEL)
+    output.write("a.png", result("star"))
+    output.write("bad.png", PROBLEM)
+    output.close()
+    first, second = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines())
+    assert first["result"]["predictions"] == [{"label": "star", "index": 0, "score": 1.0}]
+    assert second == {"image": "bad.png", "model": "m@0123456789ab", **PROBLEM}
+
+
+@pytest.mark.parametrize("text", ["hello", "image,label\na,b\n", '{"other": 1}\n', '{"image": "a", broken}\n'])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_another_programs_file_is_not_overwritten(tmp_path, text, suffix):
+    path = tmp_path / f"out{suffix}"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="has not written it"):
+        Output(path)
+    assert path.read_text() == text
+
+
+def test_other_kinds_of_files_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"a \.csv or a \.jsonl file"):
+        Output(tmp_path / "out.txt")
