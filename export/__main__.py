@@ -50,7 +50,8 @@ def export(options: argparse.Namespace) -> None:
     from export.image_spec import image_spec
     from export.parity import ParityError
 
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    for name in ("torch.onnx", "onnxscript"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     overrides = dict(options.set)
     if options.image_size:
         overrides["image_size"] = options.image_size

@@ -18,6 +18,7 @@ from onnxscript.optimizer import fold_constants_ir
 from onnxscript.rewriter import rewrite
 from onnxscript.rewriter.rules import common as rules
 from torch.export import ExportedProgram
+from torch.fx import Node
 
 from export.graphs import ClassifyGraph
 from export.onnx_file import strip_provenance
@@ -71,19 +72,31 @@ def _translated(captured: ExportedProgram, graph: ClassifyGraph) -> torch.onnx.O
 
 
 def _without_decomposition(captured: ExportedProgram) -> ExportedProgram:
-    """The same program, for the exporter to translate as it is. Types that change get an operator it can translate."""
+    """The same program, for the exporter to translate as it is: without casts to the same type and slices of the whole,
+    and with an operator for other casts that it can translate.
+    """
     graph = captured.graph
     for node in graph.find_nodes(op="call_function", target=aten.to.dtype):
         source, dtype, *_ = node.args
-        if source.meta["val"].dtype != dtype:
-            with graph.inserting_before(node):
-                cast = graph.call_function(aten._to_copy.default, (source,), {"dtype": dtype})
-            cast.meta, source = dict(node.meta), cast
-        node.replace_all_uses_with(source)
-        graph.erase_node(node)
+        if source.meta["val"].dtype == dtype:
+            _replace(node, source)
+            continue
+        with graph.inserting_before(node):
+            cast = graph.call_function(aten._to_copy.default, (source,), {"dtype": dtype})
+        cast.meta = dict(node.meta)
+        _replace(node, cast)
+    for node in graph.find_nodes(op="call_function", target=aten.slice.Tensor):
+        source = node.args[0]
+        if source.meta["val"].shape == node.meta["val"].shape:
+            _replace(node, source)
     captured.graph_module.recompile()
-    captured.run_decompositions = lambda table: captured  # type: ignore[method-assign]
+    captured.run_decompositions = lambda table: captured
     return captured
+
+
+def _replace(node: Node, by: Node) -> None:
+    node.replace_all_uses_with(by)
+    node.graph.erase_node(node)
 
 
 def _optimise(model: onnx_ir.Model) -> None:
