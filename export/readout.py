@@ -53,7 +53,7 @@ class Readout:
                 centred = scaled - scaled.mean(-1, keepdim=True)
                 return replace(self._biased(layer.bias), direction=centred, weights=self.weights * rate.unsqueeze(1))
             case nn.RMSNorm():
-                rate = torch.rsqrt(entered.square().mean(-1) + (layer.eps or 0.0))
+                rate = torch.rsqrt((entered * entered).mean(-1) + (layer.eps or 0.0))
                 return replace(self, direction=self.direction * layer.weight, weights=self.weights * rate.unsqueeze(1))
             case UnitNorm():
                 rate = 1 / entered.norm(dim=-1)  # (B, n)
