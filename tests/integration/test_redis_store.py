@@ -51,9 +51,10 @@ def hasty(monkeypatch) -> None:
 
 
 def failures(metrics: Metrics) -> dict[tuple[str, str], float]:
+    """Those that happened, by operation and reason."""
     (family,) = (family for family in metrics.registry.collect() if family.name == "vit_store_failures")
     counted = (sample for sample in family.samples if sample.name.endswith("_total"))
-    return {(sample.labels["operation"], sample.labels["reason"]): sample.value for sample in counted}
+    return {(sample.labels["operation"], sample.labels["reason"]): sample.value for sample in counted if sample.value}
 
 
 def breaker_open(metrics: Metrics) -> bool:
