@@ -1,38 +1,29 @@
-"""The optimisers of the paper, and the learning rate of each layer."""
+"""Adam with decoupled weight decay, and the learning rate of each layer."""
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from model.vit import VisionTransformer
 
-Kind = Literal["sgd", "adamw"]
-MOMENTUM = 0.9  # paper, appendix B.1.1
 BETAS = (0.9, 0.999)  # paper, section 4.1
 
 
 def optimiser(
-    kind: Kind,
     network: VisionTransformer,
     *,
     rate: float,
     weight_decay: float = 0.0,
     layer_decay: float = 1.0,
     beside: Iterable[nn.Module] = (),
-) -> Optimizer:
-    """SGD with momentum, or Adam with decoupled weight decay. Only matrices decay, as in big_vision.
-
-    `beside` are modules that learn with the network, at the same rate.
-    """
+) -> torch.optim.AdamW:
+    """Only matrices decay, as in big_vision. `beside` are modules that learn with the network, at the same rate."""
     groups = parameter_groups(network, rate=rate, weight_decay=weight_decay, layer_decay=layer_decay)
     groups += [{"params": list(module.parameters()), "lr": rate, "weight_decay": weight_decay} for module in beside]
-    if kind == "sgd":
-        return torch.optim.SGD(groups, momentum=MOMENTUM, fused=True)
     return torch.optim.AdamW(groups, betas=BETAS, fused=True)
 
 

@@ -1,4 +1,4 @@
-"""model/fit/optimiser.py: each parameter has the right rate and decay, and the steps are the paper's."""
+"""model/fit/optimiser.py: each parameter has the right rate and decay, and the steps are Adam's."""
 
 import pytest
 import torch
@@ -42,19 +42,10 @@ def test_relative_biases_and_attention_pools_have_their_layers():
     assert (layer_of("attn_pool.latent", 2), decays("attn_pool.latent", names["attn_pool.latent"])) == (3, False)
 
 
-def test_sgd_has_momentum(network):
-    start = network.head.bias.detach().clone()
-    sgd = optimiser("sgd", network, rate=0.1)
-    for _ in range(2):
-        network.head.bias.grad = torch.ones(3)
-        sgd.step()
-    torch.testing.assert_close(network.head.bias.detach(), start - 0.1 * (1 + 1.9))
-
-
 def test_adam_decays_apart_from_the_gradient_and_modules_beside_the_network_learn(network):
     beside = nn.Linear(2, 2)
     start = {"of the network": network.head.weight.detach().clone(), "beside": beside.weight.detach().clone()}
-    adam = optimiser("adamw", network, rate=0.1, weight_decay=0.3, beside=[beside])
+    adam = optimiser(network, rate=0.1, weight_decay=0.3, beside=[beside])
     network.head.weight.grad, beside.weight.grad = torch.ones(3, 32), torch.ones(2, 2)
     adam.step()
     for name, weight in (("of the network", network.head.weight), ("beside", beside.weight)):
