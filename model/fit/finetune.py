@@ -30,7 +30,7 @@ from model.vit import VisionTransformer
 
 EPOCHS = 6.0
 LEAST_STEPS = 500  # few images are seen more often; the paper's shortest runs are as long (Table 4)
-CHOOSING_STEPS = 200  # at most, in a run that chooses a rate: with fewer, even good ones lag behind the probe
+CHOOSING_STEPS = 250  # at most, in a run that chooses a rate: with fewer, even good ones lag behind the probe
 WARM_UP = 0.1  # of the steps
 CLIP = 1.0
 PROBE = "probe"  # beside the rates that were tried
