@@ -139,7 +139,7 @@ def _notes(
     how = tenth if chosen.chosen else "The held-out images were given"
     yield f"{train:,} images were learned from and {held_out:,} held out. {how}."
     if fitted.recipe.get("rate", ...) is None:
-        yield "Fine-tuning was tried and was not right more often than the probe, so the model is the probe."
+        yield "Fine-tuning could not add to the probe, so the model is the probe."
     yield from (f"{note}." for note in listing.notes)
     if left_out:
         yield f"Images that could not be used: {len(left_out):,} ({first_few([file for file, _ in left_out])})."

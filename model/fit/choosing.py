@@ -1,16 +1,11 @@
 """Choosing by some of the images to learn from, so that the held-out images choose nothing."""
 
 import math
-from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from model.fit.chance import Draw, generator
-from model.fit.measure import logits
-from model.fit.samples import Samples
-from model.preprocessing import Preprocessing
-from model.vit import VisionTransformer
 
 SHARE = 1 / 5  # of the images
 MOST = 2_000  # images: with these a difference of two points is seen
@@ -30,9 +25,8 @@ def divide(classes: Tensor, seed: int) -> tuple[Tensor, Tensor]:
     return (~chooses).nonzero().flatten(), chooses.nonzero().flatten()
 
 
-def mirroring_harms(network: VisionTransformer, samples: Samples, preprocessing: Preprocessing) -> bool:
-    """Whether mirrored samples get the right class less often, by more than a standard error (McNemar 1947)."""
-    mirrored = replace(samples, pixels=samples.pixels.flip(2))
-    right, still = (logits(network, of, preprocessing).argmax(1) == samples.classes for of in (samples, mirrored))
-    lost, gained = int((right & ~still).sum()), int((still & ~right).sum())
+def worse(logits: Tensor, than: Tensor, classes: Tensor) -> bool:
+    """Whether logits (N, C) are right less often than others, by more than a standard error (McNemar 1947)."""
+    now, before = (found.argmax(1) == classes for found in (logits, than))
+    lost, gained = int((before & ~now).sum()), int((now & ~before).sum())
     return lost - gained > math.sqrt(lost + gained)

@@ -9,16 +9,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from model.fit.augment import Augmentation
 from model.fit.batches import Batches
-from model.fit.choosing import divide, mirroring_harms
+from model.fit.choosing import divide, worse
 from model.fit.classification import Classification
 from model.fit.device import best_device
 from model.fit.fitted import Fitted, figures_of
 from model.fit.loop import Course, Diverged, Learned, learn
-from model.fit.measure import Measured, measure
+from model.fit.measure import Measured, logits, measure, measured
 from model.fit.network import Read, with_new_head
 from model.fit.optimiser import optimiser
 from model.fit.probe import features, fit_head
@@ -28,9 +29,9 @@ from model.fit.snapshot import Snapshot, identity
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
-EPOCHS = 6.0
+EPOCHS = 10.0
 LEAST_STEPS = 500  # few images are seen more often; the paper's shortest runs are as long (Table 4)
-CHOOSING_STEPS = 250  # at most, in a run that chooses a rate: with fewer, even good ones lag behind the probe
+CHOOSING_STEPS = 200  # at most, in a run that chooses a rate: with fewer, even good ones lag behind the probe
 WARM_UP = 0.1  # of the steps
 CLIP = 1.0
 PROBE = "probe"  # beside the rates that were tried
@@ -42,10 +43,10 @@ class FinetuneRecipe:
 
     seed: int = 0
     read: Read = "cls_mean"  # what the head reads; see with_new_head
-    rates: tuple[float, ...] = (1e-4, 5e-4)  # of Adam; a single one is taken without a choice
+    rates: tuple[float, ...] = (5e-5, 2e-4)  # of Adam; a single one is taken without a choice
     epochs: float | None = None  # None: EPOCHS, or as many as make LEAST_STEPS
     batch: int = 16
-    layer_decay: float = 0.75  # of the learning rate, from each layer to the one below
+    layer_decay: float = 1.0  # of the learning rate, from each layer to the one below
     augmentation: Augmentation = Augmentation()  # noqa: RUF009 (it is frozen)
 
 
@@ -58,34 +59,34 @@ def finetune(
     *,
     work: Path | None = None,
 ) -> Fitted:
-    """The network with a new head after the last step, or the probe where no short run is right more often.
+    """The network with a new head after the last step, or the probe where fine-tuning harms.
 
-    A fifth of `train` chooses: a probe and a short run of each rate learn from the rest, and the best of them is what
-    then learns from all of `train`. The held-out images are measured for the curves and choose nothing.
-    They have the size that `preprocessing` gives, for which positions are interpolated; those to learn from may be
-    larger, so that crops of them are sharp. With the folder `work` a run that was interrupted goes on where it was; the
-    caller removes the folder when what was learned is safe. Raises ValueError for classes or sizes that do not fit, and
-    for the folder of another run, and Diverged if a single rate is too large.
+    A fifth of `train` chooses: a probe and a short run of each rate learn from the rest. The whole run learns from all
+    of `train` at the best rate, unless its short run is worse than the probe. The held-out images are measured for the
+    curves and choose nothing. All images have the size that `preprocessing` gives, for which positions are
+    interpolated. With the folder `work` a run that was interrupted goes on where it was; the caller removes the folder
+    when what was learned is safe. Raises ValueError for classes or sizes that do not fit, and for the folder of another
+    run, and Diverged if a rate is too large.
     """
     classes = count_classes(train, held_out)
-    check_sizes(preprocessing, held_out)
+    check_sizes(preprocessing, train, held_out)
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
     runs = _Runs(network.to(best_device()), preprocessing, train, held_out, recipe, work=work)
     choice = runs.choice()
     learned = runs.whole(choice)
-    measured = None if held_out is None else measure(learned.network, held_out, preprocessing)
+    judged = None if held_out is None else measure(learned.network, held_out, preprocessing)
     taken = replace(recipe, epochs=runs.epochs, augmentation=replace(recipe.augmentation, flip=choice.flip))
     tried = {name: asdict(found) for name, found in choice.tried.items()}
     return Fitted(
         model=learned.network.cpu(),
         history=learned.history,
-        figures=figures_of(measured, train, held_out),
+        figures=figures_of(judged, train, held_out),
         recipe={"method": "finetune", **asdict(taken), "rate": choice.rate, "tried": tried},
     )
 
 
 class _Choice(NamedTuple):
-    rate: float | None  # None: no short run is right more often than the probe
+    rate: float | None  # None: the probe is taken
     flip: bool
     tried: dict[str, Measured]  # the probe, and the short run of each rate; empty if nothing was to be chosen
 
@@ -111,29 +112,35 @@ class _Runs:
     @property
     def epochs(self) -> float:
         """Of the whole run."""
-        return self._recipe.epochs or max(EPOCHS, LEAST_STEPS * self._recipe.batch / len(self._train))
+        if self._recipe.epochs is not None:
+            return self._recipe.epochs
+        return max(EPOCHS, LEAST_STEPS * self._recipe.batch / len(self._train))
 
     def choice(self) -> _Choice:
         """By some of the images. If every class has one image, the first rate is taken, without mirroring."""
         rates, flip = self._recipe.rates, self._recipe.augmentation.flip
-        learns, chooses = divide(self._train.classes, self._recipe.seed)
-        if not len(chooses) or (len(rates) == 1 and flip is not None):
+        learning, choosing = divide(self._train.classes, self._recipe.seed)
+        if not len(choosing) or (len(rates) == 1 and flip is not None):
             return _Choice(rates[0], bool(flip), {})
-        start = self._probed(learns)
-        judges = Samples(pixels=self._train.pixels[chooses], classes=self._train.classes[chooses])
+        start = self._probed(learning)
+        others = Samples(pixels=self._train.pixels[choosing], classes=self._train.classes[choosing])
+        probed = logits(start, others, self._preprocessing)
         if flip is None:
-            flip = not mirroring_harms(start, judges, self._preprocessing)
+            mirrored = replace(others, pixels=others.pixels.flip(2))
+            flip = not worse(logits(start, mirrored, self._preprocessing), probed, others.classes)
         if len(rates) == 1:
             return _Choice(rates[0], flip, {})
-        tried = {PROBE: measure(start, judges, self._preprocessing)}
+        tried = {PROBE: measured(probed, others.classes)}
         if tried[PROBE].accuracy == 1:
             return _Choice(None, flip, tried)
-        found = {rate: self._short(rate, start, learns, judges, flip=flip) for rate in rates}
-        finite = {rate: measured for rate, measured in found.items() if measured is not None}
-        tried |= {str(rate): measured for rate, measured in finite.items()}
-        best = max(finite, key=lambda rate: finite[rate].rank, default=None)
-        better = best is not None and finite[best].accuracy > tried[PROBE].accuracy
-        return _Choice(best if better else None, flip, tried)
+        found = {rate: self._short(rate, start, learning, others, flip=flip) for rate in rates}
+        finite = {rate: answers for rate, answers in found.items() if answers.isfinite().all()}
+        of_rate = {rate: measured(answers, others.classes) for rate, answers in finite.items()}
+        tried |= {str(rate): share for rate, share in of_rate.items()}
+        best = max(finite, key=lambda rate: of_rate[rate].rank, default=None)
+        if best is None or worse(finite[best], probed, others.classes):
+            return _Choice(None, flip, tried)
+        return _Choice(best, flip, tried)
 
     def whole(self, choice: _Choice) -> Learned:
         """Of all images."""
@@ -144,24 +151,26 @@ class _Runs:
             start, None, self._held_out, rate=choice.rate, flip=choice.flip, epochs=self.epochs, title="fine-tuning"
         )
 
-    def _short(
-        self, rate: float, start: VisionTransformer, learns: Tensor, judges: Samples, *, flip: bool
-    ) -> Measured | None:
-        """How good a short run is, or None if it diverged. Its snapshot becomes its result: it is not run again."""
+    def _short(self, rate: float, start: VisionTransformer, rows: Tensor, others: Samples, *, flip: bool) -> Tensor:
+        """The logits that a short run from `rows` gives for others, NaN if it diverged.
+
+        It is not run again: its snapshot becomes its result.
+        """
         title = f"rate-{rate}"
         snapshot = self._snapshot(title)
         stored = None if snapshot is None else snapshot.load()
-        if stored is not None and "tried" in stored:
-            return None if stored["tried"] is None else Measured(**stored["tried"])
+        if stored is not None and "logits" in stored:
+            kept: Tensor = stored["logits"]
+            return kept
         network = copy.deepcopy(start)
-        epochs = min(self.epochs, CHOOSING_STEPS * self._recipe.batch / len(learns))
+        epochs = min(self.epochs, CHOOSING_STEPS * self._recipe.batch / len(rows))
         try:
-            self._run(network, learns, None, rate=rate, flip=flip, epochs=epochs, title=title)
-            found = measure(network, judges, self._preprocessing)
+            self._run(network, rows, None, rate=rate, flip=flip, epochs=epochs, title=title)
+            found = logits(network, others, self._preprocessing)
         except Diverged:
-            found = None
+            found = torch.full((len(others), network.config.num_classes), torch.nan)
         if snapshot is not None:
-            snapshot.save({"tried": None if found is None else asdict(found)})
+            snapshot.save({"logits": found})
         return found
 
     def _probed(self, rows: Tensor | None) -> VisionTransformer:

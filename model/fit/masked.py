@@ -57,7 +57,7 @@ def masked(
     """A network of `config` without a head; the classes of the samples are not read.
 
     Its figures say how often the colour of a corrupted patch of a held-out image is right. Sizes, `held_out`, `work`
-    and errors are those of `finetune`.
+    and errors are those of `pretrain`.
     """
     check_sizes(preprocessing, held_out)
     network = initialised(replace(config, num_classes=0, representation_size=None), recipe.seed)

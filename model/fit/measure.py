@@ -30,10 +30,14 @@ def measure(network: VisionTransformer, samples: Samples, preprocessing: Preproc
     """Raises ValueError if there are no images."""
     if not len(samples):
         raise ValueError("there are no images to measure on")
-    found = logits(network, samples, preprocessing)
+    return measured(logits(network, samples, preprocessing), samples.classes)
+
+
+def measured(logits: Tensor, classes: Tensor) -> Measured:
+    """Of logits (N, C) and right classes (N,)."""
     return Measured(
-        loss=F.cross_entropy(found.double(), samples.classes).item(),
-        accuracy=(found.argmax(1) == samples.classes).double().mean().item(),
+        loss=F.cross_entropy(logits.double(), classes).item(),
+        accuracy=(logits.argmax(1) == classes).double().mean().item(),
     )
 
 
@@ -51,8 +55,5 @@ def logits(
 
 
 def network_input(pixels: Tensor, preprocessing: Preprocessing, device: torch.device) -> Tensor:
-    """Pixels uint8 (B, height, width, 3) to float (B, 3, *size) on the device, normalised; larger ones are reduced."""
-    images = pixels.to(device).permute(0, 3, 1, 2)
-    if images.shape[2:] != preprocessing.size:
-        images = F.interpolate(images.float(), preprocessing.size, mode="bilinear", antialias=True)
-    return normalise(images, preprocessing)
+    """Pixels uint8 (B, height, width, 3) to float (B, 3, height, width) on the device, normalised."""
+    return normalise(pixels.to(device).permute(0, 3, 1, 2), preprocessing)

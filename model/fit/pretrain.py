@@ -56,7 +56,8 @@ def pretrain(
 ) -> Fitted:
     """A network of `config`, whose head is for the classes of `train`, after the last step.
 
-    Sizes, `held_out`, `work` and errors are those of `finetune`.
+    Held-out images have the size that `preprocessing` gives; those to learn from may be larger, so that crops of them
+    are sharp. `held_out`, `work` and errors are those of `finetune`.
     """
     classes = count_classes(train, held_out)
     check_sizes(preprocessing, held_out)

@@ -119,7 +119,7 @@ main(sys.argv[1:])
 
 def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_path):
     save(toy_checkpoint(), tmp_path / "toy.safetensors")
-    faint = squares(90, contrast=60)  # a probe is often wrong, so rates are tried
+    faint = squares(90, contrast=25)  # a probe is often wrong, so rates are tried
     for number, (pixels, kind) in enumerate(zip(faint.pixels.numpy(), faint.classes.tolist(), strict=True)):
         (tmp_path / "images" / str(kind)).mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(tmp_path / "images" / str(kind) / f"{number}.png")

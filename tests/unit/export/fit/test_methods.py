@@ -66,8 +66,8 @@ def test_every_default_that_is_shown_can_be_given():
         assert recipe(method, given, seed=0) == RECIPES[method]()
 
 
-def test_crops_are_taken_from_larger_images():
+def test_small_crops_are_taken_from_larger_images():
     preprocessing = toy_checkpoint().preprocessing
-    assert of_crops(ProbeRecipe(), preprocessing) == preprocessing
-    larger = of_crops(FinetuneRecipe(), preprocessing)
+    assert of_crops(ProbeRecipe(), preprocessing) == of_crops(FinetuneRecipe(), preprocessing) == preprocessing
+    larger = of_crops(PretrainRecipe(), preprocessing)
     assert (larger.size, larger.resize_size) == ((27, 46), (36, 55))

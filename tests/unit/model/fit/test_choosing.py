@@ -1,12 +1,9 @@
-"""model/fit/choosing.py: which images choose, and whether mirroring harms."""
+"""model/fit/choosing.py: which images choose, and what is worse."""
 
-import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from model.fit.choosing import MOST, divide, mirroring_harms
-from model.fit.samples import Samples
-from tests.support.samples import PREPROCESSING, SIZE
+from model.fit.choosing import MOST, divide, worse
 
 
 def test_a_fifth_of_each_class_chooses_and_at_least_one_of_two():
@@ -27,21 +24,16 @@ def test_with_one_image_of_each_class_none_chooses():
     assert [len(rows) for rows in divide(torch.arange(3), seed=0)] == [3, 0]
 
 
-class Sides(nn.Module):
-    """Tells which side is brighter, or, if `blind`, whether any is."""
+def test_worse_is_more_than_a_standard_error():
+    classes = torch.zeros(100, dtype=torch.int64)
 
-    def __init__(self, *, blind: bool) -> None:
-        super().__init__()
-        self.blind, self.unused = blind, nn.Parameter(torch.zeros(1))
+    def right(*rows: int) -> Tensor:
+        found = torch.tensor([0.0, 1.0]).repeat(100, 1)
+        found[[*rows], 0] = 2.0
+        return found
 
-    def forward(self, images: Tensor) -> Tensor:
-        left, right = (half.mean((1, 2, 3)) for half in images.split(images.shape[3] // 2, dim=3))
-        return torch.stack([left * 0, (left - right).abs() - 0.01] if self.blind else [left, right], dim=1)
-
-
-@pytest.mark.parametrize("blind", [False, True])
-def test_mirroring_harms_a_network_that_tells_sides_apart(blind):
-    pixels = torch.zeros(20, *SIZE, 3, dtype=torch.uint8)
-    pixels[:10, :, :12] = pixels[10:, :, 12:] = 200
-    samples = Samples(pixels=pixels, classes=torch.ones(20, dtype=torch.int64) if blind else torch.arange(20) // 10)
-    assert mirroring_harms(Sides(blind=blind), samples, PREPROCESSING) is not blind
+    assert not worse(right(*range(50)), right(*range(51)), classes)  # one lost, and one is the standard error
+    assert worse(right(*range(50)), right(*range(52)), classes)
+    assert not worse(right(*range(10, 60)), right(*range(54)), classes)  # 10 lost and 6 gained
+    assert worse(right(*range(10, 60)), right(*range(55)), classes)  # 10 lost and 5 gained
+    assert not worse(right(*range(52)), right(*range(50)), classes)
