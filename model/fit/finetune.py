@@ -46,7 +46,6 @@ class FinetuneRecipe:
     rates: tuple[float, ...] = (5e-5, 2e-4)  # of Adam; a single one is taken without a choice
     epochs: float | None = None  # None: EPOCHS, or as many as make LEAST_STEPS
     batch: int = 16
-    layer_decay: float = 1.0  # of the learning rate, from each layer to the one below
     augmentation: Augmentation = Augmentation()  # noqa: RUF009 (it is frozen)
 
 
@@ -201,7 +200,7 @@ class _Runs:
         )
         objective = Classification(network, self._preprocessing, batches, held_out)
         course = Course.over(epochs, batches, cosine, warm_up_share=WARM_UP, clip=CLIP)
-        adam = optimiser(network, rate=rate, layer_decay=recipe.layer_decay)
+        adam = optimiser(network, rate=rate)
         return learn(network, objective, course, [adam], title=title, snapshot=self._snapshot(title))
 
     def _snapshot(self, name: str) -> Snapshot | None:
