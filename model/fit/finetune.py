@@ -61,8 +61,9 @@ def finetune(
     """The network with a new head after the last step, or the probe where fine-tuning harms.
 
     A fifth of `train` chooses: a probe and a short run of each rate learn from the rest. The whole run learns from all
-    of `train` at the best rate, unless its short run is worse than the probe. The held-out images are measured for the
-    curves and choose nothing. All images have the size that `preprocessing` gives, for which positions are
+    of `train` at the largest rate that is not worse than another or the probe, because a larger one gains more from
+    more steps; the probe is taken if it is better than all. The held-out images are measured for the curves and choose
+    nothing. All images have the size that `preprocessing` gives, for which positions are
     interpolated. With the folder `work` a run that was interrupted goes on where it was; the caller removes the folder
     when what was learned is safe. Raises ValueError for classes or sizes that do not fit, and for the folder of another
     run, and Diverged if a rate is too large.
@@ -129,17 +130,14 @@ class _Runs:
             flip = not worse(logits(start, mirrored, self._preprocessing), probed, others.classes)
         if len(rates) == 1:
             return _Choice(rates[0], flip, {})
-        tried = {PROBE: measured(probed, others.classes)}
-        if tried[PROBE].accuracy == 1:
-            return _Choice(None, flip, tried)
-        found = {rate: self._short(rate, start, learning, others, flip=flip) for rate in rates}
-        finite = {rate: answers for rate, answers in found.items() if answers.isfinite().all()}
-        of_rate = {rate: measured(answers, others.classes) for rate, answers in finite.items()}
-        tried |= {str(rate): share for rate, share in of_rate.items()}
-        best = max(finite, key=lambda rate: of_rate[rate].rank, default=None)
-        if best is None or worse(finite[best], probed, others.classes):
-            return _Choice(None, flip, tried)
-        return _Choice(best, flip, tried)
+        found: dict[float | None, Tensor] = {}
+        if measured(probed, others.classes).accuracy < 1:
+            found |= {rate: self._short(rate, start, learning, others, flip=flip) for rate in sorted(rates)[::-1]}
+        given = {rate: answers for rate, answers in found.items() if answers.isfinite().all()} | {None: probed}
+        shares = {rate: measured(answers, others.classes) for rate, answers in given.items()}
+        best = max(shares, key=lambda rate: shares[rate].rank)
+        taken = next(rate for rate, answers in given.items() if not worse(answers, given[best], others.classes))
+        return _Choice(taken, flip, {PROBE if rate is None else str(rate): share for rate, share in shares.items()})
 
     def whole(self, choice: _Choice) -> Learned:
         """Of all images."""

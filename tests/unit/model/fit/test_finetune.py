@@ -124,8 +124,8 @@ def test_without_a_number_of_epochs_few_images_are_seen_more_often(start, monkey
     assert fitted.recipe["epochs"] == 10
 
 
-def test_the_best_learning_rate_of_short_runs_is_taken(start):
-    recipe = replace(RECIPE, rates=(1e-9, 0.01, 1e30), epochs=6)
+def test_the_largest_rate_that_is_not_worse_is_taken(start):
+    recipe = replace(RECIPE, rates=(1e-9, 0.01, 1.0, 1e30), epochs=6)
     fitted = run(start, recipe)
     assert fitted.recipe["rate"] == 0.01
     tried = fitted.recipe["tried"]
