@@ -29,7 +29,7 @@ from model.fit.snapshot import Snapshot, identity
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
-EPOCHS = 10.0
+EPOCHS = 8.0
 LEAST_STEPS = 500  # few images are seen more often; the paper's shortest runs are as long (Table 4)
 CHOOSING_STEPS = 200  # at most, in a run that chooses a rate: with fewer, even good ones lag behind the probe
 WARM_UP = 0.1  # of the steps
