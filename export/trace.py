@@ -8,15 +8,12 @@ them ever match.
 
 import copy
 import warnings
-from collections.abc import Sequence
-from typing import Any
 
 import onnx
 import onnx_ir
 import torch
 from onnx_ir.passes import Sequential
 from onnx_ir.passes import common as passes
-from onnxscript import opset20
 from onnxscript.optimizer import fold_constants_ir
 from onnxscript.rewriter import rewrite
 from onnxscript.rewriter.rules import common as rules
@@ -48,7 +45,7 @@ def trace(graph: ClassifyGraph) -> onnx.ModelProto:
         captured = torch.export.export(graph.eval(), (example,), dynamic_shapes={"images": {0: batch}}, strict=False)
         try:
             program = _translated(_without_decomposition(copy.copy(captured)), graph)
-        except torch.onnx.OnnxExporterError:  # an operator that only some families have
+        except torch.onnx.OnnxExporterError:  # such as RMS norm, which some families have
             program = _translated(captured, graph)
     _optimise(program.model)
     proto = program.model_proto
@@ -66,23 +63,12 @@ def _translated(captured: ExportedProgram, graph: ClassifyGraph) -> torch.onnx.O
         opset_version=OPSET,
         dynamo=True,
         external_data=False,
-        custom_translation_table={aten.rms_norm.default: _rms_norm},
         optimize=False,
         verbose=False,
     )
     if program is None:
         raise ValueError("torch.onnx.export returned nothing")
     return program
-
-
-def _rms_norm(x: Any, shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
-    """ONNX has it from opset 23 on. What it is applied to has one axis."""
-    assert len(shape) == 1
-    last: Any = opset20.Constant(value_ints=[-1])
-    mean_square = opset20.ReduceMean(opset20.Mul(x, x), last)
-    root = opset20.Sqrt(opset20.Add(mean_square, opset20.Constant(value_float=eps or torch.finfo().eps)))
-    normed = opset20.Mul(x, opset20.Reciprocal(root))
-    return normed if weight is None else opset20.Mul(normed, weight)
 
 
 def _without_decomposition(captured: ExportedProgram) -> ExportedProgram:
