@@ -125,7 +125,7 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_path):
         Image.fromarray(pixels).save(tmp_path / "images" / str(kind) / f"{number}.png")
 
     def command(name: str) -> list[str]:
-        recipe = ["--recipe", "epochs=20", "--recipe", "rates=0.003,0.01", "--recipe", "batch=8"]
+        recipe = ["--recipe", "epochs=20", "--recipe", "rates=0.003,0.001", "--recipe", "batch=8"]
         images, out = tmp_path / "images", tmp_path / name
         paths = [str(tmp_path / "toy.safetensors"), "--images", str(images), "--out", str(out)]
         return [sys.executable, "-m", "export", "fit", *paths, "--method", "finetune", *recipe]
