@@ -89,8 +89,11 @@ def _defaults(values: Any, place: str = "") -> list[str]:
 
 
 def of_crops(recipe: Recipe, preprocessing: Preprocessing) -> Preprocessing:
-    """How images to learn from are prepared: larger than the network's input where random crops are taken of them."""
-    if isinstance(recipe, ProbeRecipe):
+    """How images to learn from are prepared: larger than the network's input where small crops are taken of them.
+
+    A probe reads them whole, and so does fine-tuning at first; its crops are nearly whole images.
+    """
+    if isinstance(recipe, ProbeRecipe | FinetuneRecipe):
         return preprocessing
     height, width = preprocessing.size
     return preprocessing.resized((round(ROOM * height), round(ROOM * width)))

@@ -80,7 +80,7 @@ def run(
             judged = judge(learned, dataset.held_out.files, samples(dataset.held_out))
             learned = replace(learned, figures={**learned.figures, **judged.figures()})
         save(learned, out)
-        notes = tuple(_notes(listing, chosen, dataset, left_out))
+        notes = tuple(_notes(listing, chosen, dataset, left_out, fitted))
         report = Report(
             checkpoint=learned,
             history=fitted.history,
@@ -130,12 +130,16 @@ def headline(learned: Checkpoint, judged: Judged | None) -> str:
     )
 
 
-def _notes(listing: Listing, chosen: Split, dataset: Dataset, left_out: tuple[LeftOut, ...]) -> Iterator[str]:
-    """What a person should know about the images."""
+def _notes(
+    listing: Listing, chosen: Split, dataset: Dataset, left_out: tuple[LeftOut, ...], fitted: Fitted
+) -> Iterator[str]:
+    """What a person should know about the images, and about what was learned."""
     train, held_out = len(dataset.train.files), len(dataset.held_out.files)
     tenth = "A tenth of each label was held out" if dataset.labels else "A tenth was held out"
     how = tenth if chosen.chosen else "The held-out images were given"
     yield f"{train:,} images were learned from and {held_out:,} held out. {how}."
+    if fitted.recipe.get("rate", ...) is None:
+        yield "Fine-tuning could not add to the probe, so the model is the probe."
     yield from (f"{note}." for note in listing.notes)
     if left_out:
         yield f"Images that could not be used: {len(left_out):,} ({first_few([file for file, _ in left_out])})."

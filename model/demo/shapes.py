@@ -106,7 +106,8 @@ def triangle(rng: np.random.Generator) -> Outline:
     return [(_regular(3), True)]
 
 
-SHAPES: tuple[Callable[[np.random.Generator], Outline], ...] = (
+Shape = Callable[[np.random.Generator], Outline]
+SHAPES: tuple[Shape, ...] = (
     arrow, bolt, circle, crescent, cross, drop, heart, hourglass, ring, square, star, triangle,
 )  # fmt: skip
 LABELS: tuple[str, ...] = tuple(shape.__name__ for shape in SHAPES)
@@ -116,13 +117,21 @@ def draw(rng: np.random.Generator, *, size: tuple[int, int] = (64, 64), label: i
     """Draw one image of `size` (width, height) pixels; `label` is random unless it is given."""
     if label is None:
         label = int(rng.integers(len(SHAPES)))
+    pixels, mask = paint(rng, SHAPES[label], size=size)
+    return Sample(pixels=pixels, mask=mask, label=label)
+
+
+def paint(
+    rng: np.random.Generator, shape: Shape, *, size: tuple[int, int]
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """An image of `size` (width, height) pixels with the shape in it, and its mask, as in Sample."""
     canvas = _clutter(rng, _background(rng, size))
-    mask = _shape_mask(rng, SHAPES[label], size)
+    mask = _shape_mask(rng, shape, size)
     under = np.asarray(canvas, dtype=np.float64)[np.asarray(mask) > 127].mean(axis=0)
     canvas.paste(_fill(rng, size, under), mask=mask)
     pixels = np.asarray(canvas, dtype=np.float64)
     pixels = pixels + rng.normal(0, rng.choice([0.0, 3.0, 8.0]), pixels.shape)
-    return Sample(pixels=np.clip(pixels, 0, 255).astype(np.uint8), mask=np.asarray(mask), label=label)
+    return np.clip(pixels, 0, 255).astype(np.uint8), np.asarray(mask)
 
 
 def held_out(count: int, *, seed: int = 1_000_003, size: tuple[int, int] = (64, 64)) -> Iterator[Sample]:
@@ -131,9 +140,7 @@ def held_out(count: int, *, seed: int = 1_000_003, size: tuple[int, int] = (64, 
         yield draw(np.random.default_rng([seed, index]), size=size)
 
 
-def _shape_mask(
-    rng: np.random.Generator, shape: Callable[[np.random.Generator], Outline], size: tuple[int, int]
-) -> Image.Image:
+def _shape_mask(rng: np.random.Generator, shape: Shape, size: tuple[int, int]) -> Image.Image:
     width, height = size
     side = min(size)
     radius = side * rng.uniform(0.24, 0.46)

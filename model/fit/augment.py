@@ -11,9 +11,9 @@ from torch import Tensor
 class Augmentation:
     """Raises ValueError for shares that are out of range."""
 
-    least_area: float = 0.5  # of the image, in a crop; the largest is all of it
+    least_area: float = 0.8  # of the image, in a crop; the largest is all of it
     most_aspect: float = 4 / 3  # width to height of a crop, and height to width, both relative to the image's own
-    flip: bool = True  # left to right, every second image; wrong for letters and digits
+    flip: bool | None = None  # left to right, every second image; None: what fine-tuning finds out, else not
 
     def __post_init__(self) -> None:
         if not 0 < self.least_area <= 1:
@@ -22,7 +22,7 @@ class Augmentation:
             raise ValueError(f"most_aspect must be at least 1, not {self.most_aspect}")
 
 
-FROM_NOTHING = Augmentation(least_area=0.25)  # what is learned from nothing is sooner learned by heart
+FROM_NOTHING = Augmentation(least_area=0.25, flip=False)  # what is learned from nothing is sooner learned by heart
 
 
 def augmented(pixels: Tensor, size: tuple[int, int], augmentation: Augmentation, generator: torch.Generator) -> Tensor:

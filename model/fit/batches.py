@@ -24,16 +24,22 @@ class Batches:
     batch: int  # samples at most
     seed: int
     augmentation: Augmentation
+    among: Tensor | None = None  # numbers of the samples that are learned from, int64 (N,); None: all
 
     @property
     def an_epoch(self) -> int:
         """Steps in an epoch."""
-        return math.ceil(len(self.samples) / self.batch)
+        return math.ceil(self._count / self.batch)
 
     def rows(self, step: int) -> Tensor:
         """Numbers of the samples of a step, int64 (B,)."""
         epoch, place = divmod(step, self.an_epoch)
-        return _order(len(self.samples), self.seed, epoch).tensor_split(self.an_epoch)[place]
+        order = _order(self._count, self.seed, epoch).tensor_split(self.an_epoch)[place]
+        return order if self.among is None else self.among[order]
+
+    @property
+    def _count(self) -> int:
+        return len(self.samples if self.among is None else self.among)
 
     def pixels(self, step: int, device: torch.device) -> Tensor:
         """Augmented, float32 (B, 3, height, width) from 0 to 255."""

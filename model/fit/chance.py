@@ -15,6 +15,7 @@ class Draw(IntEnum):
     CORRUPTION = 3
     WEIGHTS = 4
     MEASUREMENT = 5
+    CHOICE = 6
 
 
 def seed_of(seed: int, draw: Draw, step: int) -> int:

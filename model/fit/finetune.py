@@ -1,26 +1,40 @@
-"""Learns a person's classes by changing every weight of a pre-trained network (paper, section 3.2, appendix B.1.1)."""
+"""Learns a person's classes by changing every weight of a pre-trained network, from the probe's head on.
+
+Linear probing, then fine-tuning: with a head of zeros the first steps would spoil what the network knows (Kumar et al.
+2022, arXiv 2202.10054). The paper begins with zeros, and learns by SGD (section 3.2, appendix B.1.1).
+"""
 
 import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
 
 from model.fit.augment import Augmentation
 from model.fit.batches import Batches
+from model.fit.choosing import divide, worse
 from model.fit.classification import Classification
 from model.fit.device import best_device
 from model.fit.fitted import Fitted, figures_of
 from model.fit.loop import Course, Diverged, Learned, learn
-from model.fit.measure import Measured
+from model.fit.measure import Measured, logits, measure, measured
 from model.fit.network import Read, with_new_head
-from model.fit.optimiser import Kind, optimiser
+from model.fit.optimiser import optimiser
+from model.fit.probe import features, fit_head
 from model.fit.samples import Samples, check_sizes, count_classes
 from model.fit.schedule import cosine
 from model.fit.snapshot import Snapshot, identity
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
-EPOCHS = 12.0
-LEAST_STEPS = 250  # few images are seen more often: the paper's shortest runs have 500 larger steps (Table 4)
+EPOCHS = 8.0
+LEAST_STEPS = 500  # few images are seen more often; the paper's shortest runs are as long (Table 4)
+CHOOSING_STEPS = 200  # at most, in a run that chooses a rate: with fewer, even good ones lag behind the probe
+WARM_UP = 0.1  # of the steps
+CLIP = 1.0
+PROBE = "probe"  # beside the rates that were tried
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,16 +42,10 @@ class FinetuneRecipe:
     """Everything that the weights depend on, beside the network and the images."""
 
     seed: int = 0
-    read: Read = "own"  # what the new head reads; see with_new_head
-    optimiser: Kind = "sgd"
-    rates: tuple[float, ...] = (0.01, 0.03, 0.1)  # the best of a short run each is taken; one is not searched
-    search_share: float = 0.1  # of the steps, for each rate
+    read: Read = "cls_mean"  # what the head reads; see with_new_head
+    rates: tuple[float, ...] = (5e-5, 2e-4)  # of Adam; a single one is taken without a choice
     epochs: float | None = None  # None: EPOCHS, or as many as make LEAST_STEPS
-    batch: int = 64
-    warm_up_share: float = 0.05  # of the steps
-    weight_decay: float = 0.0
-    layer_decay: float = 1.0  # of the learning rate, from each layer to the one below
-    clip: float = 1.0
+    batch: int = 16
     augmentation: Augmentation = Augmentation()  # noqa: RUF009 (it is frozen)
 
 
@@ -50,31 +58,41 @@ def finetune(
     *,
     work: Path | None = None,
 ) -> Fitted:
-    """The network with a new head, of the epoch that was most often right on the held-out images.
+    """The network with a new head after the last step, or the probe where fine-tuning harms.
 
-    Held-out images have the size that `preprocessing` gives, for which positions are interpolated; those to learn from
-    may be larger, so that crops of them are sharp. With the folder `work` a run that was interrupted goes on where it
-    was; the caller removes the folder when what was learned is safe. Without held-out images the first rate is taken,
-    and the last weights. Raises ValueError for classes or sizes that do not fit, and for the folder of another run.
+    A fifth of `train` chooses: a probe and a short run of each rate learn from the rest. The whole run learns from all
+    of `train` at the largest rate that is not worse than another or the probe, because a larger one gains more from
+    more steps; the probe is taken if it is better than all. The held-out images are measured for the curves and choose
+    nothing. All images have the size that `preprocessing` gives, for which positions are
+    interpolated. With the folder `work` a run that was interrupted goes on where it was; the caller removes the folder
+    when what was learned is safe. Raises ValueError for classes or sizes that do not fit, and for the folder of another
+    run, and Diverged if a rate is too large.
     """
     classes = count_classes(train, held_out)
-    check_sizes(preprocessing, held_out)
+    check_sizes(preprocessing, train, held_out)
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
-    runs = _Runs(network, preprocessing, train, held_out, recipe, work=work)
-    tried = runs.search() if held_out is not None and len(recipe.rates) > 1 else {}
-    rate = max(tried, key=lambda rate: tried[rate].rank) if tried else recipe.rates[0]
-    learned = runs.learned(rate)
-    chosen = {"epochs": runs.epochs, "rate": rate, "tried": {str(rate): asdict(found) for rate, found in tried.items()}}
+    runs = _Runs(network.to(best_device()), preprocessing, train, held_out, recipe, work=work)
+    choice = runs.choice()
+    learned = runs.whole(choice)
+    judged = None if held_out is None else measure(learned.network, held_out, preprocessing)
+    taken = replace(recipe, epochs=runs.epochs, augmentation=replace(recipe.augmentation, flip=choice.flip))
+    tried = {name: asdict(found) for name, found in choice.tried.items()}
     return Fitted(
         model=learned.network.cpu(),
         history=learned.history,
-        figures=figures_of(learned.best, train, held_out),
-        recipe={"method": "finetune", **asdict(recipe), **chosen},
+        figures=figures_of(judged, train, held_out),
+        recipe={"method": "finetune", **asdict(taken), "rate": choice.rate, "tried": tried},
     )
 
 
+class _Choice(NamedTuple):
+    rate: float | None  # None: the probe is taken
+    flip: bool
+    tried: dict[str, Measured]  # the probe, and the short run of each rate; empty if nothing was to be chosen
+
+
 class _Runs:
-    """Runs that start from the same weights, with different learning rates."""
+    """Runs that start from a probe of what they learn from."""
 
     def __init__(
         self,
@@ -87,14 +105,8 @@ class _Runs:
         work: Path | None,
     ) -> None:
         self._network, self._preprocessing, self._recipe = network, preprocessing, recipe
-        self._held_out, self._work = held_out, work
-        self._batches = Batches(
-            samples=train,
-            size=preprocessing.size,
-            batch=recipe.batch,
-            seed=recipe.seed,
-            augmentation=recipe.augmentation,
-        )
+        self._train, self._held_out, self._work = train, held_out, work
+        self._features = features(network, train, preprocessing)
         self._identity = identity("finetune", asdict(recipe), network, preprocessing, train, held_out)
 
     @property
@@ -102,48 +114,92 @@ class _Runs:
         """Of the whole run."""
         if self._recipe.epochs is not None:
             return self._recipe.epochs
-        return max(EPOCHS, LEAST_STEPS / self._batches.an_epoch)
+        return max(EPOCHS, LEAST_STEPS * self._recipe.batch / len(self._train))
 
-    def search(self) -> dict[float, Measured]:
-        """The accuracy after a short run, by learning rate. Raises Diverged if every run did."""
-        found = {rate: self._tried(rate) for rate in self._recipe.rates}
-        finite = {rate: measured for rate, measured in found.items() if measured is not None}
-        if not finite:
-            raise Diverged(f"every learning rate is too large: {', '.join(map(str, self._recipe.rates))}")
-        return finite
+    def choice(self) -> _Choice:
+        """By some of the images. If every class has one image, the first rate is taken, without mirroring."""
+        rates, flip = self._recipe.rates, self._recipe.augmentation.flip
+        learning, choosing = divide(self._train.classes, self._recipe.seed)
+        if not len(choosing) or (len(rates) == 1 and flip is not None):
+            return _Choice(rates[0], bool(flip), {})
+        start = self._probed(learning)
+        others = Samples(pixels=self._train.pixels[choosing], classes=self._train.classes[choosing])
+        probed = logits(start, others, self._preprocessing)
+        if flip is None:
+            mirrored = replace(others, pixels=others.pixels.flip(2))
+            flip = not worse(logits(start, mirrored, self._preprocessing), probed, others.classes)
+        if len(rates) == 1:
+            return _Choice(rates[0], flip, {})
+        found: dict[float | None, Tensor] = {}
+        if measured(probed, others.classes).accuracy < 1:
+            found |= {rate: self._short(rate, start, learning, others, flip=flip) for rate in sorted(rates)[::-1]}
+        given = {rate: answers for rate, answers in found.items() if answers.isfinite().all()} | {None: probed}
+        shares = {rate: measured(answers, others.classes) for rate, answers in given.items()}
+        best = max(shares, key=lambda rate: shares[rate].rank)
+        taken = next(rate for rate, answers in given.items() if not worse(answers, given[best], others.classes))
+        return _Choice(taken, flip, {PROBE if rate is None else str(rate): share for rate, share in shares.items()})
 
-    def learned(self, rate: float) -> Learned:
-        """The whole run."""
-        return self._run(rate, share=1.0, title="fine-tuning", snapshot=self._snapshot("fine-tuning"))
-
-    def _tried(self, rate: float) -> Measured | None:
-        """Of one short run, or None if it diverged. Its snapshot becomes its result, so that it is not run again."""
-        snapshot = self._snapshot(f"rate-{rate}")
-        stored = None if snapshot is None else snapshot.load()
-        if stored is not None and "tried" in stored:
-            return None if stored["tried"] is None else Measured(**stored["tried"])
-        try:
-            best = self._run(rate, share=self._recipe.search_share, title=f"rate {rate}", snapshot=snapshot).best
-        except Diverged:
-            best = None
-        if snapshot is not None:
-            snapshot.save({"tried": None if best is None else asdict(best)})
-        return best
-
-    def _run(self, rate: float, *, share: float, title: str, snapshot: Snapshot | None) -> Learned:
-        recipe, batches = self._recipe, self._batches
-        network = copy.deepcopy(self._network).to(best_device())
-        objective = Classification(network, self._preprocessing, batches, self._held_out)
-        epochs = share * self.epochs
-        course = Course.over(epochs, batches, cosine, warm_up_share=recipe.warm_up_share, clip=recipe.clip)
-        chosen = optimiser(
-            recipe.optimiser,
-            network,
-            rate=rate,
-            weight_decay=recipe.weight_decay,
-            layer_decay=recipe.layer_decay,
+    def whole(self, choice: _Choice) -> Learned:
+        """Of all images."""
+        start = self._probed(None)
+        if choice.rate is None:
+            return Learned(network=start, history=())
+        return self._run(
+            start, None, self._held_out, rate=choice.rate, flip=choice.flip, epochs=self.epochs, title="fine-tuning"
         )
-        return learn(network, objective, course, [chosen], title=title, snapshot=snapshot)
+
+    def _short(self, rate: float, start: VisionTransformer, rows: Tensor, others: Samples, *, flip: bool) -> Tensor:
+        """The logits that a short run from `rows` gives for others, NaN if it diverged.
+
+        It is not run again: its snapshot becomes its result.
+        """
+        title = f"rate-{rate}"
+        snapshot = self._snapshot(title)
+        stored = None if snapshot is None else snapshot.load()
+        if stored is not None and "logits" in stored:
+            kept: Tensor = stored["logits"]
+            return kept
+        network = copy.deepcopy(start)
+        epochs = min(self.epochs, CHOOSING_STEPS * self._recipe.batch / len(rows))
+        try:
+            self._run(network, rows, None, rate=rate, flip=flip, epochs=epochs, title=title)
+            found = logits(network, others, self._preprocessing)
+        except Diverged:
+            found = torch.full((len(others), network.config.num_classes), torch.nan)
+        if snapshot is not None:
+            snapshot.save({"logits": found})
+        return found
+
+    def _probed(self, rows: Tensor | None) -> VisionTransformer:
+        """The network with the head that these images teach, or all."""
+        network, chosen = copy.deepcopy(self._network), slice(None) if rows is None else rows
+        fit_head(network, self._features[chosen], self._train.classes[chosen])
+        return network
+
+    def _run(
+        self,
+        network: VisionTransformer,
+        rows: Tensor | None,
+        held_out: Samples | None,
+        *,
+        rate: float,
+        flip: bool,
+        epochs: float,
+        title: str,
+    ) -> Learned:
+        recipe = self._recipe
+        batches = Batches(
+            samples=self._train,
+            size=self._preprocessing.size,
+            batch=recipe.batch,
+            seed=recipe.seed,
+            augmentation=replace(recipe.augmentation, flip=flip),
+            among=rows,
+        )
+        objective = Classification(network, self._preprocessing, batches, held_out)
+        course = Course.over(epochs, batches, cosine, warm_up_share=WARM_UP, clip=CLIP)
+        adam = optimiser(network, rate=rate)
+        return learn(network, objective, course, [adam], title=title, snapshot=self._snapshot(title))
 
     def _snapshot(self, name: str) -> Snapshot | None:
         return None if self._work is None else Snapshot(self._work / f"{name}.pt", identity=self._identity)

@@ -1,4 +1,4 @@
-"""The loop that every method of learning by steps runs: gradients, optimisers, curves, the best weights, snapshots."""
+"""The loop that every method of learning by steps runs: gradients, optimisers, curves, snapshots."""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class Objective(Protocol):
         """The mean loss of the batch of this step."""
 
     def measure(self, network: VisionTransformer) -> Measured | None:
-        """On held-out images, or None if there are none."""
+        """On held-out images, for the curves, or None if there are none. It chooses nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +55,8 @@ class Course:
 
 @dataclass(frozen=True, kw_only=True)
 class Learned:
-    network: VisionTransformer  # in eval mode: the best weights where they were measured, else the last
+    network: VisionTransformer  # in eval mode, of the last step
     history: tuple[Point, ...]
-    best: Measured | None  # None without held-out images
 
 
 @dataclass
@@ -68,8 +67,6 @@ class Progress:
     loss: Tensor | float = 0.0  # summed over the steps since the last point
     since: int = 0  # those steps
     history: list[Point] = field(default_factory=list)
-    best: Measured | None = None
-    best_weights: dict[str, Tensor] | None = None
 
 
 def learn(
@@ -120,9 +117,7 @@ def learn(
         if snapshot is not None and (snapshot.due or run.step == course.steps):
             snapshot.save(_state(run, modules, optimisers))
     bar.close()
-    if run.best_weights is not None:
-        measured.load_state_dict(run.best_weights)
-    return Learned(network=measured.eval(), history=tuple(run.history), best=run.best)
+    return Learned(network=measured.eval(), history=tuple(run.history))
 
 
 def _is_point(step: int, course: Course) -> bool:
@@ -145,9 +140,6 @@ def _add_point(run: Progress, course: Course, objective: Objective, network: Vis
     )
     run.history.append(point)
     run.loss, run.since = 0.0, 0
-    if found is not None and (run.best is None or found.rank > run.best.rank):
-        run.best = found
-        run.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}
 
 
 def _state(run: Progress, modules: nn.Module, optimisers: Sequence[Optimizer]) -> dict[str, Any]:
@@ -156,8 +148,6 @@ def _state(run: Progress, modules: nn.Module, optimisers: Sequence[Optimizer]) -
         "loss": float(run.loss),
         "since": run.since,
         "history": [asdict(point) for point in run.history],
-        "best": None if run.best is None else asdict(run.best),
-        "best_weights": run.best_weights,
         "modules": modules.state_dict(),
         "optimisers": [optimiser.state_dict() for optimiser in optimisers],
     }
@@ -175,6 +165,4 @@ def _restored(snapshot: Snapshot | None, modules: nn.Module, optimisers: Sequenc
         loss=state["loss"],
         since=state["since"],
         history=[Point(**saved) for saved in state["history"]],
-        best=None if state["best"] is None else Measured(**state["best"]),
-        best_weights=state["best_weights"],
     )

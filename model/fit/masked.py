@@ -42,7 +42,7 @@ class MaskedRecipe:
     warm_up_share: float = 0.1  # of the steps
     weight_decay: float = 0.1
     clip: float = 1.0
-    augmentation: Augmentation = FROM_NOTHING
+    augmentation: Augmentation = replace(FROM_NOTHING, flip=True)  # noqa: RUF009 (it is frozen)
 
 
 def masked(
@@ -56,8 +56,8 @@ def masked(
 ) -> Fitted:
     """A network of `config` without a head; the classes of the samples are not read.
 
-    Its figures say how often the colour of a corrupted patch of a held-out image is right. Sizes, `work` and errors are
-    those of `finetune`.
+    Its figures say how often the colour of a corrupted patch of a held-out image is right. Sizes, `held_out`, `work`
+    and errors are those of `pretrain`.
     """
     check_sizes(preprocessing, held_out)
     network = initialised(replace(config, num_classes=0, representation_size=None), recipe.seed)
@@ -77,9 +77,9 @@ def masked(
     )
     course = Course.over(recipe.epochs, batches, cosine, warm_up_share=recipe.warm_up_share, clip=recipe.clip)
     objective = MaskedPatches(network, colours, preprocessing, batches, held_out)
-    adam = optimiser("adamw", network, rate=recipe.rate, weight_decay=recipe.weight_decay, beside=[colours])
+    adam = optimiser(network, rate=recipe.rate, weight_decay=recipe.weight_decay, beside=[colours])
     learned = learn(network, objective, course, [adam], title="masked patches", beside=[colours], snapshot=snapshot)
-    figures = figures_of(learned.best, train, held_out)
+    figures = figures_of(objective.measure(learned.network), train, held_out)
     if "top1_accuracy" in figures:
         figures["colour_accuracy"] = figures.pop("top1_accuracy")
     return Fitted(

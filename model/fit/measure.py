@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from tqdm import tqdm
 
 from model.fit.normalise import normalise
 from model.fit.samples import Samples
@@ -25,20 +26,32 @@ class Measured:
         return self.accuracy, -self.loss
 
 
-@torch.inference_mode()
 def measure(network: VisionTransformer, samples: Samples, preprocessing: Preprocessing) -> Measured:
-    """In eval mode and float32, as the service runs it. Raises ValueError if there are no images."""
+    """Raises ValueError if there are no images."""
     if not len(samples):
         raise ValueError("there are no images to measure on")
+    return measured(logits(network, samples, preprocessing), samples.classes)
+
+
+def measured(logits: Tensor, classes: Tensor) -> Measured:
+    """Of logits (N, C) and right classes (N,)."""
+    return Measured(
+        loss=F.cross_entropy(logits.double(), classes).item(),
+        accuracy=(logits.argmax(1) == classes).double().mean().item(),
+    )
+
+
+@torch.inference_mode()
+def logits(
+    network: VisionTransformer, samples: Samples, preprocessing: Preprocessing, *, title: str | None = None
+) -> Tensor:
+    """In eval mode and float32, as the service runs the network: (N, C) on the CPU. A bar is drawn under `title`."""
     device, training = next(network.parameters()).device, network.training
     network.eval()
-    loss = right = torch.zeros((), dtype=torch.float64, device=device)
-    for pixels, classes in zip(samples.pixels.split(CHUNK), samples.classes.split(CHUNK), strict=True):
-        logits, wanted = network(network_input(pixels, preprocessing, device)), classes.to(device)
-        loss = loss + F.cross_entropy(logits.double(), wanted, reduction="sum")
-        right = right + (logits.argmax(1) == wanted).sum()
+    chunks = tqdm(samples.pixels.split(CHUNK), desc=title, unit=f"x{CHUNK}", disable=title is None or None)
+    found = torch.cat([network(network_input(pixels, preprocessing, device)).cpu() for pixels in chunks])
     network.train(training)
-    return Measured(loss=loss.item() / len(samples), accuracy=right.item() / len(samples))
+    return found
 
 
 def network_input(pixels: Tensor, preprocessing: Preprocessing, device: torch.device) -> Tensor:

@@ -54,9 +54,10 @@ def pretrain(
     *,
     work: Path | None = None,
 ) -> Fitted:
-    """A network of `config`, whose head is for the classes of `train`, of the epoch that was most often right.
+    """A network of `config`, whose head is for the classes of `train`, after the last step.
 
-    Sizes, `work` and errors are those of `finetune`. Without held-out images the last weights are taken.
+    Held-out images have the size that `preprocessing` gives; those to learn from may be larger, so that crops of them
+    are sharp. `held_out`, `work` and errors are those of `finetune`.
     """
     classes = count_classes(train, held_out)
     check_sizes(preprocessing, held_out)
@@ -79,11 +80,11 @@ def pretrain(
     course = Course.over(recipe.epochs, batches, linear, warm_up_share=recipe.warm_up_share, clip=recipe.clip)
     objective = Classification(network, preprocessing, batches, held_out)
     dropped = WithDropout(objective, network, share=recipe.dropout, seed=recipe.seed)
-    adam = optimiser("adamw", network, rate=recipe.rate, weight_decay=recipe.weight_decay)
+    adam = optimiser(network, rate=recipe.rate, weight_decay=recipe.weight_decay)
     learned = learn(network, dropped, course, [adam], title="pre-training", snapshot=snapshot)
     return Fitted(
         model=learned.network.cpu(),
         history=learned.history,
-        figures=figures_of(learned.best, train, held_out),
+        figures=figures_of(objective.measure(learned.network), train, held_out),
         recipe={"method": "pretrain", **asdict(recipe)},
     )

@@ -1,6 +1,7 @@
 """Learns a person's classes without changing the network: a linear head on its features, in closed form."""
 
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,14 @@ class ProbeRecipe:
     read: Read = "cls_mean"  # class token and patch mean side by side; see with_new_head for networks without
 
 
+class LeftOut(NamedTuple):
+    """What leaving each image out in turn says of a head."""
+
+    strength: float  # of the regularisation, chosen by it
+    temperature: float  # chosen by it, and folded into the head
+    accuracy: float
+
+
 def probe(
     model: VisionTransformer,
     preprocessing: Preprocessing,
@@ -32,26 +41,20 @@ def probe(
     """The same network with a head by regularised least squares (paper, section 4.1, few-shot), and one temperature.
 
     Both are chosen by leaving each training image out in turn, which is exact here; the held-out images are only
-    measured. The temperature is folded into the head. The images of `train` and `held_out` have the size that
-    `preprocessing` gives. Raises ValueError for classes or sizes that do not fit.
+    measured. The images of `train` and `held_out` have the size that `preprocessing` gives. Raises ValueError for
+    classes or sizes that do not fit.
     """
     classes = count_classes(train, held_out)
     check_sizes(preprocessing, train, held_out)
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
     network.to(best_device())
-    found = least_squares(features(network, train, preprocessing), train.classes, count=classes)
-    hardness = probe_temperature(found.left_out, train.classes)
-    assert isinstance(network.head, nn.Linear)
-    with torch.no_grad():
-        network.head.weight.copy_(found.weight / hardness)
-        network.head.bias.copy_(found.bias / hardness)
-    right = (found.left_out.argmax(1) == train.classes).double().mean().item()
+    found = fit_head(network, features(network, train, preprocessing), train.classes)
     measured = None if held_out is None else measure(network, held_out, preprocessing)
-    chosen = {"pool": network.config.pool, "strength": found.strength, "temperature": hardness}
+    chosen = {"pool": network.config.pool, "strength": found.strength, "temperature": found.temperature}
     return Fitted(
         model=network.cpu(),
         history=(),
-        figures={"left_out_accuracy": right, **figures_of(measured, train, held_out)},
+        figures={"left_out_accuracy": found.accuracy, **figures_of(measured, train, held_out)},
         recipe={"method": "probe", **asdict(recipe), **chosen},
     )
 
@@ -64,6 +67,18 @@ def features(network: VisionTransformer, samples: Samples, preprocessing: Prepro
     return torch.cat(
         [network.read(network.encode(network_input(pixels, preprocessing, device))).cpu() for pixels in chunks]
     )
+
+
+def fit_head(network: VisionTransformer, features: Tensor, classes: Tensor) -> LeftOut:
+    """Put the head that features (N, F) and classes (N,) teach into the network."""
+    assert isinstance(network.head, nn.Linear)
+    found = least_squares(features, classes, count=network.config.num_classes)
+    hardness = probe_temperature(found.left_out, classes)
+    with torch.no_grad():
+        network.head.weight.copy_(found.weight / hardness)
+        network.head.bias.copy_(found.bias / hardness)
+    right = (found.left_out.argmax(1) == classes).double().mean().item()
+    return LeftOut(found.strength, hardness, right)
 
 
 def probe_temperature(left_out: Tensor, classes: Tensor) -> float:

@@ -23,6 +23,8 @@ from tests.benchmarks import (
 )
 from tests.benchmarks.decoding import comparison as decoding
 from tests.benchmarks.figures import fill
+from tests.benchmarks.learning import chance
+from tests.benchmarks.learning import comparison as learning
 from tests.benchmarks.maps import comparison as maps
 from tests.benchmarks.page import PAGES, README, table, write_block
 from tests.benchmarks.record import Head, Rows, write_record
@@ -49,6 +51,8 @@ BENCHMARKS = {
     "precision": precision.measure,
     "neighbours": neighbours.measure,
     "training": training.measure,
+    "learning": learning.measure,
+    "chance": chance.measure,
 }
 FOLDER = Path(__file__).parent
 

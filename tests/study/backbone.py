@@ -26,7 +26,7 @@ PREPROCESSING = Preprocessing(
     std=(0.5, 0.5, 0.5),
 )
 STEPS, BATCH, RATE = 2_000, 128, 2e-3  # however few images there are
-CROPS = Augmentation(least_area=0.7)
+CROPS = Augmentation(least_area=0.7, flip=True)
 
 
 @dataclass(frozen=True, kw_only=True)

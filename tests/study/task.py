@@ -41,8 +41,6 @@ class Task:
         else:
             recipe = FinetuneRecipe(
                 seed=self.seed,
-                read="cls_mean",
-                optimiser="adamw",
                 rates=(self.rate,),
                 epochs=self.steps / math.ceil(len(train) / BATCH),
                 batch=BATCH,

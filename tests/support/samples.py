@@ -17,13 +17,13 @@ PREPROCESSING = Preprocessing(
 )
 
 
-def squares(count: int, *, seed: int = 0, size: tuple[int, int] = SIZE) -> Samples:
-    """Three classes in turn."""
+def squares(count: int, *, seed: int = 0, size: tuple[int, int] = SIZE, contrast: int = 150) -> Samples:
+    """Three classes in turn. With little contrast a probe is often wrong."""
     chance = torch.Generator().manual_seed(seed)
     height, width = size
     pixels = torch.randint(100, (count, height, width, 3), dtype=torch.uint8, generator=chance)
     classes = torch.arange(count) % 3
     for image, kind in zip(pixels, classes.tolist(), strict=True):
         top, left = (int(torch.randint(side - 8, (1,), generator=chance)) for side in size)
-        image[top : top + 8, left : left + 8, kind] += 150
+        image[top : top + 8, left : left + 8, kind] += contrast
     return Samples(pixels=pixels, classes=classes)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import isfinite
 
-from app.drawing.canvas import INK, Canvas, Color
+from app.drawing.canvas import Canvas, Color
 from app.drawing.chart import nice_ticks
 from export.fit.report.axes import Axes, legend
 from export.fit.report.picture import Picture
@@ -47,24 +47,15 @@ def curves(history: Sequence[Point]) -> Picture:
         )
         shares.draw(canvas, across="Epochs", down="Accuracy")
         _draw(canvas, shares, accuracy, HELD_OUT_COLOR)
-        best = kept(history)
-        assert best.accuracy is not None
-        canvas.dot(shares.x(best.epoch), shares.y(best.accuracy), radius=2 * RADIUS, fill=None, outline=INK)
     return Picture(
         name="curves",
         title="Learning curves",
         caption="Loss falls while the network learns. If it falls on the images that are learned from and rises on "
-        "those that are held out, the network learns the images by heart: more images help, or fewer epochs. The "
-        "ring is around the epoch that was kept.",
+        "those that are held out, the network learns the images by heart: more images help. The held-out images choose "
+        "nothing: the weights are those of the last step.",
         png=canvas.png(),
         numbers=[asdict(point) for point in history],
     )
-
-
-def kept(history: Sequence[Point]) -> Point:
-    """The point that was most often right on the held-out images, of several the one of the lowest loss."""
-    measured = [point for point in history if point.accuracy is not None and point.held_out_loss is not None]
-    return max(measured, key=lambda point: (point.accuracy, -(point.held_out_loss or 0.0)))
 
 
 Series = list[tuple[float, float]]  # epoch, value

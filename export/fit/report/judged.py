@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from tqdm import tqdm
 
 from export.calibration import calibration_error
 from model.checkpoints.checkpoint import Checkpoint
 from model.fit.device import best_device
-from model.fit.measure import CHUNK, network_input
+from model.fit.measure import logits
 from model.fit.samples import Samples
 
 TOP = 5
@@ -82,18 +81,15 @@ class Judged:
         ]
 
 
-@torch.inference_mode()
 def judge(checkpoint: Checkpoint, files: Sequence[Path], samples: Samples) -> Judged:
     """The answers of the network in float32 for images of the size that the service gives it."""
-    model, device = checkpoint.model.to(best_device()), best_device()
-    chunks = tqdm(samples.pixels.split(CHUNK), desc="judging", unit=f"x{CHUNK}")
-    found = [model(network_input(pixels, checkpoint.preprocessing, device)).cpu() for pixels in chunks]
-    model.cpu()
+    found = logits(checkpoint.model.to(best_device()), samples, checkpoint.preprocessing, title="judging")
+    checkpoint.model.cpu()
     return Judged(
         labels=checkpoint.labels,
         files=tuple(files),
         right=samples.classes.numpy(),
-        logits=torch.cat(found).numpy(),
+        logits=found.numpy(),
     )
 
 

@@ -16,7 +16,6 @@ def test_fields_are_read_from_text():
     given = [
         ("epochs", "5"),
         ("rates", "0.01,0.1"),
-        ("optimiser", "adamw"),
         ("augmentation.flip", "no"),
         ("augmentation.least_area", "0.5"),
     ]
@@ -24,14 +23,13 @@ def test_fields_are_read_from_text():
         seed=3,
         epochs=5.0,
         rates=(0.01, 0.1),
-        optimiser="adamw",
         augmentation=Augmentation(flip=False, least_area=0.5),
     )
 
 
 def test_other_parts_of_a_part_stay_those_of_the_recipe():
-    found = recipe("pretrain", [("augmentation.flip", "no")], seed=0)
-    assert found.augmentation == replace(PretrainRecipe().augmentation, flip=False)
+    found = recipe("pretrain", [("augmentation.flip", "yes")], seed=0)
+    assert found.augmentation == replace(PretrainRecipe().augmentation, flip=True)
     assert found.augmentation.least_area != Augmentation().least_area
 
 
@@ -47,7 +45,7 @@ def test_a_recipe_without_chance_takes_no_seed():
         ("finetune", ("epochs", "many"), "--recipe epochs: Input should be a valid number"),
         ("finetune", ("batch", "auto"), "--recipe batch: Input should be a valid integer"),
         ("finetune", ("rates", "0.1,x"), "--recipe rates: Input should be a valid number"),
-        ("finetune", ("optimiser", "lion"), "--recipe optimiser: Input should be 'sgd' or 'adamw'"),
+        ("finetune", ("read", "all"), "--recipe read: Input should be 'own', 'cls' or 'cls_mean'"),
         (
             "finetune",
             ("augmentation.least_area", "2"),
@@ -68,8 +66,8 @@ def test_every_default_that_is_shown_can_be_given():
         assert recipe(method, given, seed=0) == RECIPES[method]()
 
 
-def test_crops_are_taken_from_larger_images():
+def test_small_crops_are_taken_from_larger_images():
     preprocessing = toy_checkpoint().preprocessing
-    assert of_crops(ProbeRecipe(), preprocessing) == preprocessing
-    larger = of_crops(FinetuneRecipe(), preprocessing)
+    assert of_crops(ProbeRecipe(), preprocessing) == of_crops(FinetuneRecipe(), preprocessing) == preprocessing
+    larger = of_crops(PretrainRecipe(), preprocessing)
     assert (larger.size, larger.resize_size) == ((27, 46), (36, 55))

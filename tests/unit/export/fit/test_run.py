@@ -142,6 +142,12 @@ def test_fine_tuning_has_curves(images, tmp_path):
     assert not torch.equal(found.model.blocks[0].attn.qkv.weight, CHECKPOINT.model.blocks[0].attn.qkv.weight)
 
 
+def test_that_the_probe_was_taken_is_said(images, tmp_path):
+    outcome = learn(images, tmp_path / "mine.safetensors", method="finetune")
+    assert "Fine-tuning could not add to the probe, so the model is the probe." in outcome.notes
+    assert not (tmp_path / "mine.report" / "curves.png").exists()
+
+
 def test_from_scratch(images, tmp_path):
     source = scratch("mu/8", image_size="24,40", positions="2-D")
     given = [("epochs", "1")]

@@ -29,7 +29,7 @@ def test_the_whole_image_is_itself():
 
 def test_flips_are_left_to_right_for_half_of_the_images():
     pixels = places(200)
-    shown = augmented(pixels, SIZE, Augmentation(least_area=1, most_aspect=1), chance())
+    shown = augmented(pixels, SIZE, Augmentation(least_area=1, most_aspect=1, flip=True), chance())
     mirrored = shown[:, 0, 0, 0] > SIZE[1] / 2
     assert 70 < mirrored.sum() < 130
     torch.testing.assert_close(shown[mirrored].flip(3), shown[~mirrored][:1].expand(int(mirrored.sum()), -1, -1, -1))

@@ -9,9 +9,9 @@ from model.fit.batches import Batches
 from model.fit.samples import Samples
 
 
-def of(count: int, *, batch: int, seed: int) -> Batches:
+def of(count: int, *, batch: int, seed: int, among: torch.Tensor | None = None) -> Batches:
     samples = Samples(pixels=torch.zeros(count, 1, 1, 3, dtype=torch.uint8), classes=torch.zeros(count).long())
-    return Batches(samples=samples, size=(1, 1), batch=batch, seed=seed, augmentation=Augmentation())
+    return Batches(samples=samples, size=(1, 1), batch=batch, seed=seed, augmentation=Augmentation(), among=among)
 
 
 @given(samples=st.integers(1, 300), batch=st.integers(1, 100), epoch=st.integers(0, 3), seed=st.integers(0, 2**31))
@@ -30,3 +30,11 @@ def test_every_epoch_and_every_seed_has_an_order_of_its_own():
     orders = [batches.rows(step).tolist() for batches in (first, second) for step in (0, 1)]
     assert len(set(map(tuple, orders))) == 4
     assert first.rows(0).tolist() == orders[0]
+
+
+def test_an_epoch_has_the_samples_that_it_is_to_learn_from():
+    among = torch.tensor([1, 4, 5, 8, 9])
+    batches = of(10, batch=2, seed=0, among=among)
+    rows = [batches.rows(step) for step in range(batches.an_epoch)]
+    assert [len(part) for part in rows] == [2, 2, 1]
+    assert torch.equal(torch.cat(rows).sort().values, among)

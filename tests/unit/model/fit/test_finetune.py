@@ -6,27 +6,28 @@ import signal
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from statistics import fmean
 
 import pytest
 import torch
 
 import model.fit.snapshot
 from model.config import variant
+from model.fit import finetune as finetuning
 from model.fit.augment import Augmentation
 from model.fit.classification import Classification
 from model.fit.finetune import FinetuneRecipe, finetune
 from model.fit.loop import Diverged
 from model.fit.measure import measure
-from model.fit.network import with_new_head
+from model.fit.probe import ProbeRecipe, probe
+from model.fit.samples import Samples
 from tests.support.samples import PREPROCESSING, SIZE, squares
 from tests.support.toy import toy_model
 
-TRAIN, HELD_OUT = squares(60), squares(30, seed=1)
-RECIPE = FinetuneRecipe(
-    optimiser="adamw", rates=(0.003,), epochs=3, batch=16, augmentation=Augmentation(least_area=0.5)
-)
-SEARCHED = replace(RECIPE, rates=(0.001, 0.003), search_share=0.34)
-STEPS = 12  # of RECIPE; SEARCHED has two runs of 4 before them
+TRAIN, HELD_OUT = squares(60, contrast=60), squares(30, seed=1, contrast=60)  # a probe is often wrong
+RECIPE = FinetuneRecipe(rates=(0.003,), epochs=3, batch=16, augmentation=Augmentation(least_area=0.5, flip=True))
+SEARCHED = replace(RECIPE, rates=(0.001, 0.01))
+STEPS = 12  # of RECIPE; SEARCHED has two runs of 9 before them, for a fifth of the images chooses
 
 
 @pytest.fixture(scope="module")
@@ -48,29 +49,62 @@ def run(start, recipe=RECIPE, work=None):
     return finetune(start, PREPROCESSING, TRAIN, HELD_OUT, recipe, work=work)
 
 
-@pytest.mark.parametrize(("kind", "rate"), [("sgd", 0.03), ("adamw", 0.003)])
-def test_it_learns(start, kind, rate):
-    fitted = run(start, replace(RECIPE, optimiser=kind, rates=(rate,), epochs=15, augmentation=Augmentation()))
+def test_it_learns(start):
+    fitted = run(start, replace(RECIPE, rates=(0.01,), epochs=15))
     assert fitted.figures["top1_accuracy"] > 0.9
     assert not fitted.model.training
     assert fitted.history[-1].train_loss < fitted.history[0].train_loss
-    assert fitted.model.config == variant("mu/8", image_size=SIZE, num_classes=3)
+    assert fitted.model.config == variant("mu/8", image_size=SIZE, num_classes=3, pool="cls_mean")
 
 
-def test_the_network_that_is_given_stays_as_it_is(start):
-    before = {name: tensor.clone() for name, tensor in start.state_dict().items()}
-    run(start)
-    assert all(torch.equal(tensor, before[name]) for name, tensor in start.state_dict().items())
+def test_it_begins_with_the_probe(start):
+    fitted = run(start, replace(RECIPE, rates=(0.0,)))
+    assert same(fitted.model, probe(start, PREPROCESSING, TRAIN, None, ProbeRecipe()).model)
 
 
-def test_the_weights_of_the_best_epoch_are_kept(start):
+def test_the_probe_is_taken_where_no_rate_is_better(start):
+    fitted = run(start, replace(RECIPE, rates=(1e29, 1e30)))
+    assert fitted.recipe["rate"] is None
+    assert fitted.recipe["tried"].keys() == {"probe"}
+    assert fitted.history == ()
+    probed = probe(start, PREPROCESSING, TRAIN, HELD_OUT, ProbeRecipe())
+    assert same(fitted.model, probed.model)
+    assert fitted.figures["top1_accuracy"] == probed.figures["top1_accuracy"]
+
+
+def test_held_out_images_choose_nothing(start):
+    recipe = replace(RECIPE, rates=(1e-9, 0.01), epochs=6)
+    one, other = (finetune(start, PREPROCESSING, TRAIN, part, recipe) for part in (HELD_OUT, None))
+    assert one.recipe["rate"] == 0.01
+    assert same(one.model, other.model)
+    assert one.recipe == other.recipe
+    assert other.figures == {"train_images": 60}
+    assert {point.accuracy for point in other.history} == {None}
+
+
+def test_labels_without_meaning_are_right_as_often_as_by_chance(start):
+    """In the mean over 2,400 images, of which two points are two standard errors."""
+    shown = []
+    for seed in range(40):
+        chance = torch.Generator().manual_seed(seed)
+        parts = [
+            Samples(
+                pixels=torch.randint(256, (count, *SIZE, 3), dtype=torch.uint8, generator=chance),
+                classes=torch.arange(count) % 2,
+            )
+            for count in (40, 60)
+        ]
+        recipe = FinetuneRecipe(seed=seed, rates=(0.001, 0.01), epochs=4)
+        shown.append(finetune(start, PREPROCESSING, *parts, recipe).figures["top1_accuracy"])
+    assert abs(fmean(shown) - 0.5) < 0.02
+
+
+def test_the_figures_are_those_of_the_last_step(start):
     fitted = run(start, replace(RECIPE, rates=(0.03,), epochs=6))
     ends = [point for point in fitted.history if point.accuracy is not None]
     assert [point.epoch for point in ends] == [1, 2, 3, 4, 5, 6]
-    best = max(ends, key=lambda point: (point.accuracy, -point.held_out_loss))
-    assert best is not ends[-1]
-    assert (fitted.figures["top1_accuracy"], fitted.figures["loss"]) == (best.accuracy, best.held_out_loss)
-    assert measure(fitted.model, HELD_OUT, PREPROCESSING).loss == pytest.approx(best.held_out_loss)
+    assert (fitted.figures["top1_accuracy"], fitted.figures["loss"]) == (ends[-1].accuracy, ends[-1].held_out_loss)
+    assert measure(fitted.model, HELD_OUT, PREPROCESSING).loss == pytest.approx(ends[-1].held_out_loss)
 
 
 def test_the_curves(start):
@@ -78,25 +112,36 @@ def test_the_curves(start):
     assert [point.step for point in history] == list(range(1, STEPS + 1))
     assert [point.epoch for point in history] == [step / 4 for step in range(1, STEPS + 1)]
     assert [point.held_out_loss is not None for point in history] == [False, False, False, True] * 3
-    # The warm-up is one step; the head of zeros gives each of three classes the same score.
-    assert history[0].learning_rate == 0.003
-    assert history[0].train_loss == pytest.approx(torch.tensor(3.0).log().item())
+    assert history[0].learning_rate == 0.003  # the warm-up is one step
+    assert history[0].train_loss < 1.05  # a head of zeros begins with log(3)
     assert history[-1].learning_rate < 0.0001
 
 
-def test_without_a_number_of_epochs_few_images_are_seen_more_often(start):
+def test_without_a_number_of_epochs_few_images_are_seen_more_often(start, monkeypatch):
+    monkeypatch.setattr(finetuning, "LEAST_STEPS", 20)
     fitted = run(start, replace(RECIPE, epochs=None, batch=30))
-    assert (fitted.history[-1].step, fitted.history[-1].epoch) == (250, 125)
-    assert fitted.recipe["epochs"] == 125
+    assert (fitted.history[-1].step, fitted.history[-1].epoch) == (20, 10)
+    assert fitted.recipe["epochs"] == 10
 
 
-def test_the_best_learning_rate_of_short_runs_is_taken(start):
-    recipe = replace(RECIPE, rates=(1e-9, 0.003, 1e9), epochs=6, search_share=0.34)
+def test_the_largest_rate_that_is_not_worse_is_taken(start):
+    recipe = replace(RECIPE, rates=(1e-9, 0.01, 1.0, 1e30), epochs=6)
     fitted = run(start, recipe)
-    assert fitted.recipe["rate"] == 0.003
+    assert fitted.recipe["rate"] == 0.01
     tried = fitted.recipe["tried"]
-    assert tried["0.003"]["accuracy"] > tried["1e-09"]["accuracy"]
-    assert same(fitted.model, run(start, replace(recipe, rates=(0.003,))).model)
+    assert tried["0.01"]["accuracy"] > tried["probe"]["accuracy"]
+    assert same(fitted.model, run(start, replace(recipe, rates=(0.01,))).model)
+
+
+def test_images_are_mirrored_where_that_does_no_harm(start):
+    recipe = replace(RECIPE, epochs=0.25, augmentation=Augmentation(least_area=0.5))
+    fitted = run(start, recipe)
+    assert fitted.recipe["augmentation"]["flip"] is True
+    assert same(fitted.model, run(start, replace(RECIPE, epochs=0.25)).model)
+    pixels = torch.zeros(20, *SIZE, 3, dtype=torch.uint8)
+    pixels[:10, :, :12] = pixels[10:, :, 12:] = 200
+    sides = Samples(pixels=pixels, classes=torch.arange(20) // 10)
+    assert finetune(start, PREPROCESSING, sides, None, recipe).recipe["augmentation"]["flip"] is False
 
 
 def test_the_recipe_is_json_and_has_every_field(start):
@@ -106,29 +151,15 @@ def test_the_recipe_is_json_and_has_every_field(start):
 
 def test_a_rate_that_is_too_large_is_said(start):
     with pytest.raises(Diverged, match="no finite number after step 2: a lower learning rate may help"):
-        run(start, replace(RECIPE, optimiser="sgd", rates=(1e300,)))
-    with pytest.raises(Diverged, match=r"every learning rate is too large: 1e\+299, 1e\+300"):
-        run(start, replace(RECIPE, optimiser="sgd", rates=(1e299, 1e300)))
+        run(start, replace(RECIPE, rates=(1e30,)))
 
 
-def test_without_held_out_images_the_last_weights_are_taken(start):
-    fitted = finetune(start, PREPROCESSING, TRAIN, None, SEARCHED)
-    assert fitted.figures == {"train_images": 60}
-    assert fitted.recipe["rate"] == SEARCHED.rates[0]
-    assert {point.accuracy for point in fitted.history} == {None}
-
-
-def test_images_to_learn_from_may_be_larger_and_positions_are_interpolated(start):
+def test_positions_are_interpolated_for_larger_images(start):
     larger = PREPROCESSING.resized((32, 48))
-    fitted = finetune(start, larger, squares(12, size=(40, 60)), squares(6, size=(32, 48)), replace(RECIPE, epochs=1))
+    fitted = finetune(start, larger, squares(12, size=(32, 48)), None, replace(RECIPE, epochs=1))
     assert fitted.model.config.image_size == (32, 48)
     with pytest.raises(ValueError, match=r"the images are \(16, 24\), and the network takes \(32, 48\)"):
         finetune(start, larger, TRAIN, HELD_OUT, RECIPE)
-
-
-def test_at_a_rate_of_nothing_the_network_stays_as_it_was(start):
-    fitted = run(start, replace(RECIPE, rates=(0.0,)))
-    assert same(fitted.model, with_new_head(start, classes=3, image_size=SIZE))
 
 
 def test_the_seed_decides(start):
@@ -152,7 +183,7 @@ def test_interrupted_at_any_step_it_ends_with_the_same_weights(start, always, tm
         return loss(self, step)
 
     monkeypatch.setattr(Classification, "loss", interrupted)
-    for _ in range(8 + STEPS - 1):
+    for _ in range(2 * 9 + STEPS - 1):
         with pytest.raises(Interrupted):
             run(start, SEARCHED, tmp_path)
     again = run(start, SEARCHED, tmp_path)

@@ -17,7 +17,7 @@ from tests.support.samples import PREPROCESSING, SIZE, squares
 
 TRAIN, HELD_OUT = squares(60), squares(30, seed=1)
 CONFIG = variant("mu/8", image_size=SIZE)
-RECIPE = PretrainRecipe(rate=0.003, epochs=2, batch=16, augmentation=Augmentation(least_area=0.5))
+RECIPE = PretrainRecipe(rate=0.003, epochs=2, batch=16, augmentation=Augmentation(least_area=0.5, flip=True))
 
 
 def run(config=CONFIG, recipe=RECIPE, work=None):
@@ -34,7 +34,7 @@ def test_a_network_learns_from_nothing_and_is_fine_tuned():
     assert fitted.model.config == variant("mu/8", image_size=SIZE, num_classes=3, representation_size=32)
     tuned = finetune(
         fitted.model, PREPROCESSING, TRAIN, HELD_OUT,
-        FinetuneRecipe(optimiser="adamw", rates=(0.001,), epochs=1, batch=16),
+        FinetuneRecipe(rates=(0.001,), epochs=1, batch=16),
     )  # fmt: skip
     assert tuned.model.pre_logits is None
 
@@ -64,6 +64,11 @@ def test_the_seed_decides_and_the_random_numbers_of_others_do_not():
     assert same(first.model, run().model)
     assert not same(first.model, run(recipe=replace(RECIPE, seed=1)).model)
     assert json.loads(json.dumps(first.recipe)).keys() == {"method", *asdict(RECIPE)}
+
+
+def test_held_out_images_choose_nothing():
+    recipe = replace(RECIPE, rate=0.03, epochs=6)
+    assert same(run(recipe=recipe).model, pretrain(CONFIG, PREPROCESSING, TRAIN, None, recipe).model)
 
 
 def test_interrupted_it_ends_with_the_same_weights(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from PIL import Image
 
 from export.fit.report import confusion as matrix
 from export.fit.report.confusion import confusion, mistaken_pairs
-from export.fit.report.curves import HELD_OUT_COLOR, TRAIN_COLOR, curves, kept
+from export.fit.report.curves import HELD_OUT_COLOR, TRAIN_COLOR, curves
 from export.fit.report.reliability import BAR, PALE_BAR, reliability
 from model.fit.fitted import Point
 from tests.unit.export.fit.report.test_judged import judged
@@ -46,12 +46,6 @@ def test_curves_fall_and_rise_as_their_numbers():
         "held_out_loss": 1.0,
         "accuracy": 0.1,
     }
-
-
-def test_the_epoch_that_was_kept():
-    found = [(0.5, 1.0), (0.8, 0.9), (0.8, 0.7), (0.7, 0.6), (None, None)]
-    points = [point(10 * n, accuracy=a, held_out_loss=loss) for n, (a, loss) in enumerate(found)]
-    assert kept(points) == points[2]
 
 
 @pytest.mark.parametrize(

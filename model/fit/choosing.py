@@ -1,0 +1,32 @@
+"""Choosing by some of the images to learn from, so that the held-out images choose nothing."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from model.fit.chance import Draw, generator
+
+SHARE = 1 / 5  # of the images
+MOST = 2_000  # images: with these a difference of two points is seen
+
+
+def divide(classes: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """Numbers of the samples to learn from and of those to choose by, given classes (N,).
+
+    A share of each class is to choose by, and at least one of two. Where each class has one sample, there are none.
+    """
+    order = torch.randperm(len(classes), generator=generator(seed, Draw.CHOICE, 0))
+    share, chooses = min(SHARE, MOST / len(classes)), torch.zeros(len(classes), dtype=torch.bool)
+    for kind in classes.unique():
+        rows = order[classes[order] == kind]
+        count = max(round(share * len(rows)), 1) if len(rows) > 1 else 0
+        chooses[rows[:count]] = True
+    return (~chooses).nonzero().flatten(), chooses.nonzero().flatten()
+
+
+def worse(logits: Tensor, than: Tensor, classes: Tensor) -> bool:
+    """Whether logits (N, C) are right less often than others, by more than a standard error (McNemar 1947)."""
+    now, before = (found.argmax(1) == classes for found in (logits, than))
+    lost, gained = int((before & ~now).sum()), int((now & ~before).sum())
+    return lost - gained > math.sqrt(lost + gained)

@@ -1,0 +1,67 @@
+"""The probe and fine-tuning with defaults: whole commands, as a person types them, from the demo's checkpoint."""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from model.demo.__main__ import WEIGHTS
+from tests.benchmarks.learning.sets import SETS
+from tests.benchmarks.record import Rows
+
+SEEDS = range(3)  # each draws or divides the images anew
+METHODS = ("probe", "finetune")
+AT_A_TIME = 4  # commands
+
+
+class Command(NamedTuple):
+    figures: dict[str, float]
+    taken: str  # the learning rate, or the probe
+    cpu_s: float  # of one thread
+
+
+def measure() -> Rows:
+    """A row for each set of images and seed."""
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        return list(pool.map(_row, *zip(*((name, seed) for name in SETS for seed in SEEDS), strict=True)))
+
+
+def _row(name: str, seed: int) -> dict[str, str | float]:
+    with TemporaryDirectory() as place:
+        images = Path(place, "images")
+        SETS[name](images, seed)
+        probe, tuned = (_fit(images, Path(place, f"{method}.safetensors"), method, seed) for method in METHODS)
+    figures = tuned.figures
+    return {
+        "images": name,
+        "seed": seed,
+        "learned from / judged by": f"{figures['train_images']:,.0f} / {figures['held_out_images']:,.0f}",
+        "probe, % right": f"{100 * probe.figures['top1_accuracy']:.1f}",
+        "fine-tuning, % right": f"{100 * figures['top1_accuracy']:.1f}",
+        "its choice": tuned.taken,
+        "probe, CPU s": round(probe.cpu_s),
+        "fine-tuning, CPU s": round(tuned.cpu_s),
+    }
+
+
+def _fit(images: Path, out: Path, method: str, seed: int) -> Command:
+    """The whole command, from start to report. Its figures are those of the report."""
+    paths = [str(WEIGHTS), "--images", str(images), "--out", str(out)]
+    command = [sys.executable, "-m", "export", "fit", *paths, "--method", method, "--seed", str(seed)]
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
+    with subprocess.Popen(command, env=one_thread, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"this failed: {' '.join(command)}")
+    report = json.loads((out.with_suffix(".report") / "report.json").read_text())
+    rate = report["recipe"].get("rate")
+    return Command(
+        figures=report["figures"],
+        taken="the probe" if rate is None else f"rate {rate}",
+        cpu_s=used.ru_utime + used.ru_stime,
+    )
