@@ -29,7 +29,7 @@ from model.fit.snapshot import Snapshot, identity
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
-EPOCHS = 8.0
+EPOCHS = 10.0
 LEAST_STEPS = 500  # few images are seen more often; the paper's shortest runs are as long (Table 4)
 CHOOSING_STEPS = 200  # at most, in a run that chooses a rate: with fewer, even good ones lag behind the probe
 WARM_UP = 0.1  # of the steps
@@ -43,7 +43,7 @@ class FinetuneRecipe:
 
     seed: int = 0
     read: Read = "cls_mean"  # what the head reads; see with_new_head
-    rates: tuple[float, ...] = (5e-5, 2e-4)  # of Adam; a single one is taken without a choice
+    rates: tuple[float, ...] = (2e-4, 5e-5, 1e-5)  # of Adam; the first that harms nothing, or a single one
     epochs: float | None = None  # None: EPOCHS, or as many as make LEAST_STEPS
     batch: int = 16
     augmentation: Augmentation = Augmentation()  # noqa: RUF009 (it is frozen)
@@ -60,13 +60,12 @@ def finetune(
 ) -> Fitted:
     """The network with a new head after the last step, or the probe where fine-tuning harms.
 
-    A fifth of `train` chooses: a probe and a short run of each rate learn from the rest. The whole run learns from all
-    of `train` at the largest rate that is not worse than another or the probe, because a larger one gains more from
-    more steps; the probe is taken if it is better than all. The held-out images are measured for the curves and choose
-    nothing. All images have the size that `preprocessing` gives, for which positions are
-    interpolated. With the folder `work` a run that was interrupted goes on where it was; the caller removes the folder
-    when what was learned is safe. Raises ValueError for classes or sizes that do not fit, and for the folder of another
-    run, and Diverged if a rate is too large.
+    A fifth of `train` chooses: a probe and a short run of each rate in turn learn from the rest. The whole run learns
+    from all of `train` at the first rate that is not worse than the probe; if there is none, the probe is taken. The
+    held-out images are measured for the curves and choose nothing. All images have the size that `preprocessing` gives,
+    for which positions are interpolated. With the folder `work` a run that was interrupted goes on where it was; the
+    caller removes the folder when what was learned is safe. Raises ValueError for classes or sizes that do not fit, and
+    for the folder of another run, and Diverged if a rate is too large.
     """
     classes = count_classes(train, held_out)
     check_sizes(preprocessing, train, held_out)
@@ -88,7 +87,7 @@ def finetune(
 class _Choice(NamedTuple):
     rate: float | None  # None: the probe is taken
     flip: bool
-    tried: dict[str, Measured]  # the probe, and the short run of each rate; empty if nothing was to be chosen
+    tried: dict[str, Measured]  # the probe, and the short runs up to that rate; empty if nothing was to be chosen
 
 
 class _Runs:
@@ -117,11 +116,11 @@ class _Runs:
         return max(EPOCHS, LEAST_STEPS * self._recipe.batch / len(self._train))
 
     def choice(self) -> _Choice:
-        """By some of the images. If every class has one image, the first rate is taken, without mirroring."""
+        """By some of the images. If every class has one image, the last rate is taken, without mirroring."""
         rates, flip = self._recipe.rates, self._recipe.augmentation.flip
         learning, choosing = divide(self._train.classes, self._recipe.seed)
         if not len(choosing) or (len(rates) == 1 and flip is not None):
-            return _Choice(rates[0], bool(flip), {})
+            return _Choice(rates[-1], bool(flip), {})
         start = self._probed(learning)
         others = Samples(pixels=self._train.pixels[choosing], classes=self._train.classes[choosing])
         probed = logits(start, others, self._preprocessing)
@@ -130,14 +129,14 @@ class _Runs:
             flip = not worse(logits(start, mirrored, self._preprocessing), probed, others.classes)
         if len(rates) == 1:
             return _Choice(rates[0], flip, {})
-        found: dict[float | None, Tensor] = {}
-        if measured(probed, others.classes).accuracy < 1:
-            found |= {rate: self._short(rate, start, learning, others, flip=flip) for rate in sorted(rates)[::-1]}
-        given = {rate: answers for rate, answers in found.items() if answers.isfinite().all()} | {None: probed}
-        shares = {rate: measured(answers, others.classes) for rate, answers in given.items()}
-        best = max(shares, key=lambda rate: shares[rate].rank)
-        taken = next(rate for rate, answers in given.items() if not worse(answers, given[best], others.classes))
-        return _Choice(taken, flip, {PROBE if rate is None else str(rate): share for rate, share in shares.items()})
+        tried = {PROBE: measured(probed, others.classes)}
+        for rate in rates if tried[PROBE].accuracy < 1 else ():
+            found = self._short(rate, start, learning, others, flip=flip)
+            if found.isfinite().all():
+                tried[str(rate)] = measured(found, others.classes)
+                if not worse(found, probed, others.classes):
+                    return _Choice(rate, flip, tried)
+        return _Choice(None, flip, tried)
 
     def whole(self, choice: _Choice) -> Learned:
         """Of all images."""

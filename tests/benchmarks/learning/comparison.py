@@ -13,7 +13,7 @@ from model.demo.__main__ import WEIGHTS
 from tests.benchmarks.learning.sets import SETS
 from tests.benchmarks.record import Rows
 
-SEEDS = range(3)  # each draws or divides the images anew
+SEEDS = (3, 4, 5)  # each draws or divides the images anew; with 0 to 2 the defaults were chosen
 METHODS = ("probe", "finetune")
 AT_A_TIME = 4  # commands
 

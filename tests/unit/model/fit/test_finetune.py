@@ -26,7 +26,7 @@ from tests.support.toy import toy_model
 
 TRAIN, HELD_OUT = squares(60, contrast=60), squares(30, seed=1, contrast=60)  # a probe is often wrong
 RECIPE = FinetuneRecipe(rates=(0.003,), epochs=3, batch=16, augmentation=Augmentation(least_area=0.5, flip=True))
-SEARCHED = replace(RECIPE, rates=(0.001, 0.01))
+SEARCHED = replace(RECIPE, rates=(1.0, 0.001))
 STEPS = 12  # of RECIPE; SEARCHED has two runs of 9 before them, for a fifth of the images chooses
 
 
@@ -73,7 +73,7 @@ def test_the_probe_is_taken_where_no_rate_is_better(start):
 
 
 def test_held_out_images_choose_nothing(start):
-    recipe = replace(RECIPE, rates=(1e-9, 0.01), epochs=6)
+    recipe = replace(RECIPE, rates=(1.0, 0.01), epochs=6)
     one, other = (finetune(start, PREPROCESSING, TRAIN, part, recipe) for part in (HELD_OUT, None))
     assert one.recipe["rate"] == 0.01
     assert same(one.model, other.model)
@@ -94,7 +94,7 @@ def test_labels_without_meaning_are_right_as_often_as_by_chance(start):
             )
             for count in (40, 60)
         ]
-        recipe = FinetuneRecipe(seed=seed, rates=(0.001, 0.01), epochs=4)
+        recipe = FinetuneRecipe(seed=seed, rates=(0.01, 0.001), epochs=4)
         shown.append(finetune(start, PREPROCESSING, *parts, recipe).figures["top1_accuracy"])
     assert abs(fmean(shown) - 0.5) < 0.02
 
@@ -124,12 +124,13 @@ def test_without_a_number_of_epochs_few_images_are_seen_more_often(start, monkey
     assert fitted.recipe["epochs"] == 10
 
 
-def test_the_largest_rate_that_is_not_worse_is_taken(start):
-    recipe = replace(RECIPE, rates=(1e-9, 0.01, 1.0, 1e30), epochs=6)
+def test_the_first_rate_that_is_not_worse_is_taken(start):
+    recipe = replace(RECIPE, rates=(1e30, 1.0, 0.01, 0.003), epochs=6)
     fitted = run(start, recipe)
     assert fitted.recipe["rate"] == 0.01
     tried = fitted.recipe["tried"]
-    assert tried["0.01"]["accuracy"] > tried["probe"]["accuracy"]
+    assert tried.keys() == {"probe", "1.0", "0.01"}
+    assert tried["1.0"]["accuracy"] < tried["probe"]["accuracy"] < tried["0.01"]["accuracy"]
     assert same(fitted.model, run(start, replace(recipe, rates=(0.01,))).model)
 
 
