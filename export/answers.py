@@ -7,10 +7,10 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 import torch
-from tqdm import tqdm
 
 from app.inference.contract import Engine
 from export.images import Images
+from export.progress import bars
 from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint
 
@@ -34,15 +34,16 @@ def answers(checkpoint: Checkpoint, images: Images, engine: Engine, *, time_limi
     expected: list[npt.NDArray[np.float32]] = []
     found: list[npt.NDArray[np.float32]] = []
     right: list[int] = []
-    for _ in tqdm(range(0, images.judged_images, BATCH), desc="comparing with fp32", unit=f"x{BATCH}"):
-        if found and time.monotonic() > end:
-            break
-        pixels, labels = zip(*islice(judged, BATCH), strict=True)
-        batch = np.stack(pixels)
-        with torch.inference_mode():
-            expected.append(checkpoint.model(normalised(batch, checkpoint)).numpy())
-        found.append(engine.run("classify", batch)["logits"])
-        right += labels
+    with bars() as shown:
+        for _ in shown.track(range(0, images.judged_images, BATCH), description="comparing with fp32"):
+            if found and time.monotonic() > end:
+                break
+            pixels, labels = zip(*islice(judged, BATCH), strict=True)
+            batch = np.stack(pixels)
+            with torch.inference_mode():
+                expected.append(checkpoint.model(normalised(batch, checkpoint)).numpy())
+            found.append(engine.run("classify", batch)["logits"])
+            right += labels
     return Answers(
         expected=np.concatenate(expected),
         found=np.concatenate(found),

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import onnx
 import onnxruntime
-from tqdm import tqdm
 
 from app.bundle import (
     CLASSIFY_GRAPH,
@@ -37,6 +36,7 @@ from export.onnx_file import SharedWeights, part
 from export.parity import check_parity
 from export.portraits.gallery import portraits
 from export.precision import model_for
+from export.progress import working
 from export.trace import trace
 from model.checkpoints.checkpoint import Checkpoint
 from model.durable import replacing_folder
@@ -81,11 +81,11 @@ def _fill(
     weights = SharedWeights(folder / WEIGHTS)
     spec, preprocessing = image_spec(checkpoint.preprocessing), checkpoint.preprocessing
     images = given or DrawnImages(spec, labels=checkpoint.labels)
-    model = model_for(checkpoint, precision, images.ranges)
-    explaining = partial(ExplainGraph, model, preprocessing, precision=precision, score=checkpoint.score)
-    explain = explaining()
-    for graph in tqdm([explain], desc="tracing", unit="graph"):
-        _write(graph, folder, weights)
+    with working("tracing"):
+        model = model_for(checkpoint, precision, images.ranges)
+        explaining = partial(ExplainGraph, model, preprocessing, precision=precision, score=checkpoint.score)
+        explain = explaining()
+        _write(explain, folder, weights)
     open_engine = partial(OnnxEngine, folder=folder, image_size=spec.size, gears=Gears(cores=allowed_cores()))
     engine = open_engine()
     compared = checkpoint.config.num_classes > 0 and not (precision == "fp32" and given is None)
@@ -93,10 +93,15 @@ def _fill(
     calibrated = _calibration(measured, checkpoint, required=calibrate) if measured else None
     if calibrate and calibrated:
         checkpoint = dataclasses.replace(checkpoint, temperature=calibrated.temperature)
-        _write(explaining(temperature=checkpoint.temperature), folder, weights)
+        with working("tracing again"):
+            _write(explaining(temperature=checkpoint.temperature), folder, weights)
         engine = open_engine()
-    parity = check_parity(checkpoint, spec, engine, precision, given=given.ranges()[:GIVEN_PARITY] if given else None)
-    gallery = portraits(checkpoint.model, engine, spec)
+    with working("comparing with PyTorch"):
+        some = given.ranges()[:GIVEN_PARITY] if given else None
+        parity = check_parity(checkpoint, spec, engine, precision, given=some)
+        answer = known_answer(checkpoint, spec, engine, precision)
+    with working("drawing"):
+        gallery = portraits(checkpoint.model, engine, spec)
     for portrait in gallery:
         portrait.write(folder)
     pictures = [picture_file(portrait.name, kind) for portrait in gallery for kind in PICTURE_FORMATS]
@@ -122,7 +127,7 @@ def _fill(
         parity=parity,
         agreement=agreement(measured, images, checkpoint) if measured else None,
         calibration=calibrated,
-        known_answer=known_answer(checkpoint, spec, engine, precision),
+        known_answer=answer,
         overrides=checkpoint.overrides,
         figures=checkpoint.figures,
         recipe=checkpoint.recipe,
@@ -151,5 +156,5 @@ def _calibration(measured: Answers, checkpoint: Checkpoint, *, required: bool) -
     except Uncalibrated as reason:
         if required:
             raise
-        tqdm.write(f"Calibration is not measured: {reason}.", file=sys.stderr)
+        print(f"Calibration is not measured: {reason}.", file=sys.stderr)  # noqa: T201
         return None

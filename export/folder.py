@@ -1,13 +1,11 @@
 """A person's own images: read from a folder, and prepared by the service's own code."""
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from tqdm import tqdm
 
 from app.bundle import ImageSpec
 from app.errors import UnsupportedType, UnusableImage
@@ -17,6 +15,7 @@ from app.images.preprocess import Framing, preprocess
 from app.inference.contract import Pixels
 from app.settings import Settings
 from export.folder_labels import By, folder_labels
+from export.progress import bars
 from model.checkpoints.checkpoint import Checkpoint
 
 SUFFIXES = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".avifs"}
@@ -79,14 +78,15 @@ def read_folder(folder: Path, spec: ImageSpec, checkpoint: Checkpoint) -> Folder
         raise ValueError(f"--pictures {folder}: folders are labels, but {stray[0]} is in none of them")
     pixels: list[Pixels] = []
     classes: list[int] = []
-    for file in tqdm(_some(files, spec), desc="reading images", unit="image"):
-        try:
-            pixels.append(read_pixels(file, spec.framing))
-        except (UnsupportedType, UnusableImage) as error:
-            tqdm.write(f"{file} is skipped: {error.detail}", file=sys.stderr)
-            continue
-        if labels:
-            classes.append(labels.classes[parts[file][0]])
+    with bars() as shown:
+        for file in shown.track(_some(files, spec), description="reading images"):
+            try:
+                pixels.append(read_pixels(file, spec.framing))
+            except (UnsupportedType, UnusableImage) as error:
+                shown.print(f"{file} is skipped: {error.detail}", soft_wrap=True, markup=False, highlight=False)
+                continue
+            if labels:
+                classes.append(labels.classes[parts[file][0]])
     if len(pixels) < FEWEST:
         raise ValueError(
             f"--pictures {folder}: it has {len(pixels)} images that can be decoded, and {FEWEST} are needed"

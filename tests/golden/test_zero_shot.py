@@ -10,7 +10,7 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
-from export.__main__ import main
+from export.command import main
 from export.image_spec import image_spec
 from export.reference import normalised
 from model.checkpoints import load_checkpoint

@@ -10,8 +10,8 @@ from app.bundle import load_bundle
 from app.inference.cpu import OnnxEngine
 from app.inference.gears import Gears
 from app.inference.labels import scores
-from export.__main__ import main
 from export.calibration import calibration_error
+from export.command import main
 from export.folder import read_folder
 from export.image_spec import image_spec
 from export.images import pixels, reference_images

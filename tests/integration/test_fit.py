@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from app.bundle import load_bundle
-from export.__main__ import main
+from export.command import main
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import save
 from model.demo.shapes import draw
@@ -99,7 +99,7 @@ def test_a_full_disk_is_one_clear_line_and_leaves_what_was_there(photos, tmp_pat
     """The limit of a file's size stands in for it: writing fails in the middle in the same way."""
     code = """
 import resource, sys
-from export.__main__ import main
+from export.command import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
 main(sys.argv[1:])
 """

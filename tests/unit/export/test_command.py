@@ -1,4 +1,4 @@
-"""export/__main__.py: what a person types, and what it says."""
+"""export/command.py: what a person types, and what it says."""
 
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.bundle import load_bundle
-from export.__main__ import main
+from export.command import main
 from model.checkpoints.describe import parameters
 from model.checkpoints.families.native import save
 from tests.golden.test_checkpoints import CASES, describe, overrides_of, path_of

@@ -1,0 +1,203 @@
+"""What a person types after `python -m export`, which turns a checkpoint into a checked bundle, and what it says.
+
+`python -m export inspect` shows what a checkpoint is, and `python -m export fit` learns one from a person's images.
+"""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+from app.bundle import Manifest, Precision
+from export.arguments import CHECKPOINT, SET, assignment, image_size
+from export.fit.command import fit, fit_parser
+from export.progress import working
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.describe import report
+from model.checkpoints.labels import BY_NUMBER, UNNAMED
+from model.checkpoints.load import describe_checkpoint
+from model.checkpoints.zero_shot import PROMPT
+
+
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["inspect"]:
+        inspect(_inspect_parser().parse_args(arguments[1:]))
+    elif arguments[:1] == ["fit"]:
+        fit(fit_parser().parse_args(arguments[1:]))
+    else:
+        export(_parser().parse_args(arguments))
+
+
+def inspect(options: argparse.Namespace) -> None:
+    try:
+        description = describe_checkpoint(
+            options.checkpoint, overrides=dict(options.set), labels=options.labels, prompts=tuple(options.prompt)
+        )
+    except (CheckpointError, ValueError) as error:
+        sys.exit(f"not inspected: {error}")
+    print(report(description))  # noqa: T201
+    if doubt := _doubt(description.labels_from):
+        print(f"Labels: {description.labels_from}{doubt}")  # noqa: T201
+
+
+def export(options: argparse.Namespace) -> None:
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it when it is imported, not later
+    with working("importing ONNX Runtime"):
+        from export.bundle import write_bundle
+        from export.folder import read_folder
+        from export.image_spec import image_spec
+        from export.parity import ParityError
+
+    for name in ("torch.onnx", "onnxscript"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    overrides = dict(options.set)
+    if options.image_size:
+        overrides["image_size"] = options.image_size
+    try:
+        with working("reading the checkpoint"):
+            checkpoint = load_checkpoint(
+                options.checkpoint, overrides=overrides, labels=options.labels, prompts=tuple(options.prompt)
+            )
+        images = None
+        if options.pictures:
+            images = read_folder(options.pictures, image_spec(checkpoint.preprocessing), checkpoint)
+        manifest = write_bundle(
+            checkpoint,
+            options.out,
+            replace=options.replace,
+            precision=options.precision,
+            images=images,
+            calibrate=options.calibrate,
+        )
+    except (CheckpointError, FileExistsError, ParityError, ValueError) as error:
+        sys.exit(f"not exported: {error}")
+    parity = manifest.parity
+    gives = f"{len(manifest.labels):,} labels" if manifest.labels else "embeddings alone, as there is no head"
+    print(  # noqa: T201
+        f"{options.out}: {manifest.name}, {manifest.layers} layers, {gives}. Largest difference to PyTorch on "
+        f"{parity.pictures} images: embedding {parity.embedding:.0e}"
+        + (f" and logits {parity.logits:.0e} (both relative)" if parity.logits is not None else " (relative)")
+        + f", attention {parity.attention:.0e}, rollout {parity.rollout:.0e}."
+    )
+    if checkpoint.weights:
+        print(f"Weights: {checkpoint.weights}.")  # noqa: T201
+    if manifest.labels_from:
+        print(f"Labels: {manifest.labels_from}{_doubt(manifest.labels_from)}")  # noqa: T201
+    if images:
+        print(f"Images: {images}.")  # noqa: T201
+    for line in measured(manifest):
+        print(line)  # noqa: T201
+
+
+def measured(manifest: Manifest) -> Iterator[str]:
+    """What was measured on images: sentences."""
+    if agreement := manifest.agreement:
+        other = "PyTorch" if manifest.precision == "fp32" else "fp32"
+        yield (
+            f"{manifest.precision} gives the same label as {other} on {agreement.top1:.1%} of {agreement.pictures} "
+            f"images. Probabilities differ by {agreement.probability_mean:.1g} on average, at most "
+            f"{agreement.probability_max:.1g}."
+        )
+        if agreement.accuracy is not None and agreement.accuracy_fp32 is not None:
+            yield (
+                f"The label is right on {agreement.accuracy:.2%} of them, and in PyTorch's float32 on "
+                f"{agreement.accuracy_fp32:.2%}."
+            )
+        elif agreement.source == "drawn":
+            yield "This was measured on drawn shapes. --pictures FOLDER measures it on your images."
+    if calibration := manifest.calibration:
+        yield (
+            f"Calibration error of the scores on {calibration.pictures} images: {calibration.error_before:.2%}, and "
+            f"{calibration.error_after:.2%} with a temperature, fitted to one half and measured on the other in turn. "
+            f"The temperature of all of them is {calibration.temperature:.3g}; "
+            + ("scores have it." if manifest.temperature != 1 else "--calibrate applies it to the scores.")
+        )
+
+
+def _doubt(labels_from: str) -> str:
+    """What to do about labels that the checkpoint does not have."""
+    if labels_from.endswith(BY_NUMBER):
+        return ". If the model has other classes, name them with --labels FILE, or number them with --labels none."
+    return ". --labels FILE names them." if labels_from == UNNAMED else ""
+
+
+def _inspect_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m export inspect", description="Show what a checkpoint is and where each fact was found."
+    )
+    parser.add_argument("checkpoint", help=CHECKPOINT)
+    _add_facts(parser)
+    return parser
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m export",
+        description="Turn a Vision Transformer checkpoint into a bundle that the service can serve. The ONNX graphs "
+        "are checked against PyTorch; if they differ, nothing is written.",
+        epilog="`python -m export inspect CHECKPOINT` shows what a checkpoint is. `python -m export fit CHECKPOINT` "
+        "learns the labels of your own images.",
+    )
+    parser.add_argument("--checkpoint", required=True, help=CHECKPOINT)
+    _add_facts(parser)
+    parser.add_argument("--out", type=Path, required=True, help="folder to write, such as bundles/NAME")
+    parser.add_argument(
+        "--precision",
+        choices=get_args(Precision),
+        default="fp32",
+        help="int8 is for CPUs, fp16 for CUDA (default: fp32). The export measures how often answers stay the same.",
+    )
+    parser.add_argument(
+        "--pictures",
+        type=Path,
+        metavar="FOLDER",
+        help="images to measure with, in place of drawn shapes: ranges for int8 and fp16, and how often answers stay "
+        "the same. At most 2,048 are read, chosen evenly. If they are in folders that are called by the names, WordNet "
+        "ids or indices of the labels, accuracy and calibration error are measured too.",
+    )
+    parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="divide logits by the temperature that makes the labels of --pictures most likely, so that scores are as "
+        "large as they are often right",
+    )
+    parser.add_argument("--replace", action="store_true", help="replace the folder if it exists")
+    parser.add_argument(
+        "--image-size",
+        type=image_size,
+        metavar="N or HEIGHTxWIDTH",
+        help="serve another image size. Positions are interpolated as the checkpoint's library does it, and the crop "
+        "cuts off the same share.",
+    )
+    return parser
+
+
+def _add_facts(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        type=assignment,
+        action="append",
+        default=[],
+        metavar="FACT=VALUE",
+        help=SET,
+    )
+    parser.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="names of the classes: one a line, a JSON list or object, or a CSV with a column label and perhaps one "
+        "index. `none` numbers them. Without it, names are the checkpoint's own, or those of the ImageNet that has "
+        "as many classes. For CLIP and SigLIP the file has the labels to choose among, and without it they give "
+        "embeddings.",
+    )
+    parser.add_argument(
+        "--prompt",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="the sentence in which CLIP or SigLIP reads each label, with {} in its place (default: "
+        f'"{PROMPT}"). Several are averaged: give the option once for each.',
+    )
