@@ -5,6 +5,8 @@ whole, and evidence comes from torch's autograd instead of closed forms.
 In shapes: B batch, K classes, L layers, T tokens, N patches, H heads, D width.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -17,6 +19,14 @@ from model.norm import UnitNorm
 from model.vit import VisionTransformer
 
 
+class _Layer(NamedTuple):
+    block: EncoderBlock
+    entering: Tensor  # the residual stream, (B, T, D)
+    leaving: Tensor
+    of_mlp: Tensor  # what the MLP added to it
+    matrix: Tensor  # attention, (B, H, T, T)
+
+
 def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: npt.NDArray[np.int64] | None) -> Outputs:
     """The outputs of the explaining graph for uint8 pixels (B, height, width, 3) and `classes` (B, K).
 
@@ -26,10 +36,10 @@ def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: np
     images = normalised(pixels, checkpoint)
     dtype = images.dtype
     with torch.no_grad():
-        streams = model.layers(images)
-        matrices = model.attentions(images)  # (B, L, H, T, T)
-        pool = _pool(model, images)  # (B, T)
-        embedding = model.embedding(model.encode(images))
+        layers = _layers(model, images)
+        matrices = torch.stack([layer.matrix for layer in layers], dim=1)  # (B, L, H, T, T)
+        tokens = model.normed([layer.leaving for layer in layers])
+        pool, embedding = _pool(model, tokens), model.embedding(tokens)
     identity = torch.eye(matrices.shape[-1], dtype=dtype)
     product = identity.expand(len(pixels), -1, -1)
     for of_layer in matrices.mean(dim=2).unbind(1):
@@ -41,26 +51,36 @@ def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: np
         "distance": _distance(model, matrices),
     }
     if classes is not None:
-        outputs |= _of_classes(checkpoint, images, streams, matrices, torch.from_numpy(classes))
+        outputs |= _of_classes(checkpoint, tokens, layers, torch.from_numpy(classes))
     return {name: value.detach().numpy() for name, value in outputs.items()}
 
 
-def _of_classes(
-    checkpoint: Checkpoint, images: Tensor, streams: list[Tensor], matrices: Tensor, classes: Tensor
-) -> dict[str, Tensor]:
+def _layers(model: VisionTransformer, images: Tensor) -> list[_Layer]:
+    """Every block runs once; running `forward` for each quantity would take most of an export's time."""
+    layers, tokens = [], model.embed(images)
+    for block in model.blocks:
+        assert isinstance(block, EncoderBlock)
+        attended, of_mlp = block.branches(tokens)
+        leaving = tokens + attended + of_mlp
+        layers.append(_Layer(block, tokens, leaving, of_mlp, block.attention(tokens)))
+        tokens = leaving
+    return layers
+
+
+def _of_classes(checkpoint: Checkpoint, tokens: Tensor, layers: list[_Layer], classes: Tensor) -> dict[str, Tensor]:
     """The outputs that need a head."""
     model = checkpoint.model
-    evidence, rest = _evidence(model, streams, matrices, classes)
+    evidence, rest = _evidence(model, layers, classes)
     with torch.no_grad():
         outputs = {
-            "logits": model(images),
+            "logits": model.classify(tokens),
             "classes": classes,
             "evidence": evidence.sum(3),
             "evidence_heads": evidence.sum(4),
             "evidence_rest": rest,
         }
         if model.config.head_layers == 1 and not model.config.pools_by_attention:
-            of_layers = torch.stack([model.classify(model.normed([stream])) for stream in streams[1:]])  # (L, B, C)
+            of_layers = torch.stack([model.classify(model.normed([layer.leaving])) for layer in layers])  # (L, B, C)
             of_layers = of_layers / checkpoint.temperature
             scores = of_layers.softmax(-1) if checkpoint.score == "softmax" else of_layers.sigmoid()
             outputs["lens"] = torch.stack([of_layer.gather(1, classes) for of_layer in scores], dim=1)
@@ -74,9 +94,9 @@ def normalised(pixels: npt.NDArray[np.uint8], checkpoint: Checkpoint) -> Tensor:
     return ((torch.from_numpy(pixels).to(dtype) / 255 - mean) / std).permute(0, 3, 1, 2)
 
 
-def _pool(model: VisionTransformer, images: Tensor) -> Tensor:
-    """Weight of each token in the pooled vector, (B, T): 1 for the class token if the head reads that."""
-    config, tokens = model.config, model.encode(images)
+def _pool(model: VisionTransformer, tokens: Tensor) -> Tensor:
+    """Weight of each normed token in the pooled vector, (B, T): 1 for the class token if the head reads that."""
+    config = model.config
     weights = torch.zeros(tokens.shape[:2], dtype=tokens.dtype)
     first = len(config.prefix)
     match config.pool:
@@ -106,14 +126,13 @@ def _distance(model: VisionTransformer, matrices: Tensor) -> Tensor:
 
 
 @torch.enable_grad()
-def _evidence(
-    model: VisionTransformer, streams: list[Tensor], matrices: Tensor, classes: Tensor
-) -> tuple[Tensor, Tensor]:
+def _evidence(model: VisionTransformer, layers: list[_Layer], classes: Tensor) -> tuple[Tensor, Tensor]:
     """Parts of the logits of `classes` (B, K): (B, K, L, H, T), and of the MLPs and of what is constant (B, K, 2).
 
     With the scales of its norms held constant the head is linear. The contribution of a layer is its output times the
     gradient of the head with respect to that output.
     """
+    streams = [layers[0].entering, *(layer.leaving for layer in layers)]
     streams = [stream.detach().requires_grad_() for stream in streams]
     logits, of_pool_mlp = _linear_head(model, streams)
     chosen, mlps = logits.gather(1, classes), of_pool_mlp.gather(1, classes)
@@ -121,14 +140,11 @@ def _evidence(
     constants = chosen - mlps - sum(_dot(g, streams[i]) for i, g in readings.items())
     constants = constants + _dot(torch.stack(list(readings.values())).sum(0), streams[0])
     by_head = []
-    for index, block in enumerate(model.blocks):
-        assert isinstance(block, EncoderBlock)
+    for index, (block, entering, _, of_mlp, matrix) in enumerate(layers):
         behind = torch.stack([g for i, g in readings.items() if i > index]).sum(0)  # of later readings
         with torch.no_grad():
-            value = block.attn.qkv(block.read(streams[index])).chunk(3, dim=-1)[2]
+            value = block.attn.qkv(block.read(entering)).chunk(3, dim=-1)[2]
             value = value.unflatten(-1, (block.attn.heads, -1))  # (B, T, H, d)
-            of_mlp = block.branches(streams[index])[1]
-        matrix = matrices[:, index]  # (B, H, T, T)
         mixed = torch.einsum("bhit,bthd->bihd", matrix, value).flatten(2).requires_grad_()
         attended = _linear_attention(block, mixed)
         of_mixed = torch.stack([_pulled_back(attended, g, mixed) for g in behind.unbind(1)], dim=1)

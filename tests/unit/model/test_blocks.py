@@ -47,6 +47,14 @@ def test_a_block_shows_the_attention_of_the_tokens_that_it_gets(kind):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("kind", ["pre_norm", "res_post", "parallel"])
+def test_a_block_adds_what_its_branches_are(kind):
+    b = block(block=kind, layer_scale=kind != "res_post")
+    attended, transformed = b.branches(TOKENS)
+    torch.testing.assert_close(b(TOKENS), TOKENS + attended + transformed, rtol=0, atol=0)
+
+
+@torch.no_grad()
 def test_normed_queries_and_keys_have_no_scale():
     a = block(qk_norm=True, qkv_bias=False).attn
     before = a.weights(TOKENS)
