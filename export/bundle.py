@@ -98,10 +98,10 @@ def _fill(
         engine = open_engine()
     with working("comparing with PyTorch"):
         some = given.ranges()[:GIVEN_PARITY] if given else None
-        parity = check_parity(checkpoint, spec, engine, precision, given=some)
+        comparison = check_parity(checkpoint, spec, engine, precision, given=some)
         answer = known_answer(checkpoint, spec, engine, precision)
     with working("drawing"):
-        gallery = portraits(checkpoint.model, engine, spec)
+        gallery = portraits(checkpoint.model, comparison.distance)
     for portrait in gallery:
         portrait.write(folder)
     pictures = [picture_file(portrait.name, kind) for portrait in gallery for kind in PICTURE_FORMATS]
@@ -124,7 +124,7 @@ def _fill(
         wordnet=checkpoint.wordnet,
         score=checkpoint.score,
         temperature=checkpoint.temperature,
-        parity=parity,
+        parity=comparison.parity,
         agreement=agreement(measured, images, checkpoint) if measured else None,
         calibration=calibrated,
         known_answer=answer,

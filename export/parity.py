@@ -7,6 +7,7 @@ Runtime runs the graphs through the service's engine, with everything folded and
 import copy
 import dataclasses
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +39,14 @@ class ParityError(Exception):
     """The graphs do not compute what the model computes; the message says which numbers differ."""
 
 
+class Compared(NamedTuple):
+    parity: Parity
+    distance: npt.NDArray[np.floating]  # of the explaining graph for each reference image, (images, L, H)
+
+
 def check_parity(
     checkpoint: Checkpoint, spec: ImageSpec, engine: Engine, precision: Precision, *, given: Pixels | None = None
-) -> Parity:
+) -> Compared:
     """The largest differences found. Raises ParityError when one is over its tolerance.
 
     The images are reference images and those `given`, uint8 (n, height, width, 3), as one more batch.
@@ -54,8 +60,10 @@ def check_parity(
     if given is not None:
         batches.append(given)
     worst: dict[str, float] = {}
+    distances = []
     for batch in batches:
         explained = engine.run("explain", batch)
+        distances.append(explained["distance"])
         _check_sums(explained)
         if "logits" in explained:
             _check_classes(explained)
@@ -70,7 +78,8 @@ def check_parity(
         for name, difference in found.items():
             _check(f"{name}: PyTorch and ONNX Runtime differ", difference, allowed[name])
             worst[name] = max(worst.get(name, 0.0), difference)
-    return Parity(pictures=sum(map(len, batches)), **worst)
+    parity = Parity(pictures=sum(map(len, batches)), **worst)
+    return Compared(parity, np.concatenate(distances[: len(BATCHES)]))
 
 
 def _tolerances(precision: Precision) -> dict[str, float]:

@@ -1,7 +1,8 @@
 """Every picture that a model has of itself, in the order in which they are shown."""
 
-from app.bundle import ImageSpec
-from app.inference.contract import Engine
+import numpy as np
+import numpy.typing as npt
+
 from export.portraits.distances import reference_distance
 from export.portraits.filters import filters
 from export.portraits.portrait import Portrait
@@ -10,7 +11,7 @@ from export.portraits.similarity import positions
 from model.vit import VisionTransformer
 
 
-def portraits(model: VisionTransformer, engine: Engine, spec: ImageSpec) -> list[Portrait]:
-    """Those that there are for this model; `engine` runs its graphs on images prepared as `spec` says."""
-    distance = reference_distance(engine, spec, patch_size=model.config.patch_size)
-    return [portrait for portrait in (filters(model), positions(model), relative_bias(model), distance) if portrait]
+def portraits(model: VisionTransformer, distance: npt.NDArray[np.floating]) -> list[Portrait]:
+    """Those that there are for this model, given the attention distance of some images, (images, L, H)."""
+    known = reference_distance(distance, patch_size=model.config.patch_size)
+    return [portrait for portrait in (filters(model), positions(model), relative_bias(model), known) if portrait]

@@ -35,7 +35,8 @@ def served(request, golden_bundle, serve, encode):
     classes = golden["logits"].argsort()[::-1][: min(5, len(golden["logits"]))].copy()
     attentions = torch.from_numpy(golden["attentions"]).double()[None]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint.model, "attentions", lambda images: attentions)
+        for block, matrix in zip(checkpoint.model.blocks, attentions.unbind(1), strict=True):
+            patch.setattr(block, "attention", lambda tokens, given=matrix: given)
         checkpoint.model.double()
         expected = {name: array[0] for name, array in reference(checkpoint, np.stack([pixels]), classes[None]).items()}
     with serve(bundle=bundle, max_batch=1) as client:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from export.image_spec import image_spec
+from export.images import reference_pixels
 from export.parity import ParityError, check_parity
 from export.reference import reference
 from tests.support.toy import toy_checkpoint
@@ -34,7 +35,13 @@ def check(precision, factor, *, lean_alone=False):
 
 @pytest.mark.parametrize(("precision", "factor"), [("fp32", 1.0), ("fp16", 1.01), ("int8", 1.1)])
 def test_what_a_precision_may_differ_by_is_measured(precision, factor):
-    assert check(precision, factor).logits == pytest.approx(factor - 1, abs=1e-4)
+    assert check(precision, factor).parity.logits == pytest.approx(factor - 1, abs=1e-4)
+
+
+def test_distances_are_those_of_every_reference_image():
+    distance = check("fp32", 1.0).distance
+    pixels = reference_pixels(image_spec(toy_checkpoint().preprocessing), 12)
+    np.testing.assert_allclose(distance, reference(toy_checkpoint(), pixels, None)["distance"], atol=1e-5)
 
 
 @pytest.mark.parametrize(("precision", "factor"), [("fp32", 1.01), ("fp16", 1.1), ("int8", 1.6), ("int8", np.nan)])

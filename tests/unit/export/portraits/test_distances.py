@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from app.maps.distance import AttentionDistance
-from export.image_spec import image_spec
-from export.portraits.distances import IMAGES, reference_distance
+from export.portraits.distances import reference_distance
 from export.reference import reference
 from tests.support.toy import toy_checkpoint
 
@@ -14,7 +13,8 @@ from tests.support.toy import toy_checkpoint
 def distance_of(matrix: torch.Tensor, **changes) -> np.ndarray:
     """(L, H) of a 3 x 5 grid when every head's attention is `matrix`."""
     toy = toy_checkpoint(**changes)
-    toy.model.attentions = lambda images: matrix.expand(1, 2, 2, -1, -1)
+    for block in toy.model.blocks:
+        block.attention = lambda tokens: matrix.expand(1, 2, -1, -1)
     pixels = np.zeros((1, 24, 40, 3), np.uint8)
     return reference(toy, pixels, np.zeros((1, 1), np.int64))["distance"][0]
 
@@ -44,25 +44,10 @@ def test_reading_the_row_below_is_one_patch():
     assert distance_of(matrix) == pytest.approx(np.full((2, 2), (1 + 1 + 2) / 3))
 
 
-class CountingEngine:
-    """Says that the n-th picture it sees has distance n in the first layer, and its multiples below."""
-
-    def __init__(self) -> None:
-        self.seen: list[np.ndarray] = []
-
-    def run(self, graph, images):
-        assert graph == "explain"
-        first = len(self.seen)
-        self.seen.extend(images)
-        return {"distance": np.arange(first, len(self.seen))[:, None, None] * np.array([[[1.0], [2.0], [3.0]]])}
-
-
-def test_the_portrait_is_the_mean_over_every_picture():
-    engine = CountingEngine()
-    found = reference_distance(engine, image_spec(toy_checkpoint().preprocessing), patch_size=8)
+def test_the_portrait_is_the_mean_over_every_image():
+    of_images = np.arange(5)[:, None, None] * np.array([[[1.0], [2.0], [3.0]]])
+    found = reference_distance(of_images, patch_size=8)
     numbers = AttentionDistance.model_validate(found.numbers)
-    middle = (IMAGES - 1) / 2
-    assert numbers.reference.pictures == len(engine.seen) == IMAGES
-    assert numbers.reference.distance == [[middle], [2 * middle], [3 * middle]]
+    assert numbers.reference.pictures == 5
+    assert numbers.reference.distance == [[2], [4], [6]]
     assert (numbers.served, numbers.unit, numbers.patch_size) == (None, "patches", 8)
-    assert {picture.shape for picture in engine.seen} == {(24, 40, 3)}
