@@ -129,7 +129,7 @@ FAULTS = {
     # Stores
     "memory-unswept": Fault(
         "app/stores/memory.py",
-        "        self._records.expire()\n",
+        "        if self._sweep is None:\n            self._sweep_later()\n",
         "",
         "Expired records stay in memory.",
     ),
