@@ -126,8 +126,9 @@ def failing(tests: Sequence[str], tree: Path) -> str | None:
         return None
     if failed := re.search(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", said, re.MULTILINE):
         return failed[1]
-    if begun := re.findall(r"^(tests/\S+\.py::.*?) *(?:\+\+\+.*)?$", said, re.MULTILINE):
-        return str(begun[-1])  # it hung, and pytest-timeout has ended pytest
+    if "+ Timeout +" in said:  # and pytest-timeout has ended pytest
+        begun: list[str] = re.findall(r"^(tests/\S+\.py::.*?) *(?:\+\+\+.*)?$", said, re.MULTILINE)
+        return begun[-1]
     raise RuntimeError(f"pytest ended with {process.returncode}: {said[-2000:]}")
 
 
