@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
 from tqdm import tqdm
 
 from tests.faults.catalogue import FAULTS, Fault
@@ -122,7 +123,7 @@ def failing(tests: Sequence[str], tree: Path) -> str | None:
         finally:  # what tests have started too
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-    if process.returncode == 0:
+    if process.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return None
     if failed := re.search(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", said, re.MULTILINE):
         return failed[1]
