@@ -9,7 +9,7 @@ PORT ?= 8000
 BUNDLE ?= app/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help serve setup export fit test lint check format bench bench-servers catalogue mutation fuzz wire schema overload rolling soak \
+.PHONY: help serve setup export fit test lint check format bench bench-servers faults catalogue mutation fuzz wire schema overload rolling soak \
 	parity study image lock demo
 
 help:  ## print this list
@@ -48,6 +48,9 @@ bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed $(
 
 bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver openvino pytriton ray transformers)  ## [GROUPS="peers openvino equal"] [REQUESTS=1000]: install other servers and measure them beside this one (an hour and a half)
 	$(BIN)/python -m tests.benchmarks.servers $(GROUPS) $(if $(REQUESTS),--requests $(REQUESTS))
+
+faults: $(VENV)/.dev  ## [FAULTS="name ..."]: seed faults into a copy of the code, and see whether the tests find each
+	$(BIN)/python -m tests.faults $(FAULTS)
 
 catalogue: $(VENV)/.dev  ## [ROUNDS=100]: send every bad or odd image to a server, so many times
 	$(BIN)/python -m tests.load.catalogue $(ROUNDS)

@@ -84,3 +84,10 @@ def test_differences_are_those_of_the_scores_that_are_served():
     measured = agreement(found, drawn(checkpoint), checkpoint)
     assert (measured.probability_mean, measured.probability_max) == pytest.approx((np.mean(apart), max(apart)))
     assert (measured.top1, measured.accuracy, measured.accuracy_fp32) == (1, 0.5, 0.5)
+
+
+def test_each_accuracy_is_that_of_its_own_answers():
+    expected, found = np.array([[0.0, 1.0], [2.0, 1.0]], np.float32), np.array([[0.0, 1.0], [1.0, 2.0]], np.float32)
+    answered = Answers(expected=expected, found=found, labels=np.array([1, 1]))
+    measured = agreement(answered, drawn(toy_checkpoint()), toy_checkpoint())
+    assert (measured.top1, measured.accuracy, measured.accuracy_fp32) == (0.5, 1, 0.5)

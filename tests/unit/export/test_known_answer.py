@@ -51,9 +51,10 @@ def test_a_replica_may_differ_by_a_limit_or_by_four_times_what_export_did(
     assert tolerance.distance == pytest.approx(distance)
 
 
-def test_fp32_graphs_that_are_off_by_more_than_rounding_are_refused():
+@pytest.mark.parametrize("factor", [1.01, np.nan])
+def test_fp32_graphs_that_are_off_by_more_than_rounding_are_refused(factor):
     with pytest.raises(ParityError, match="logits of the known image: PyTorch and ONNX Runtime differ by"):
-        answer("fp32", 1.01)
+        answer("fp32", factor)
 
 
 def test_what_was_exported_is_what_is_compared():

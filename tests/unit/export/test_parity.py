@@ -50,6 +50,7 @@ def test_what_is_beyond_it_is_refused(precision, factor):
         check(precision, factor)
 
 
-def test_a_lean_graph_that_is_wrong_alone_is_refused():
+@pytest.mark.parametrize("factor", [1.001, np.nan])
+def test_a_lean_graph_that_is_wrong_alone_is_refused(factor):
     with pytest.raises(ParityError, match=r"logits: .* differ by"):
-        check("fp32", 1.001, lean_alone=True)
+        check("fp32", factor, lean_alone=True)
