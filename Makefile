@@ -36,8 +36,9 @@ lint: $(VENV)/.dev  ## run ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-check: lint  ## run ruff and mypy
+check: lint  ## run ruff and mypy, and name the tables that are older than the code
 	$(BIN)/mypy
+	$(BIN)/python -m tests.benchmarks.age
 
 format: $(VENV)/.dev  ## repair and format the code with ruff
 	$(BIN)/ruff check --fix .
