@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from app.client.client import Client, ServiceProblem
-from tests.support.processes import eventually, served, start
+from tests.support.processes import Process, eventually, served
 
 KEY = "a-key"
 PICTURE = Path("docs/star.jpg")
@@ -24,7 +24,7 @@ PICTURE = Path("docs/star.jpg")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    with served(api_keys=KEY, log_level="warning") as (_, base):  # a pipe that is not read would fill
+    with served(api_keys=KEY) as (_, base):
         yield base
 
 
@@ -191,17 +191,13 @@ def test_killed_at_any_time_it_goes_on_with_nothing_lost_and_nothing_twice(serve
 
 def test_a_server_that_is_killed_at_its_work_is_waited_for(many, tmp_path):
     out = tmp_path / "o.csv"
-    with served(log_level="warning") as (process, base), under_way(base, many, "--concurrency", "4", out=out) as asking:
+    with served() as (process, base), under_way(base, many, "--concurrency", "4", out=out) as asking:
         process.kill()
         process.wait()
         named = len(lines(out))
         assert named < 632
-        again = start(port=base.rpartition(":")[2], log_level="warning")
-        try:
+        with Process(port=base.rpartition(":")[2]):
             assert asking.wait(timeout=120) == 1  # the file that is no image
-        finally:
-            again.kill()
-            again.communicate()
     assert len(lines(out)) == len(set(lines(out))) == 632  # with the header
 
 

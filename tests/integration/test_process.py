@@ -17,7 +17,7 @@ import pytest
 from tests.benchmarks.peak import peak_mib
 from tests.load.connection import Connection, file_part, form, post
 from tests.load.server import reset_peak
-from tests.support.processes import served, start
+from tests.support.processes import Process, served
 
 
 @pytest.fixture
@@ -34,9 +34,8 @@ def test_it_serves_many_clients_at_once_and_stops_when_told(server, star):
         assert client.get(answers[0]["results"][0]["attention"]).headers["content-type"] == "image/png"
         assert "server" not in client.get("/livez").headers
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=20)
-    assert "Traceback" not in out
-    assert process.returncode == 0
+    assert process.wait(60) == 0
+    assert "Traceback" not in process.output()
 
 
 @pytest.mark.parametrize("request_of", [post, lambda image: form(file_part(image))], ids=["raw", "form"])
@@ -92,9 +91,8 @@ def test_it_leaves_nothing_behind_in_the_home_of_its_user(tmp_path, monkeypatch,
 
 
 def refusal(**variables: str) -> tuple[int, str]:
-    process = start(**{"port": "0", **variables})
-    out, _ = process.communicate(timeout=60)
-    return process.returncode, out
+    with Process(**{"port": "0", **variables}) as process:
+        return process.wait(120), process.output()
 
 
 def test_a_damaged_bundle_keeps_it_from_starting(tmp_path):
@@ -146,9 +144,7 @@ def test_it_says_whether_batches_fit_the_memory(tmp_path, mebibytes, said):
     (tmp_path / "memory.max").write_text(f"{mebibytes * 2**20}\n")
     with served(module="tests.support.small_machine", test_cgroup=str(tmp_path), drain_delay_s="0") as (process, base):
         best = httpx.get(f"{base}/model").json()["best_batch"]
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=20)
-    assert said in out
+        assert said in process.output()
     assert mebibytes > 512 or best == {"classify": 1, "explain": 1}
 
 
