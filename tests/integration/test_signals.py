@@ -1,7 +1,9 @@
 """The real server in a process of its own: how it ends, by signals and by failing."""
 
+import errno
 import re
 import signal
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -9,31 +11,28 @@ import httpx
 import pytest
 from PIL import Image
 
+from tests.benchmarks.server import is_ready
 from tests.load.connection import Connection, message
-from tests.support.processes import Process, eventually, served
+from tests.support.processes import HOST, Process, eventually, served
 
 SLOW = "tests.support.faulty_server"  # two seconds for each run
 DECODED = 'vit_stage_seconds_count{stage="decode"}'
 
 
-def ready(base: str) -> bool:
-    with suppress(httpx.TransportError):
-        return httpx.get(f"{base}/readyz").status_code == 200
-    return False
+def port(base: str) -> int:
+    return int(base.rpartition(":")[2])
 
 
 def refused(base: str) -> bool:
-    try:
-        httpx.get(f"{base}/livez")
-    except httpx.ConnectError:
-        return True
-    except httpx.TransportError:
-        pass
-    return False
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port(base))) == errno.ECONNREFUSED
 
 
 def metric(base: str, name: str) -> float:
-    (value,) = re.findall(rf"^{re.escape(name)} (.+)$", httpx.get(f"{base}/metrics").text, re.MULTILINE)
+    with Connection(port(base)) as connection:
+        connection.send(message("GET /metrics"))
+        text = connection.answer().body.decode()
+    (value,) = re.findall(rf"^{re.escape(name)} (.+)$", text, re.MULTILINE)
     return float(value)
 
 
@@ -41,7 +40,7 @@ def test_sigterm_is_seen_by_balancers_before_anything_is_refused(star):
     with served(drain_delay_s="3") as (process, base), httpx.Client(base_url=base) as client:
         assert "connection" not in client.get("/livez").headers
         process.send_signal(signal.SIGTERM)
-        eventually(lambda: not ready(base))
+        eventually(lambda: not is_ready(port(base)))
         eventually(lambda: client.get("/livez").headers.get("connection") == "close")
         answer = client.post("/classify", content=star)
         assert answer.status_code == 200
@@ -74,7 +73,7 @@ def test_a_verification_does_not_hold_up_the_end(star):
 
 def test_who_has_not_sent_everything_when_time_is_over_is_told():
     with served(drain_delay_s="0", drain_timeout_s="1", receive_timeout_s="60") as (process, base):
-        with Connection(httpx.URL(base).port) as connection:
+        with Connection(port(base)) as connection:
             connection.send(message("POST /classify", "Content-Length: 100", "Expect: 100-continue"))
             assert connection.answer().status == 100  # its body is awaited
             process.send_signal(signal.SIGTERM)
@@ -97,7 +96,7 @@ def test_whoever_presses_ctrl_c_does_not_wait(star):
 def test_a_second_signal_ends_it_at_once(second):
     with served(drain_delay_s="60") as (process, base):
         process.send_signal(signal.SIGTERM)
-        eventually(lambda: not ready(base))
+        eventually(lambda: not is_ready(port(base)))
         process.send_signal(second)
         assert process.wait(60) == 128 + second
 
