@@ -3,8 +3,6 @@
 It is a hint to measure again, and no fault.
 """
 
-from pathlib import Path
-
 from tests.benchmarks.record import ROOT, git, read_record
 
 # What a request runs through, and the graphs.

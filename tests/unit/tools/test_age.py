@@ -3,14 +3,13 @@
 import pytest
 
 from tests.benchmarks import age
-from tests.benchmarks.record import write_record
 
 
 @pytest.mark.parametrize(("log", "said"), [("c1\nc2", "serving (2), soak (2)"), ("", "none")])
 def test_tables_are_named_with_the_changes_since(tmp_path, monkeypatch, capsys, log, said):
     for part, name in (("benchmarks", "serving"), ("load", "soak"), ("study", "study-growth")):
         (tmp_path / "tests" / part).mkdir(parents=True)
-        write_record(tmp_path / "tests" / part / f"{name}.json", [])
+        (tmp_path / "tests" / part / f"{name}.json").write_text('{"measured": {"commit": "c0"}, "rows": []}')
     monkeypatch.setattr(age, "ROOT", tmp_path)
     monkeypatch.setattr(age, "git", lambda *arguments: log)
     age.main()
