@@ -24,7 +24,8 @@ test: $(VENV)/.dev  ## run all tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 quick: $(VENV)/.dev  ## run the unit tests that export nothing, train nothing and start no program: within a minute
-	QUICK=yes $(BIN)/python -m pytest -n auto --dist worksteal tests/unit tests/test_architecture.py
+	QUICK=yes $(BIN)/python -m pytest -n auto --dist worksteal -W ignore::pytest.PytestUnraisableExceptionWarning \
+		tests/unit tests/test_architecture.py  # a test that is skipped halfway leaves sockets open
 
 export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PROMPT="a photo of a {}"] [PRECISION=int8|fp16] [IMAGE_SIZE=N] [PICTURES=folder] [CALIBRATE=yes] [REPLACE=yes]: turn a checkpoint into a bundle
 	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) \

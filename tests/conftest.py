@@ -13,6 +13,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from filelock import FileLock
+from hypothesis import HealthCheck, settings
 from PIL import Image
 
 from app.main import create_app
@@ -29,10 +30,13 @@ def pytest_configure() -> None:
     threads that wait for each other on a busy machine cost minutes.
 
     Bytecode is kept, also where Python is told to write none: else each of these programs compiles its libraries.
+    Hypothesis does not mind how long an example takes, which says as much of the machine as of the code.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
         os.environ["PYTHONPYCACHEPREFIX"] = str(Path(".pytest_cache/bytecode").absolute())
+    settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("busy machine")
 
 
 os.environ["VIT_CACHE"] = "off"  # tests leave nothing in a developer's home; those of the cache have one of their own

@@ -166,7 +166,7 @@ def test_without_replicas_the_answer_is_a_problem_and_they_are_taken_back(client
 
 def test_haproxy_leaves_a_draining_replica_before_it_stops_listening(need, tmp_path):
     need("haproxy")
-    with balanced(BALANCERS["haproxy"], count=1) as (balancer, running):
+    with balanced(BALANCERS["haproxy"], 1) as (balancer, running):
         running[0].process.terminate()
         eventually(lambda: "Server replicas/replica0 is DOWN" in balancer.log.read_text())
         answer = httpx.post(f"http://127.0.0.1:{running[0].port}/classify", content=jpeg())

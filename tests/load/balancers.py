@@ -49,7 +49,7 @@ BALANCERS: dict[str, Start] = {"nginx": nginx, "haproxy": haproxy}
 
 
 @contextmanager
-def balanced(start: Start, *, count: int = REPLICAS, **variables: str) -> Iterator[tuple[Balancer, list[Replica]]]:
+def balanced(start: Start, count: int = REPLICAS, /, **variables: str) -> Iterator[tuple[Balancer, list[Replica]]]:
     """`count` replicas behind a balancer; `store="redis://..."` is their VIT_STORE."""
     with (
         TemporaryDirectory() as folder,

@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+import app.client
 from app.client.command import METHODS, main
 from app.maps.choice import Method
 
@@ -39,6 +40,7 @@ def test_no_image():
 @pytest.mark.parametrize("package", ["httpx", "tqdm"])
 def test_without_its_packages_it_says_what_to_install(package, monkeypatch):
     """As with `make serve`, which installs what the service needs and no more."""
+    monkeypatch.setattr(app, "client", app.client)  # restored at the end, as its modules are
     for name in [name for name in sys.modules if name.startswith("app.client")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
