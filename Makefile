@@ -9,8 +9,8 @@ PORT ?= 8000
 BUNDLE ?= app/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help serve setup export fit test lint check format bench bench-servers faults catalogue mutation fuzz wire schema overload rolling soak \
-	parity study image lock demo
+.PHONY: help serve setup export fit test quick lint check format bench bench-servers faults catalogue mutation fuzz wire schema overload \
+	rolling soak parity study image lock demo
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -22,6 +22,10 @@ setup: $(VENV)/.dev  ## install everything a developer needs into .venv
 
 test: $(VENV)/.dev  ## run all tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+quick: $(VENV)/.dev  ## run the unit tests that export nothing, train nothing and start no program: within a minute
+	QUICK=yes $(BIN)/python -m pytest -n auto --dist worksteal -W ignore::pytest.PytestUnraisableExceptionWarning \
+		tests/unit tests/test_architecture.py  # a test that is skipped halfway leaves sockets open
 
 export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PROMPT="a photo of a {}"] [PRECISION=int8|fp16] [IMAGE_SIZE=N] [PICTURES=folder] [CALIBRATE=yes] [REPLACE=yes]: turn a checkpoint into a bundle
 	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) \
@@ -36,8 +40,9 @@ lint: $(VENV)/.dev  ## run ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-check: lint  ## run ruff and mypy
+check: lint  ## run ruff and mypy, and name the tables that are older than the code
 	$(BIN)/mypy
+	$(BIN)/python -m tests.benchmarks.age
 
 format: $(VENV)/.dev  ## repair and format the code with ruff
 	$(BIN)/ruff check --fix .

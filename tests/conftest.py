@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-import shutil
+import subprocess
 from collections.abc import Callable, Generator, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -13,12 +13,13 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from filelock import FileLock
+from hypothesis import HealthCheck, settings
 from PIL import Image
 
 from app.main import create_app
 from app.settings import Settings
 from model.demo.shapes import LABELS, draw
-from tests.support.redis_server import RedisServer
+from tests.support.redis_server import RedisServer, running_redis
 
 Encode = Callable[..., bytes]
 Once = Callable[[str, Callable[[Path], object]], Path]
@@ -27,8 +28,15 @@ Once = Callable[[str, Callable[[Path], object]], Path]
 def pytest_configure() -> None:
     """One thread for PyTorch and NumPy, in programs that tests start too: toy tensors are too small to share, and
     threads that wait for each other on a busy machine cost minutes.
+
+    Bytecode is kept, also where Python is told to write none: else each of these programs compiles its libraries.
+    Hypothesis does not mind how long an example takes, which says as much of the machine as of the code.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(".pytest_cache/bytecode").absolute())
+    settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("busy machine")
 
 
 os.environ["VIT_CACHE"] = "off"  # tests leave nothing in a developer's home; those of the cache have one of their own
@@ -41,6 +49,24 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if report.skipped and os.environ.get("TESTS_MAY_SKIP") == "no":
         report.outcome = "failed"
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick() -> Iterator[None]:
+    """With QUICK=yes, as in `make quick`, a test is skipped as soon as it exports, trains or starts a program."""
+    if os.environ.get("QUICK") != "yes":
+        yield
+        return
+    import torch
+
+    def skip(*arguments: object, **options: object) -> None:
+        pytest.skip("`make quick` exports nothing, trains nothing and starts no program")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "__init__", skip)
+        patch.setattr(torch.export, "export", skip)
+        patch.setattr(torch.Tensor, "backward", skip)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -111,12 +137,8 @@ def client(serve: Callable[..., TestClient]) -> Iterator[TestClient]:
 @pytest.fixture
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     """Started; what it holds is gone with the test."""
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed")
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.start()
-    yield server
-    server.stop()
+    with running_redis(tmp_path_factory.mktemp("redis")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,7 @@ HOMES = {
 }
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """Dotted names of the modules that a file imports, wherever in the file."""
     found = set()

@@ -5,7 +5,6 @@ import math
 import re
 import subprocess
 import tomllib
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +22,10 @@ from app.stores.memory import bytes_of
 from model.config import variant
 from model.demo.train import CONFIG as DEMO_CONFIG
 from tests.benchmarks.__main__ import BENCHMARKS, FOLDER
+from tests.benchmarks.age import HOT_PATH
 from tests.benchmarks.figures import FIGURES, MARK, fill
 from tests.benchmarks.page import PAGES, table
-from tests.benchmarks.record import head, read_record
+from tests.benchmarks.record import git, head, read_record
 from tests.benchmarks.sentences import BLOCKS
 from tests.benchmarks.servers.__main__ import TABLES
 from tests.golden import naming
@@ -36,11 +36,6 @@ README = Path("README.md").read_text()
 README_CHARACTERS = 15_000
 CHANGELOG = Path("CHANGELOG.md").read_text()
 RECORDED = sorted(path for part in ("benchmarks", "load", "study") for path in Path("tests", part).glob("*.json"))
-# What a request runs through, and the graphs.
-HOT_PATH = (
-    *("app/classifier.py", "app/door", "app/api", "app/images", "app/inference", "app/maps/record.py", "app/stores"),
-    *("export/graphs.py", "export/rewrite.py", "export/evidence.py", "export/onnx_file.py", "export/precision.py"),
-)
 CODE = {".py", ".png", ".html", ".yaml", ".conf", ".js", ".css"}
 
 
@@ -257,10 +252,6 @@ def test_every_benchmark_has_a_record():
     assert {*BENCHMARKS, *TABLES, *(f"study-{name}" for name in EXPERIMENTS)} <= {path.stem for path in RECORDED}
 
 
-class OlderThanTheCode(UserWarning):
-    """Figures whose code has changed since. It is a hint to measure again, and no fault."""
-
-
 @pytest.mark.parametrize("name", BLOCKS)
 def test_what_pages_say_of_benchmarks_is_recorded(name):
     pages = [README, *(page.read_text() for page in PAGES)]
@@ -286,33 +277,10 @@ def test_a_record_says_on_which_state_of_the_code_it_was_measured(recorded):
     found = read_record(recorded).head
     if "recovered" in found:
         assert found.keys() == {"commit", "date", "recovered"}
-        came = history("-1", "--format=%H %cI", str(found["commit"]), "--", str(recorded))
-        assert came in ([], [f"{found['commit']} {found['date']}"])
+        came = git("log", "-1", "--format=%H %cI", str(found["commit"]), "--", str(recorded))
+        assert came in ("", f"{found['commit']} {found['date']}")
     else:
         assert found.keys() >= head().keys()
-
-
-@pytest.mark.filterwarnings("always::tests.test_docs.OlderThanTheCode")
-@pytest.mark.parametrize("recorded", [path for path in RECORDED if path.parent.name != "study"], ids=lambda p: p.stem)
-def test_a_table_that_is_older_than_the_code_is_named(recorded):
-    changes = changes_since(str(read_record(recorded).head["commit"]))
-    if changes:
-        said = f"{recorded.name} was measured {len(changes)} changes of the code ago; the last is {changes[0]}"
-        warnings.warn(said, OlderThanTheCode, stacklevel=1)
-
-
-def changes_since(commit: str) -> list[str]:
-    """Of the hot path."""
-    return history("--format=%h %s", f"{commit}..HEAD", "--", *HOT_PATH)
-
-
-def history(*arguments: str) -> list[str]:
-    """Lines of git log; none where there is no git, or a clone without the commit."""
-    command = ["git", "log", *arguments]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    except (FileNotFoundError, subprocess.CalledProcessError):
-        return []
 
 
 def test_the_hot_path_is_there():

@@ -43,7 +43,7 @@ def read_record(path: Path) -> Record:
 def head() -> dict[str, JsonValue]:
     """Commit and date, code that was changed since that commit, the processor and versions."""
     return {
-        "commit": _git("rev-parse", "HEAD") or "unknown",
+        "commit": git("rev-parse", "HEAD") or "unknown",
         "uncommitted": list(uncommitted()),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "processor": processor(),
@@ -58,7 +58,7 @@ def head() -> dict[str, JsonValue]:
 
 def uncommitted() -> list[str]:
     """Files of code that are not as in the commit."""
-    changed = [line[3:] for line in _git("status", "--porcelain", "--untracked-files=all", "--", *CODE).splitlines()]
+    changed = [line[3:] for line in git("status", "--porcelain", "--untracked-files=all", "--", *CODE).splitlines()]
     return [name for name in changed if Path(name).suffix not in GENERATED]
 
 
@@ -72,7 +72,7 @@ def processor() -> str:
     return f"{name[1] if name else platform.machine()} ({', '.join(wide)})"
 
 
-def _git(*arguments: str) -> str:
+def git(*arguments: str) -> str:
     """What git prints; empty where there is no git or no repository."""
     try:
         done = subprocess.run(["git", *arguments], capture_output=True, text=True, cwd=ROOT, check=False)

@@ -22,7 +22,7 @@ def server() -> Iterator[str]:
         yield server.url
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Playwright keeps an event loop running in this thread, so the browser closes before other folders are tested."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
@@ -50,7 +50,7 @@ def visit(browser, server, complaints) -> Iterator[Callable[..., Page]]:
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(30_000)
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         page.on("console", lambda message: complaints.extend(messages(message)))
         page.on("response", lambda r: complaints.append(f"{r.status} {path_of(r.url)}") if r.status >= 400 else None)

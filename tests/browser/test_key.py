@@ -24,7 +24,7 @@ def opened(browser, guarded):
         context = browser.new_context()
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(30_000)
         waiting = list(answers)
 
         def answer(dialog):

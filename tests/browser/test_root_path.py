@@ -7,16 +7,20 @@ from tests.load.server import served
 from tests.support.documented_proxies import in_front
 
 
+@pytest.fixture(scope="module")
+def replica(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("replica"), root_path="/vit") as replica:
+        yield replica
+
+
 @pytest.fixture(scope="module", params=["as it is", "nginx that leaves the prefix", "nginx that takes it away"])
-def server(request, tmp_path_factory):
+def server(request, replica, tmp_path_factory):
     """The address of the service under /vit: its own port, or nginx."""
-    folder = tmp_path_factory.mktemp("under")
-    with served(folder, root_path="/vit") as replica:
-        if request.param == "as it is":
-            yield f"{replica.url}/vit"
-        else:
-            with in_front(request.param, replica.port, folder) as proxy:
-                yield f"http://127.0.0.1:{proxy.port}/vit"
+    if request.param == "as it is":
+        yield f"{replica.url}/vit"
+    else:
+        with in_front(request.param, replica.port, tmp_path_factory.mktemp("proxy")) as proxy:
+            yield f"http://127.0.0.1:{proxy.port}/vit"
 
 
 def test_it_classifies_and_shows_maps(looking):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.redis_server import RedisServer
+from tests.support.redis_server import running_redis
 
 CONTAINERS = Path(os.environ.get("CONTAINERS", ""))
 
@@ -24,13 +24,11 @@ def need() -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="module")
-def redis_url(need: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An empty Redis with the options of compose.yaml, but less memory."""
-    need("redis-server")
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.start("--appendonly", "no", "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
-    yield server.url
-    server.stop()
+    options = ("--appendonly", "no", "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
+    with running_redis(tmp_path_factory.mktemp("redis"), *options) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from app.errors import ServiceError
 from app.telemetry.metrics import STAGES
 from tests.benchmarks.server import free_port
-from tests.support.processes import served
+from tests.support.processes import eventually, served
 
 FOLDER = Path("docker/kubernetes/monitoring")
 RULES = yaml.safe_load((FOLDER / "alerts.yaml").read_text())["spec"]
@@ -30,7 +29,6 @@ REPLICAS = {"a": {}, "b": {"store": "redis://127.0.0.1:1"}}  # with maps, and wi
 OF_TARGETS = {"namespace", "pod"}  # labels that Prometheus adds
 KINDS = {kind.kind for kind in ServiceError.__subclasses__()}
 VALUES = {"kind": KINDS, "outcome": KINDS | {"classified", "abandoned"}, "stage": set(STAGES)}
-DEADLINE_S = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +73,8 @@ def prometheus(need, replicas, tmp_path_factory) -> Iterator[httpx.Client]:
     )  # fmt: skip
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10) as client:
-            until = time.monotonic() + DEADLINE_S
-            while not read_often(client):
-                assert process.poll() is None
-                assert time.monotonic() < until
-                time.sleep(0.2)
+            eventually(lambda: process.poll() is not None or read_often(client))
+            assert process.poll() is None
             yield client
     finally:
         process.terminate()

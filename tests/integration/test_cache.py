@@ -53,9 +53,9 @@ def test_replicas_that_start_at_once_make_one_folder_and_share_its_pages(tmp_pat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root mounts a file system that can only be read")
-def test_a_cache_that_can_only_be_read_is_used(tmp_path, star):
+def test_a_cache_that_can_only_be_read_is_used(tmp_path, serve, star):
     cache, read_only = tmp_path / "cache", tmp_path / "read-only"
-    with served(cache=str(cache), drain_delay_s="0"):
+    with serve(cache=str(cache)):
         pass
     read_only.mkdir()
     bind = ["mount", "--bind", "-o", "ro", str(cache), str(read_only)]
@@ -69,8 +69,9 @@ def test_a_cache_that_can_only_be_read_is_used(tmp_path, star):
         subprocess.run(["umount", str(read_only)], check=True)
 
 
-def test_without_a_place_for_a_cache_it_serves(tmp_path, star):
+def test_without_a_place_for_a_cache_it_serves(tmp_path, serve, star):
     (tmp_path / "file").write_text("no folder")
-    with served(cache=str(tmp_path / "file" / "cache"), drain_delay_s="0") as (process, base):
-        assert answer(base, star)["predictions"][0]["label"] == "star"
-        assert mapped_kib(process.pid, tmp_path) == (0, 0)
+    with serve(cache=str(tmp_path / "file" / "cache")) as client:
+        (result,) = client.post("/classify", content=star).json()["results"]
+        assert result["predictions"][0]["label"] == "star"
+        assert mapped_kib(os.getpid(), tmp_path) == (0, 0)

@@ -53,8 +53,12 @@ def as_open_inference(client, data: bytes):
     return client.post("/v2/models/shapes/infer", content=body, headers=headers)
 
 
+# One of each file format and outcome: behind the doors all images go the same way.
+KINDS = {(case.name.split()[0], *sorted(case.statuses)): case for case in CASES.values()}
+
+
 @pytest.mark.parametrize("door", [as_hugging_face, as_json, as_open_inference])
-@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", KINDS.values(), ids=lambda case: case.name)
 def test_every_other_door_gives_the_same_status(client, case: Case, door):
     response = door(client, case.make())
     assert response.status_code in case.statuses, response.text

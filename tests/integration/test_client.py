@@ -7,16 +7,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from app.client.client import Client, ServiceProblem
-from tests.support.processes import eventually, served, start
+from app.client.command import main
+from tests.support.processes import Process, eventually, served
 
 KEY = "a-key"
 PICTURE = Path("docs/star.jpg")
@@ -24,7 +25,7 @@ PICTURE = Path("docs/star.jpg")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    with served(api_keys=KEY, log_level="warning") as (_, base):  # a pipe that is not read would fill
+    with served(api_keys=KEY) as (_, base):
         yield base
 
 
@@ -45,8 +46,17 @@ def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "app.client", *map(str, arguments)]
 
 
-def call(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=120, **options)
+def call(*arguments: str | Path, input: str = "") -> subprocess.CompletedProcess[str]:
+    """The command in this process, for all but what a process of its own shows."""
+    out, err = TextIOWrapper(BytesIO()), StringIO()
+    with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdin", TextIOWrapper(BytesIO(input.encode())))
+        try:
+            code = main([*map(str, arguments)])
+        except SystemExit as stopped:
+            code = 1
+            print(stopped, file=err)  # as the interpreter does
+    return subprocess.CompletedProcess(arguments, code, out.buffer.getvalue().decode(), err.getvalue())
 
 
 def test_the_library_answers_what_the_service_does(server):
@@ -91,15 +101,14 @@ def test_every_image_gets_its_labels_and_a_bad_file_is_listed(server, images, tm
         ranks.setdefault(row["image"], []).append(row["rank"])
     assert len(ranks) == 31
     assert sorted(ranks.values()) == [[""], *[["1", "2"]] * 30]
-    for row in (row for row in rows if row["rank"] == "1"):
-        with Client(server, key=KEY) as client:
+    with Client(server, key=KEY) as client:
+        for row in (row for row in rows if row["rank"] == "1"):
             expected = client.classify(row["image"], attention=False).predictions[0]
-            heatmap = client.attention(row["id"], method="positive_evidence")
-        assert (row["label"], float(row["score"])) == (expected.label, pytest.approx(expected.score, abs=1e-5))
-        drawn = tmp_path / "maps" / (row["image"].lstrip("/") + ".png")
-        assert drawn.read_bytes() == heatmap
-        with Image.open(drawn) as image:
-            assert image.size == (60, 40)
+            assert (row["label"], float(row["score"])) == (expected.label, pytest.approx(expected.score, abs=1e-5))
+            drawn = tmp_path / "maps" / (row["image"].lstrip("/") + ".png")
+            assert drawn.read_bytes() == client.attention(row["id"], method="positive_evidence")
+            with Image.open(drawn) as image:
+                assert image.size == (60, 40)
 
 
 def test_what_is_in_the_output_is_not_asked_again(server, images, tmp_path):
@@ -126,11 +135,11 @@ def test_embeddings_are_rows_of_an_array(server, images, tmp_path):
     assert done.returncode == 1, done.stderr
     array, names = np.load(tmp_path / "e.npy"), (tmp_path / "e.txt").read_text().splitlines()
     assert len(array) == len(names) == 31
-    for row, name in zip(array, names, strict=True):
-        if name.endswith("bad.png"):
-            assert np.isnan(row).all()
-        else:
-            with Client(server, key=KEY) as client:
+    with Client(server, key=KEY) as client:
+        for row, name in zip(array, names, strict=True):
+            if name.endswith("bad.png"):
+                assert np.isnan(row).all()
+            else:
                 assert row == pytest.approx(client.embed(name).embedding, abs=1e-4)
 
 
@@ -191,17 +200,13 @@ def test_killed_at_any_time_it_goes_on_with_nothing_lost_and_nothing_twice(serve
 
 def test_a_server_that_is_killed_at_its_work_is_waited_for(many, tmp_path):
     out = tmp_path / "o.csv"
-    with served(log_level="warning") as (process, base), under_way(base, many, "--concurrency", "4", out=out) as asking:
+    with served() as (process, base), under_way(base, many, "--concurrency", "4", out=out) as asking:
         process.kill()
         process.wait()
         named = len(lines(out))
         assert named < 632
-        again = start(port=base.rpartition(":")[2], log_level="warning")
-        try:
+        with Process(port=base.rpartition(":")[2]):
             assert asking.wait(timeout=120) == 1  # the file that is no image
-        finally:
-            again.kill()
-            again.communicate()
     assert len(lines(out)) == len(set(lines(out))) == 632  # with the header
 
 

@@ -73,7 +73,7 @@ def blank(encode):
     return encode(Image.new("RGB", (64, 64)))
 
 
-def test_an_image_that_the_model_fails_on_fails_alone(app, star, blank, monkeypatch):
+def test_an_image_that_the_model_fails_on_fails_alone(client, star, blank, monkeypatch):
     run = OnnxEngine.run
 
     def fail_on_blank(self, graph, images, gear):
@@ -82,19 +82,19 @@ def test_an_image_that_the_model_fails_on_fails_alone(app, star, blank, monkeypa
         return run(self, graph, images)
 
     monkeypatch.setattr(OnnxEngine, "run", fail_on_blank)
-    answer = app.post("/classify", files=[("a", ("a", star)), ("b", ("b", blank)), ("c", ("c", star))])
+    answer = client.post("/classify", files=[("a", ("a", star)), ("b", ("b", blank)), ("c", ("c", star))])
     assert answer.status_code == 200
     assert "secret" not in answer.text
     first, second, third = answer.json()["results"]
     assert first["predictions"][0]["label"] == third["predictions"][0]["label"] == "star"
     assert second["error"]["type"] == "urn:vit-serve:problem:inference-failed"
-    answer = app.post("/classify", content=blank)
+    answer = client.post("/classify", content=blank)
     assert answer.status_code == 500
     assert answer.json()["type"] == "urn:vit-serve:problem:inference-failed"
-    assert statuses(app, star) == {"livez": 200, "readyz": 200, "classify": 200}
+    assert statuses(client, star) == {"livez": 200, "readyz": 200, "classify": 200}
 
 
-def test_numbers_that_are_not_finite_are_never_answered(app, star, monkeypatch, caplog):
+def test_numbers_that_are_not_finite_are_never_answered(client, star, monkeypatch, caplog):
     run = OnnxEngine.run
 
     def nonsense(self, graph, images, gear):
@@ -104,9 +104,9 @@ def test_numbers_that_are_not_finite_are_never_answered(app, star, monkeypatch, 
 
     with monkeypatch.context() as patch:
         patch.setattr(OnnxEngine, "run", nonsense)
-        assert app.post("/classify", content=star).status_code == 500
+        assert client.post("/classify", content=star).status_code == 500
         eventually(lambda: "NaN or infinity for 1 of 1 images" in caplog.text)
-    assert statuses(app, star) == {"livez": 200, "readyz": 200, "classify": 200}
+    assert statuses(client, star) == {"livez": 200, "readyz": 200, "classify": 200}
 
 
 class Corrupt:
@@ -188,18 +188,16 @@ def test_memory_that_does_not_suffice_makes_batches_smaller(serve, star, monkeyp
         assert client.get("/model").json()["best_batch"]["explain"] == 1
 
 
-def test_who_has_no_time_left_is_told_so(serve, star, monkeypatch):
+def test_who_has_no_time_left_is_told_so(client, star, monkeypatch):
     ran = []
-    with serve() as client:
-        monkeypatch.setattr(OnnxEngine, "run", lambda *args: ran.append(args))
-        answer = client.post("/classify", content=star, headers={"X-Request-Timeout": "0.000001"})
-        assert answer.status_code == 503
-        assert answer.json()["type"] == "urn:vit-serve:problem:deadline-exceeded"
-        assert int(answer.headers["retry-after"]) >= 1
-        assert client.app.state.services.admission.images == 0
+    monkeypatch.setattr(OnnxEngine, "run", lambda *args: ran.append(args))
+    answer = client.post("/classify", content=star, headers={"X-Request-Timeout": "0.000001"})
+    assert answer.status_code == 503
+    assert answer.json()["type"] == "urn:vit-serve:problem:deadline-exceeded"
+    assert int(answer.headers["retry-after"]) >= 1
+    assert client.app.state.services.admission.images == 0
     assert ran == []
 
 
-def test_who_has_time_is_served(serve, star):
-    with serve() as client:
-        assert client.post("/classify", content=star, headers={"X-Request-Timeout": "60"}).status_code == 200
+def test_who_has_time_is_served(client, star):
+    assert client.post("/classify", content=star, headers={"X-Request-Timeout": "60"}).status_code == 200

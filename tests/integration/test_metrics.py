@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(serve):
     with serve(max_queue_images=2) as client:
         yield client
@@ -19,8 +19,16 @@ def samples(client) -> dict[tuple[str, frozenset], float]:
     return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
 
-def value(client, name: str, **labels: str) -> float | None:
-    return samples(client).get((name, frozenset(labels.items())))
+@pytest.fixture
+def counted(client):
+    """How often something was counted since the test began: `counted("vit_problems_total", kind="not-found")`."""
+    before = samples(client)
+
+    def since(name: str, **labels: str) -> float:
+        key = (name, frozenset(labels.items()))
+        return samples(client).get(key, 0) - before.get(key, 0)
+
+    return since
 
 
 def test_what_is_served_is_told(client):
@@ -32,26 +40,26 @@ def test_what_is_served_is_told(client):
     assert info["version"] == client.get("/openapi.json").json()["info"]["version"]
 
 
-def test_an_image_goes_through_every_stage(client, star):
+def test_an_image_goes_through_every_stage(client, counted, star):
     link = client.post("/classify", content=star).json()["results"][0]["attention"]
     client.get(link)
     for stage in ("receive", "decode", "queue", "inference", "render"):
-        assert value(client, "vit_stage_seconds_count", stage=stage) == 1, stage
-    assert value(client, "vit_stage_seconds_count", stage="store") == 2
-    assert value(client, "vit_batch_images_sum", graph="explain") == 1
-    assert value(client, "vit_requests_total", method="POST", route="/classify", status="200") == 1
-    assert value(client, "vit_requests_total", method="GET", route="/attention/{id}", status="200") == 1
+        assert counted("vit_stage_seconds_count", stage=stage) == 1, stage
+    assert counted("vit_stage_seconds_count", stage="store") == 2
+    assert counted("vit_batch_images_sum", graph="explain") == 1
+    assert counted("vit_requests_total", method="POST", route="/classify", status="200") == 1
+    assert counted("vit_requests_total", method="GET", route="/attention/{id}", status="200") == 1
 
 
-def test_images_are_counted_by_what_became_of_them(client, star):
+def test_images_are_counted_by_what_became_of_them(client, counted, star):
     client.post("/classify", files=[("image", star), ("image", b"junk")])
     client.post("/classify", content=b"\xff\xd8\xff broken")
-    assert value(client, "vit_images_total", outcome="classified") == 1
-    assert value(client, "vit_images_total", outcome="unsupported-type") == 1
-    assert value(client, "vit_images_total", outcome="unusable-image") == 1
+    assert counted("vit_images_total", outcome="classified") == 1
+    assert counted("vit_images_total", outcome="unsupported-type") == 1
+    assert counted("vit_images_total", outcome="unusable-image") == 1
 
 
-def test_refusals_are_counted_by_their_reason(client, star, monkeypatch):
+def test_refusals_are_counted_by_their_reason(client, counted, star, monkeypatch):
     with monkeypatch.context() as full:
         full.setattr(client.app.state.services.admission, "images", 1)
         client.post("/classify", files=[("image", star)] * 2)  # one more than there are places
@@ -59,20 +67,21 @@ def test_refusals_are_counted_by_their_reason(client, star, monkeypatch):
     client.get("/nowhere")
     client.get("/attention/nope?alpha=7")
     for kind in ("overloaded", "unknown-attention", "not-found", "invalid-parameter"):
-        assert value(client, "vit_problems_total", kind=kind) == 1, kind
-    assert value(client, "vit_requests_total", method="GET", route="unmatched", status="404") == 1
+        assert counted("vit_problems_total", kind=kind) == 1, kind
+    assert counted("vit_requests_total", method="GET", route="unmatched", status="404") == 1
 
 
-def test_a_client_that_leaves_is_counted(client, star, hang_up):
+def test_a_client_that_leaves_is_counted(client, counted, star, hang_up):
     assert hang_up(client.app, "/classify", star) == 499
-    assert value(client, "vit_images_total", outcome="abandoned") == 1
+    assert counted("vit_images_total", outcome="abandoned") == 1
 
 
 def test_idle_means_nothing_waits(client, star):
     client.post("/classify", content=star)
-    assert value(client, "vit_waiting_images") == 0
-    assert value(client, "vit_queue_images") == 0
-    assert value(client, "vit_requests_in_flight") == 1  # the one that asks
+    found = {name: value for (name, _), value in samples(client).items()}
+    assert found["vit_waiting_images"] == 0
+    assert found["vit_queue_images"] == 0
+    assert found["vit_requests_in_flight"] == 1  # the one that asks
 
 
 def test_the_client_is_told_where_the_time_went(client, star):

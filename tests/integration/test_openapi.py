@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from app.api.problems import PROBLEM_TYPE
+from app.door.paths import INFER, INFER_VERSION, UPLOADS
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,12 @@ def test_bodies_are_of_types_that_generators_know(calls):
 def test_answers_may_have_more_than_is_described(described):
     schemas = described["components"]["schemas"].values()
     assert [schema["title"] for schema in schemas if schema.get("additionalProperties") is False] == []
+
+
+def test_every_route_that_takes_images_is_known_to_the_door(described):
+    """Routes with a body that is an image are checked, counted and waited for there."""
+    bringing = {path for path, methods in described["paths"].items() if "requestBody" in methods.get("post", {})}
+    assert bringing == UPLOADS | {INFER, INFER_VERSION}
 
 
 def test_it_is_the_same_when_asked_again(serve, described):

@@ -49,11 +49,11 @@ BALANCERS: dict[str, Start] = {"nginx": nginx, "haproxy": haproxy}
 
 
 @contextmanager
-def balanced(start: Start, **variables: str) -> Iterator[tuple[Balancer, list[Replica]]]:
-    """REPLICAS replicas behind a balancer; `store="redis://..."` is their VIT_STORE."""
+def balanced(start: Start, count: int = REPLICAS, /, **variables: str) -> Iterator[tuple[Balancer, list[Replica]]]:
+    """`count` replicas behind a balancer; `store="redis://..."` is their VIT_STORE."""
     with (
         TemporaryDirectory() as folder,
-        replicas(REPLICAS, **variables) as running,
+        replicas(count, **variables) as running,
         start([replica.port for replica in running], Path(folder)) as balancer,
     ):
         yield balancer, running

@@ -1,10 +1,13 @@
 """A real redis-server on a socket in a folder; it writes nothing to disk."""
 
+import shutil
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 import redis
 from redis.exceptions import ConnectionError
 
@@ -49,6 +52,19 @@ class RedisServer:
 
     def client(self) -> redis.Redis:
         return redis.Redis.from_url(self.url, socket_timeout=5)
+
+
+@contextmanager
+def running_redis(folder: Path, *options: str) -> Iterator[RedisServer]:
+    """An empty one. Skips the test on a machine without redis-server."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed")
+    server = RedisServer(folder)
+    server.start(*options)
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 def _until(answers: Callable[[], object], process: subprocess.Popen[bytes]) -> None:

@@ -1,5 +1,7 @@
 """tests/load/soak.py: what counts as growth."""
 
+from functools import cache
+
 import pytest
 
 from tests.load.mixture import Mixture
@@ -8,9 +10,15 @@ from tests.load.soak import WINDOWS, Sample, Soak, Window, windows
 HOUR = 3600.0
 
 
+@cache
+def traffic() -> Mixture:
+    """That no test sends: its images take a second to make."""
+    return Mixture(0)
+
+
 def soaked(*mib: float, seconds: float = HOUR) -> Soak:
     levels = [Window(mib=level, files=10, threads=10, requests=1, p99_ms=1.0) for level in mib]
-    return Soak(seconds=seconds, windows=levels, traffic=Mixture(0))
+    return Soak(seconds=seconds, windows=levels, traffic=traffic())
 
 
 def test_a_line_through_the_windows_after_the_warm_up():

@@ -1,11 +1,12 @@
 """app/client/command.py: what is wrong with a command is said in one sentence."""
 
-import subprocess
+import runpy
 import sys
 from typing import get_args
 
 import pytest
 
+import app.client
 from app.client.command import METHODS, main
 from app.maps.choice import Method
 
@@ -37,12 +38,15 @@ def test_no_image():
 
 
 @pytest.mark.parametrize("package", ["httpx", "tqdm"])
-def test_without_its_packages_it_says_what_to_install(package):
+def test_without_its_packages_it_says_what_to_install(package, monkeypatch):
     """As with `make serve`, which installs what the service needs and no more."""
-    code = f"import runpy, sys; sys.modules[{package!r}] = None; runpy.run_module('app.client', run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
+    monkeypatch.setattr(app, "client", app.client)  # restored at the end, as its modules are
+    for name in [name for name in sys.modules if name.startswith("app.client")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_module("app.client", run_name="__main__")
+    assert stopped.value.code == (
         f"not started: {package} is missing: install what the client needs with `make setup`, or with "
-        "`pip install --group client`\n"
+        "`pip install --group client`"
     )

@@ -76,6 +76,12 @@ def test_keys_come_from_a_list_and_a_file(tmp_path):
     assert read_keys("", None) == []
 
 
+@pytest.mark.parametrize("keys", ["two words", "schlüssel"])
+def test_keys_that_no_header_can_carry_keep_the_service_from_starting(keys):
+    with pytest.raises(ApiKeyError, match=r"^An API key consists of"):
+        read_keys(keys, None)
+
+
 @pytest.mark.parametrize("content", [None, b"", b"\n \n", b"\xff\xfe", b"two words\n"])
 def test_a_file_that_cannot_be_meant_keeps_the_service_from_starting(tmp_path, content):
     file = tmp_path / "keys"

@@ -41,7 +41,7 @@ def test_it_half_closes_while_the_client_sends_and_never_waits_for_ever(monkeypa
         while "abort" not in wire.told:
             await asyncio.sleep(0.005)
 
-    asyncio.run(asyncio.wait_for(close(), 5))
+    asyncio.run(asyncio.wait_for(close(), linger.LINGER_S + 20))
     assert wire.told == ["write", *told]
 
 
@@ -88,7 +88,7 @@ def test_a_client_that_reads_slowly_has_more_time(monkeypatch, sending):
         while "abort" not in wire.told:
             await asyncio.sleep(0.005)
 
-    asyncio.run(asyncio.wait_for(close(), 1))
+    asyncio.run(asyncio.wait_for(close(), 20))
 
 
 def test_nothing_is_kept_of_a_connection_that_has_ended(monkeypatch):

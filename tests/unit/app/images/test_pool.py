@@ -101,7 +101,7 @@ def test_a_crash_costs_one_request(end):
 
 
 def test_a_loop_is_ended_and_the_others_are_answered():
-    with started(timeout_s=0.3) as pool:
+    with started(timeout_s=1.0) as pool:
         answers = ask(pool, SPIN, b"a", SLEEP, b"b", b"c")
         assert [type(answer) for answer in answers] == [WorkerTimedOut, bytearray, WorkerTimedOut, bytearray, bytearray]
         assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}) == 2
@@ -167,8 +167,8 @@ def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
 
 def test_a_worker_that_was_killed_at_work_is_no_crash():
     async def scenario(pool: WorkerPool) -> None:
-        asked = asyncio.ensure_future(pool.run(REQUEST, Upload(SLEEP)))
-        await asyncio.sleep(0.2)
+        asked = asyncio.ensure_future(pool.run(REQUEST, Upload(SPIN)))
+        await asyncio.to_thread(until, lambda: state(pool._workers[0].process) == "R")
         os.kill(pool._workers[0].process, signal.SIGKILL)
         with pytest.raises(WorkerKilled):
             await asked
@@ -241,8 +241,8 @@ def test_a_request_that_is_given_up_after_its_nursery_ended_does_not_kill_the_se
     killed = []
 
     async def scenario(pool):
-        asked = asyncio.ensure_future(pool._exchange(pool._workers[0], REQUEST, Upload(SLEEP)))
-        await asyncio.sleep(0.1)
+        asked = asyncio.ensure_future(pool._exchange(pool._workers[0], REQUEST, Upload(SPIN)))
+        await asyncio.to_thread(until, lambda: state(pool._workers[0].process) == "R")
         pool._workers[0].process = 0  # as another thread notes that starts the next nursery
         monkeypatch.setattr(os, "kill", lambda process, _: killed.append(process))
         asked.cancel()

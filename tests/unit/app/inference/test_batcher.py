@@ -18,6 +18,7 @@ from app.inference.contract import Plan
 from app.inference.known_answer import WrongAnswer
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
+from tests.support.processes import eventually
 
 NOT_FINITE = 200  # the pixel of an image for which the output is NaN
 
@@ -519,7 +520,7 @@ def test_stopping_answers_waiting_images_and_refuses_new_ones(engine):
         second = asyncio.ensure_future(batcher.run("classify", image(1)))
         await asyncio.sleep(0)
         stopped = asyncio.ensure_future(asyncio.to_thread(batcher.stop))
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(eventually, lambda: batcher._queue._closed)
         with pytest.raises(Unavailable):
             await batcher.run("classify", image(2))
         engine.gate.set()

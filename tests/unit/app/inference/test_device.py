@@ -3,6 +3,7 @@
 import math
 import shutil
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -177,10 +178,18 @@ def test_damaged_packed_weights_are_removed_and_not_served(tmp_path, caplog):
     assert len(folders(tmp_path)) == 1
 
 
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory) -> Path:
+    """A cache with the packed weights of the demo."""
+    cache = tmp_path_factory.mktemp("packed")
+    opened(cache=str(cache))
+    return cache
+
+
 @pytest.mark.parametrize("name", ["classify.onnx", "explain.onnx", "weights.bin", "checksums.json"])
 @pytest.mark.parametrize("damage", ["cut", "emptied", "removed", "other bytes"])
-def test_whatever_happens_to_packed_files_the_bundle_is_served(tmp_path, name, damage):
-    opened(cache=str(tmp_path))
+def test_whatever_happens_to_packed_files_the_bundle_is_served(packed, tmp_path, name, damage):
+    shutil.copytree(packed, tmp_path, dirs_exist_ok=True)
     (folder,) = folders(tmp_path)
     file = folder / name
     data = file.read_bytes()

@@ -26,7 +26,7 @@ def tensors(draw: st.DrawFn) -> np.ndarray:
 @contextmanager
 def short_steps() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(numbers, "STEP_BYTES", 32)
+        patched.setattr(numbers, "STEP_BYTES", 64)
         yield
 
 

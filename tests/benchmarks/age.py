@@ -1,0 +1,28 @@
+"""`python -m tests.benchmarks.age`: which tables are older than the code they measure. `make check` prints it.
+
+It is a hint to measure again, and no fault.
+"""
+
+from tests.benchmarks.record import ROOT, git, read_record
+
+# What a request runs through, and the graphs.
+HOT_PATH = (
+    *("app/classifier.py", "app/door", "app/api", "app/images", "app/inference", "app/maps/record.py", "app/stores"),
+    *("export/graphs.py", "export/rewrite.py", "export/evidence.py", "export/onnx_file.py", "export/precision.py"),
+)
+
+
+def main() -> None:
+    tables = [path for part in ("benchmarks", "load") for path in sorted((ROOT / "tests" / part).glob("*.json"))]
+    counts = {path.stem: changes_since(str(read_record(path).head["commit"])) for path in tables}
+    older = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
+    print(f"Tables older than the code (changes since): {older or 'none'}")
+
+
+def changes_since(commit: str) -> int:
+    """Of the hot path; 0 where there is no git, or a clone without the commit."""
+    return len(git("log", "--format=%h", f"{commit}..HEAD", "--", *HOT_PATH).splitlines())
+
+
+if __name__ == "__main__":
+    main()
