@@ -20,11 +20,18 @@ from export.onnx_file import part
 from export.trace import trace
 from tests.conftest import Once
 from tests.golden.test_checkpoints import FOLDER, load
-from tests.integration.test_families import named, unlike_each_other
+from tests.integration.test_families import CLASSIFYING, EMBEDDING, named
 from tests.support.stand_in_cuda import PROVIDER, build, environment
 
-CASES = [*unlike_each_other(classify=True), *unlike_each_other(classify=False)]
-IN_HALF = [FOLDER / name for name in ("google-hybrid", "google-big-vision-sincos", "timm-sapiens2")]
+pytestmark = pytest.mark.timeout(900)  # one test asks for all of them
+CASES = [*CLASSIFYING, *EMBEDDING]
+IN_HALF = [
+    FOLDER / "google-hybrid",
+    FOLDER / "google-big-vision-sincos",
+    FOLDER / "huggingface-dinov2-registers",
+    FOLDER / "huggingface-dinov3",
+    FOLDER / "timm-parallel",
+]
 OF_SHAPES = {"Concat", "Slice"}  # what ONNX Runtime leaves to the CPU, where they compute sizes and nothing else
 ENGINE = """
 import sys
@@ -84,7 +91,7 @@ def on_stand_in_gpu(once: Once):
 
     def run(*arguments: str) -> str:
         command = [sys.executable, *arguments]
-        done = subprocess.run(command, env=environment(libraries), capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=environment(libraries), capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -92,15 +99,48 @@ def on_stand_in_gpu(once: Once):
 
 
 @pytest.fixture(scope="session")
-def placed(on_stand_in_gpu):
-    """Where ONNX Runtime puts the nodes of each graph in a folder."""
+def in_half(once: Once):
+    """Both graphs of a case in half precision, in a folder."""
 
-    def of(folder: Path) -> list[dict]:
-        files = [str(folder / name) for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)]
-        found = json.loads(on_stand_in_gpu("-m", "tests.gpu.placement", *files))
-        return [found[file] for file in files]
+    def graphs(case: Path) -> Path:
+        def write(out: Path) -> None:
+            checkpoint = load(case)
+            graph = ExplainGraph(checkpoint.model, checkpoint.preprocessing, precision="fp16", score=checkpoint.score)
+            proto = trace(graph)
+            out.mkdir()
+            onnx.save(proto, out / EXPLAIN_GRAPH)
+            onnx.save(part(proto, graph.answers), out / CLASSIFY_GRAPH)
+
+        return once(f"half-{case.name}", write)
+
+    return graphs
+
+
+@pytest.fixture(scope="session")
+def placed(once: Once, golden_bundle, in_half, int8_bundle, on_stand_in_gpu):
+    """Where ONNX Runtime puts the nodes of both graphs of a bundle: all are asked for at once, in one process."""
+
+    def ask(out: Path) -> None:
+        folders = [*map(golden_bundle, CASES), *map(in_half, IN_HALF), int8_bundle]
+        files = [str(folder / name) for folder in folders for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)]
+        out.write_text(on_stand_in_gpu("-m", "tests.gpu.placement", *files))
+
+    found = json.loads(once("placed.json", ask).read_text())
+
+    def of(bundle: Path) -> list[dict]:
+        return [found[str(bundle / name)] for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)]
 
     return of
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_half_precision_is_tried_with_every_operator(case, golden_bundle):
+    tried = set().union(*(operators(golden_bundle(each)) for each in IN_HALF))
+    assert operators(golden_bundle(case)) <= tried
+
+
+def operators(bundle: Path) -> set[str]:
+    return {node.op_type for node in onnx.load(bundle / EXPLAIN_GRAPH, load_external_data=False).graph.node}
 
 
 def check(found: list[dict]) -> None:
@@ -115,24 +155,9 @@ def test_every_node_of_every_family_runs_on_the_gpu(case, golden_bundle, placed)
     check(placed(golden_bundle(case)))
 
 
-@pytest.mark.parametrize("case", CASES, ids=named)
-def test_half_precision_is_tried_with_every_operator(case, golden_bundle):
-    tried = set().union(*(operators(golden_bundle(each)) for each in IN_HALF))
-    assert operators(golden_bundle(case)) <= tried
-
-
-def operators(bundle: Path) -> set[str]:
-    return {node.op_type for node in onnx.load(bundle / EXPLAIN_GRAPH, load_external_data=False).graph.node}
-
-
 @pytest.mark.parametrize("case", IN_HALF, ids=named)
-def test_so_it_does_in_half_precision(case, placed, tmp_path):
-    checkpoint = load(case)
-    graph = ExplainGraph(checkpoint.model, checkpoint.preprocessing, precision="fp16", score=checkpoint.score)
-    proto = trace(graph)
-    onnx.save(proto, tmp_path / EXPLAIN_GRAPH)
-    onnx.save(part(proto, graph.answers), tmp_path / CLASSIFY_GRAPH)
-    check(placed(tmp_path))
+def test_so_it_does_in_half_precision(case, placed, in_half):
+    check(placed(in_half(case)))
 
 
 def test_integers_do_not_run_on_the_gpu(int8_bundle, placed):
