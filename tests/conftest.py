@@ -8,6 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 from fastapi import FastAPI
@@ -26,9 +27,11 @@ Once = Callable[[str, Callable[[Path], object]], Path]
 
 def pytest_configure() -> None:
     """One thread for PyTorch and NumPy, in programs that tests start too: toy tensors are too small to share, and
-    threads that wait for each other on a busy machine cost minutes.
+    threads that wait for each other on a busy machine cost minutes. No deadline for an example of Hypothesis.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    hypothesis.settings.register_profile("busy", deadline=None)
+    hypothesis.settings.load_profile("busy")
 
 
 os.environ["VIT_CACHE"] = "off"  # tests leave nothing in a developer's home; those of the cache have one of their own

@@ -19,19 +19,20 @@ from export.graphs import ExplainGraph
 from export.onnx_file import part
 from export.trace import trace
 from tests.conftest import Once
-from tests.golden.test_checkpoints import FOLDER, load
 from tests.integration.test_families import CLASSIFYING, EMBEDDING, named
 from tests.support.stand_in_cuda import PROVIDER, build, environment
+from tests.support.switches import SWITCHES
+from tests.support.toy import toy_checkpoint
 
 pytestmark = pytest.mark.timeout(900)  # one test asks for all of them
 CASES = [*CLASSIFYING, *EMBEDDING]
-IN_HALF = [
-    FOLDER / "google-hybrid",
-    FOLDER / "google-big-vision-sincos",
-    FOLDER / "huggingface-dinov2-registers",
-    FOLDER / "huggingface-dinov3",
-    FOLDER / "timm-parallel",
-]
+IN_HALF = {  # toys that between them have every operator of CASES
+    "plain": {},
+    "of many operators": SWITCHES["hybrid"]
+    | SWITCHES["rotary positions of DINOv3, registers"]
+    | SWITCHES["registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool"]
+    | {"norm": "rms", "representation_size": 9},
+}
 OF_SHAPES = {"Concat", "Slice"}  # what ONNX Runtime leaves to the CPU, where they compute sizes and nothing else
 ENGINE = """
 import sys
@@ -100,18 +101,18 @@ def on_stand_in_gpu(once: Once):
 
 @pytest.fixture(scope="session")
 def in_half(once: Once):
-    """Both graphs of a case in half precision, in a folder."""
+    """Both graphs of a toy in half precision, in a folder."""
 
-    def graphs(case: Path) -> Path:
+    def graphs(name: str) -> Path:
         def write(out: Path) -> None:
-            checkpoint = load(case)
-            graph = ExplainGraph(checkpoint.model, checkpoint.preprocessing, precision="fp16", score=checkpoint.score)
+            toy = toy_checkpoint(**IN_HALF[name])
+            graph = ExplainGraph(toy.model, toy.preprocessing, precision="fp16", score=toy.score)
             proto = trace(graph)
             out.mkdir()
             onnx.save(proto, out / EXPLAIN_GRAPH)
             onnx.save(part(proto, graph.answers), out / CLASSIFY_GRAPH)
 
-        return once(f"half-{case.name}", write)
+        return once(f"half-{name}", write)
 
     return graphs
 
@@ -134,8 +135,8 @@ def placed(once: Once, golden_bundle, in_half, int8_bundle, on_stand_in_gpu):
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)
-def test_half_precision_is_tried_with_every_operator(case, golden_bundle):
-    tried = set().union(*(operators(golden_bundle(each)) for each in IN_HALF))
+def test_half_precision_is_tried_with_every_operator(case, golden_bundle, in_half):
+    tried = set().union(*(operators(in_half(name)) for name in IN_HALF))
     assert operators(golden_bundle(case)) <= tried
 
 
@@ -155,9 +156,9 @@ def test_every_node_of_every_family_runs_on_the_gpu(case, golden_bundle, placed)
     check(placed(golden_bundle(case)))
 
 
-@pytest.mark.parametrize("case", IN_HALF, ids=named)
-def test_so_it_does_in_half_precision(case, placed, in_half):
-    check(placed(in_half(case)))
+@pytest.mark.parametrize("name", IN_HALF)
+def test_so_it_does_in_half_precision(name, placed, in_half):
+    check(placed(in_half(name)))
 
 
 def test_integers_do_not_run_on_the_gpu(int8_bundle, placed):
