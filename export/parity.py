@@ -74,7 +74,7 @@ def check_parity(
         allowed = _tolerances(precision)
         if any(found[name] > allowed[name] for name in found):
             rounding = max_differences(_in_float64(checkpoint, batch, explained.get("classes")), expected)
-            allowed = {name: max(limit, ROUNDINGS * rounding[name]) for name, limit in allowed.items()}
+            allowed = {name: max(allowed[name], ROUNDINGS * error) for name, error in rounding.items()}
         for name, difference in found.items():
             _check(f"{name}: PyTorch and ONNX Runtime differ", difference, allowed[name])
             worst[name] = max(worst.get(name, 0.0), difference)

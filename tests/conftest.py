@@ -184,6 +184,14 @@ def headless_bundle(once: Once) -> Path:
     return once("headless", write)
 
 
+@pytest.fixture
+def already_traced(oblong_bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An export of that toy takes the graph from that bundle. All else of it is done, such as the check of parity."""
+    import onnx
+
+    monkeypatch.setattr("export.bundle.trace", lambda graph: onnx.load(oblong_bundle / "explain.onnx"))
+
+
 @pytest.fixture(scope="session")
 def int8_bundle(once: Once) -> Path:
     """The demo model in int8, compared with fp32 on fewer pictures than an export takes."""

@@ -10,6 +10,7 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
+from app.inference.labels import scores
 from export.command import main
 from export.image_spec import image_spec
 from export.reference import normalised
@@ -58,8 +59,8 @@ def test_scores_are_those_of_the_pipeline(case, expected):
     crop, _ = preprocess(Image.fromarray(expected["picture"]), image_spec(checkpoint.preprocessing).framing)
     with torch.inference_mode():
         found = checkpoint.model(normalised(np.stack([crop]), checkpoint))[0]
-    scores = found.softmax(-1) if checkpoint.score == "softmax" else found.sigmoid()
-    assert scores.numpy() == pytest.approx(expected["scores"], abs=1e-5)
+    found = found.softmax(-1) if checkpoint.score == "softmax" else found.sigmoid()
+    assert found.numpy() == pytest.approx(expected["scores"], abs=1e-5)
 
 
 def test_without_labels_they_give_embeddings(case, expected):
@@ -92,27 +93,20 @@ def test_many_labels_are_read_in_batches(tmp_path):
     torch.testing.assert_close(many.model.head.weight[-2:], few.model.head.weight)
 
 
-def test_a_bundle_answers_with_the_scores_of_the_pipeline(case, expected, tmp_path, serve, encode):
-    """From labels.txt to an answer; its receipt adds up to the logit."""
-    out = tmp_path / "out"
-    main(["--checkpoint", str(case), "--labels", str(case / "labels.txt"), "--out", str(out)])
+def test_a_bundle_answers_with_the_numbers_of_transformers(case, expected, tmp_path, serve, encode, capsys):
+    """From labels.txt and several prompts to an answer; its receipt adds up to the logit."""
+    out, prompts = tmp_path / "out", [part for prompt in PROMPTS for part in ("--prompt", prompt)]
+    main(["--checkpoint", str(case), "--labels", str(case / "labels.txt"), *prompts, "--out", str(out)])
+    assert "Labels: labels.txt, with the text tower\n" in capsys.readouterr().out
+    manifest, logits = load_bundle(out).manifest, expected["beside_prompts"]
+    assert (manifest.labels, manifest.prompts) == (LABELS, PROMPTS)
+    assert manifest.labels_from == "labels.txt, with the text tower"
     with serve(bundle=out, max_batch=1) as client:
         (result,) = client.post("/classify", content=encode(Image.fromarray(expected["picture"]))).json()["results"]
         found = {prediction["label"]: prediction["score"] for prediction in result["predictions"]}
-        assert [found[label] for label in LABELS] == pytest.approx(expected["scores"].tolist(), abs=1e-5)
+        assert [found[label] for label in LABELS] == pytest.approx(scores(logits, manifest.score).tolist(), abs=1e-5)
         for place, label in enumerate(LABELS):
             params = {"method": "evidence", "label": label, "format": "json"}
             receipt = client.get(result["attention"], params=params).json()["receipt"]
-            assert receipt["logit"] == pytest.approx(float(expected["beside_texts"][place]), abs=1e-4)
+            assert receipt["logit"] == pytest.approx(float(logits[place]), abs=1e-4)
             assert abs(receipt["rounding"]) < 1e-4 * max(map(abs, receipt.values()))
-
-
-def test_the_command_writes_a_bundle_with_the_labels_and_prompts(tmp_path, capsys):
-    case, out = FOLDER / "huggingface-clip", tmp_path / "out"
-    prompts = [part for prompt in PROMPTS for part in ("--prompt", prompt)]
-    main(["--checkpoint", str(case), "--labels", str(case / "labels.txt"), *prompts, "--out", str(out)])
-    manifest = load_bundle(out).manifest
-    assert (manifest.labels, manifest.prompts, manifest.score) == (LABELS, PROMPTS, "softmax")
-    assert manifest.labels_from == "labels.txt, with the text tower"
-    assert {"evidence", "lens"} <= set(manifest.explains)
-    assert "Labels: labels.txt, with the text tower\n" in capsys.readouterr().out

@@ -21,33 +21,33 @@ from tests.support.toy import toy_checkpoint
 
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory):
+def images(once):
     """160 scenes in folders called by the toy's labels; one in four is in the folder of what the toy sees in it."""
-    folder, checkpoint = tmp_path_factory.mktemp("images") / "holiday", toy_checkpoint(depth=1)
-    drawn = list(reference_images(160))
-    seen = checkpoint.model(normalised(pixels(image_spec(checkpoint.preprocessing), drawn), checkpoint)).argmax(1)
-    for number, image in enumerate(drawn):
-        label = checkpoint.labels[int(seen[number]) if number % 4 == 0 else number % 7]
-        path = folder / label / f"{number}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        image.save(path)
-    return folder
+
+    def write(out):
+        checkpoint, drawn = toy_checkpoint(), list(reference_images(160))
+        seen = checkpoint.model(normalised(pixels(image_spec(checkpoint.preprocessing), drawn), checkpoint)).argmax(1)
+        for number, image in enumerate(drawn):
+            label = checkpoint.labels[int(seen[number]) if number % 4 == 0 else number % 7]
+            path = out / label / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            image.save(path)
+
+    return once("holiday", write)
 
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     path = tmp_path_factory.mktemp("checkpoint") / "toy.safetensors"
-    save(toy_checkpoint(depth=1), path)
+    save(toy_checkpoint(), path)
     return path
 
 
 @pytest.fixture(scope="module")
-def calibrated(images, checkpoint, tmp_path_factory):
+def calibrated(images, checkpoint, once):
     """In int8, so that what is calibrated is not what PyTorch computes."""
-    out = tmp_path_factory.mktemp("bundles") / "calibrated"
     options = ["--pictures", str(images), "--calibrate", "--precision", "int8"]
-    main(["--checkpoint", str(checkpoint), "--out", str(out), *options])
-    return out
+    return once("calibrated", lambda out: main(["--checkpoint", str(checkpoint), "--out", str(out), *options]))
 
 
 def engine_of(bundle) -> OnnxEngine:
@@ -65,7 +65,7 @@ def test_the_manifest_says_what_was_measured_and_on_what(calibrated, images):
     assert found.temperature > 1.5  # the toy is sure, and mostly wrong
     assert found.error_after < found.error_before
     assert "holiday" not in (calibrated / "manifest.json").read_text()
-    given = read_folder(images, bundle.manifest.image, toy_checkpoint(depth=1))
+    given = read_folder(images, bundle.manifest.image, toy_checkpoint())
     judged = list(given.judged())
     batches = [np.stack([pixels for pixels, _ in judged[start : start + 8]]) for start in range(0, 120, 8)]
     logits = np.concatenate([engine_of(bundle).run("classify", batch)["logits"] for batch in batches])
@@ -101,7 +101,7 @@ def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serv
     assert evidence["receipt"]["logit"] == pytest.approx(float(logits.max()), rel=1e-5)
 
 
-def test_without_calibrate_it_is_measured_and_not_applied(images, checkpoint, tmp_path, capsys):
+def test_without_calibrate_it_is_measured_and_not_applied(images, checkpoint, already_traced, tmp_path, capsys):
     main(["--checkpoint", str(checkpoint), "--out", str(tmp_path / "out"), "--pictures", str(images)])
     manifest = load_bundle(tmp_path / "out").manifest
     said = capsys.readouterr().out
@@ -114,7 +114,7 @@ def test_without_calibrate_it_is_measured_and_not_applied(images, checkpoint, tm
     assert "--calibrate applies it to the scores" in said
 
 
-def test_images_without_labels_are_for_agreement_alone(images, checkpoint, tmp_path, capsys):
+def test_images_without_labels_are_for_agreement_alone(images, checkpoint, already_traced, tmp_path, capsys):
     flat = tmp_path / "flat"
     flat.mkdir()
     for path in sorted(images.rglob("*.png"))[:40]:

@@ -19,12 +19,20 @@ from export.graphs import ExplainGraph
 from export.onnx_file import part
 from export.trace import trace
 from tests.conftest import Once
-from tests.golden.test_checkpoints import FOLDER, load
-from tests.integration.test_families import named, unlike_each_other
+from tests.integration.test_families import CLASSIFYING, EMBEDDING, named
 from tests.support.stand_in_cuda import PROVIDER, build, environment
+from tests.support.switches import SWITCHES
+from tests.support.toy import toy_checkpoint
 
-CASES = [*unlike_each_other(classify=True), *unlike_each_other(classify=False)]
-IN_HALF = [FOLDER / name for name in ("google-hybrid", "google-big-vision-sincos", "timm-sapiens2")]
+pytestmark = pytest.mark.timeout(900)  # one test asks for all of them
+CASES = [*CLASSIFYING, *EMBEDDING]
+IN_HALF = {  # toys that between them have every operator of CASES
+    "plain": {},
+    "of many operators": SWITCHES["hybrid"]
+    | SWITCHES["rotary positions of DINOv3, registers"]
+    | SWITCHES["registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool"]
+    | {"norm": "rms", "representation_size": 9},
+}
 OF_SHAPES = {"Concat", "Slice"}  # what ONNX Runtime leaves to the CPU, where they compute sizes and nothing else
 ENGINE = """
 import sys
@@ -84,7 +92,7 @@ def on_stand_in_gpu(once: Once):
 
     def run(*arguments: str) -> str:
         command = [sys.executable, *arguments]
-        done = subprocess.run(command, env=environment(libraries), capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=environment(libraries), capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -92,15 +100,48 @@ def on_stand_in_gpu(once: Once):
 
 
 @pytest.fixture(scope="session")
-def placed(on_stand_in_gpu):
-    """Where ONNX Runtime puts the nodes of each graph in a folder."""
+def in_half(once: Once):
+    """Both graphs of a toy in half precision, in a folder."""
 
-    def of(folder: Path) -> list[dict]:
-        files = [str(folder / name) for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)]
-        found = json.loads(on_stand_in_gpu("-m", "tests.gpu.placement", *files))
-        return [found[file] for file in files]
+    def graphs(name: str) -> Path:
+        def write(out: Path) -> None:
+            toy = toy_checkpoint(**IN_HALF[name])
+            graph = ExplainGraph(toy.model, toy.preprocessing, precision="fp16", score=toy.score)
+            proto = trace(graph)
+            out.mkdir()
+            onnx.save(proto, out / EXPLAIN_GRAPH)
+            onnx.save(part(proto, graph.answers), out / CLASSIFY_GRAPH)
+
+        return once(f"half-{name}", write)
+
+    return graphs
+
+
+@pytest.fixture(scope="session")
+def placed(once: Once, golden_bundle, in_half, int8_bundle, on_stand_in_gpu):
+    """Where ONNX Runtime puts the nodes of both graphs of a bundle: all are asked for at once, in one process."""
+
+    def ask(out: Path) -> None:
+        folders = [*map(golden_bundle, CASES), *map(in_half, IN_HALF), int8_bundle]
+        files = [str(folder / name) for folder in folders for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)]
+        out.write_text(on_stand_in_gpu("-m", "tests.gpu.placement", *files))
+
+    found = json.loads(once("placed.json", ask).read_text())
+
+    def of(bundle: Path) -> list[dict]:
+        return [found[str(bundle / name)] for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)]
 
     return of
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_half_precision_is_tried_with_every_operator(case, golden_bundle, in_half):
+    tried = set().union(*(operators(in_half(name)) for name in IN_HALF))
+    assert operators(golden_bundle(case)) <= tried
+
+
+def operators(bundle: Path) -> set[str]:
+    return {node.op_type for node in onnx.load(bundle / EXPLAIN_GRAPH, load_external_data=False).graph.node}
 
 
 def check(found: list[dict]) -> None:
@@ -115,24 +156,9 @@ def test_every_node_of_every_family_runs_on_the_gpu(case, golden_bundle, placed)
     check(placed(golden_bundle(case)))
 
 
-@pytest.mark.parametrize("case", CASES, ids=named)
-def test_half_precision_is_tried_with_every_operator(case, golden_bundle):
-    tried = set().union(*(operators(golden_bundle(each)) for each in IN_HALF))
-    assert operators(golden_bundle(case)) <= tried
-
-
-def operators(bundle: Path) -> set[str]:
-    return {node.op_type for node in onnx.load(bundle / EXPLAIN_GRAPH, load_external_data=False).graph.node}
-
-
-@pytest.mark.parametrize("case", IN_HALF, ids=named)
-def test_so_it_does_in_half_precision(case, placed, tmp_path):
-    checkpoint = load(case)
-    graph = ExplainGraph(checkpoint.model, checkpoint.preprocessing, precision="fp16", score=checkpoint.score)
-    proto = trace(graph)
-    onnx.save(proto, tmp_path / EXPLAIN_GRAPH)
-    onnx.save(part(proto, graph.answers), tmp_path / CLASSIFY_GRAPH)
-    check(placed(tmp_path))
+@pytest.mark.parametrize("name", IN_HALF)
+def test_so_it_does_in_half_precision(name, placed, in_half):
+    check(placed(in_half(name)))
 
 
 def test_integers_do_not_run_on_the_gpu(int8_bundle, placed):

@@ -21,7 +21,9 @@ def facts(case: Path) -> set[tuple[str, Any]]:
     return {
         ("family", description.family),
         ("pool", config.pool),
-        ("prefix", config.prefix),
+        ("prefix", tuple(dict.fromkeys(config.prefix))),
+        ("norm", config.norm),
+        ("gated", config.gated_mlp),
         ("positions", (config.positions, config.relative_bias)),
         ("rope", config.rope and config.rope.kind),
         ("stem", config.stem_layers is not None),
@@ -42,11 +44,14 @@ def unlike_each_other(*, classify: bool) -> list[Path]:
     return sorted(kept)
 
 
+CLASSIFYING, EMBEDDING = unlike_each_other(classify=True), unlike_each_other(classify=False)
+
+
 def named(case: Path) -> str:
     return str(case.relative_to(FOLDER))
 
 
-@pytest.mark.parametrize("case", unlike_each_other(classify=True), ids=named)
+@pytest.mark.parametrize("case", CLASSIFYING, ids=named)
 def test_a_bundle_of_every_family_answers(case, golden_bundle, serve, encode):
     expected = np.load(case / "expected.npz")
     bundle = golden_bundle(case)
@@ -76,7 +81,7 @@ def test_a_bundle_of_every_family_answers(case, golden_bundle, serve, encode):
         assert abs(receipt["rounding"]) < 1e-3 * max(map(abs, receipt.values()))
 
 
-@pytest.mark.parametrize("case", unlike_each_other(classify=False), ids=named)
+@pytest.mark.parametrize("case", EMBEDDING, ids=named)
 def test_a_bundle_without_a_head_gives_the_familys_embedding(case, golden_bundle, serve, encode):
     expected = np.load(case / "expected.npz")
     bundle = golden_bundle(case)

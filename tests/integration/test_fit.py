@@ -4,7 +4,6 @@ import csv
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from export.command import main
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import save
 from model.demo.shapes import draw
+from tests.support.disk import room_for
 from tests.support.samples import squares
 from tests.support.toy import toy_checkpoint
 
@@ -38,20 +38,19 @@ def photos(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def learned(photos, tmp_path_factory) -> Path:
-    """What the first of the three commands writes."""
-    out = tmp_path_factory.mktemp("learned") / "mine.safetensors"
-    main(["fit", "model/demo/shapes.safetensors", "--images", str(photos), "--out", str(out)])
-    return out
-
-
-def test_the_served_model_is_as_often_right_as_the_report_says(learned, tmp_path, serve):
-    bundle = tmp_path / "mine"
+def test_the_served_model_is_as_often_right_as_the_report_says(photos, tmp_path, serve, capsys):
+    """The three commands, and what the first says: how good the model is, and what to do next."""
+    learned, bundle = tmp_path / "mine.safetensors", tmp_path / "mine"
+    recipe = ["--recipe", "read=cls"]
+    main(["fit", "model/demo/shapes.safetensors", "--images", str(photos), "--out", str(learned), *recipe])
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "180 images were learned from and 20 held out. A tenth of each label was held out."
+    assert " of the 20 held-out images got the right one of 4 labels." in said[-3]
+    assert said[-2] == f"Report: {tmp_path}/mine.report/index.html"
+    assert said[-1] == f"Next: make export CHECKPOINT={learned} OUT=bundles/mine && make serve BUNDLE=bundles/mine"
     main(["--checkpoint", str(learned), "--out", str(bundle)])
     manifest = load_bundle(bundle).manifest
-    assert manifest.labels == tuple(COUNTS)
-    assert manifest.recipe["method"] == "probe"
+    assert (manifest.labels, manifest.pool, manifest.recipe["method"]) == (tuple(COUNTS), "cls", "probe")
     report = learned.with_suffix(".report")
     with (report / "split.csv").open() as text:
         held_out = [row for row in csv.DictReader(text) if row["split"] == "val"]
@@ -63,17 +62,6 @@ def test_the_served_model_is_as_often_right_as_the_report_says(learned, tmp_path
     assert len(held_out) == 20
     assert right / len(held_out) == manifest.figures["top1_accuracy"]
     assert right >= 18
-
-
-def test_the_command_says_how_good_it_is_and_what_to_do_next(photos, tmp_path, capsys):
-    out = tmp_path / "mine.safetensors"
-    main(["fit", "model/demo/shapes.safetensors", "--images", str(photos), "--out", str(out), "--recipe", "read=cls"])
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == "180 images were learned from and 20 held out. A tenth of each label was held out."
-    assert " of the 20 held-out images got the right one of 4 labels." in said[-3]
-    assert said[-2] == f"Report: {tmp_path}/mine.report/index.html"
-    assert said[-1] == f"Next: make export CHECKPOINT={out} OUT=bundles/mine && make serve BUNDLE=bundles/mine"
-    assert load_checkpoint(out).model.config.pool == "cls"
 
 
 @pytest.mark.parametrize(
@@ -95,54 +83,60 @@ def test_refusals_are_one_clear_line(photos, tmp_path, arguments, said):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_one_clear_line_and_leaves_what_was_there(photos, tmp_path):
-    """The limit of a file's size stands in for it: writing fails in the middle in the same way."""
-    code = """
-import resource, sys
-from export.command import main
-resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
-main(sys.argv[1:])
-"""
-    out = tmp_path / "mine.safetensors"
-    out.write_text("precious")
-    arguments = ["fit", "model/demo/shapes.safetensors", "--images", photos, "--out", out, "--replace"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120, check=False
-    )
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"not learned: {out}: ")
-    assert "File too large" in last
-    assert last.endswith("Run the same command again; it goes on from the last snapshot, if there is one.")
-    assert out.read_text() == "precious"
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.safetensors"]
-
-
-def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_path):
-    save(toy_checkpoint(), tmp_path / "toy.safetensors")
-    faint = squares(90, contrast=12)  # a probe is often wrong, so rates are tried
+def faint_squares(folder: Path, count: int) -> Path:
+    """A checkpoint, and beside it a folder `images` of which a probe is often wrong."""
+    save(toy_checkpoint(), folder / "toy.safetensors")
+    faint = squares(count, contrast=12)
     for number, (pixels, kind) in enumerate(zip(faint.pixels.numpy(), faint.classes.tolist(), strict=True)):
-        (tmp_path / "images" / str(kind)).mkdir(parents=True, exist_ok=True)
-        Image.fromarray(pixels).save(tmp_path / "images" / str(kind) / f"{number}.png")
+        (folder / "images" / str(kind)).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(folder / "images" / str(kind) / f"{number}.png")
+    return folder / "toy.safetensors"
 
-    def command(name: str) -> list[str]:
-        recipe = ["--recipe", "epochs=20", "--recipe", "rates=0.003,0.001", "--recipe", "batch=8"]
-        images, out = tmp_path / "images", tmp_path / name
-        paths = [str(tmp_path / "toy.safetensors"), "--images", str(images), "--out", str(out)]
-        return [sys.executable, "-m", "export", "fit", *paths, "--method", "finetune", *recipe]
 
-    def learn(name: str) -> None:
-        subprocess.run(command(name), check=True, capture_output=True, timeout=120)
+def test_a_full_disk_is_one_clear_line_and_leaves_what_was_there(tmp_path):
+    toy, out = faint_squares(tmp_path, 12), tmp_path / "mine.safetensors"
+    out.write_text("precious")
+    with room_for(50_000), pytest.raises(SystemExit) as refusal:
+        main(["fit", str(toy), "--images", str(tmp_path / "images"), "--out", str(out), "--replace"])
+    said = str(refusal.value)
+    assert said.startswith(f"not learned: {out}: ")
+    assert "File too large" in said
+    assert said.endswith("Run the same command again; it goes on from the last snapshot, if there is one.")
+    assert out.read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "mine.safetensors", "toy.safetensors"]
 
-    learn("whole.safetensors")
-    with subprocess.Popen(command("killed.safetensors"), stderr=subprocess.DEVNULL) as process:
-        first = tmp_path / "killed.work" / "rate-0.003.pt"
-        end = time.monotonic() + 100
-        while not first.exists() and time.monotonic() < end:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-    assert first.exists()
+
+KILLED = """
+import os, signal, sys
+import torch
+import model.fit.snapshot
+from export.command import main
+torch.set_num_threads(int(sys.argv[1]))
+model.fit.snapshot.EVERY_S = 0
+fsync, written = os.fsync, []
+def killing(file):
+    written.append(fsync(file))
+    if len(written) == 7:  # the fourth snapshot, written whole, but not in its place yet
+        os.kill(os.getpid(), signal.SIGKILL)
+os.fsync = killing
+main(sys.argv[2:])
+"""
+
+
+def test_a_run_that_was_killed_as_it_wrote_goes_on_and_ends_with_the_same_weights(tmp_path):
+    toy = faint_squares(tmp_path, 90)
+
+    def arguments(name: str) -> list[str]:
+        recipe = ["--recipe", "epochs=2", "--recipe", "rates=0.003,0.001", "--recipe", "batch=16"]
+        images, out = str(tmp_path / "images"), str(tmp_path / f"{name}.safetensors")
+        return ["fit", str(toy), "--images", images, "--out", out, "--method", "finetune", *recipe]
+
+    command = [sys.executable, "-c", KILLED, str(torch.get_num_threads()), *arguments("killed")]
+    assert subprocess.run(command, timeout=280, check=False).returncode == -signal.SIGKILL
+    assert list((tmp_path / "killed.work").glob(".*.new"))
     assert not (tmp_path / "killed.safetensors").exists()
-    learn("killed.safetensors")
+    for name in ("whole", "killed"):
+        main(arguments(name))
     assert not (tmp_path / "killed.work").exists()
     one, other = (load_checkpoint(tmp_path / f"{name}.safetensors") for name in ("whole", "killed"))
     states = [checkpoint.model.state_dict() for checkpoint in (one, other)]

@@ -92,7 +92,7 @@ def test_every_model_that_is_exported_can_be_made():
 
 
 def test_only_bundles_that_are_missing_are_exported(tmp_path, monkeypatch):
-    monkeypatch.setattr(bundles, "MODELS", {"toy": ("mu/8", {"image_size": (32, 32)})})
+    monkeypatch.setattr(bundles, "MODELS", {"toy": ("mu/8", {"image_size": (32, 32), "num_classes": 0, "depth": 1})})
     monkeypatch.setattr(bundles, "PRECISIONS", (("toy", "fp16"),))
     place = Place(folder=tmp_path, names=(), seconds=1)
     (row,) = bundles.measure(place)["exported"]

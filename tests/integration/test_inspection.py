@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from app.bundle import load_bundle
 from app.inference.cpu import OnnxEngine
-from export.bundle import write_bundle
-from tests.support.toy import toy_checkpoint
+from tests.golden.test_checkpoints import FOLDER
 
 SIZES = {"filters": (764, 602), "positions": (1154, 500), "distance": (960, 600)}
 
@@ -86,12 +86,13 @@ def test_a_picture_that_is_not_there_is_a_404_that_says_which_are(toy_client, na
         assert response.json()["detail"] == "This model has these pictures of itself: filters, positions, distance."
 
 
-def test_which_pictures_there_are_depends_on_the_model(serve, tmp_path):
-    toy = toy_checkpoint(positions="none", relative_bias=True, depth=1)
-    manifest = write_bundle(toy, tmp_path / "toy", replace=False)
+def test_which_pictures_there_are_depends_on_the_model(serve, golden_bundle):
+    bundle = golden_bundle(FOLDER / "huggingface-beit")
+    manifest = load_bundle(bundle).manifest
     assert list(manifest.inspect) == ["filters", "relative_bias", "distance"]
-    with serve(bundle=tmp_path / "toy", max_batch=1) as client:
-        assert client.get("/model/inspect/relative_bias?format=json").json()["grid"] == [3, 5]
+    with serve(bundle=bundle, max_batch=1) as client:
+        numbers = client.get("/model/inspect/relative_bias?format=json").json()
+        assert tuple(numbers["grid"]) == manifest.tokens.grid
         assert client.get("/model/inspect/positions").status_code == 404
 
 

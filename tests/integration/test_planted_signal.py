@@ -8,7 +8,6 @@ the last head of the last layer to the brightest patch. Nothing of app/images/pr
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from PIL import Image, ImageOps
 
 from export.bundle import write_bundle
 from model.preprocessing import Preprocessing
+from tests.conftest import Once
 from tests.support.toy import toy_checkpoint
 
 PATCH, GRID = 8, (3, 5)
@@ -67,7 +67,7 @@ def plant(model: torch.nn.Module) -> None:
 
 
 @pytest.fixture(scope="module")
-def client(serve: Callable[..., TestClient], tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+def client(serve: Callable[..., TestClient], once: Once) -> Iterator[TestClient]:
     checkpoint = toy_checkpoint(heads=4)
     plant(checkpoint.model)
     preprocessing = Preprocessing(
@@ -79,9 +79,8 @@ def client(serve: Callable[..., TestClient], tmp_path_factory: pytest.TempPathFa
         mean=(0.5, 0.5, 0.5),
         std=(0.5, 0.5, 0.5),
     )
-    out: Path = tmp_path_factory.mktemp("bundles") / "planted"
-    write_bundle(replace(checkpoint, preprocessing=preprocessing), out, replace=False)
-    with serve(bundle=out) as client:
+    planted = replace(checkpoint, preprocessing=preprocessing)
+    with serve(bundle=once("planted", lambda out: write_bundle(planted, out, replace=False))) as client:
         yield client
 
 

@@ -15,7 +15,7 @@ from export.reference import reference
 from tests.golden.test_checkpoints import FOLDER, load
 
 TOLERANCE = 1e-5  # of the largest number of a map
-CASES = ("huggingface-vit", "huggingface-ijepa", "huggingface-dinov2-registers")
+CASES = ("huggingface-deit", "huggingface-ijepa", "huggingface-dinov2-registers")
 REDUCE: dict[str, Any] = {"mean": np.mean, "max": np.max, "min": np.min}
 
 

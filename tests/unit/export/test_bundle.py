@@ -1,6 +1,8 @@
 """export/: a bundle is written when it is right, and not at all otherwise."""
 
 import dataclasses
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,15 +16,28 @@ from app.inference.cpu import OnnxEngine
 from app.inference.gears import Gears
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
-from export.evidence import evidence
 from export.graphs import ClassifyGraph
 from export.images import reference_pixels
 from export.parity import ParityError
 from export.reference import normalised, reference
 from model.checkpoints import load_checkpoint
-from model.checkpoints.families.native import save
+from model.config import ViTConfig, variant
+from tests.golden.test_checkpoints import describe
+from tests.integration.test_families import CLASSIFYING, EMBEDDING
 from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
+
+EXPORTED = [  # few networks, and in them what those of tests/integration/test_families.py do not have
+    ("dual patch norm, narrow heads, all tokens pooled", "pre_logits and cosine head"),
+    ("rotary positions beside learned ones, norm in SwiGLU", "class tokens of two layers"),
+    ("norm after the patches, fixed positions", "parallel branches, inner norms"),
+    ("learned rotary positions, two heads of the answer", "norms after the branches, root mean square"),
+]
+IN_INT8 = (
+    "rotary positions beside learned ones, norm in SwiGLU",
+    "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool",
+)
+IN_FP16 = ("rotary positions of DINOv3, registers", "attention pooling and cosine head")
 
 
 def toy_reference(pixels):
@@ -66,30 +81,63 @@ def test_attention_of_the_toy_is_far_from_uniform(oblong_bundle):
     assert toy_reference(noise)["attention"].max() > 0.3
 
 
-@pytest.mark.parametrize("changes", SWITCHES.values(), ids=SWITCHES)
-def test_every_switch_is_exported_and_checked(tmp_path, changes):
-    checkpoint = toy_checkpoint(**changes)
+def test_every_switch_is_in_a_network_that_is_exported():
+    """Here, or from another library in tests/integration/test_families.py."""
+    golden = [describe(case).config for case in (*CLASSIFYING, *EMBEDDING)]
+    exported = golden + [toy_config(*names) for names in EXPORTED]
+    values = set().union(*map(values_of, exported))
+    missing = {name: values_of(toy_config(name)) - values for name in SWITCHES}
+    assert not any(missing.values()), missing
+
+
+def toy_config(*names: str) -> ViTConfig:
+    return variant("mu/8", image_size=(24, 40), num_classes=7, **joined(*names))
+
+
+def joined(*names: str) -> dict[str, Any]:
+    return {field: value for name in names for field, value in SWITCHES[name].items()}
+
+
+def values_of(config: ViTConfig) -> set[tuple[str, object]]:
+    """Each field with its value; of most numbers, whether they are 0."""
+    facts = asdict(config)
+    facts |= facts.pop("rope") or {}
+    numbers = {name: value != 0 for name, value in facts.items() if isinstance(value, int | float)}
+    numbers["head_layers"] = config.head_layers
+    return {(name, value) for name, value in (facts | numbers).items() if not isinstance(value, tuple)}
+
+
+@pytest.mark.parametrize("names", EXPORTED, ids=" + ".join)
+def test_a_network_of_many_switches_is_exported_and_checked(tmp_path, names):
+    checkpoint = toy_checkpoint(**joined(*names))
     manifest = write_bundle(checkpoint, tmp_path / "toy", replace=False)
-    assert manifest.pool == changes.get("pool", "cls")
+    assert manifest.pool == checkpoint.config.pool
     assert manifest.tokens.prefix == checkpoint.config.prefix
     assert manifest.parity.logits < 1e-4
     assert max(manifest.parity.attention, manifest.parity.rollout) < 5e-5
     assert max(manifest.parity.evidence, manifest.parity.receipt) < 5e-5
     engine_with_answer(tmp_path / "toy", manifest).warm_up()
-    whole = changes.get("pool") in ("map", "map_all") or "head_layers" in changes
-    assert ("lens" in manifest.explains) == (not whole)
     graph = onnx.load(tmp_path / "toy" / "classify.onnx", load_external_data=False).graph
     assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
 
 
-@pytest.mark.parametrize("precision", ["fp32", "int8", "fp16"])
-def test_a_network_without_a_head_gives_embeddings_and_maps(tmp_path, precision):
-    checkpoint = toy_checkpoint(num_classes=0)
-    manifest = write_bundle(checkpoint, tmp_path / "toy", replace=False, precision=precision)
+def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle):
+    check_headless(headless_bundle, toy_checkpoint(num_classes=0))
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp16"])
+def test_a_network_without_a_head_in_lower_precision(tmp_path, precision):
+    checkpoint = toy_checkpoint(num_classes=0, depth=1)
+    write_bundle(checkpoint, tmp_path / "toy", replace=False, precision=precision)
+    check_headless(tmp_path / "toy", checkpoint)
+
+
+def check_headless(folder, checkpoint):
+    manifest = load_bundle(folder).manifest
     assert (manifest.labels, manifest.features, manifest.agreement) == ((), 32, None)
-    assert manifest.parity.embedding < (1e-4 if precision == "fp32" else 0.5)
+    assert manifest.parity.embedding < (1e-4 if manifest.precision == "fp32" else 0.5)
     assert manifest.parity.logits is None
-    engine, pixels = engine_of(tmp_path / "toy", manifest), reference_pixels(manifest.image, 3)
+    engine, pixels = engine_of(folder, manifest), reference_pixels(manifest.image, 3)
     with torch.no_grad():
         expected = checkpoint.model(normalised(pixels, checkpoint)).numpy()
     lean, explained = engine.run("classify", pixels), engine.run("explain", pixels)
@@ -100,18 +148,10 @@ def test_a_network_without_a_head_gives_embeddings_and_maps(tmp_path, precision)
     assert np.abs(explained["embedding"] - expected).max() <= allowed
 
 
-@pytest.mark.parametrize(
-    ("precision", "switches"),
-    [
-        ("int8", "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool"),
-        ("int8", "rotary positions of DINOv3, registers"),
-        ("fp16", "attention pooling"),
-        ("fp16", "attention pooling and cosine head"),
-        ("fp16", "rotary positions beside learned ones, norm in SwiGLU"),
-    ],
-)
-def test_lower_precision_is_measured_instead(tmp_path, precision, switches):
-    manifest = write_bundle(toy_checkpoint(**SWITCHES[switches]), tmp_path / "toy", replace=False, precision=precision)
+@pytest.mark.parametrize(("precision", "names"), [("int8", IN_INT8), ("fp16", IN_FP16)], ids=["int8", "fp16"])
+def test_lower_precision_is_measured_instead(tmp_path, precision, names):
+    checkpoint = toy_checkpoint(**joined(*names))
+    manifest = write_bundle(checkpoint, tmp_path / "toy", replace=False, precision=precision)
     assert manifest.precision == precision
     limit = {"int8": 0.2, "fp16": 0.01}[precision]
     assert 1e-5 < manifest.parity.logits < limit
@@ -134,14 +174,6 @@ def test_the_demo_model_names_the_same_shapes_in_int8(int8_bundle):
     assert (int8_bundle / "weights.bin").stat().st_size < 0.45 * (DEMO_BUNDLE / "weights.bin").stat().st_size
 
 
-def test_another_image_size_is_interpolated_and_checked(tmp_path):
-    save(toy_checkpoint(depth=1), tmp_path / "toy.safetensors")
-    tall = load_checkpoint(tmp_path / "toy.safetensors", overrides={"image_size": "40,24"})
-    manifest = write_bundle(tall, tmp_path / "tall", replace=False)
-    assert manifest.tokens.grid == (5, 3)
-    assert manifest.image.resize.size == (53, 29)  # the crop still cuts off the same share
-
-
 def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):
     manifest = write_bundle(load_checkpoint("model/demo/shapes.safetensors"), tmp_path / "demo", replace=False)
     committed = load_bundle(DEMO_BUNDLE).manifest
@@ -158,28 +190,11 @@ def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):
 
 
 def test_a_wrong_graph_is_not_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(ClassifyGraph, "answer", _off_by_a_little(ClassifyGraph.answer))
-    with pytest.raises(ParityError, match=r"logits: .* differ by"):
-        write_bundle(toy_checkpoint(depth=1), tmp_path / "wrong", replace=False)
+    answer = ClassifyGraph.answer
+    monkeypatch.setattr(ClassifyGraph, "answer", lambda *given: (answer(*given)[0] * torch.tensor(1.001),))
+    with pytest.raises(ParityError, match=r"embedding: .* differ by"):
+        write_bundle(toy_checkpoint(num_classes=0, depth=1), tmp_path / "wrong", replace=False)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_wrong_evidence_is_not_written(tmp_path, monkeypatch):
-    def without_constants(*arguments):
-        parts = evidence(*arguments)
-        return parts._replace(rest=parts.rest * torch.tensor([1.0, 0.0]))
-
-    monkeypatch.setattr("export.graphs.evidence", without_constants)
-    with pytest.raises(ParityError, match=r"evidence: .* differ by"):
-        write_bundle(toy_checkpoint(depth=1), tmp_path / "wrong", replace=False)
-
-
-def _off_by_a_little(answer):
-    def wrong(self, tokens):
-        logits, embedding = answer(self, tokens)
-        return logits * torch.tensor(1.001), embedding
-
-    return wrong
 
 
 def test_what_is_there_is_kept_unless_it_may_be_replaced(tmp_path):

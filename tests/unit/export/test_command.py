@@ -13,6 +13,7 @@ from app.bundle import load_bundle
 from export.command import main
 from model.checkpoints.describe import parameters
 from model.checkpoints.families.native import save
+from model.checkpoints.labels import UNNAMED
 from tests.golden.test_checkpoints import CASES, describe, overrides_of, path_of
 from tests.support.toy import toy_checkpoint, toy_model
 
@@ -30,6 +31,7 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     main(["--checkpoint", str(checkpoint), "--out", str(out), *options])
     manifest = load_bundle(out).manifest
     assert (manifest.name, manifest.image.size, manifest.tokens.grid) == ("mine", (32, 48), (4, 6))
+    assert manifest.image.resize.size == (43, 58)  # the crop still cuts off the same share
     assert manifest.precision == "fp16"
     assert manifest.overrides == {"name": "mine", "image_size": "32,48"}
     said = capsys.readouterr().out
@@ -37,25 +39,20 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     assert "fp16 gives the same label as fp32 on 100.0% of 96 images." in said
 
 
-def test_export_says_where_the_labels_came_from(checkpoint, tmp_path, capsys):
+def test_export_says_where_the_labels_came_from(tmp_path, capsys, already_traced):
+    save(toy_checkpoint(), tmp_path / "toy.safetensors")
     (tmp_path / "dogs.csv").write_text("index,label\n" + "".join(f"{i},dog {i}\n" for i in range(7)))
     out = tmp_path / "dogs"
-    main(["--checkpoint", str(checkpoint), "--out", str(out), "--labels", str(tmp_path / "dogs.csv")])
+    main(["--checkpoint", str(tmp_path / "toy.safetensors"), "--out", str(out), "--labels", str(tmp_path / "dogs.csv")])
     manifest = load_bundle(out).manifest
     assert (manifest.labels[6], manifest.labels_from, manifest.wordnet) == ("dog 6", "dogs.csv", ())
     assert "Labels: dogs.csv\n" in capsys.readouterr().out
 
 
-def test_export_says_what_to_do_about_a_guess(checkpoint, tmp_path, capsys):
-    path = tmp_path / "thousand.safetensors"
-    toy = toy_checkpoint(depth=1)
-    config = replace(toy.model.config, num_classes=1000)
-    save(replace(toy, model=toy_model(config), config=config, labels=()), path)
-    main(["--checkpoint", str(path), "--out", str(tmp_path / "thousand")])
-    manifest = load_bundle(tmp_path / "thousand").manifest
-    assert (manifest.labels[207], manifest.wordnet[207]) == ("golden retriever", "n02099601")
-    said = "Labels: ImageNet-1k, by the number of classes. If the model has other classes, name them with --labels FILE"
-    assert said in capsys.readouterr().out
+def test_export_says_what_to_do_about_a_guess(tmp_path, capsys, already_traced):
+    save(replace(toy_checkpoint(), labels=()), tmp_path / "toy.safetensors")
+    main(["--checkpoint", str(tmp_path / "toy.safetensors"), "--out", str(tmp_path / "toy")])
+    assert f"Labels: {UNNAMED}. --labels FILE names them.\n" in capsys.readouterr().out
 
 
 def test_inspect_says_what_to_do_about_a_guess(tmp_path, capsys):

@@ -1,15 +1,22 @@
 """export/graphs.py and export/onnx_file.py: the operators that make the graphs fast, and one copy of the weights."""
 
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import torch
 
 from export.graphs import ClassifyGraph, ExplainGraph
 from export.onnx_file import part, strip_provenance
+from export.parity import max_differences
+from export.reference import reference
 from export.trace import trace
 from model.config import RopeConfig
+from tests.support.operators import operators_in_torch
+from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
 
 LAYERS = 2
@@ -86,6 +93,19 @@ def test_the_lean_graph_is_what_tracing_it_alone_gives_in_lower_precision(precis
     explain = ExplainGraph(toy.model, toy.preprocessing, precision=precision, score="softmax")
     alone = trace(ClassifyGraph(toy.model, toy.preprocessing, precision=precision))
     assert described(part(trace(explain), explain.answers)) == described(alone)
+
+
+@pytest.mark.parametrize(("precision", "limit"), [("fp32", 1e-4), ("fp16", 0.01), ("int8", 0.2)])
+@pytest.mark.parametrize("changes", SWITCHES.values(), ids=SWITCHES)
+def test_every_switch_gives_the_networks_numbers(changes, precision, limit):
+    toy = replace(toy_checkpoint(**changes), temperature=2.0)
+    graph = ExplainGraph(toy.model, toy.preprocessing, precision=precision, score="softmax", temperature=2.0)
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 24, 40, 3), dtype=np.uint8)
+    with operators_in_torch(), torch.no_grad():
+        found = dict(zip(graph.outputs, (values.numpy() for values in graph(torch.from_numpy(pixels))), strict=True))
+    differences = max_differences(reference(toy, pixels, found["classes"]), found)
+    assert max(differences.values()) < limit
+    assert ("lens" in found) == (toy.config.head_layers == 1 and not toy.config.pools_by_attention)
 
 
 def test_the_last_block_projects_the_class_token_alone(oblong_bundle):

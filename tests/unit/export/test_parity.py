@@ -9,27 +9,29 @@ from export.parity import ParityError, check_parity
 from export.reference import reference
 from tests.support.toy import toy_checkpoint
 
+LOGITS = ("logits", "evidence", "evidence_heads", "evidence_rest")
+
 
 class Off:
-    """PyTorch's own numbers, with logits and their parts `factor` times as large, in both graphs or the lean one."""
+    """PyTorch's own numbers, with those of `scaled` `factor` times as large, in both graphs or the lean one."""
 
-    def __init__(self, checkpoint, factor, *, lean_alone):
-        self.checkpoint, self.factor, self.lean_alone = checkpoint, np.float32(factor), lean_alone
+    def __init__(self, checkpoint, factor, *, lean_alone, scaled):
+        self.checkpoint, self.factor = checkpoint, np.float32(factor)
+        self.lean_alone, self.scaled = lean_alone, scaled
 
     def run(self, graph, images):
         first = reference(self.checkpoint, images, np.zeros((len(images), 1), np.int64))
         classes = np.argsort(-first["logits"], axis=1)[:, :5]
         outputs = reference(self.checkpoint, images, classes)
-        scaled = ("logits", "evidence", "evidence_heads", "evidence_rest")
         if self.lean_alone and graph != "classify":
             return outputs
         given = ("logits", "embedding") if graph == "classify" else tuple(outputs)
-        return {name: outputs[name] * self.factor if name in scaled else outputs[name] for name in given}
+        return {name: outputs[name] * self.factor if name in self.scaled else outputs[name] for name in given}
 
 
-def check(precision, factor, *, lean_alone=False):
+def check(precision, factor, *, lean_alone=False, scaled=LOGITS):
     checkpoint = toy_checkpoint()
-    engine = Off(checkpoint, factor, lean_alone=lean_alone)
+    engine = Off(checkpoint, factor, lean_alone=lean_alone, scaled=scaled)
     return check_parity(checkpoint, image_spec(checkpoint.preprocessing), engine, precision)
 
 
@@ -54,3 +56,12 @@ def test_what_is_beyond_it_is_refused(precision, factor):
 def test_a_lean_graph_that_is_wrong_alone_is_refused(factor):
     with pytest.raises(ParityError, match=r"logits: .* differ by"):
         check("fp32", factor, lean_alone=True)
+
+
+@pytest.mark.parametrize(
+    ("output", "quantity"),
+    [("evidence_rest", "evidence"), ("evidence_heads", "evidence"), ("distance", "distance"), ("lens", "lens")],
+)
+def test_one_output_that_is_wrong_is_refused(output, quantity):
+    with pytest.raises(ParityError, match=rf"{quantity}: .* differ by"):
+        check("fp32", 1.001, scaled=(output,))

@@ -14,8 +14,9 @@ from tests.support.toy import toy_checkpoint
 CHANNEL, FACTOR = 5, 50.0
 
 
-def smooth(checkpoint):
-    return smoothed(checkpoint, reference_pixels(image_spec(checkpoint.preprocessing), 24))
+@pytest.fixture(scope="module")
+def pixels():
+    return reference_pixels(image_spec(toy_checkpoint().preprocessing), 24)
 
 
 def unevenness(model, images) -> list[float]:
@@ -27,17 +28,18 @@ def unevenness(model, images) -> list[float]:
 
 @pytest.mark.parametrize("changes", SWITCHES.values(), ids=SWITCHES)
 @torch.no_grad()
-def test_the_logits_stay_and_the_checkpoint_too(changes):
+def test_the_logits_stay_and_the_checkpoint_too(changes, pixels):
     checkpoint = toy_checkpoint(**changes)
     before = copy.deepcopy(checkpoint.model.state_dict())
     images = torch.randn(2, 3, 24, 40)
     expected = checkpoint.model(images)
-    torch.testing.assert_close(smooth(checkpoint)(images), expected, rtol=1e-4, atol=1e-4 * expected.abs().max().item())
+    found = smoothed(checkpoint, pixels)(images)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4 * expected.abs().max().item())
     assert all(torch.equal(before[name], value) for name, value in checkpoint.model.state_dict().items())
 
 
 @torch.no_grad()
-def test_an_outlying_channel_is_shared_with_the_weights():
+def test_an_outlying_channel_is_shared_with_the_weights(pixels):
     checkpoint = toy_checkpoint()
     for block in checkpoint.model.blocks:
         block.norm1.weight[CHANNEL] *= FACTOR
@@ -45,4 +47,4 @@ def test_an_outlying_channel_is_shared_with_the_weights():
         block.attn.qkv.weight[:, CHANNEL] /= FACTOR
     images = torch.randn(4, 3, 24, 40)
     assert min(unevenness(checkpoint.model, images)) > 20
-    assert max(unevenness(smooth(checkpoint), images)) < 4
+    assert max(unevenness(smoothed(checkpoint, pixels), images)) < 4

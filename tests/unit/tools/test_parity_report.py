@@ -1,9 +1,10 @@
 """The layout of docs/parity.md; the libraries are not needed."""
 
-import subprocess
-import sys
 from pathlib import Path
 
+import pytest
+
+from tests.parity.__main__ import main
 from tests.parity.comparison import Pipeline, Row
 from tests.parity.report import HEADER, networks, pipelines, updated
 
@@ -89,8 +90,9 @@ def test_the_committed_report_is_laid_out_like_this():
     assert updated(report, {}, ("timm", "transformers", "torchvision", "preprocessing")) == report
 
 
-def test_a_peer_that_there_is_not_is_refused():
-    command = [sys.executable, "-m", "tests.parity", "keras"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 2
-    assert "keras is not one of timm, transformers, torchvision, preprocessing" in done.stderr
+def test_a_peer_that_there_is_not_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["tests.parity", "keras"])
+    with pytest.raises(SystemExit) as refusal:
+        main()
+    assert refusal.value.code == 2
+    assert "keras is not one of timm, transformers, torchvision, preprocessing" in capsys.readouterr().err

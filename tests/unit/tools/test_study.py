@@ -49,6 +49,7 @@ def test_a_run_can_be_repeated(tmp_path):
 def test_shapes_are_drawn_once(tmp_path, monkeypatch):
     monkeypatch.setattr(images, "COUNTS", {"held out": 4})
     monkeypatch.setattr(images, "CHUNK", 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
     draw_shapes(tmp_path, [16])
     drawn = shapes(tmp_path, "held out", side=16)
     assert drawn.pixels.shape == (4, 16, 16, 3)

@@ -10,6 +10,8 @@ import model.fit.snapshot
 from model.demo.evaluate import evaluate, patches_on_object
 from model.demo.train import CHUNK, CONFIG, Dataset, Recipe, Shapes, batches, draw_dataset, train
 
+RECIPE = Recipe(images=CHUNK, steps=4, batch=16, warm_up=2)
+
 
 def test_turning_and_flipping_moves_pixels_and_mask_together():
     covered = torch.from_numpy(np.random.default_rng(0).integers(0, 2, (64, 8, 8), dtype=np.uint8))
@@ -26,15 +28,16 @@ def test_turning_and_flipping_moves_pixels_and_mask_together():
     assert turned > 10
 
 
-def test_the_recipe_decides_the_weights():
-    recipe = Recipe(images=CHUNK, steps=4, batch=16, warm_up=2)
-    data = draw_dataset(recipe)
-    assert data.pixels.shape == (CHUNK, 3, 64, 64)
-    assert 0.05 < data.covered.float().mean() < 0.5
-    first, second = (train(recipe, data=data) for _ in range(2))
-    assert not first.training
-    for a, b in zip(first.parameters(), second.parameters(), strict=True):
-        assert torch.equal(a, b)
+@pytest.fixture(scope="module")
+def drawn() -> Dataset:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.cpu_count", lambda: 1)  # there is one chunk
+        return draw_dataset(RECIPE)
+
+
+def test_the_images_are_drawn(drawn):
+    assert drawn.pixels.shape == (CHUNK, 3, 64, 64)
+    assert 0.05 < drawn.covered.float().mean() < 0.5
 
 
 def test_batches_go_on_where_they_were():
@@ -50,10 +53,9 @@ def test_batches_go_on_where_they_were():
             assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
-    recipe = Recipe(images=CHUNK, steps=4, batch=16, warm_up=2)
-    data = draw_dataset(recipe)
-    whole = train(recipe, data=data)
+def test_the_recipe_decides_the_weights_although_a_run_is_interrupted(drawn, tmp_path, monkeypatch):
+    whole = train(RECIPE, data=drawn)
+    assert not whole.training
     monkeypatch.setattr(model.fit.snapshot, "EVERY_S", 0)
     loss = Shapes.loss
 
@@ -65,8 +67,8 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Shapes, "loss", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            train(recipe, data=data, work=tmp_path)
-    again = train(recipe, data=data, work=tmp_path)
+            train(RECIPE, data=drawn, work=tmp_path)
+    again = train(RECIPE, data=drawn, work=tmp_path)
     for a, b in zip(whole.parameters(), again.parameters(), strict=True):
         assert torch.equal(a, b)
 
@@ -83,6 +85,6 @@ def test_an_untrained_model_is_at_chance():
     from model.vit import VisionTransformer
 
     torch.manual_seed(0)
-    figures = evaluate(VisionTransformer(CONFIG).eval(), count=250)
+    figures = evaluate(VisionTransformer(CONFIG).eval(), count=100)
     assert figures["top1_accuracy"] < 0.25
     assert 0.1 < figures["chance_on_object"] < 0.3

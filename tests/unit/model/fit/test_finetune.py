@@ -1,10 +1,6 @@
 """model/fit/finetune.py and loop.py: what is learned, what is kept, and that interruptions change nothing."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from statistics import fmean
 
@@ -208,31 +204,3 @@ def test_the_folder_of_another_run_is_refused(start, tmp_path):
         finetune(start, PREPROCESSING, squares(60, seed=2), HELD_OUT, RECIPE, work=tmp_path)
     with pytest.raises(ValueError, match="is of another run: network was"):
         run(toy_model(start.config, seed=1), work=tmp_path)
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-import torch
-import model.fit.snapshot
-from tests.unit.model.fit.test_finetune import RECIPE, run, toy_model, variant, SIZE
-torch.set_num_threads(int(sys.argv[3]))
-model.fit.snapshot.EVERY_S = 0
-fsync, written = os.fsync, []
-def killing(file):
-    written.append(fsync(file))
-    if len(written) == int(sys.argv[2]):  # written whole, but not in its place yet
-        os.kill(os.getpid(), signal.SIGKILL)
-os.fsync = killing
-run(toy_model(variant("mu/8", image_size=SIZE, num_classes=7)), RECIPE, Path(sys.argv[1]))
-"""
-
-
-def test_killed_while_it_writes_it_ends_with_the_same_weights(start, tmp_path):
-    command = [sys.executable, "-c", KILLED, str(tmp_path), "3", str(torch.get_num_threads())]
-    killed = subprocess.run(command, env={**os.environ, "PYTHONPATH": "."}, timeout=280, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert list(tmp_path.glob(".*.new"))
-    again, whole = run(start, work=tmp_path), run(start)
-    assert same(again.model, whole.model)
-    assert again.history == whole.history

@@ -42,7 +42,7 @@ def test_it_is_as_right_as_the_linear_models_of_scikit_learn(demo, fitted):
     for other in (
         RidgeClassifierCV(alphas=np.logspace(-3, 4, 15)),
         LogisticRegressionCV(
-            Cs=np.logspace(-3, 1, 5), max_iter=2000, l1_ratios=(0,), use_legacy_attributes=False,
+            Cs=np.logspace(-3, 1, 5), cv=3, max_iter=2000, l1_ratios=(0,), use_legacy_attributes=False,
             scoring="neg_log_loss",
         ),
     ):  # fmt: skip

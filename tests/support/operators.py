@@ -1,0 +1,60 @@
+"""ONNX Runtime's operators in PyTorch, so that a graph gives its numbers without being traced.
+
+Where torch does not trace, its own `torch.onnx.ops.symbolic` gives zeros.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+@contextmanager
+def operators_in_torch() -> Iterator[None]:
+    """Within it, the modules of export/ compute what their operators compute in ONNX Runtime."""
+    with patch("torch.onnx.ops.symbolic", symbolic), patch("torch.onnx.ops.symbolic_multi_out", quantise):
+        yield
+
+
+def symbolic(name: str, inputs: tuple[Tensor | None, ...], attributes: dict[str, int] | None = None, **_: Any):
+    operators = {"MultiHeadAttention": attention, "RotaryEmbedding": turned, "MatMulIntegerToFloat": product}
+    return operators[name.removeprefix("com.microsoft::")](*inputs, **(attributes or {}))
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, *rest: Tensor | None, num_heads: int) -> Tensor:
+    """(B, Q, H * d); the last of `rest`, where there are any, is added to the scores."""
+    query, key, value = (x.unflatten(-1, (num_heads, -1)).transpose(1, 2) for x in (query, key, value))
+    mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=rest[-1] if rest else None)
+    return mixed.transpose(1, 2).flatten(2)
+
+
+def turned(x: Tensor, first: Tensor, cos: Tensor, sin: Tensor, *, interleaved: int) -> Tensor:
+    """(B, T, H * d), where a head has twice as many channels as a table (T, d / 2)."""
+    places = first + torch.arange(x.shape[1])
+    cos, sin = cos[places, None], sin[places, None]
+    heads = x.unflatten(-1, (-1, 2 * cos.shape[-1]))
+    pairs = heads.unflatten(-1, (-1, 2) if interleaved else (2, -1))
+    one, other = pairs.unbind(-1 if interleaved else -2)
+    pairs = torch.stack([one * cos - other * sin, one * sin + other * cos], dim=-1 if interleaved else -2)
+    return pairs.flatten(2)
+
+
+def quantise(_: str, inputs: tuple[Tensor], **__: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """DynamicQuantizeLinear: x in uint8 on a range that contains 0, the step, and the integer of 0."""
+    (x,) = inputs
+    least, largest = x.min().clamp(max=0), x.max().clamp(min=0)
+    step = (largest - least) / 255
+    zero = (-least / step).round()
+    return (x / step + zero).round().clamp(0, 255).byte(), step, zero.byte()
+
+
+def product(
+    integers: Tensor, weight: Tensor, step: Tensor, scale: Tensor, zero: Tensor, *rest: Tensor | None
+) -> Tensor:
+    """The last of `rest`, where there are any, is the bias."""
+    out = (integers.float() - zero.float()) @ weight.float() * step * scale
+    return out + rest[-1] if rest and rest[-1] is not None else out
