@@ -107,11 +107,10 @@ def test_a_full_disk_is_one_clear_line_and_leaves_what_was_there(tmp_path):
 
 
 KILLED = """
-import os, signal, sys
+import os, runpy, signal, sys
 import torch
 import model.fit.snapshot
-from export.command import main
-torch.set_num_threads(int(sys.argv[1]))
+torch.set_num_threads(int(sys.argv.pop(1)))
 model.fit.snapshot.EVERY_S = 0
 fsync, written = os.fsync, []
 def killing(file):
@@ -119,7 +118,7 @@ def killing(file):
     if len(written) == 7:  # the fourth snapshot, written whole, but not in its place yet
         os.kill(os.getpid(), signal.SIGKILL)
 os.fsync = killing
-main(sys.argv[2:])
+runpy.run_module("export", run_name="__main__")
 """
 
 
