@@ -7,7 +7,7 @@ from export.progress import working
 
 if __name__ == "__main__":
     gc.set_threshold(100_000)  # PyTorch's exporter makes millions of objects that live
-    with working("starting"):
+    with working("starting", leave=False):
         from export.command import main
     try:
         main(sys.argv[1:])

@@ -46,7 +46,7 @@ def inspect(options: argparse.Namespace) -> None:
 
 def export(options: argparse.Namespace) -> None:
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it when it is imported, not later
-    with working("importing ONNX Runtime"):
+    with working("starting", leave=False):
         from export.bundle import write_bundle
         from export.folder import read_folder
         from export.image_spec import image_spec
@@ -58,7 +58,7 @@ def export(options: argparse.Namespace) -> None:
     if options.image_size:
         overrides["image_size"] = options.image_size
     try:
-        with working("reading the checkpoint"):
+        with working("reading the checkpoint", leave=False):
             checkpoint = load_checkpoint(
                 options.checkpoint, overrides=overrides, labels=options.labels, prompts=tuple(options.prompt)
             )
