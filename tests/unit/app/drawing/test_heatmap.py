@@ -134,7 +134,8 @@ def test_bilinear_is_that_of_torch_with_patches_as_areas(rows, columns, more_row
     )[0, 0].numpy()
     ends = limits(values, values, "absolute", signed=False)
     found = np.asarray(colorize(values, size[::-1], style(interpolation="bilinear", colormap="gray"), ends))[..., 0]
-    assert np.abs(found - 255 * expected).max() <= 1.5  # rounding, and matplotlib's gray is 81 for 82 and the like
+    # Half a step of rounding, in float32, and one because matplotlib's gray is 81 for 82 and the like.
+    assert np.abs(found - 255 * expected).max() <= 1.5 + 1e-3
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
