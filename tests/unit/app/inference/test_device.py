@@ -135,7 +135,8 @@ def test_a_bundle_in_int8_is_served_by_the_cpu_beside_a_gpu(cuda, monkeypatch, t
 
 
 def gears_of(engine) -> set[str]:
-    return {row.gear for row in engine.latency()}
+    """Those that it has. Which of them the warm-up measures depends on the machine."""
+    return set(engine._gears.runs)
 
 
 def test_with_several_cores_there_are_two_gears():
