@@ -10,7 +10,7 @@ from app.bundle import ImageSpec, KnownAnswer, Precision, Tolerance
 from app.inference.contract import Engine, Outputs, Pixels
 from app.inference.known_answer import KnownImage, sums
 from export.graphs import MOST_LIKELY
-from export.parity import ROUNDINGS, TOLERANCES, ParityError
+from export.parity import ROUNDINGS, TOLERANCES, ParityError, largest_of
 from export.reference import normalised, reference
 from model.checkpoints.checkpoint import Checkpoint
 from model.demo.shapes import draw
@@ -83,7 +83,7 @@ def _worst(answer: KnownAnswer, spec: ImageSpec, engine: Engine) -> dict[str, fl
         explained = known.differences(engine.run("explain", images))
         lean = known.differences(engine.run("classify", images))
         for name, of_rows in (*explained.items(), *lean.items()):
-            worst[name] = float(np.maximum(worst.get(name, 0.0), of_rows.max()))  # NaN if one is
+            worst[name] = largest_of(worst.get(name, 0.0), float(of_rows.max()))
     return worst
 
 

@@ -70,7 +70,7 @@ def check_parity(
         expected = reference(checkpoint, batch, explained.get("classes"))
         found = max_differences(expected, explained)
         for name, values in engine.run("classify", batch).items():
-            found[name] = _largest(found[name], _relative(expected[name], values))
+            found[name] = largest_of(found[name], _relative(expected[name], values))
         allowed = _tolerances(precision)
         if any(found[name] > allowed[name] for name in found):
             rounding = max_differences(_in_float64(checkpoint, batch, explained.get("classes")), expected)
@@ -99,15 +99,16 @@ def max_differences(expected: Outputs, found: Outputs) -> dict[str, float]:
     differences["embedding"] = _relative(expected["embedding"], found["embedding"])
     if "logits" in expected:
         largest = max(float(np.abs(expected[name]).max()) for name in ("logits", "evidence_rest"))
+        parts = (apart[name] for name in ("evidence", "evidence_heads", "evidence_rest"))
         differences |= {
             "logits": _relative(expected["logits"], found["logits"]),
-            "evidence": _largest(*(apart[name] for name in ("evidence", "evidence_heads", "evidence_rest"))) / largest,
+            "evidence": largest_of(*parts) / largest,
             "receipt": float(np.abs(unexplained(found)).max()) / largest,
         }
     return differences
 
 
-def _largest(*differences: float) -> float:
+def largest_of(*differences: float) -> float:
     """NaN if one of them is; Python's max would drop it."""
     return float(np.max(differences))
 

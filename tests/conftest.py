@@ -29,7 +29,7 @@ def pytest_configure() -> None:
     """One thread for PyTorch and NumPy, in programs that tests start too: toy tensors are too small to share, and
     threads that wait for each other on a busy machine cost minutes.
 
-    Bytecode is kept, also where Python is told to write none: else each of these programs compiles its libraries.
+    Python keeps bytecode here even if the environment forbids it. Without it each program compiles its libraries again.
     Hypothesis does not mind how long an example takes, which says as much of the machine as of the code.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")

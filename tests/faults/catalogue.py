@@ -235,7 +235,7 @@ FAULTS = {
     ),
     "parity-lean": Fault(
         "export/parity.py",
-        "            found[name] = _largest(found[name], _relative(expected[name], values))\n",
+        "            found[name] = largest_of(found[name], _relative(expected[name], values))\n",
         "            pass\n",
         "The lean graph is compared with nothing.",
     ),

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from model.demo.__main__ import WEIGHTS
+from tests.benchmarks.command import run
 from tests.benchmarks.learning.sets import SETS
 from tests.benchmarks.record import Rows
 
@@ -53,15 +53,11 @@ def _fit(images: Path, out: Path, method: str, seed: int) -> Command:
     paths = [str(WEIGHTS), "--images", str(images), "--out", str(out)]
     command = [sys.executable, "-m", "export", "fit", *paths, "--method", method, "--seed", str(seed)]
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
-    with subprocess.Popen(command, env=one_thread, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"this failed: {' '.join(command)}")
+    used = run(command, one_thread)
     report = json.loads((out.with_suffix(".report") / "report.json").read_text())
     rate = report["recipe"].get("rate")
     return Command(
         figures=report["figures"],
         taken="the probe" if rate is None else f"rate {rate}",
-        cpu_s=used.ru_utime + used.ru_stime,
+        cpu_s=used.cpu_s,
     )
