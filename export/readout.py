@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from export.precision import QuantisedLinear
@@ -43,7 +42,8 @@ class Readout:
             case LayerScale():
                 return replace(self, direction=self.direction * layer.gamma)
             case Linear() | QuantisedLinear():
-                flat = F.linear(self.direction.flatten(0, 2), layer.weight.float())
+                # Not F.linear: OpenVINO computes a matrix that is multiplied both ways wrongly (docs/upstream.md).
+                flat = (layer.weight.float() @ self.direction.flatten(0, 2).T).T
                 biased = self._biased(layer.bias)
                 return replace(biased, direction=flat.unflatten(0, self.direction.shape[:3]))
             case nn.LayerNorm():

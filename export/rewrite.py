@@ -136,13 +136,14 @@ class FusedRope(nn.Module):
         if cos.ndim == 3:
             cos, sin = (table.transpose(0, 1).flatten(1) for table in (cos, sin))
         self.cos, self.sin = nn.Parameter(cos.contiguous()), nn.Parameter(sin.contiguous())
-        self.first = nn.Buffer(torch.zeros(1, dtype=torch.long))  # the row of the tables for the first token
         self.neighbours = int(source.config.pairs == "neighbours")
 
     def forward(self, x: Tensor) -> Tensor:
+        # A row for each token. The operator also takes the first one alone, which OpenVINO reads as the row of them all.
+        rows = torch.arange(x.shape[1]).expand(x.shape[0], -1)
         out: Tensor = torch.onnx.ops.symbolic(
             "com.microsoft::RotaryEmbedding",
-            (x, self.first, self.cos, self.sin),
+            (x, rows, self.cos, self.sin),
             {"interleaved": self.neighbours},
             dtype=x.dtype,
             shape=x.shape,
