@@ -10,8 +10,8 @@ from threading import Event
 from app.bundle import load_bundle
 from app.images.intake import open_intake
 from app.inference.batcher import Batcher
-from app.inference.contract import Engine
-from app.inference.device import open_engine
+from app.inference.device import open_model
+from app.inference.model import Model
 from app.lifecycle import Lifecycle
 from app.machine import allowed_memory
 from app.settings import Settings
@@ -19,10 +19,10 @@ from app.telemetry.metrics import Metrics
 
 
 class Backend:
-    """The parts below the HTTP service, begun when this is made, and ready when `engine` returns."""
+    """The parts below the HTTP service, begun when this is made, and ready when `model` returns."""
 
     def __init__(self, *, settings: Settings) -> None:
-        """Raises BundleError when there is no bundle; what else can be wrong is raised by `engine`."""
+        """Raises BundleError when there is no bundle; what else can be wrong is raised by `model`."""
         self.lifecycle, self.metrics = Lifecycle(), Metrics()
         self.bundle = load_bundle(settings.bundle)
         self.intake = open_intake(settings=settings, framing=self.bundle.manifest.image.framing)
@@ -30,7 +30,7 @@ class Backend:
         self._rest_is_loaded = Event()
         of_store = settings.store_max_bytes if settings.store == "memory" else 0
         opening = partial(
-            open_engine,
+            open_model,
             settings=settings,
             bundle=self.bundle,
             max_memory=allowed_memory() - self.intake.max_memory - of_store,
@@ -38,24 +38,24 @@ class Backend:
         )
         starters = ThreadPoolExecutor(2, thread_name_prefix="start")
         self._decoders: Future[None] = starters.submit(self.intake.start)
-        self._engine: Future[Engine] = starters.submit(self.batcher.start, opening)
+        self._model: Future[Model] = starters.submit(self.batcher.start, opening)
         starters.shutdown(wait=False)
 
-    def engine(self) -> Engine:
-        """The warm engine, when the processes that decode are there too. To be called when all else is in memory: from
+    def model(self) -> Model:
+        """The warm model, when the processes that decode are there too. To be called when all else is in memory: from
         here on, what this process's memory grows by counts as the model's.
 
         Raises CannotStart, and OSError when no process can be started.
         """
         self._rest_is_loaded.set()
-        engine = self._engine.result()
+        model = self._model.result()
         self._decoders.result()
-        return engine
+        return model
 
     def stop(self) -> None:
         """Finish what waits for the model, then end threads and processes. Blocks."""
         self._rest_is_loaded.set()
-        self._engine.exception()
+        self._model.exception()
         self.batcher.stop()
         self._decoders.exception()
         self.intake.stop()

@@ -18,14 +18,15 @@ from app.images.preprocess import Framing
 
 PictureFormat = Literal["png", "json"]
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 CLASSIFY_GRAPH = "classify.onnx"
 EXPLAIN_GRAPH = "explain.onnx"
+COMBINED_GRAPH = "combined.onnx"
 WEIGHTS = "weights.bin"
 PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
 
-Precision = Literal["fp32", "int8", "fp16"]
+Precision = Literal["fp32", "bf16", "int8", "fp16"]
 Prefix = Literal["class", "distillation", "register"]
 Side = Annotated[int, Field(ge=1, le=16384)]
 Rest = Annotated[int, Field(ge=0, le=16384)]
@@ -178,7 +179,7 @@ class KnownAnswer(Frozen):
 
 
 class Manifest(Frozen):
-    format: Literal[1]
+    format: Literal[2]
     name: Annotated[str, Field(min_length=1, max_length=200)]
     family: str  # the library that the weights come from, whose numerics the graphs reproduce
     precision: Precision
@@ -189,7 +190,7 @@ class Manifest(Frozen):
     pool: Literal[
         "cls", "cls_mean", "mean", "mean_all", "map", "map_all"
     ]  # what the head reads; app/maps/choice.py: ROWS
-    explains: tuple[str, ...]  # outputs of the explaining graph
+    explains: dict[str, tuple[int, ...]]  # outputs of the explaining graph, and the shape of one image's
     features: Annotated[int, Field(ge=1)]  # numbers of an embedding: what the head reads
     labels: tuple[str, ...]  # none for a model without a head
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
@@ -211,12 +212,12 @@ class Manifest(Frozen):
     @model_validator(mode="after")
     def _complete(self) -> "Manifest":
         pictures = {picture_file(name, kind) for name in self.inspect for kind in PICTURE_FORMATS}
-        missing = {CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, *pictures} - self.files.keys()
+        missing = {CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH, WEIGHTS, *pictures} - self.files.keys()
         if missing:
             raise ValueError(f"files lacks {', '.join(sorted(missing))}")
         if len(self.known_answer.logits) != len(self.labels):
             raise ValueError("known_answer does not have one logit for each label")
-        if self.known_answer.sums.keys() != set(self.explains) - {"logits", "classes"}:
+        if self.known_answer.sums.keys() != self.explains.keys() - {"logits", "classes"}:
             raise ValueError("known_answer does not have the outputs of the explaining graph")
         return self
 
@@ -248,8 +249,8 @@ def load_bundle(folder: Path) -> Bundle:
     try:
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
-        if any(e["type"] == "missing" and e["loc"] == ("known_answer",) for e in error.errors()):
-            raise BundleError(f"{folder} has no known answer: an older version made it. Export it again.") from None
+        if any(e["loc"] == ("format",) and e["input"] == 1 for e in error.errors()):
+            raise BundleError(f"{folder} was made by an older version. Export it again.") from None
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])
         raise BundleError(f"{path} is not a manifest of format {FORMAT}: {wrong}") from None
     return Bundle(folder=folder, manifest=manifest, digest=hashlib.sha256(text).hexdigest())

@@ -1,7 +1,6 @@
 """What the machine allows this process: cores, memory, open files and thread priorities."""
 
 import os
-import platform
 import resource
 import sys
 from pathlib import Path
@@ -27,16 +26,6 @@ def allowed_cores() -> int:
         _first_of("cpu/cpu.cfs_period_us"),
     )
     return cores if quota in ("max", "-1") else min(cores, max(1, int(quota) // int(period)))
-
-
-def processor() -> str:
-    """What machine code depends on: model and instruction sets of the first core, as far as the system tells."""
-    try:
-        first = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-    except OSError:
-        return platform.processor()
-    lines = [" ".join(line.split()) for line in first]
-    return "\n".join(line for line in lines if line.lower().startswith(("model", "flags", "features", "cpu part")))
 
 
 def allowed_memory() -> int:

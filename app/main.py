@@ -104,11 +104,11 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         app.include_router(router)
     install_handlers(app)
 
-    engine = backend.engine()
+    model = backend.model()
     admission = Admission(
         max_images=settings.max_queue_images,
         max_wait_s=settings.max_queue_wait_s,
-        image_s=engine.expected("explain", 1),
+        image_s=model.expected("explain", 1),
         lifecycle=lifecycle,
     )
     app.state.services = Services(
@@ -117,11 +117,9 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         admission=admission,
         json_reader=JsonReader(admission=admission),
         bundle=bundle,
-        engine=engine,
+        model=model,
         classifier=classifier,
-        verifier=Verifier(
-            bundle=bundle, batcher=backend.batcher, engine=engine, cpu_pool=cpu_pool, lifecycle=lifecycle
-        ),
+        verifier=Verifier(bundle=bundle, batcher=backend.batcher, model=model, cpu_pool=cpu_pool, lifecycle=lifecycle),
         store=store,
         metrics=metrics,
         distance=distance,
@@ -143,7 +141,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         name=manifest.name,
         digest=bundle.digest,
         precision=manifest.precision,
-        provider=engine.provider,
+        provider=model.engine.provider,
         version=VERSION,
     )
     log.info("serving %s (%s)", manifest.name, bundle.digest[:12])

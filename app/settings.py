@@ -44,6 +44,13 @@ class Settings(BaseSettings):
         Literal["auto", "cuda", "cpu"],
         Field(description="`auto`, `cuda` or `cpu`; `cuda` refuses to start without a working GPU"),
     ] = "auto"
+    engine: Annotated[
+        Literal["auto", "openvino", "onnxruntime"],
+        Field(
+            description="What runs the model on a CPU. `auto`: OpenVINO where it is installed and computes right "
+            "numbers, else ONNX Runtime"
+        ),
+    ] = "auto"
     gpu: Annotated[int, Field(ge=0, description="Number of the GPU, from 0; `CUDA_VISIBLE_DEVICES` hides some")] = 0
     gpu_memory_bytes: Annotated[
         int,
@@ -93,17 +100,9 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=0,
-            description="Cores for the model; 0: all allowed ones. A forward pass has all of them when it is alone, "
-            "and a share of them under load",
+            description="Cores for the model; 0: all allowed ones",
         ),
     ] = 0
-    cache: Annotated[
-        str,
-        Field(
-            description="Folder for weights packed for this processor, which all replicas on a machine map; `auto`: "
-            "`vit-serve` in `$XDG_CACHE_HOME` or `~/.cache`; `off`: none. Where it cannot be written, none are made"
-        ),
-    ] = "auto"
     worker_threads: Annotated[
         int,
         Field(ge=0, description="Threads that draw maps; 0: one for each allowed core, at least two"),

@@ -11,6 +11,7 @@ import onnxruntime
 
 from app.bundle import (
     CLASSIFY_GRAPH,
+    COMBINED_GRAPH,
     EXPLAIN_GRAPH,
     MANIFEST,
     PICTURE_FORMATS,
@@ -22,12 +23,13 @@ from app.bundle import (
     picture_file,
     sha256,
 )
-from app.inference.cpu import OnnxEngine
-from app.inference.gears import Gears
+from app.inference.onnxruntime import OnnxEngine
+from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
 from export.agreement import agreement
 from export.answers import Answers, answers
 from export.calibration import Uncalibrated, calibration
+from export.combine import combine
 from export.graphs import ExplainGraph
 from export.image_spec import image_spec
 from export.images import DrawnImages, Images
@@ -85,8 +87,11 @@ def _fill(
         model = model_for(checkpoint, precision, images.ranges)
         explaining = partial(ExplainGraph, model, preprocessing, precision=precision, score=checkpoint.score)
         explain = explaining()
-        _write(explain, folder, weights)
-    open_engine = partial(OnnxEngine, folder=folder, image_size=spec.size, gears=Gears(cores=allowed_cores()))
+        shapes = _write(explain, folder, weights)
+    kind = OpenVinoEngine if precision == "bf16" else OnnxEngine  # ONNX Runtime has no kernels in bfloat16
+    open_engine = partial(
+        kind, graph=folder / COMBINED_GRAPH, shapes=shapes, precision=precision, threads=allowed_cores()
+    )
     engine = open_engine()
     compared = checkpoint.config.num_classes > 0 and not (precision == "fp32" and given is None)
     measured = answers(checkpoint, images, engine) if compared else None
@@ -107,7 +112,7 @@ def _fill(
     pictures = [picture_file(portrait.name, kind) for portrait in gallery for kind in PICTURE_FORMATS]
     config = checkpoint.model.config
     manifest = Manifest(
-        format=1,
+        format=2,
         name=checkpoint.name,
         family=checkpoint.family,
         precision=precision,
@@ -116,7 +121,7 @@ def _fill(
         layers=config.depth,
         heads=config.heads,
         pool=config.pool,
-        explains=explain.outputs,
+        explains=shapes,
         features=config.embedding,
         labels=checkpoint.labels,
         labels_from=checkpoint.labels_from,
@@ -133,18 +138,24 @@ def _fill(
         recipe=checkpoint.recipe,
         inspect={portrait.name: portrait.title for portrait in gallery},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
-        files={name: sha256(folder / name) for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, *pictures)},
+        files={
+            name: sha256(folder / name) for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH, WEIGHTS, *pictures)
+        },
     )
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
     return manifest
 
 
-def _write(graph: ExplainGraph, folder: Path, weights: SharedWeights) -> None:
-    """Write the explaining graph, and as the lean graph the part of it that gives the answer alone."""
+def _write(graph: ExplainGraph, folder: Path, weights: SharedWeights) -> dict[str, tuple[int, ...]]:
+    """Write the explaining graph, as the lean graph the part of it that gives the answer alone, and both in one. The
+    shapes of one image's outputs of the explaining graph.
+    """
     proto = trace(graph)
     weights.externalise(proto)
     onnx.save(proto, folder / EXPLAIN_GRAPH)
     onnx.save(part(proto, graph.answers), folder / CLASSIFY_GRAPH)
+    onnx.save(combine(proto, graph.answers), folder / COMBINED_GRAPH)
+    return {o.name: tuple(size.dim_value for size in o.type.tensor_type.shape.dim[1:]) for o in proto.graph.output}
 
 
 def _calibration(measured: Answers, checkpoint: Checkpoint, *, required: bool) -> Calibration | None:

@@ -18,7 +18,7 @@ from model.demo.shapes import draw
 SEED = 23
 SIZE = (32, 32)
 DIGITS = 7  # as many as float32 has
-SHARES = {"fp16": 0.05, "int8": 0.1}  # of the largest logit, of 1, and of the grid's longer side
+SHARES = {"fp16": 0.05, "bf16": 0.1, "int8": 0.1}  # of the largest logit, of 1, and of the grid's longer side
 
 
 def known_answer(checkpoint: Checkpoint, spec: ImageSpec, engine: Engine, precision: Precision) -> KnownAnswer:

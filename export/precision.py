@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from app.bundle import Precision
 from app.inference.contract import Pixels
 from export.ranges import ranges
-from export.rewrite import Linear
+from export.rewrite import FusedAttention, FusedRope, Linear
 from export.smoothing import smoothed
 from model.checkpoints.checkpoint import Checkpoint
 from model.vit import VisionTransformer
@@ -35,7 +35,7 @@ def model_for(checkpoint: Checkpoint, precision: Precision, pixels: Callable[[],
     match precision:
         case "int8":
             return smoothed(checkpoint, pixels())
-        case "fp16":
+        case "fp16" | "bf16":
             _check_range(checkpoint, pixels())
     return checkpoint.model
 
@@ -47,6 +47,8 @@ def lower(network: VisionTransformer, precision: Precision) -> None:
             _quantise(network.blocks)
         case "fp16":
             network.blocks.half()
+        case "bf16":
+            _halve(network.blocks)
 
 
 def _check_range(checkpoint: Checkpoint, pixels: Pixels) -> None:
@@ -59,6 +61,21 @@ def _check_range(checkpoint: Checkpoint, pixels: Pixels) -> None:
     for name, reach in zip(modules, ranges(checkpoint, pixels, list(modules.values())), strict=True):
         if not reach.max() <= LARGEST_FP16:
             raise ValueError(f"{name} gives values beyond {LARGEST_FP16:.0f}, the largest number of fp16")
+
+
+def _halve(blocks: nn.Module) -> None:
+    """Products and attention in half precision, and the rest in float32: norms, and the sums of the residual stream.
+
+    float16 stands for bfloat16, which ONNX Runtime does not compute on a CPU: app/inference/openvino.py.
+    """
+    for module in blocks.modules():
+        match module:
+            case Linear() | FusedRope():
+                module.half()
+            case FusedAttention() if module.bias is not None:
+                module.bias.data = module.bias.data.half()
+            case nn.LayerNorm() | nn.RMSNorm():
+                module.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
 
 
 class QuantisedLinear(nn.Module):

@@ -55,7 +55,7 @@ class Linear(nn.Module):
         self.bias = None if bias is None else nn.Parameter(bias.detach().contiguous().clone())
 
     def forward(self, x: Tensor) -> Tensor:
-        out = x @ self.weight
+        out = x.to(self.weight.dtype) @ self.weight
         return out if self.bias is None else out + self.bias
 
 
@@ -81,12 +81,12 @@ class FusedAttention(nn.Module):
 
     def mixed(self, tokens: Tensor, queries: int | None = None) -> Tensor:
         """The values weighted by attention, heads side by side, (B, queries, H * d)."""
-        query, key = self._query(tokens, queries), self._key(tokens)
-        bias = None if self.bias is None else self.bias[:, :, :queries]
-        inputs = (query, key, self.v(tokens)) if bias is None else (query, key, self.v(tokens), None, None, bias)
+        value = self.v(tokens)
+        query, key = self._query(tokens, queries).to(value.dtype), self._key(tokens).to(value.dtype)
+        bias = () if self.bias is None else (None, None, self.bias[:, :, :queries])
         mixed: Tensor = torch.onnx.ops.symbolic(
             "com.microsoft::MultiHeadAttention",
-            inputs,
+            (query, key, value, *bias),
             {"num_heads": self.heads},
             dtype=query.dtype,
             shape=query.shape,
@@ -143,9 +143,9 @@ class FusedRope(nn.Module):
         rows = torch.arange(x.shape[1]).expand(x.shape[0], -1)
         out: Tensor = torch.onnx.ops.symbolic(
             "com.microsoft::RotaryEmbedding",
-            (x, rows, self.cos, self.sin),
+            (x.to(self.cos.dtype), rows, self.cos, self.sin),
             {"interleaved": self.neighbours},
-            dtype=x.dtype,
+            dtype=self.cos.dtype,
             shape=x.shape,
             version=1,
         )

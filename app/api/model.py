@@ -16,15 +16,14 @@ from app.api.services import ServicesDep
 from app.bundle import PICTURE_FORMATS, Bundle, KnownAnswer, Manifest, PictureFormat, picture_file
 from app.drawing.chart import draw_distance
 from app.errors import UnknownPicture
-from app.inference.contract import Gear, Graph
+from app.inference.contract import Computed, Graph
 from app.maps.distance import DISTANCE, AttentionDistance, MeanDistance
 
 
 class BatchLatency(BaseModel):
-    """Running mean over the batches of one size in one gear, from warm-up on."""
+    """Running mean over the batches of one size, from warm-up on."""
 
     graph: Graph
-    gear: Gear  # wide: a run on all cores; narrow: one of several, under load
     batch: int
     milliseconds: float
 
@@ -39,7 +38,8 @@ class ModelResponse(BaseModel):
     name: str
     digest: str
     manifest: PublicManifest
-    provider: str  # ONNX Runtime's, as really in use
+    provider: str  # what really runs the model: OpenVINO, or an execution provider of ONNX Runtime
+    computes_in: Computed  # the numbers in which the blocks are really computed
     max_batch: int
     best_batch: dict[Graph, int]  # largest number of images run at once, by graph
     latency: list[BatchLatency]
@@ -65,16 +65,17 @@ router = APIRouter(tags=["model"])
 @router.get("/model")
 async def model(services: ServicesDep) -> ModelResponse:
     """The model that is served, the device in use, and the latency measured so far."""
-    engine = services.engine
+    model = services.model
     return ModelResponse(
         name=services.bundle.manifest.name,
         digest=services.bundle.digest,
         manifest=PublicManifest.model_construct(**dict(services.bundle.manifest)),
-        provider=engine.provider,
-        max_batch=engine.max_batch,
-        best_batch={graph: engine.best_batch(graph) for graph in get_args(Graph)},
-        latency=[BatchLatency(**latency._asdict()) for latency in engine.latency()],
-        deviation=engine.deviation(),
+        provider=model.engine.provider,
+        computes_in=model.engine.computes_in,
+        max_batch=model.max_batch,
+        best_batch={graph: model.best_batch(graph) for graph in get_args(Graph)},
+        latency=[BatchLatency(**latency._asdict()) for latency in model.latency()],
+        deviation=model.deviation(),
     )
 
 

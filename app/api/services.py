@@ -13,7 +13,7 @@ from app.bundle import Bundle
 from app.classifier import Classifier
 from app.errors import UnknownAttention
 from app.inference.admission import Admission
-from app.inference.contract import Engine
+from app.inference.model import Model
 from app.lifecycle import Lifecycle
 from app.maps.choice import Choice
 from app.maps.distance import RunningDistance
@@ -44,7 +44,7 @@ class Services:
     admission: Admission
     json_reader: JsonReader
     bundle: Bundle
-    engine: Engine
+    model: Model
     classifier: Classifier
     verifier: Verifier
     store: Store

@@ -1,9 +1,8 @@
 """Many requests share one forward pass.
 
-There is no timer. A free runner takes what is waiting, up to the largest batch that pays. Images that arrive during a
-run join the next one. So a single request runs at once, and batches grow with the load (the scheme of
-text-embeddings-inference, `core/src/queue.rs`). The engine is opened in the first runner's thread. An engine that
-allows several runs at a time gets as many runners: one computes while another hands out answers.
+There is no timer. When the engine is free, it takes what is waiting, up to the largest batch that pays. Images that
+arrive during a run join the next one. So a single request runs at once, and batches grow with the load (the scheme of
+text-embeddings-inference, `core/src/queue.rs`). One thread opens the model and runs it.
 """
 
 import asyncio
@@ -13,10 +12,10 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
 
-from app.inference.contract import Engine, Graph, Outputs, Pixels
+from app.inference.contract import Graph, Outputs, Pixels
 from app.inference.known_answer import WrongAnswer
+from app.inference.model import Model
 from app.inference.queue import Queue, Ticket
 from app.inference.runner import Runner
 from app.lifecycle import Lifecycle
@@ -30,11 +29,9 @@ BROKEN = "The model fails on every image. The service is about to be restarted."
 WRONG = "The model computes wrong numbers. The service is about to be restarted."
 HUNG = "A forward pass hangs. The service is about to be restarted."
 
-E = TypeVar("E", bound=Engine)
-
 
 class Batcher:
-    """An engine behind a queue of single images. `run` belongs to the event loop; `Admission` bounds the queue there.
+    """A model behind a queue of single images. `run` belongs to the event loop; `Admission` bounds the queue there.
 
     An engine that fails on the known image, computes wrong numbers or hangs fails the service (`Lifecycle.fail`).
     """
@@ -46,17 +43,15 @@ class Batcher:
         self._lifecycle = lifecycle
         self._on_batch = on_batch
         self._queue = Queue()
-        self._runners: list[Runner] = []
-        self._threads: list[threading.Thread] = []
+        self._runner: Runner | None = None
+        self._thread: threading.Thread | None = None
 
-    def start(self, open_engine: Callable[[], E]) -> E:
-        """Open the engine in a thread that will run it, and wait for it. Raises what `open_engine` raises."""
-        opened: Future[E] = Future()
-        self._start_thread(self._open, open_engine, opened)
-        engine = opened.result()
-        for _ in range(engine.concurrency - 1):
-            self._start_thread(self._serve, engine)
-        return engine
+    def start(self, open_model: Callable[[], Model]) -> Model:
+        """Open the model in a thread that will run it, and wait for it. Raises what `open_model` raises."""
+        opened: Future[Model] = Future()
+        self._thread = threading.Thread(target=self._work, args=(open_model, opened), name="engine", daemon=True)
+        self._thread.start()
+        return opened.result()
 
     @property
     def waiting(self) -> int:
@@ -64,10 +59,10 @@ class Batcher:
         return self._queue.waiting
 
     def stop(self) -> None:
-        """Finish what is waiting, then end the threads. Blocks."""
+        """Finish what is waiting, then end the thread. Blocks."""
         self._queue.close()
-        for thread in self._threads:
-            thread.join()
+        if self._thread:
+            self._thread.join()
 
     async def run(
         self, graph: Graph, pixels: Pixels, *, deadline: float = math.inf, stages: Stages | None = None
@@ -89,7 +84,7 @@ class Batcher:
 
     def check(self) -> None:
         """Fail the service if a run hangs. To be called every WATCH_S, from a thread that runs no model."""
-        if any(runner.hangs(WATCH_S) for runner in self._runners):
+        if self._runner and self._runner.hangs(WATCH_S):
             self._fail(HUNG)
 
     async def watch(self) -> None:
@@ -98,29 +93,17 @@ class Batcher:
             await asyncio.sleep(WATCH_S)
             self.check()
 
-    def _start_thread(self, work: Callable[..., None], *arguments: Any) -> None:
-        def yielding() -> None:
-            yield_by(MODEL_NICENESS)
-            work(*arguments)
-
-        thread = threading.Thread(target=yielding, name="engine", daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _open(self, open_engine: Callable[[], E], opened: Future[E]) -> None:
+    def _work(self, open_model: Callable[[], Model], opened: Future[Model]) -> None:
+        yield_by(MODEL_NICENESS)
         try:
-            engine = open_engine()
+            model = open_model()
         except Exception as error:
             opened.set_exception(error)
             return
-        opened.set_result(engine)
-        self._serve(engine)
-
-    def _serve(self, engine: Engine) -> None:
-        runner = Runner(engine=engine, queue=self._queue, on_batch=self._on_batch)
-        self._runners.append(runner)
+        self._runner = Runner(model=model, queue=self._queue, on_batch=self._on_batch)
+        opened.set_result(model)
         try:
-            runner.serve()
+            self._runner.serve()
         except WrongAnswer as wrong:
             log.critical("%s", wrong)
             self._fail(WRONG)

@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from app.bundle import WEIGHTS, KnownAnswer
-from app.inference.contract import Gear, Graph, Outputs, Pixels
-from app.inference.cpu import FILES, OnnxEngine
+from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, Precision
+from app.inference.contract import Computed, Graph, Images, Outputs, Pixels
 from app.inference.cuda_driver import DriverError, copy_from_gpu, count_gpus, lock_pages
 from app.inference.cuda_outputs import Layout, LockedBuffers, bytes_of
 from app.inference.faults import DeviceError, fault_of
-from app.inference.gears import Gears
 from app.inference.known_answer import BY_CLASS, WrongAnswer
+from app.inference.model import Model
 
 log = logging.getLogger(__name__)
 
+FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
 PROVIDER_OPTIONS = {
     "enable_cuda_graph": "1",  # this also refuses a session in which a node that computes would run on the CPU
     "arena_extend_strategy": "kSameAsRequested",  # all memory is taken in the warm-up: powers of two would waste some
@@ -85,18 +85,19 @@ class Recording:
         self._session.release_captured_graph(self._number)
 
 
-class CudaEngine(OnnxEngine):
+class CudaEngine:
     """The two graphs of a bundle on one GPU. The thread that warms it up has to call `run`."""
 
     provider = "CUDAExecutionProvider"
+    pads = True
 
     def __init__(
         self,
         *,
         folder: Path,
         image_size: tuple[int, int],
+        precision: Precision,
         max_batch: int,
-        known_answer: KnownAnswer | None = None,
         gpu: int = 0,
         memory_bytes: int = 0,
     ) -> None:
@@ -104,6 +105,7 @@ class CudaEngine(OnnxEngine):
 
         Raises DeviceError when ONNX Runtime cannot use CUDA, or has fallen back to the CPU.
         """
+        self.computes_in: Computed = precision
         _check_runtime(gpu)
         if hasattr(ort, "preload_dlls"):
             ort.preload_dlls()
@@ -114,22 +116,29 @@ class CudaEngine(OnnxEngine):
         if memory_bytes:
             self._options["gpu_mem_limit"] = str(_memory_of_a_graph(memory_bytes, (folder / WEIGHTS).stat().st_size))
         with _failures_as_device_errors():
-            super().__init__(
-                folder=folder,
-                image_size=image_size,
-                gears=Gears(cores=1, wide_runs=1),  # only the thread that made a recording can replay it
-                max_batch=max_batch,
-                known_answer=known_answer,
-            )
+            self._sessions = {graph: self._session(folder / name) for graph, name in FILES.items()}
         if any(session.get_providers()[0] != self.provider for session in self._sessions.values()):
             raise DeviceError(UNUSABLE)
         self._recordings: dict[tuple[Graph, int], Recording] = {}
         self._pixels = np.zeros((max_batch, *image_size, 3), dtype=np.uint8)
         self._buffers: LockedBuffers | None = None
 
-    def warm_up(self) -> None:
+    def run(self, graph: Graph, images: Images) -> Outputs:
+        count = len(images)
+        np.stack(list(images), out=self._pixels[:count])
+        size = min(size for of, size in self._recordings if of == graph and size >= count)
+        recording = self._recordings[graph, size]
+        into = self._buffers.borrow(recording.layout) if self._buffers else None
+        outputs = recording.run(self._pixels[:size], into=into)
+        return {name: rows[:count] for name, rows in outputs.items()}
+
+    def forget(self, graph: Graph, largest: int) -> None:
+        for key in [key for key in self._recordings if key[0] == graph and key[1] > largest]:
+            self._recordings.pop(key).release()
+
+    def warm_up(self, model: Model) -> None:
         """Record and measure every batch size that fits into the GPU's memory. While serving, nothing is recorded and
-        no memory is allocated.
+        no memory is allocated. `model` is the one whose engine this is.
 
         The largest size comes first: the smaller ones then lie in the memory that it has taken. The known answer is
         asked in each recording. After all have been recorded it is asked in each replay, which is also compared with a
@@ -142,29 +151,23 @@ class CudaEngine(OnnxEngine):
             log.warning("the input buffer could not be page-locked, so copies to the GPU are slower: %s", error)
         with _failures_as_device_errors():
             for graph in FILES:
-                for number, size in reversed(list(enumerate(self._latency[graph, "wide"].sizes, start=1))):
-                    self._record(graph, size, number)
+                for number, size in reversed(list(enumerate(model.sizes(graph), start=1))):
+                    self._record(model, graph, size, number)
             self._buffers = self._locked_buffers()
+            (image,) = model.known_images(1)
             for (graph, size), recording in self._recordings.items():
-                self._compare(graph, size, recording)
-                self._ask(graph, "wide", size)
+                self._compare(graph, image, size, recording)
+                model.ask(graph, size)
 
-    def forbid(self, graph: Graph, images: int) -> int:
-        """Also frees the GPU's memory for the sizes that are no longer used."""
-        largest = super().forbid(graph, images)
-        for key in [key for key in self._recordings if key[0] == graph and key[1] > largest]:
-            self._recordings.pop(key).release()
-        return largest
-
-    def _record(self, graph: Graph, size: int, number: int) -> None:
-        session = self._sessions[graph, "wide"]
+    def _record(self, model: Model, graph: Graph, size: int, number: int) -> None:
+        session = self._sessions[graph]
         try:
             self._recordings[graph, size] = Recording(session=session, size=size, number=number, gpu=self._gpu)
-            self._ask(graph, "wide", size)
+            model.ask(graph, size)
         except Exception as error:
             if size == 1 or fault_of(error) != "memory":
                 raise
-            largest = self.forbid(graph, size)
+            largest = model.forbid(graph, size)
             log.warning(
                 "the GPU has too little memory to run %d images at once in the %s graph; %d are tried",
                 *(size, graph, largest),
@@ -178,10 +181,8 @@ class CudaEngine(OnnxEngine):
             log.warning("no buffers for outputs could be page-locked, so copies from the GPU are slower: %s", error)
             return None
 
-    def _compare(self, graph: Graph, size: int, recording: Recording) -> None:
+    def _compare(self, graph: Graph, image: Pixels, size: int, recording: Recording) -> None:
         """Raises WrongAnswer when a replay and a run node by node differ for images that are all different."""
-        assert self._known
-        (image,) = self._known.images(1)
         np.stack([np.roll(image, SHIFT_PX * row, axis=1) for row in range(size)], out=self._pixels[:size])
         expected = recording.run(self._pixels[:size], plainly=True)
         for name, found in recording.run(self._pixels[:size]).items():
@@ -194,18 +195,9 @@ class CudaEngine(OnnxEngine):
                     f"{apart:.1e} between a recorded run of {size} images and a run node by node"
                 )
 
-    def _forward(self, graph: Graph, gear: Gear, images: Pixels | Sequence[Pixels]) -> Outputs:
-        count = len(images)
-        np.stack(list(images), out=self._pixels[:count])
-        size = next(size for size in self._latency[graph, gear].sizes if size >= count)
-        recording = self._recordings[graph, size]
-        into = self._buffers.borrow(recording.layout) if self._buffers else None
-        outputs = recording.run(self._pixels[:size], into=into)
-        return {name: rows[:count] for name, rows in outputs.items()}
-
-    def _session(self, file: Path, threads: int) -> ort.InferenceSession:
+    def _session(self, file: Path) -> ort.InferenceSession:
         options = ort.SessionOptions()
-        options.intra_op_num_threads = threads  # only nodes that compute shapes run on the CPU
+        options.intra_op_num_threads = 1  # only nodes that compute shapes run on the CPU
         options.enable_mem_pattern = False  # it would move buffers between the runs that precede the recording
         options.log_severity_level = 3  # __init__ reports a provider that cannot load
         options.add_session_config_entry("session.use_device_allocator_for_initializers", "1")

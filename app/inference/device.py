@@ -1,64 +1,52 @@
-"""The engine for the device that the settings ask for."""
+"""The warm model on the device and the engine that the settings ask for."""
 
 import logging
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
-from app.bundle import WEIGHTS, Bundle
-from app.inference.cpu import FILES, RUNTIME, OnnxEngine, open_run, pack
-from app.inference.cuda import CudaEngine
+from app.bundle import COMBINED_GRAPH, WEIGHTS, Bundle
+from app.inference.contract import Engine
 from app.inference.faults import DeviceError
-from app.inference.gears import Gears, choose_lanes
 from app.inference.known_answer import WrongAnswer
-from app.inference.packed import PackedWeights, cache_folder
+from app.inference.memory import warn_of_weights
+from app.inference.model import Model
 from app.machine import allowed_cores
 from app.settings import Settings
 
 log = logging.getLogger(__name__)
 
-SHARE_FOR_GEARS = 0.5  # of the memory, which weights that are not packed may take for both gears
 BATCH_ON_CPU, BATCH_ON_GPU = 8, 64  # largest, unless the settings have another
 NVIDIA_DRIVER = Path("/proc/driver/nvidia")  # of the kernel, so a container without the GPU's libraries sees it too
 
 
-def open_engine(
+def open_model(
     *, settings: Settings, bundle: Bundle, max_memory: float = math.inf, wait: Callable[[], object] = lambda: None
-) -> OnnxEngine:
-    """A warm engine, for the thread that this is called in, of files that were checked meanwhile. `auto` uses the CPU
+) -> Model:
+    """A warm model, for the thread that this is called in, of files that were checked meanwhile. `auto` uses the CPU
     where CUDA does not work or computes wrong numbers, and warns of it where the machine has an NVIDIA GPU. On the CPU,
     batches are so small that this process keeps within `max_memory` bytes. `wait` is called before the memory that runs
     take is measured: it returns when nothing else takes any.
 
-    Raises BundleError when a file of the bundle is damaged, DeviceError when the settings ask for CUDA and it does not
-    work, and its subclass WrongAnswer when what the device computes is not the known answer of the bundle.
+    Raises BundleError when a file of the bundle is damaged, DeviceError when the settings ask for a device or an engine
+    that does not work, and its subclass WrongAnswer when it does not compute the known answer of the bundle.
     """
-    opening = partial(_open, settings=settings, bundle=bundle, max_memory=max_memory, wait=wait)
-    return _open_meanwhile(bundle.check_files, opening)
-
-
-def packed_weights(settings: Settings, bundle: Bundle) -> PackedWeights | None:
-    """The place of the bundle in the cache, if the settings name one."""
-    cache = cache_folder(settings.cache)
-    return PackedWeights(cache=cache, bundle=bundle, runtime=RUNTIME) if cache else None
-
-
-def _open_meanwhile(check: Callable[[], None], open_it: Callable[[], OnnxEngine]) -> OnnxEngine:
-    """Check files while an engine is opened. A damaged file explains every other failure."""
     with ThreadPoolExecutor(1) as checker:
-        checked = checker.submit(check)
+        checked = checker.submit(bundle.check_files)
         try:
-            return open_it()
+            model = _open(settings, bundle, max_memory, wait)
         finally:
-            checked.result()
+            checked.result()  # a damaged file explains every other failure
+    log.info("the model runs on %s, in %s", model.engine.provider, model.engine.computes_in)
+    return model
 
 
-def _open(*, settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[[], object]) -> OnnxEngine:
+def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[[], object]) -> Model:
     if settings.device != "cpu":
         try:
-            return _open_on_cuda(settings, bundle)
+            return _on_cuda(settings, bundle)
         except DeviceError as error:
             if settings.device == "cuda":
                 raise
@@ -67,61 +55,74 @@ def _open(*, settings: Settings, bundle: Bundle, max_memory: float, wait: Callab
             else:
                 log.info("found no NVIDIA GPU, so the CPU is used")
                 log.debug("%s", error)
-    open_on_cpu = partial(_open_on_cpu, settings=settings, bundle=bundle, max_memory=max_memory, wait=wait)
-    packed = packed_weights(settings, bundle)
-    if packed and packed.find(pack):
+    if settings.engine != "onnxruntime":
         try:
-            packed.check_graphs()
-            return _open_meanwhile(packed.check, lambda: open_on_cpu(packed.folder, packed=True))
-        except Exception as error:  # those of ONNX Runtime have no common base
-            log.warning("the packed weights in %s are not used, and are removed: %s", packed.folder, error)
-            packed.remove()
-    return open_on_cpu(bundle.folder, packed=False)
+            return _on_cpu(_openvino, settings, bundle, max_memory, wait)
+        except DeviceError as error:
+            if settings.engine == "openvino":
+                raise
+            log.warning("%s; ONNX Runtime is used instead", error)
+    return _on_cpu(_onnxruntime, settings, bundle, max_memory, wait)
 
 
-def _open_on_cuda(settings: Settings, bundle: Bundle) -> OnnxEngine:
-    manifest = bundle.manifest
-    if manifest.precision == "int8":
-        raise DeviceError("This bundle is in int8, which only CPUs compute here: export it in fp16 for a GPU")
-    return _warm(
-        CudaEngine(
-            folder=bundle.folder,
-            image_size=manifest.image.size,
-            max_batch=settings.max_batch or BATCH_ON_GPU,
-            known_answer=manifest.known_answer,
-            gpu=settings.gpu,
-            memory_bytes=settings.gpu_memory_bytes,
-        )
+def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
+    from app.inference.cuda import (
+        CudaEngine,  # each engine is imported where it is used: they take a moment, and memory
     )
 
+    manifest = bundle.manifest
+    if manifest.precision in ("int8", "bf16"):
+        raise DeviceError(f"This bundle is in {manifest.precision}, which only CPUs compute here: export it in fp16")
+    max_batch = settings.max_batch or BATCH_ON_GPU
+    engine = CudaEngine(
+        folder=bundle.folder,
+        image_size=manifest.image.size,
+        precision=manifest.precision,
+        max_batch=max_batch,
+        gpu=settings.gpu,
+        memory_bytes=settings.gpu_memory_bytes,
+    )
+    model = _model(engine, bundle, max_batch)
+    engine.warm_up(model)
+    return model
 
-def _open_on_cpu(
-    folder: Path,
-    *,
-    packed: bool,
+
+def _on_cpu(
+    open_engine: Callable[[Bundle, int], Engine],
     settings: Settings,
     bundle: Bundle,
     max_memory: float,
     wait: Callable[[], object],
-) -> OnnxEngine:
-    cores, image_size = settings.model_threads or allowed_cores(), bundle.manifest.image.size
-    lanes = 1
-    if packed or len(FILES) * 2 * (folder / WEIGHTS).stat().st_size < SHARE_FOR_GEARS * max_memory:
-        lanes = choose_lanes(cores, partial(open_run, folder, image_size, packed=packed))
-    engine = OnnxEngine(
-        folder=folder,
-        image_size=image_size,
-        gears=Gears(cores=cores, lanes=lanes),
-        packed=packed,
-        max_batch=settings.max_batch or BATCH_ON_CPU,
-        known_answer=bundle.manifest.known_answer,
-        max_memory=max_memory,
-    )
+) -> Model:
+    warn_of_weights((bundle.folder / WEIGHTS).stat().st_size, max_memory)
+    engine = open_engine(bundle, settings.model_threads or allowed_cores())
+    model = _model(engine, bundle, settings.max_batch or BATCH_ON_CPU)
     wait()
-    return _warm(engine)
+    model.warm_up(max_memory)
+    return model
 
 
-def _warm(engine: OnnxEngine) -> OnnxEngine:
-    engine.warm_up()
-    log.info("the model runs on %s", engine.provider)
-    return engine
+def _openvino(bundle: Bundle, threads: int) -> Engine:
+    if not find_spec("openvino"):
+        raise DeviceError("OpenVINO is not installed")
+    from app.inference.openvino import OpenVinoEngine
+
+    manifest = bundle.manifest
+    graph = bundle.folder / COMBINED_GRAPH
+    try:
+        return OpenVinoEngine(graph=graph, shapes=manifest.explains, precision=manifest.precision, threads=threads)
+    except RuntimeError as error:
+        raise DeviceError(f"OpenVINO cannot run this bundle ({error})") from error
+
+
+def _onnxruntime(bundle: Bundle, threads: int) -> Engine:
+    from app.inference.onnxruntime import OnnxEngine
+
+    manifest = bundle.manifest
+    graph = bundle.folder / COMBINED_GRAPH
+    return OnnxEngine(graph=graph, shapes=manifest.explains, precision=manifest.precision, threads=threads)
+
+
+def _model(engine: Engine, bundle: Bundle, max_batch: int) -> Model:
+    manifest = bundle.manifest
+    return Model(engine=engine, image_size=manifest.image.size, known_answer=manifest.known_answer, max_batch=max_batch)

@@ -30,6 +30,12 @@ class LatencyModel:
                 self._seconds[batch] = min(mean, seconds)
                 self._run_twice.add(batch)
 
+    def lower(self, batch: int, seconds: float) -> None:
+        """Replace the mean of this size where it is larger."""
+        with self._lock:
+            if batch in self._seconds:
+                self._seconds[batch] = min(self._seconds[batch], seconds)
+
     def size(self, batch: int) -> int:
         """The smallest size that holds `batch` images."""
         return next((size for size in self.sizes if size >= batch), batch)

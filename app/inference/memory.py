@@ -13,16 +13,15 @@ MIB = 2**20
 class MemoryModel:
     """Resident memory that runs add, in bytes, learned from the first runs of each size.
 
-    It takes memory for a run to grow with its images, and `concurrency` runs of both graphs to keep theirs: ONNX
-    Runtime's arena gives nothing back. Where memory is short the kernel ends the process without an error that a
+    It takes memory for a run to grow with its images, and both graphs to keep theirs: ONNX Runtime's arena gives nothing
+    back. Where memory is short the kernel ends the process without an error that a
     smaller batch could follow, so what does not fit must never run.
     """
 
-    def __init__(self, *, allowed: float, before: int, concurrency: int) -> None:
+    def __init__(self, *, allowed: float, before: int) -> None:
         """`allowed` is for all of this process, `before` what it has before its first run."""
         self._allowed = allowed
         self._before = before
-        self._concurrency = concurrency
         self._image: dict[Graph, float] = {}
 
     def add(self, graph: Graph, images: int, grown: int) -> None:
@@ -31,7 +30,7 @@ class MemoryModel:
 
     def needed(self, images: int) -> float:
         """For batches of up to this many images."""
-        return self._before + self._concurrency * images * sum(self._image.values())
+        return self._before + images * sum(self._image.values())
 
     def fits(self, images: int) -> bool:
         return self.needed(images) <= self._allowed
@@ -67,7 +66,7 @@ class MemoryModel:
 
 
 def warn_of_weights(needed: int, allowed: float) -> None:
-    """Before the sessions are made: while they are, the kernel may end this process without a word."""
+    """Before the engine is opened: while it is, the kernel may end this process without a word."""
     if needed > allowed:
         log.warning(
             "memory: the weights alone take %d MiB, and %d MiB are left for the model. The kernel may end this "

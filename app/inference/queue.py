@@ -1,7 +1,7 @@
 """Images that wait for the model or are being run, and how their callers get the answer.
 
-The batcher puts tickets in, and the runners take batches out. The queue holds a ticket until its batch is done, so when
-the engine breaks, every caller can be answered from here.
+The batcher puts tickets in, and the runner takes batches out. The queue holds a batch until the next one is taken, so
+when the engine breaks, every caller can be answered from here.
 """
 
 import asyncio
@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
-from app.inference.contract import Engine, Graph, Outputs, Pixels, Plan
+from app.inference.contract import Graph, Outputs, Pixels
+from app.inference.model import Model, Plan
 from app.lifecycle import STOPPING
 
 log = logging.getLogger(__name__)
@@ -43,22 +44,22 @@ class Batch:
 
 
 class SelfTest:
-    """What a runner gets in place of a batch when the engine had none for a while."""
+    """What the runner gets in place of a batch when the engine had none for a while."""
 
 
 class Queue:
-    """Tickets, oldest first: those that wait, and those in the hands of a runner. Any thread may call it."""
+    """Tickets, oldest first: those that wait, and those in the hands of the runner. Any thread may call it."""
 
     def __init__(self) -> None:
         self._waiting: list[Ticket] = []
-        self._running: list[Batch] = []  # in the hands of runners
+        self._running: list[Ticket] = []  # in the hands of the runner
         self._closed: str | None = None  # why no more tickets are accepted, as a public sentence
         self._test_at = time.monotonic() + SELF_TEST_S
         self._changed = threading.Condition()
 
     @property
     def waiting(self) -> int:
-        """Tickets that no runner has taken yet."""
+        """Tickets that the runner has not taken yet."""
         return len(self._waiting)
 
     def put(self, ticket: Ticket) -> None:
@@ -69,37 +70,28 @@ class Queue:
             self._waiting.append(ticket)
             self._changed.notify()
 
-    def take(self, engine: Engine) -> Batch | SelfTest | None:
-        """Wait for the next batch: the oldest ticket, and those after it for the same graph, as the engine plans.
+    def take(self, model: Model) -> Batch | SelfTest | None:
+        """Wait for the next batch: the oldest ticket, and those after it for the same graph, as the model plans.
 
-        One runner, whichever they are, gets a SelfTest when none had a batch for SELF_TEST_S. Returns None when the
-        queue is closed and nothing waits.
+        Every ticket of the batch before has been answered or cancelled. After SELF_TEST_S without a batch this is a
+        SelfTest. Returns None when the queue is closed and nothing waits.
         """
         with self._changed:
-            while not (batch := self._next_batch(engine)):
+            self._running = []
+            while not (batch := self._next_batch(model)):
                 if self._closed:
                     return None
                 idle_s = self._test_at - time.monotonic()
                 if idle_s <= 0:
-                    self._postpone_test()
+                    self._test_at = time.monotonic() + SELF_TEST_S
                     return SelfTest()
                 self._changed.wait(idle_s)
-            self._running.append(batch)
-            self._postpone_test()
-            if self._waiting:
-                self._changed.notify()
+            self._running = batch.tickets
+            self._test_at = time.monotonic() + SELF_TEST_S
             return batch
 
-    def done(self, batch: Batch) -> None:
-        """Forget a batch that was taken. Every ticket in it has been answered or cancelled."""
-        with self._changed:
-            self._running.remove(batch)
-            self._postpone_test()
-            if self._waiting:
-                self._changed.notify()  # a run that had to wait for this one
-
     def close(self) -> None:
-        """Accept no more tickets. Runners still take those that wait."""
+        """Accept no more tickets. The runner still takes those that wait."""
         with self._changed:
             self._closed = self._closed or STOPPING
             self._changed.notify_all()
@@ -108,32 +100,27 @@ class Queue:
         """Accept no more tickets, and answer all of them with Unavailable. `reason` is a public sentence."""
         with self._changed:
             self._closed = reason
-            unanswered = [*(ticket for batch in self._running for ticket in batch.tickets), *self._waiting]
+            unanswered = [*self._running, *self._waiting]
             self._waiting.clear()
             self._changed.notify_all()
         answer(unanswered, [Unavailable(reason) for _ in unanswered])
 
-    def _postpone_test(self) -> None:
-        self._test_at = time.monotonic() + SELF_TEST_S
-
-    def _next_batch(self, engine: Engine) -> Batch | None:
-        self._waiting = self._in_time(engine)
+    def _next_batch(self, model: Model) -> Batch | None:
+        self._waiting = self._in_time(model)
         if not self._waiting:
             return None
         graph = self._waiting[0].graph
-        running = [batch.plan for batch in self._running]
-        plan = engine.plan(graph, waiting=len(self._waiting), running=running)
-        if not plan:
-            return None
-        tickets = [ticket for ticket in self._waiting if ticket.graph == graph][: plan.images]
+        same = [ticket for ticket in self._waiting if ticket.graph == graph]
+        plan = model.plan(graph, len(same))
+        tickets = same[: plan.images]
         self._waiting = [ticket for ticket in self._waiting if ticket not in tickets]
         return Batch(graph=graph, plan=plan, tickets=tickets)
 
-    def _in_time(self, engine: Engine) -> list[Ticket]:
+    def _in_time(self, model: Model) -> list[Ticket]:
         """The waiting tickets that are still worth running. Those that cannot meet their deadline are answered."""
         waiting = [ticket for ticket in self._waiting if not ticket.future.cancelled()]
         now = time.monotonic()
-        late = {ticket for ticket in waiting if ticket.deadline < now + engine.expected(ticket.graph, 1)}
+        late = {ticket for ticket in waiting if ticket.deadline < now + model.expected(ticket.graph, 1)}
         answer(list(late), [DeadlineExceeded() for _ in late])
         return [ticket for ticket in waiting if ticket not in late]
 

@@ -1,9 +1,8 @@
-"""One of the threads that run the model: takes a batch from the queue, runs it and answers it.
+"""What the thread of the model does: it takes a batch from the queue, runs it and answers it.
 
 A batch that fails is run again: in smaller batches if memory was short, else image by image, so that only the image
 that causes the error fails. After an image has failed alone, and after a while without work, the runner asks the known
-answer of the bundle, and so it does before a batch size is used for the first time. An engine that gives another
-answer, or fails on it, is broken.
+answer of the bundle. An engine that gives another answer, or fails on it, is broken.
 """
 
 import logging
@@ -11,13 +10,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 
 from app.errors import InferenceFailed, Overloaded
-from app.inference.contract import Engine, Gear, Graph, Outputs
+from app.inference.contract import Graph, Outputs
 from app.inference.faults import fault_of
 from app.inference.known_answer import WrongAnswer
+from app.inference.model import GRAPHS, Model, Plan
 from app.inference.queue import Queue, SelfTest, Ticket, answer
 
 log = logging.getLogger(__name__)
@@ -41,12 +42,13 @@ class BrokenEngineError(Exception):
 
 
 class Runner:
-    def __init__(self, *, engine: Engine, queue: Queue, on_batch: Callable[[Graph, int], None]) -> None:
+    def __init__(self, *, model: Model, queue: Queue, on_batch: Callable[[Graph, int], None]) -> None:
         """`on_batch` is called with the size of each batch, before it runs."""
-        self._engine = engine
+        self._model = model
         self._queue = queue
         self._on_batch = on_batch
         self._run: Run | None = None
+        self._tests = cycle(GRAPHS)
 
     def hangs(self, seconds: float) -> bool:
         """Whether the run under way will not end, now that it has taken so many seconds more. For one thread, which
@@ -61,28 +63,32 @@ class Runner:
         """Run batches until the queue ends. Raises when the engine is broken, and WrongAnswer when it computes wrong
         numbers. The batch then stays in the queue.
         """
-        while (work := self._queue.take(self._engine)) is not None:
+        while (work := self._queue.take(self._model)) is not None:
             if isinstance(work, SelfTest):
-                self._probe("classify")  # the cheaper graph
+                self._probe(next(self._tests))
             else:
-                self._process(work.graph, work.plan.gear, work.tickets)
-                self._queue.done(work)
+                self._process(work.graph, work.tickets, work.plan)
 
-    def _process(self, graph: Graph, gear: Gear, batch: list[Ticket]) -> None:
-        """Answer all of `batch`. Raises when the engine is broken."""
-        batch = [ticket for ticket in batch if not ticket.future.cancelled()]
-        if not batch:
-            return
+    def _process(self, graph: Graph, batch: list[Ticket], plan: Plan) -> None:
+        """Answer all of `batch`, as planned or, where callers have left, in smaller runs. Raises when the engine is
+        broken.
+        """
+        while left := [ticket for ticket in batch if not ticket.future.done()]:
+            if len(left) < plan.images:
+                plan = self._model.plan(graph, len(left))
+            self._answer(graph, left[: plan.images], plan.size)
+            batch = left[plan.images :]
+
+    def _answer(self, graph: Graph, batch: list[Ticket], size: int) -> None:
         self._on_batch(graph, len(batch))
         started = time.perf_counter()
         try:
-            with self._watched(graph, len(batch), gear):
-                self._engine.ask_once(graph, len(batch), gear)
-                outputs = self._engine.run(graph, [ticket.pixels for ticket in batch], gear)
+            with self._watched(graph, size):
+                outputs = self._model.run(graph, [ticket.pixels for ticket in batch], size)
         except WrongAnswer:
             raise
         except Exception as error:
-            self._process_again(graph, gear, batch, error)
+            self._answer_again(graph, batch, error)
             return
         ended = time.perf_counter()
         for ticket in batch:
@@ -94,7 +100,7 @@ class Runner:
             log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
             self._probe(graph)
 
-    def _process_again(self, graph: Graph, gear: Gear, batch: list[Ticket], error: Exception) -> None:
+    def _answer_again(self, graph: Graph, batch: list[Ticket], error: Exception) -> None:
         fault = fault_of(error)
         log.error("a batch of %d failed (%s)", len(batch), fault, exc_info=error)
         if fault == "fatal":
@@ -104,18 +110,17 @@ class Runner:
             answer(batch, [no_memory if fault == "memory" else InferenceFailed()])
             self._probe(graph)
             return
-        size = self._engine.forbid(graph, len(batch)) if fault == "memory" else 1
-        for start in range(0, len(batch), size):
-            self._process(graph, gear, batch[start : start + size])
+        largest = self._model.forbid(graph, len(batch)) if fault == "memory" else 1
+        self._process(graph, batch, self._model.plan(graph, largest))
 
     def _probe(self, graph: Graph) -> None:
         """Ask the known answer. Raises when that fails."""
-        with self._watched(graph, 1, "wide"):
-            self._engine.probe(graph)
+        with self._watched(graph, 1):
+            self._model.probe(graph)
 
     @contextmanager
-    def _watched(self, graph: Graph, images: int, gear: Gear) -> Iterator[None]:
-        self._run = Run(max(HUNG_RUN_S, HUNG_RUN_RATIO * self._engine.expected(graph, images, gear)))
+    def _watched(self, graph: Graph, images: int) -> Iterator[None]:
+        self._run = Run(max(HUNG_RUN_S, HUNG_RUN_RATIO * self._model.expected(graph, images)))
         try:
             yield
         finally:

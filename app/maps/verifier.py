@@ -14,8 +14,8 @@ import numpy.typing as npt
 from app.bundle import Bundle
 from app.errors import DeadlineExceeded, Overloaded, Unavailable
 from app.inference.batcher import Batcher
-from app.inference.contract import Engine
 from app.inference.labels import scores
+from app.inference.model import Model
 from app.lifecycle import STOPPING, Lifecycle
 from app.maps.faithfulness import Curve, Fill, Trial, cover, filled
 
@@ -29,11 +29,11 @@ class Verifier:
     """
 
     def __init__(
-        self, *, bundle: Bundle, batcher: Batcher, engine: Engine, cpu_pool: Executor, lifecycle: Lifecycle
+        self, *, bundle: Bundle, batcher: Batcher, model: Model, cpu_pool: Executor, lifecycle: Lifecycle
     ) -> None:
         self._manifest = bundle.manifest
         self._batcher = batcher
-        self._engine = engine
+        self._model = model
         self._cpu_pool = cpu_pool
         self._lifecycle = lifecycle
         self._in_work = 0
@@ -78,7 +78,7 @@ class Verifier:
         while len(found) < len(trial.covered):
             if self._lifecycle.draining:
                 raise Unavailable(STOPPING)
-            chunk = trial.covered[len(found) :][: self._engine.best_batch("classify")]
+            chunk = trial.covered[len(found) :][: self._model.best_batch("classify")]
             images = await loop.run_in_executor(self._cpu_pool, partial(cover, pixels, under, chunk, patch=patch))
             async with self._turn:
                 runs = (self._batcher.run("classify", image, deadline=deadline) for image in images)

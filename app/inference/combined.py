@@ -1,0 +1,37 @@
+"""Both graphs in one, as CPUs run it, so that weights are held once: `combined.onnx`.
+
+Its inputs are `images`, and `explain`, which says whether to compute the maps too. Its outputs are those of the lean
+graph, `classes`, and `maps`: all others of the explaining graph, flat and side by side. A branch of an ONNX `If` has one
+output here because OpenVINO takes no more.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from app.inference.contract import Graph, Outputs, Pixels
+
+Shapes = Mapping[str, tuple[int, ...]]  # of one image's outputs of the explaining graph, in their order
+
+
+def inputs(graph: Graph, images: Sequence[Pixels]) -> dict[str, np.ndarray]:
+    """What the combined graph reads, for `images`, each uint8 (height, width, 3). A single image is not copied."""
+    batch = (
+        images if isinstance(images, np.ndarray) else images[0][np.newaxis] if len(images) == 1 else np.stack(images)
+    )
+    return {"images": batch, "explain": np.array(graph == "explain")}
+
+
+def outputs(graph: Graph, found: Outputs, shapes: Shapes) -> Outputs:
+    """Outputs of `graph` from those of the combined graph, as views."""
+    maps = found.pop("maps")
+    if graph == "classify":
+        found.pop("classes", None)
+        return found
+    start = 0
+    for name in [name for name in shapes if name not in found]:
+        end = start + prod(shapes[name])
+        found[name] = maps[:, start:end].reshape(-1, *shapes[name])
+        start = end
+    return found

@@ -1,0 +1,161 @@
+"""The model that is served: an engine, which batches pay in it, and whether it still computes right numbers."""
+
+import time
+from typing import NamedTuple, get_args
+
+from app.bundle import KnownAnswer
+from app.inference.contract import Engine, Graph, Images, Outputs, Pixels
+from app.inference.known_answer import KnownImage
+from app.inference.latency import LatencyModel
+from app.inference.memory import MemoryModel
+from app.machine import resident_memory
+
+GRAPHS: tuple[Graph, ...] = get_args(Graph)
+WARM_UP_S = 0.1  # for each graph; batch sizes not measured by then are measured while serving
+WARM_UP_RUNS = 2  # of a batch size; the first also allocates memory
+
+
+class Plan(NamedTuple):
+    """The next run: how many images, and in a batch of which size."""
+
+    images: int
+    size: int
+
+
+class Latency(NamedTuple):
+    """Running mean over the batches of one size."""
+
+    graph: Graph
+    batch: int
+    milliseconds: float
+
+
+class Model:
+    """An engine that was asked the known answer in every batch size before it answers others in it."""
+
+    def __init__(
+        self, *, engine: Engine, image_size: tuple[int, int], known_answer: KnownAnswer, max_batch: int
+    ) -> None:
+        """`image_size` is the height and width of the network's input, `max_batch` the most images in a run."""
+        self.engine = engine
+        self.max_batch = max_batch
+        self._known = KnownImage(known_answer, image_size)
+        self._latency = {graph: LatencyModel(max_batch=max_batch) for graph in GRAPHS}
+        self._asked: set[tuple[Graph, int]] = set()
+
+    def warm_up(self, max_memory: float) -> None:
+        """Run each graph with one image, then larger batches as long as they pay, WARM_UP_S is not over and this
+        process keeps within `max_memory` bytes. Every run asks the known answer.
+
+        Raises WrongAnswer.
+        """
+        memory = MemoryModel(allowed=max_memory, before=resident_memory())
+        for graph in GRAPHS:
+            self._measure(graph, 1, memory, runs=1)
+        self._fit(memory)
+        for graph, latency in self._latency.items():
+            end = time.perf_counter() + WARM_UP_S - WARM_UP_RUNS * self.expected(graph, 1)
+            while not latency.settled and time.perf_counter() < end:
+                self._measure(graph, latency.best, memory, runs=WARM_UP_RUNS)
+                self._fit(memory)
+        memory.report(largest=self._latency["explain"].sizes[-1], wanted=self.max_batch)
+
+    def plan(self, graph: Graph, waiting: int) -> Plan:
+        """The next run of at least one waiting image.
+
+        Where the engine pads nothing, a batch has a size that ran before. A larger one that may pay is tried as soon as
+        there are images for it, and in place of the last of them has the known image, so that none waits for a run that
+        only asks.
+        """
+        latency = self._latency[graph]
+        images = min(waiting, latency.best)
+        if self.engine.pads:
+            return Plan(images, latency.size(images))
+        size = max(size for size in latency.sizes if size <= images)
+        return Plan(size if self._was_asked(graph, size) else max(size - 1, 1), size)
+
+    def run(self, graph: Graph, images: Images, size: int) -> Outputs:
+        """Outputs for `images`, each uint8 (height, width, 3), in a batch of this size, as planned.
+
+        Raises WrongAnswer instead, if the size was not asked the known answer before and gives another one.
+        """
+        if self._was_asked(graph, size):
+            return self._timed(graph, images)
+        if len(images) == size:
+            self.ask(graph, size)
+            return self._timed(graph, images)
+        count = len(images)
+        tried = self.engine.run(graph, [*images, *self._known.images(size - count)])
+        self._check(graph, {name: rows[count:] for name, rows in tried.items()})
+        self._asked.add((graph, size))
+        return {name: rows[:count] for name, rows in tried.items()}
+
+    def ask(self, graph: Graph, size: int) -> None:
+        """Measure a batch of this size that consists of the known image. Raises WrongAnswer."""
+        self._check(graph, self._timed(graph, self._known.images(size)))
+        self._asked.add((graph, size))
+
+    def probe(self, graph: Graph) -> None:
+        """Ask the known answer once. Raises WrongAnswer.
+
+        After a pause the processor's caches are cold, so the time is a measurement only if it is less than was
+        expected. Then it replaces that: after a slow while, too high an expectation would refuse every image.
+        """
+        start = time.perf_counter()
+        self._check(graph, self.engine.run(graph, self._known.images(1)))
+        self._latency[graph].lower(1, time.perf_counter() - start)
+
+    def best_batch(self, graph: Graph) -> int:
+        """Most images worth running at once."""
+        return self._latency[graph].best
+
+    def expected(self, graph: Graph, images: int) -> float:
+        """Seconds that a run will take, as far as is known; 0 where nothing is."""
+        return self._latency[graph].expected(images)
+
+    def forbid(self, graph: Graph, images: int) -> int:
+        """Make no batch of this size or larger any more. The largest that is left, 1 at least."""
+        largest = self._latency[graph].forbid(images)
+        self.engine.forget(graph, largest)
+        return largest
+
+    def known_images(self, count: int) -> Pixels:
+        """`count` times the known image, uint8 (count, height, width, 3)."""
+        return self._known.images(count)
+
+    def sizes(self, graph: Graph) -> list[int]:
+        """Batch sizes that are allowed, the smallest first."""
+        return self._latency[graph].sizes
+
+    def latency(self) -> list[Latency]:
+        """What has been measured so far, in the warm-up and while serving."""
+        measured = ((graph, size, s) for graph, model in self._latency.items() for size, s in model.seconds.items())
+        return [Latency(graph, size, round(1000 * seconds, 3)) for graph, size, seconds in measured]
+
+    def deviation(self) -> dict[Graph, float]:
+        """The largest difference from the known answer so far, as a share of what is allowed."""
+        return dict(self._known.largest)
+
+    def _was_asked(self, graph: Graph, size: int) -> bool:
+        return (graph, size) in self._asked
+
+    def _check(self, graph: Graph, outputs: Outputs) -> None:
+        self._known.check(graph, outputs, provider=self.engine.provider)
+
+    def _timed(self, graph: Graph, images: Images) -> Outputs:
+        start = time.perf_counter()
+        outputs = self.engine.run(graph, images)
+        self._latency[graph].add(len(images), time.perf_counter() - start)
+        return outputs
+
+    def _measure(self, graph: Graph, size: int, memory: MemoryModel, *, runs: int) -> None:
+        before = resident_memory()
+        for _ in range(runs):
+            self.ask(graph, size)
+        memory.add(graph, size, resident_memory() - before)
+
+    def _fit(self, memory: MemoryModel) -> None:
+        """Forbid batches that do not fit into the memory. A single image is always allowed."""
+        if too_large := next((size for size in self.sizes("explain") if size > 1 and not memory.fits(size)), None):
+            for graph in GRAPHS:
+                self.forbid(graph, too_large)

@@ -1,0 +1,37 @@
+"""Runs a bundle with ONNX Runtime on a CPU: where OpenVINO is not installed or computes wrong numbers, and at export."""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+from app.bundle import Precision
+from app.inference.combined import Shapes, inputs, outputs
+from app.inference.contract import Computed, Graph, Images, Outputs
+
+
+class OnnxEngine:
+    """The combined graph of a bundle as one session on all cores."""
+
+    provider = "CPUExecutionProvider"
+    pads = False
+
+    def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int) -> None:
+        """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.enable_mem_pattern = False  # it would keep a block of memory for every batch size; docs/engine.md
+        # Spinning threads would take the cores that decode the next images.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = ort.InferenceSession(str(graph), options, providers=[self.provider])
+        self._names = [output.name for output in self._session.get_outputs()]
+        self._shapes = shapes
+        self.computes_in: Computed = "int8" if precision == "int8" else "fp32"
+
+    def run(self, graph: Graph, images: Images) -> Outputs:
+        found = self._session.run(self._names, inputs(graph, images))
+        return outputs(graph, dict(zip(self._names, map(np.asarray, found), strict=True)), self._shapes)
+
+    def forget(self, graph: Graph, largest: int) -> None:
+        """The arena gives nothing back."""

@@ -1,0 +1,67 @@
+"""Runs a bundle with OpenVINO, which has the fastest kernels for CPUs. How it was chosen and set: docs/engine.md."""
+
+import sys
+from pathlib import Path
+
+from app.bundle import Precision
+from app.inference.combined import Shapes, inputs, outputs
+from app.inference.contract import Computed, Graph, Images, Outputs
+
+sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]  # it would report its import to its makers
+import openvino as ov  # noqa: E402
+from openvino import opset13  # noqa: E402
+
+DEVICE = "CPU"
+
+
+class OpenVinoEngine:
+    """The combined graph of a bundle as one compiled model. A run has all cores."""
+
+    provider = "OpenVINO"
+    pads = False
+
+    def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int) -> None:
+        """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
+        core = ov.Core()
+        model = core.read_model(graph)
+        self.computes_in: Computed = "int8" if precision == "int8" else "fp32"
+        if precision == "bf16" and "BF16" in core.get_property(DEVICE, "OPTIMIZATION_CAPABILITIES"):
+            _compute_in_bfloat16(model)
+            model.validate_nodes_and_infer_types()
+            self.computes_in = "bf16"
+        settings = {
+            "INFERENCE_PRECISION_HINT": "f32",  # by default it computes all of an fp32 bundle in bfloat16
+            "INFERENCE_NUM_THREADS": threads,
+            "NUM_STREAMS": 1,
+            "ENABLE_CPU_PINNING": False,  # the cores also decode images
+        }
+        compiled = core.compile_model(model, DEVICE, settings)
+        self._names = [output.get_any_name() for output in compiled.outputs]
+        self._shapes = shapes
+        self._request = compiled.create_infer_request()
+
+    def run(self, graph: Graph, images: Images) -> Outputs:
+        found = self._request.infer(inputs(graph, images), share_inputs=True)  # outputs are copied
+        return outputs(graph, {name: found[name] for name in self._names}, self._shapes)
+
+    def forget(self, graph: Graph, largest: int) -> None:
+        """OpenVINO has one memory for all batches."""
+
+
+def _compute_in_bfloat16(model: ov.Model) -> None:
+    """Compute in bfloat16 what is float16 in the file, which is what the blocks of a bundle in bf16 are.
+
+    Types that the model states hold whatever the hint of the precision is. So the rest stays in float32.
+    """
+    for node in model.get_ordered_ops():
+        match node.get_type_name():
+            case "Constant" if node.get_output_element_type(0) == ov.Type.f16:
+                readers = node.output(0).get_target_inputs()
+                converted = opset13.convert(node, ov.Type.bf16)
+                for reader in readers:
+                    reader.replace_source_output(converted.output(0))
+            case "Convert" if node.get_destination_type() == "f16":
+                node.set_destination_type(ov.Type.bf16)
+            case "If":
+                for branch in range(2):
+                    _compute_in_bfloat16(node.get_function(branch))

@@ -1,0 +1,61 @@
+"""The two graphs of a bundle in one, for CPUs: the explaining part in a branch of `If`. app/inference/combined.py reads it.
+
+What OpenVINO 2026.4 needs: one output of the branch, and `TopK` outside of it.
+"""
+
+import onnx
+from onnx import TensorProto, helper
+
+MAPS, NONE = "maps", "no_maps"
+
+
+def combine(explain: onnx.ModelProto, answers: tuple[str, ...]) -> onnx.ModelProto:
+    """images, explain (bool) -> `answers`, classes, maps: all other outputs, flat and side by side.
+
+    `explain` is the explaining graph, `answers` are the outputs of the lean graph.
+    """
+    graph = explain.graph
+    first = [value for value in graph.output if value.name in (*answers, "classes")]
+    maps = [value.name for value in graph.output if value.name not in (*answers, "classes")]
+    trunk = _needed(graph, {value.name for value in first})
+    made = {name for node in trunk for name in node.output}
+    rest = [node for node in graph.node if made.isdisjoint(node.output)]
+    return helper.make_model(
+        helper.make_graph(
+            [
+                *trunk,
+                helper.make_node("If", ["explain"], [MAPS], then_branch=_joined(rest, maps), else_branch=_nothing()),
+            ],
+            graph.name,
+            [*graph.input, helper.make_tensor_value_info("explain", TensorProto.BOOL, [])],
+            [*first, helper.make_tensor_value_info(MAPS, TensorProto.FLOAT, ["rows", "numbers"])],
+            initializer=graph.initializer,
+        ),
+        opset_imports=explain.opset_import,
+        ir_version=explain.ir_version,
+        producer_name=explain.producer_name,
+        producer_version=explain.producer_version,
+    )
+
+
+def _needed(graph: onnx.GraphProto, names: set[str]) -> list[onnx.NodeProto]:
+    """The nodes that give the values called `names`, in their order."""
+    nodes = []
+    for node in reversed(graph.node):
+        if not names.isdisjoint(node.output):
+            names |= set(node.input)
+            nodes.append(node)
+    return nodes[::-1]
+
+
+def _joined(nodes: list[onnx.NodeProto], maps: list[str]) -> onnx.GraphProto:
+    flat = [helper.make_node("Flatten", [name], [f"{name}_flat"]) for name in maps]
+    joined = helper.make_node("Concat", [f"{name}_flat" for name in maps], [f"{MAPS}_joined"], axis=1)
+    found = helper.make_tensor_value_info(f"{MAPS}_joined", TensorProto.FLOAT, ["rows", "numbers"])
+    return helper.make_graph([*nodes, *flat, joined], "explaining", [], [found])
+
+
+def _nothing() -> onnx.GraphProto:
+    zero = helper.make_tensor("zero", TensorProto.FLOAT, [1, 1], [0.0])
+    found = helper.make_tensor_value_info(NONE, TensorProto.FLOAT, [1, 1])
+    return helper.make_graph([helper.make_node("Constant", [], [NONE], value=zero)], "lean", [], [found])
