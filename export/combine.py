@@ -1,4 +1,4 @@
-"""The two graphs of a bundle in one, for CPUs: the explaining part in a branch of `If`. app/inference/combined.py reads it.
+"""The two graphs of a bundle in one, for CPUs (app/inference/combined.py): what explains is a branch of an `If`.
 
 What OpenVINO 2026.4 needs: one output of the branch, and `TopK` outside of it.
 """

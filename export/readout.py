@@ -42,7 +42,7 @@ class Readout:
             case LayerScale():
                 return replace(self, direction=self.direction * layer.gamma)
             case Linear() | QuantisedLinear():
-                # Not F.linear: OpenVINO computes a matrix that is multiplied both ways wrongly (docs/upstream.md).
+                # Not F.linear: OpenVINO computes a matrix that is multiplied both ways wrongly (docs/openvino.md).
                 flat = (layer.weight.float() @ self.direction.flatten(0, 2).T).T
                 biased = self._biased(layer.bias)
                 return replace(biased, direction=flat.unflatten(0, self.direction.shape[:3]))

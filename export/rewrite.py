@@ -139,7 +139,7 @@ class FusedRope(nn.Module):
         self.neighbours = int(source.config.pairs == "neighbours")
 
     def forward(self, x: Tensor) -> Tensor:
-        # A row for each token. The operator also takes the first one alone, which OpenVINO reads as the row of them all.
+        # A row for each token: the operator also takes the first one alone, but OpenVINO reads that as the row of all.
         rows = torch.arange(x.shape[1]).expand(x.shape[0], -1)
         out: Tensor = torch.onnx.ops.symbolic(
             "com.microsoft::RotaryEmbedding",

@@ -1,26 +1,27 @@
 """Both graphs in one, as CPUs run it, so that weights are held once: `combined.onnx`.
 
 Its inputs are `images`, and `explain`, which says whether to compute the maps too. Its outputs are those of the lean
-graph, `classes`, and `maps`: all others of the explaining graph, flat and side by side. A branch of an ONNX `If` has one
-output here because OpenVINO takes no more.
+graph, `classes`, and `maps`: all others of the explaining graph, flat and side by side, because OpenVINO takes no more
+than one output of a branch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from app.inference.contract import Graph, Outputs, Pixels
+from app.inference.contract import Graph, Images, Outputs
 
 Shapes = Mapping[str, tuple[int, ...]]  # of one image's outputs of the explaining graph, in their order
 
 
-def inputs(graph: Graph, images: Sequence[Pixels]) -> dict[str, np.ndarray]:
-    """What the combined graph reads, for `images`, each uint8 (height, width, 3). A single image is not copied."""
-    batch = (
-        images if isinstance(images, np.ndarray) else images[0][np.newaxis] if len(images) == 1 else np.stack(images)
-    )
-    return {"images": batch, "explain": np.array(graph == "explain")}
+def inputs(graph: Graph, images: Images) -> dict[str, npt.NDArray[Any]]:
+    """What the combined graph reads. A single image is not copied."""
+    if not isinstance(images, np.ndarray):
+        images = images[0][np.newaxis] if len(images) == 1 else np.stack(images)
+    return {"images": images, "explain": np.array(graph == "explain")}
 
 
 def outputs(graph: Graph, found: Outputs, shapes: Shapes) -> Outputs:

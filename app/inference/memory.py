@@ -13,9 +13,9 @@ MIB = 2**20
 class MemoryModel:
     """Resident memory that runs add, in bytes, learned from the first runs of each size.
 
-    It takes memory for a run to grow with its images, and both graphs to keep theirs: ONNX Runtime's arena gives nothing
-    back. Where memory is short the kernel ends the process without an error that a
-    smaller batch could follow, so what does not fit must never run.
+    It takes memory for a run to grow with its images, and both graphs to keep theirs: ONNX Runtime's arena gives
+    nothing back. Where memory is short the kernel ends the process without an error that a smaller batch could follow,
+    so what does not fit must never run.
     """
 
     def __init__(self, *, allowed: float, before: int) -> None:

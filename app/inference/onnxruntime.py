@@ -1,4 +1,4 @@
-"""Runs a bundle with ONNX Runtime on a CPU: where OpenVINO is not installed or computes wrong numbers, and at export."""
+"""Runs a bundle with ONNX Runtime on a CPU: at export, and where OpenVINO is missing or computes wrong numbers."""
 
 from pathlib import Path
 
