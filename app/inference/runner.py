@@ -88,7 +88,7 @@ class Runner:
         except WrongAnswer:
             raise
         except Exception as error:
-            self._answer_again(graph, batch, error)
+            self._answer_again(graph, batch, size, error)
             return
         ended = time.perf_counter()
         for ticket in batch:
@@ -100,17 +100,17 @@ class Runner:
             log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
             self._probe(graph)
 
-    def _answer_again(self, graph: Graph, batch: list[Ticket], error: Exception) -> None:
+    def _answer_again(self, graph: Graph, batch: list[Ticket], size: int, error: Exception) -> None:
         fault = fault_of(error)
-        log.error("a batch of %d failed (%s)", len(batch), fault, exc_info=error)
+        log.error("a batch of %d failed (%s)", size, fault, exc_info=error)
         if fault == "fatal":
             raise BrokenEngineError from error
-        if len(batch) == 1:
+        if size == 1:
             no_memory = Overloaded("There is not enough memory now. Send this request again in a moment.")
             answer(batch, [no_memory if fault == "memory" else InferenceFailed()])
             self._probe(graph)
             return
-        largest = self._model.forbid(graph, len(batch)) if fault == "memory" else 1
+        largest = self._model.forbid(graph, size) if fault == "memory" else 1
         self._process(graph, batch, self._model.plan(graph, largest))
 
     def _probe(self, graph: Graph) -> None:

@@ -16,14 +16,13 @@ from tqdm import tqdm
 
 from app.images.preprocess import preprocess
 from app.inference.contract import Outputs
-from app.inference.cpu import OnnxEngine
-from app.inference.gears import Gears
 from export.bundle import write_bundle
 from export.image_spec import image_spec
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
 from tests.golden.test_checkpoints import FOLDER, load
 from tests.support.attention import pool_of
+from tests.support.engines import engine_of
 
 PAGE = Path("docs/explanations.md")
 CASES = {  # those whose maps a library can give, one for each way that tokens are mixed and read
@@ -60,7 +59,7 @@ def explained(checkpoint: Checkpoint, expected: dict[str, np.ndarray]) -> Output
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "bundle"
         write_bundle(checkpoint, folder, replace=False)
-        engine = OnnxEngine(folder=folder, image_size=spec.size, gears=Gears(cores=1))
+        engine = engine_of(folder)
         return engine.run("explain", [preprocess(Image.fromarray(expected["picture"]), spec.framing)[0]])
 
 

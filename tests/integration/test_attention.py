@@ -8,9 +8,8 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
-from app.inference.cpu import OnnxEngine
-from app.inference.gears import Gears
 from model.demo.shapes import held_out
+from tests.support.engines import engine_of
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def test_a_large_image_is_drawn_small(client, encode):
 def test_the_numbers_are_the_graphs_own(client, encode, method):
     picture = Image.fromarray(next(iter(held_out(1, seed=5))).pixels)
     bundle = load_bundle(client.app.state.services.settings.bundle)
-    engine = OnnxEngine(folder=bundle.folder, image_size=(64, 64), gears=Gears(cores=1))
+    engine = engine_of(bundle.folder)
     outputs = engine.run("explain", preprocess(picture, bundle.manifest.image.framing)[0][None])
     rows = outputs["attention"][0, 2, 1] if method == "class_token" else outputs["rollout"][0]
     link = client.post("/classify", content=encode(picture)).json()["results"][0]["attention"]

@@ -7,8 +7,6 @@ import pytest
 from PIL import Image
 
 from app.bundle import load_bundle
-from app.inference.cpu import OnnxEngine
-from app.inference.gears import Gears
 from app.inference.labels import scores
 from export.calibration import calibration_error
 from export.command import main
@@ -17,6 +15,7 @@ from export.image_spec import image_spec
 from export.images import pixels, reference_images
 from export.reference import normalised
 from model.checkpoints.families.native import save
+from tests.support.engines import engine_of
 from tests.support.toy import toy_checkpoint
 
 
@@ -50,10 +49,6 @@ def calibrated(images, checkpoint, once):
     return once("calibrated", lambda out: main(["--checkpoint", str(checkpoint), "--out", str(out), *options]))
 
 
-def engine_of(bundle) -> OnnxEngine:
-    return OnnxEngine(folder=bundle.folder, image_size=bundle.manifest.image.size, gears=Gears(cores=1))
-
-
 def test_the_manifest_says_what_was_measured_and_on_what(calibrated, images):
     bundle = load_bundle(calibrated)
     found, agreement = bundle.manifest.calibration, bundle.manifest.agreement
@@ -68,7 +63,7 @@ def test_the_manifest_says_what_was_measured_and_on_what(calibrated, images):
     given = read_folder(images, bundle.manifest.image, toy_checkpoint())
     judged = list(given.judged())
     batches = [np.stack([pixels for pixels, _ in judged[start : start + 8]]) for start in range(0, 120, 8)]
-    logits = np.concatenate([engine_of(bundle).run("classify", batch)["logits"] for batch in batches])
+    logits = np.concatenate([engine_of(bundle.folder).run("classify", batch)["logits"] for batch in batches])
     labels = np.array([label for _, label in judged])
     assert found.error_before == pytest.approx(calibration_error(logits, labels), abs=1e-6)
     assert agreement.accuracy == np.mean(logits.argmax(1) == labels)
@@ -81,7 +76,9 @@ def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serv
     framed = noise[4:28, 4:44]  # what is left of it: it has the size to which images are resized
     out = BytesIO()
     Image.fromarray(noise).save(out, "PNG")
-    lean_logits, logits = (engine_of(bundle).run(graph, framed[None])["logits"][0] for graph in ("classify", "explain"))
+    lean_logits, logits = (
+        engine_of(bundle.folder).run(graph, framed[None])["logits"][0] for graph in ("classify", "explain")
+    )
     with serve(bundle=calibrated, max_batch=1) as client:  # in int8 the others of a batch would change the scores
         lean = client.post("/classify?top_k=7&attention=false", content=out.getvalue()).json()["results"][0]
         kept = client.post("/classify?top_k=7", content=out.getvalue()).json()["results"][0]

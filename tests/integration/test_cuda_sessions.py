@@ -42,22 +42,23 @@ from app.bundle import load_bundle
 from app.inference.cuda import CudaEngine
 from app.inference.cuda_driver import count_gpus
 from app.inference.known_answer import KnownImage
+from app.inference.model import Model
 KnownImage.check = lambda self, graph, outputs, *, provider: None  # all numbers are 0
 bundle = load_bundle(Path(sys.argv[1]))
 manifest = bundle.manifest
 engine = CudaEngine(
-    folder=bundle.folder, image_size=manifest.image.size, max_batch=4, known_answer=manifest.known_answer,
-    memory_bytes=2**30,
+    folder=bundle.folder, image_size=manifest.image.size, precision=manifest.precision, max_batch=4, memory_bytes=2**30
 )
-engine.warm_up()
+model = Model(engine=engine, image_size=manifest.image.size, known_answer=manifest.known_answer, max_batch=4)
+engine.warm_up(model)
 assert count_gpus() == 1
-assert {row.batch for row in engine.latency()} == {1, 2, 4}, engine.latency()
-assert engine.forbid("explain", 4) == 2
+assert {row.batch for row in model.latency()} == {1, 2, 4}, model.latency()
+assert model.forbid("explain", 4) == 2
 image = np.zeros((*manifest.image.size, 3), np.uint8)
 outputs = engine.run("explain", [image, image])
 assert set(outputs) == set(manifest.explains), set(outputs)
 assert {len(rows) for rows in outputs.values()} == {2}
-options = engine._sessions["explain", "wide"].get_provider_options()["CUDAExecutionProvider"]
+options = engine._sessions["explain"].get_provider_options()["CUDAExecutionProvider"]
 print(options["enable_cuda_graph"], options["use_tf32"], options["arena_extend_strategy"], options["gpu_mem_limit"])
 """
 SPEED = """

@@ -11,8 +11,10 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.inference.labels import scores
+from export.images import reference_pixels
 from tests.golden.test_checkpoints import CASES, FOLDER, describe
 from tests.support.attention import pool_of
+from tests.support.engines import ENGINES, engine_of
 
 
 def facts(case: Path) -> set[tuple[str, Any]]:
@@ -58,6 +60,7 @@ def test_a_bundle_of_every_family_answers(case, golden_bundle, serve, encode):
     manifest = load_bundle(bundle).manifest
     picture = Image.fromarray(expected["picture"])
     with serve(bundle=bundle, max_batch=1) as client:
+        assert client.get("/model").json()["provider"] == "OpenVINO"
         (result,) = client.post("/classify?top_k=1000", content=encode(picture)).json()["results"]
         found = {p["index"]: p["score"] for p in result["predictions"]}
         theirs = scores(expected["logits"], manifest.score)
@@ -96,6 +99,19 @@ def test_a_bundle_without_a_head_gives_the_familys_embedding(case, golden_bundle
             numbers = client.get(result["attention"], params={"method": method, "format": "json"}).json()
             assert tuple(numbers["grid"]) == manifest.tokens.grid
             assert numbers["sum"] + prefix_mass(numbers) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("case", [*CLASSIFYING, *EMBEDDING], ids=named)
+def test_every_engine_gives_the_same_numbers(case, golden_bundle):
+    """Of parts of a logit, relative to the largest logit or part."""
+    bundle = golden_bundle(case)
+    images = reference_pixels(load_bundle(bundle).manifest.image, 3)
+    ours, theirs = (engine_of(bundle, kind).run("explain", images) for kind in ENGINES)
+    assert ours.keys() == theirs.keys()
+    if "classes" in ours:
+        assert (ours["classes"] == theirs["classes"]).all()
+    for name in ours.keys() - {"classes"}:
+        assert ours[name] == pytest.approx(theirs[name], rel=0, abs=1e-5 * max(1.0, float(np.abs(theirs[name]).max())))
 
 
 def prefix_mass(numbers: dict[str, Any]) -> float:

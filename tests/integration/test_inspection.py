@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from app.bundle import load_bundle
-from app.inference.cpu import OnnxEngine
 from tests.golden.test_checkpoints import FOLDER
+from tests.support.engines import Watched
 
 SIZES = {"filters": (764, 602), "positions": (1154, 500), "distance": (960, 600)}
 
@@ -23,18 +23,16 @@ def toy_client(serve, oblong_bundle):
 
 
 @pytest.fixture
-def explained(serve, oblong_bundle, monkeypatch):
+def explained(serve, oblong_bundle):
     """A service that has explained nothing yet, and the distances that its graph will give."""
-    run = OnnxEngine.run
     given = []
 
-    def watched(self, graph, images, gear):
-        outputs = run(self, graph, images, gear)
+    def remember(graph, outputs):
         given.extend(outputs.get("distance", []))
-        return outputs
 
     with serve(bundle=oblong_bundle) as client:
-        monkeypatch.setattr(OnnxEngine, "run", watched)
+        model = client.app.state.services.model
+        model.engine = Watched(model.engine, after=remember)
         yield client, given
 
 

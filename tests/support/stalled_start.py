@@ -12,5 +12,5 @@ def stall(**_):
 
 
 if __name__ == "__main__":
-    app.backend.open_engine = stall
+    app.backend.open_model = stall
     main()

@@ -1,6 +1,7 @@
 """export/: a bundle is written when it is right, and not at all otherwise."""
 
 import dataclasses
+import math
 from dataclasses import asdict
 from typing import Any
 
@@ -12,8 +13,6 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
-from app.inference.cpu import OnnxEngine
-from app.inference.gears import Gears
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
 from export.graphs import ClassifyGraph
@@ -24,6 +23,7 @@ from model.checkpoints import load_checkpoint
 from model.config import ViTConfig, variant
 from tests.golden.test_checkpoints import describe
 from tests.integration.test_families import CLASSIFYING, EMBEDDING
+from tests.support.engines import ENGINES, engine_of, model_of
 from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
 
@@ -44,17 +44,6 @@ def toy_reference(pixels):
     return reference(toy_checkpoint(), pixels, np.zeros((len(pixels), 1), np.int64))
 
 
-def engine_of(folder, manifest) -> OnnxEngine:
-    return OnnxEngine(folder=folder, image_size=manifest.image.size, gears=Gears(cores=1))
-
-
-def engine_with_answer(folder, manifest) -> OnnxEngine:
-    answer = manifest.known_answer
-    return OnnxEngine(
-        folder=folder, image_size=manifest.image.size, gears=Gears(cores=1), max_batch=4, known_answer=answer
-    )
-
-
 @pytest.mark.parametrize("batch", [1, 2, 5])
 def test_the_bundle_gives_the_models_numbers_at_any_batch(oblong_bundle, batch):
     bundle = load_bundle(oblong_bundle)
@@ -63,7 +52,7 @@ def test_the_bundle_gives_the_models_numbers_at_any_batch(oblong_bundle, batch):
     pictures = [Image.fromarray(rng.integers(0, 256, (50, 70, 3), dtype=np.uint8)) for _ in range(batch)]
     pixels = np.stack([preprocess(picture, bundle.manifest.image.framing)[0] for picture in pictures])
     expected = toy_reference(pixels)
-    engine = engine_of(oblong_bundle, bundle.manifest)
+    engine = engine_of(oblong_bundle)
     found = engine.run("explain", pixels)
     assert np.abs(found["logits"] - expected["logits"]).max() < 1e-4 * np.abs(expected["logits"]).max()
     assert np.abs(found["attention"] - expected["attention"]).max() < 1e-5
@@ -116,7 +105,8 @@ def test_a_network_of_many_switches_is_exported_and_checked(tmp_path, names):
     assert manifest.parity.logits < 1e-4
     assert max(manifest.parity.attention, manifest.parity.rollout) < 5e-5
     assert max(manifest.parity.evidence, manifest.parity.receipt) < 5e-5
-    engine_with_answer(tmp_path / "toy", manifest).warm_up()
+    for kind in ENGINES:
+        model_of(tmp_path / "toy", engine_of(tmp_path / "toy", kind)).warm_up(math.inf)
     graph = onnx.load(tmp_path / "toy" / "classify.onnx", load_external_data=False).graph
     assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
 
@@ -125,7 +115,7 @@ def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle):
     check_headless(headless_bundle, toy_checkpoint(num_classes=0))
 
 
-@pytest.mark.parametrize("precision", ["int8", "fp16"])
+@pytest.mark.parametrize("precision", ["int8", "bf16", "fp16"])
 def test_a_network_without_a_head_in_lower_precision(tmp_path, precision):
     checkpoint = toy_checkpoint(num_classes=0, depth=1)
     write_bundle(checkpoint, tmp_path / "toy", replace=False, precision=precision)
@@ -137,7 +127,7 @@ def check_headless(folder, checkpoint):
     assert (manifest.labels, manifest.features, manifest.agreement) == ((), 32, None)
     assert manifest.parity.embedding < (1e-4 if manifest.precision == "fp32" else 0.5)
     assert manifest.parity.logits is None
-    engine, pixels = engine_of(folder, manifest), reference_pixels(manifest.image, 3)
+    engine, pixels = engine_of(folder), reference_pixels(manifest.image, 3)
     with torch.no_grad():
         expected = checkpoint.model(normalised(pixels, checkpoint)).numpy()
     lean, explained = engine.run("classify", pixels), engine.run("explain", pixels)
@@ -148,21 +138,25 @@ def check_headless(folder, checkpoint):
     assert np.abs(explained["embedding"] - expected).max() <= allowed
 
 
-@pytest.mark.parametrize(("precision", "names"), [("int8", IN_INT8), ("fp16", IN_FP16)], ids=["int8", "fp16"])
+@pytest.mark.parametrize(
+    ("precision", "names"), [("int8", IN_INT8), ("bf16", IN_FP16), ("fp16", IN_FP16)], ids=["int8", "bf16", "fp16"]
+)
 def test_lower_precision_is_measured_instead(tmp_path, precision, names):
     checkpoint = toy_checkpoint(**joined(*names))
     manifest = write_bundle(checkpoint, tmp_path / "toy", replace=False, precision=precision)
     assert manifest.precision == precision
-    limit = {"int8": 0.2, "fp16": 0.01}[precision]
+    limit = {"int8": 0.2, "bf16": 0.05, "fp16": 0.01}[precision]
     assert 1e-5 < manifest.parity.logits < limit
     assert max(manifest.parity.evidence, manifest.parity.receipt) < limit
     assert manifest.agreement is not None
     assert manifest.agreement.pictures == 96
     assert 0 < manifest.agreement.probability_mean <= manifest.agreement.probability_max < limit
-    engine = engine_with_answer(tmp_path / "toy", manifest)
-    engine.warm_up()
-    assert max(engine.deviation().values()) <= 0.26  # a quarter, but for shortened numbers
+    engine = engine_of(tmp_path / "toy", "openvino" if precision == "bf16" else "onnxruntime")
+    model = model_of(tmp_path / "toy", engine)
+    model.warm_up(math.inf)
+    assert max(model.deviation().values()) <= 0.26  # a quarter, but for shortened numbers
     explain = engine.run("explain", np.zeros((2, 24, 40, 3), np.uint8))
+    assert np.abs(explain["attention"].sum(-1) - 1).max() < 1e-5
     assert {values.dtype for name, values in explain.items() if name != "classes"} == {np.dtype(np.float32)}
 
 
@@ -184,7 +178,7 @@ def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):
     assert answer.logits == pytest.approx(other.logits, abs=1e-4)
     assert all(numbers == pytest.approx(other.sums[name], abs=1e-4) for name, numbers in answer.sums.items())
     pixels = reference_pixels(manifest.image, 6)
-    ours, theirs = (engine_of(folder, manifest).run("explain", pixels) for folder in (tmp_path / "demo", DEMO_BUNDLE))
+    ours, theirs = (engine_of(folder).run("explain", pixels) for folder in (tmp_path / "demo", DEMO_BUNDLE))
     for name, values in ours.items():
         assert values == pytest.approx(theirs[name], abs=1e-5), name
 

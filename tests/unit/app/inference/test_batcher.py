@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import WRONG, Batcher
-from app.inference.contract import Plan
 from app.inference.known_answer import WrongAnswer
+from app.inference.model import Plan
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
 from tests.support.processes import eventually
@@ -26,9 +26,8 @@ NOT_FINITE = 200  # the pixel of an image for which the output is NaN
 class FakeEngine:
     """Answers each image with its first pixel; `gate` holds it in a run, `faults` make it fail."""
 
-    def __init__(self, largest: int = 4, concurrency: int = 1) -> None:
+    def __init__(self, largest: int = 4) -> None:
         self.largest = largest
-        self.concurrency = concurrency
         self.scale = np.float32(1)
         self.batches: list[tuple[str, list[int]]] = []
         self.threads: set[int] = set()
@@ -40,32 +39,24 @@ class FakeEngine:
         self.probes = 0
         self.probed: set[str] = set()
         self.works = True
-        self.asked: list[tuple[str, int]] = []
         self.computes = True
+        self.tried_wrong = False  # what a batch of a new size finds
         self.seconds = 0.0
-        self.gear = "wide"
-        self.gears: set[str] = set()  # of all runs and questions
 
     def opened(self):
         self.threads.add(threading.get_ident())
         return self
 
-    def plan(self, graph, *, waiting, running):
-        free = self.concurrency - len(running)
-        return Plan(self.gear, min(waiting, self.largest)) if free else None
+    def plan(self, graph, waiting):
+        images = min(waiting, self.largest)
+        return Plan(images, images)
 
-    def expected(self, graph, images, gear="wide"):
+    def expected(self, graph, images):
         return self.seconds
 
     def forbid(self, graph, images):
         self.largest = max(images // 2, 1)
         return self.largest
-
-    def ask_once(self, graph, images, gear):
-        self.gears.add(gear)
-        self.asked.append((graph, images))
-        if not self.computes:
-            raise WrongAnswer("logits differ")
 
     def probe(self, graph):
         self.probes += 1
@@ -75,8 +66,8 @@ class FakeEngine:
         if not self.computes:
             raise WrongAnswer("logits differ")
 
-    def run(self, graph, images, gear):
-        self.gears.add(gear)
+    def run(self, graph, images, size):
+        assert len(images) == size
         images = np.stack(images)
         self.threads.add(threading.get_ident())
         pixels = images[:, 0, 0, 0].tolist()
@@ -85,6 +76,8 @@ class FakeEngine:
         assert self.gate.wait(10)
         if len(images) > self.fits:
             raise MemoryError
+        if self.tried_wrong:
+            raise WrongAnswer("logits differ")
         for pixel in pixels:
             if pixel in self.faults:
                 raise self.faults[pixel]
@@ -143,42 +136,6 @@ def test_images_that_arrive_during_a_run_share_the_next(engine):
     assert len(engine.threads) == 1
 
 
-def test_two_runs_at_a_time_where_the_engine_allows_it():
-    engine = FakeEngine(concurrency=2)
-
-    async def scenario(batcher):
-        first = await held(engine, batcher)
-        engine.entered.clear()
-        second = asyncio.ensure_future(batcher.run("classify", image(1)))
-        assert await asyncio.to_thread(engine.entered.wait, 10)  # though the first has not ended
-        rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(2, 5)]
-        await asyncio.sleep(0)
-        engine.gate.set()
-        await asyncio.gather(first, second, *rest)
-
-    run(engine, scenario)
-    assert sorted(pixel for _, pixels in engine.batches for pixel in pixels) == [0, 1, 2, 3, 4]
-    assert len(engine.threads) == 2
-
-
-def test_the_images_of_both_runs_are_answered_when_the_engine_breaks(lifecycle):
-    engine = FakeEngine(concurrency=2)
-    engine.faults[1] = RuntimeError("CUDA failure 700: an illegal memory access was encountered")
-
-    async def scenario(batcher):
-        first = await held(engine, batcher)
-        engine.entered.clear()
-        second = asyncio.ensure_future(batcher.run("classify", image(1)))
-        await asyncio.to_thread(engine.entered.wait, 10)
-        engine.gate.set()
-        return await asyncio.gather(first, second, return_exceptions=True)
-
-    first, second = run(engine, scenario, lifecycle)
-    assert isinstance(second, Unavailable)
-    assert isinstance(first, Unavailable) or first["logits"].tolist() == [0]
-    assert not lifecycle.live
-
-
 def test_start_raises_what_opening_the_engine_raises():
     def broken():
         raise OSError("no weights")
@@ -203,14 +160,6 @@ def test_answers_go_before_the_model(lifecycle):
     assert found == [os.nice(0) + MODEL_NICENESS]
 
 
-def test_a_batch_runs_in_the_gear_that_the_engine_has_planned(engine):
-    engine.gear = "narrow"
-    engine.faults[13] = RuntimeError("poison")  # its batch runs again, image by image
-    found = run(engine, lambda batcher: together(engine, batcher, 1, 13, 3))
-    assert found[::2] == [1, 3]
-    assert engine.gears == {"narrow"}
-
-
 def test_a_single_image_runs_at_once(engine):
     async def scenario(batcher):
         return await batcher.run("classify", image(9))
@@ -232,13 +181,9 @@ def test_graphs_do_not_mix(engine):
 
 
 @settings(max_examples=25, deadline=None)
-@given(
-    values=st.lists(st.integers(0, NOT_FINITE - 1), min_size=1, max_size=40),
-    max_batch=st.integers(1, 9),
-    concurrency=st.integers(1, 3),
-)
-def test_every_answer_belongs_to_its_image(values, max_batch, concurrency):
-    engine = FakeEngine(max_batch, concurrency)
+@given(values=st.lists(st.integers(0, NOT_FINITE - 1), min_size=1, max_size=40), max_batch=st.integers(1, 9))
+def test_every_answer_belongs_to_its_image(values, max_batch):
+    engine = FakeEngine(max_batch)
 
     async def scenario(batcher):
         return await asyncio.gather(*(batcher.run("classify", image(v)) for v in values))
@@ -392,17 +337,12 @@ def test_an_idle_engine_tests_itself(engine, lifecycle, monkeypatch):
         while engine.probes < 2:
             await asyncio.sleep(0.01)
         assert lifecycle.ready
-        assert engine.probed == {"classify"}
+        assert engine.probed == {"classify", "explain"}
         engine.works = False
         assert await asyncio.to_thread(failed.wait, 10)
 
     run(engine, scenario, lifecycle)
     assert not lifecycle.ready
-
-
-def test_the_known_answer_is_asked_before_each_batch(engine):
-    run(engine, lambda batcher: together(engine, batcher, 1, 2, 3))
-    assert engine.asked == [("classify", 1), ("classify", 3)]
 
 
 @pytest.mark.parametrize("found_by", ["a batch size used for the first time", "an image that fails", "an idle while"])
@@ -414,9 +354,8 @@ def test_wrong_numbers_fail_the_service_and_are_not_served(engine, lifecycle, mo
 
     async def scenario(batcher):
         engine.faults[13] = RuntimeError("?")
-        if found_by == "an image that fails":
-            engine.ask_once = lambda graph, images, gear: None
         engine.computes = False
+        engine.tried_wrong = found_by == "a batch size used for the first time"
         if found_by != "an idle while":
             found = await asyncio.gather(*(batcher.run("classify", image(v)) for v in (13, 1)), return_exceptions=True)
             assert isinstance(found[1], Unavailable)

@@ -13,6 +13,7 @@ from app.inference.cuda import CudaEngine
 from app.inference.cuda_driver import DriverError
 from app.inference.faults import DeviceError
 from app.inference.known_answer import KnownImage, WrongAnswer
+from app.inference.model import Model
 from app.settings import DEMO_BUNDLE
 
 
@@ -88,7 +89,7 @@ class FakeSession:
 def sessions(monkeypatch):
     made = []
 
-    def session(self, file, threads):
+    def session(self, file):
         made.append(FakeSession())
         return made[-1]
 
@@ -122,8 +123,17 @@ ANSWER = KnownAnswer(
 )
 
 
-def opened(max_batch: int = 4, **options) -> CudaEngine:
-    return CudaEngine(folder=DEMO_BUNDLE, image_size=(2, 2), max_batch=max_batch, known_answer=ANSWER, **options)
+def engine_of(max_batch: int = 4, **options) -> CudaEngine:
+    return CudaEngine(folder=DEMO_BUNDLE, image_size=(2, 2), precision="fp32", max_batch=max_batch, **options)
+
+
+def opened(max_batch: int = 4, **options) -> Model:
+    engine = engine_of(max_batch, **options)
+    return Model(engine=engine, image_size=(2, 2), known_answer=ANSWER, max_batch=max_batch)
+
+
+def warm(model: Model) -> None:
+    model.engine.warm_up(model)
 
 
 def images(*values: int) -> list[np.ndarray]:
@@ -131,24 +141,24 @@ def images(*values: int) -> list[np.ndarray]:
 
 
 def test_every_size_is_recorded_before_serving_the_largest_first_under_a_number_of_its_own(sessions):
-    engine = opened(max_batch=6)
-    engine.warm_up()
+    model = opened(max_batch=6)
+    warm(model)
     for session in sessions:
         assert session.runs[:4] == [4, 3, 2, 1]
         assert [len(session.recorded[n].images.array) for n in (1, 2, 3, 4)] == [1, 2, 4, 6]
-    assert {(row.graph, row.batch) for row in engine.latency()} == {
+    assert {(row.graph, row.batch) for row in model.latency()} == {
         (graph, batch) for graph in ("classify", "explain") for batch in (1, 2, 4, 6)
     }
 
 
 def test_after_the_last_recording_each_is_compared_with_a_plain_run_and_asked_again(sessions):
-    engine = opened()
-    engine.warm_up()
+    model = opened()
+    warm(model)
     for session in sessions:
         assert session.runs == [3, 2, 1, -1, 3, 3, -1, 2, 2, -1, 1, 1]
-    engine.ask_once("classify", 3)
-    assert len(sessions[0].runs) == 12
-    engine.probe("explain")
+    assert model.run("classify", images(1, 2, 3), 4)["logits"].ravel().tolist() == [1, 2, 3]
+    assert len(sessions[0].runs) == 13  # it is not asked again
+    model.probe("explain")
     assert sessions[1].runs[12:] == [1]
 
 
@@ -159,15 +169,15 @@ def test_after_the_last_recording_each_is_compared_with_a_plain_run_and_asked_ag
 )
 @pytest.mark.parametrize("graph", [0, 1])
 def test_a_run_that_computes_wrong_numbers_is_refused_with_its_sentence(sessions, wrong, graph):
-    engine = opened()
+    model = opened()
     sessions[graph].wrong = wrong
     with pytest.raises(WrongAnswer, match=r"^The model computes wrong numbers on CUDAExecutionProvider"):
-        engine.warm_up()
+        warm(model)
 
 
 def test_a_replay_that_exchanges_images_is_refused(sessions, monkeypatch):
     """The known answer does not notice it: there all images are the same."""
-    engine = opened()
+    model = opened()
     run = FakeSession.run_with_iobinding
 
     def turned(session, binding, options):
@@ -178,36 +188,36 @@ def test_a_replay_that_exchanges_images_is_refused(sessions, monkeypatch):
     monkeypatch.setattr(FakeSession, "run_with_iobinding", turned)
     said = r"^The model .* logits of the classify graph differs by .* between a recorded run of 4 images and a run node"
     with pytest.raises(WrongAnswer, match=said):
-        engine.warm_up()
+        warm(model)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_a_batch_is_padded_to_the_next_size_and_answered_without_the_padding(sessions, count):
-    engine = opened()
-    engine.warm_up()
-    engine.run("classify", images(9, 9, 9, 9))
+    model = opened()
+    warm(model)
+    model.engine.run("classify", images(9, 9, 9, 9))
     values = list(range(1, count + 1))
-    assert engine.run("classify", images(*values))["logits"].ravel().tolist() == values
+    assert model.engine.run("classify", images(*values))["logits"].ravel().tolist() == values
     assert sorted(sessions[0].recorded) == [1, 2, 3]
 
 
 def test_a_size_that_is_forbidden_gives_its_memory_back(sessions):
-    engine = opened()
-    engine.warm_up()
-    assert engine.forbid("classify", 4) == 2
-    assert {size for graph, size in engine._recordings if graph == "classify"} == {1, 2}
-    assert {size for graph, size in engine._recordings if graph == "explain"} == {1, 2, 4}
+    model = opened()
+    warm(model)
+    assert model.forbid("classify", 4) == 2
+    assert {size for graph, size in model.engine._recordings if graph == "classify"} == {1, 2}
+    assert {size for graph, size in model.engine._recordings if graph == "explain"} == {1, 2, 4}
     assert [session.released for session in sessions] == [[3], []]
-    assert engine.run("classify", images(7, 8))["logits"].ravel().tolist() == [7, 8]
+    assert model.engine.run("classify", images(7, 8))["logits"].ravel().tolist() == [7, 8]
 
 
 def test_sizes_that_do_not_fit_into_the_gpu_are_left_out(sessions, caplog):
-    engine = opened(max_batch=8)
+    model = opened(max_batch=8)
     sessions[1].largest = 2
-    engine.warm_up()
-    assert {size for graph, size in engine._recordings if graph == "explain"} == {1, 2}
-    assert {size for graph, size in engine._recordings if graph == "classify"} == {1, 2, 4, 8}
-    assert engine.best_batch("explain") <= 2
+    warm(model)
+    assert {size for graph, size in model.engine._recordings if graph == "explain"} == {1, 2}
+    assert {size for graph, size in model.engine._recordings if graph == "classify"} == {1, 2, 4, 8}
+    assert model.best_batch("explain") <= 2
     assert [record.message for record in caplog.records] == [
         f"the GPU has too little memory to run {size} images at once in the explain graph; {half} are tried"
         for size, half in ((8, 4), (4, 2))
@@ -215,17 +225,17 @@ def test_sizes_that_do_not_fit_into_the_gpu_are_left_out(sessions, caplog):
 
 
 def test_a_gpu_without_memory_for_one_image_is_refused(sessions):
-    engine = opened()
+    model = opened()
     sessions[0].largest = 0
     with pytest.raises(DeviceError, match=r"^The GPU has too little memory for this model \(.*smaller than requested"):
-        engine.warm_up()
+        warm(model)
 
 
 def test_all_buffers_are_on_the_gpu_of_the_settings(sessions):
-    engine = opened(gpu=1)
-    engine.warm_up()
+    model = opened(gpu=1)
+    warm(model)
     assert {each.images.gpu for session in sessions for each in session.recorded.values()} == {1}
-    assert engine._options["device_id"] == "1"
+    assert model.engine._options["device_id"] == "1"
 
 
 def test_a_gpu_that_is_not_there_is_refused(sessions):
@@ -235,8 +245,8 @@ def test_a_gpu_that_is_not_there_is_refused(sessions):
 
 def test_each_graph_gets_half_of_the_memory_that_the_weights_leave(sessions):
     weights = (DEMO_BUNDLE / "weights.bin").stat().st_size
-    assert opened(memory_bytes=2 * weights + 2000)._options["gpu_mem_limit"] == "1000"
-    assert "gpu_mem_limit" not in opened()._options
+    assert engine_of(memory_bytes=2 * weights + 2000)._options["gpu_mem_limit"] == "1000"
+    assert "gpu_mem_limit" not in engine_of()._options
     with pytest.raises(DeviceError, match=r"^VIT_GPU_MEMORY_BYTES is 1000, and the weights of both graphs alone take"):
         opened(memory_bytes=1000)
 
@@ -258,24 +268,24 @@ def test_an_input_buffer_that_cannot_be_locked_is_a_warning(sessions, monkeypatc
         raise DriverError("cuMemHostRegister_v2: CUDA error 304")
 
     monkeypatch.setattr(cuda, "lock_pages", refused)
-    engine = opened()
-    engine.warm_up()
-    assert engine.run("classify", images(7))["logits"].ravel().tolist() == [7]
+    model = opened()
+    warm(model)
+    assert model.engine.run("classify", images(7))["logits"].ravel().tolist() == [7]
     assert "page-locked" in caplog.text
 
 
 def test_the_input_buffer_is_locked_before_anything_is_measured(sessions, monkeypatch):
-    engine = opened()
+    model = opened()
     monkeypatch.setattr(cuda, "lock_pages", lambda pixels, gpu: sessions[0].runs.append("locked"))
-    engine.warm_up()
+    warm(model)
     assert sessions[0].runs[0] == "locked"
 
 
 def test_outputs_stay_as_they_are_however_many_runs_follow(sessions):
     """They lie in page-locked buffers, and when all of those are in use, elsewhere."""
-    engine = opened()
-    engine.warm_up()
-    kept = [engine.run("classify", images(value))["logits"] for value in range(1, 10)]
+    model = opened()
+    warm(model)
+    kept = [model.engine.run("classify", images(value))["logits"] for value in range(1, 10)]
     assert [rows.item() for rows in kept] == list(range(1, 10))
     assert sum(rows.base is not None for rows in kept) >= cuda.OUTPUT_BUFFERS
 
@@ -285,16 +295,16 @@ def test_without_locked_buffers_outputs_take_the_other_way(sessions, monkeypatch
         raise DriverError("cuMemHostRegister_v2: CUDA error 2")
 
     monkeypatch.setattr(cuda_outputs, "lock_pages", refused)
-    engine = opened()
-    engine.warm_up()
-    assert engine.run("classify", images(7))["logits"].tolist() == [[7]]
+    model = opened()
+    warm(model)
+    assert model.engine.run("classify", images(7))["logits"].tolist() == [[7]]
     assert "no buffers for outputs could be page-locked" in caplog.text
 
 
 def test_one_thread_does_it_all(sessions):
-    engine = opened()
-    engine.warm_up()
-    engine.run("explain", images(1))
+    model = opened()
+    warm(model)
+    model.engine.run("explain", images(1))
     assert sessions[1].threads == {threading.get_ident()}
 
 
@@ -305,20 +315,20 @@ def test_without_a_driver_it_is_refused(monkeypatch):
 
 
 def test_a_session_that_fell_back_is_refused(sessions, monkeypatch):
-    monkeypatch.setattr(CudaEngine, "_session", lambda self, file, threads: FakeSession("CPUExecutionProvider"))
+    monkeypatch.setattr(CudaEngine, "_session", lambda self, file: FakeSession("CPUExecutionProvider"))
     with pytest.raises(DeviceError, match="cannot use CUDA here"):
         opened()
 
 
 def test_a_session_that_cannot_be_made_or_recorded_is_refused_with_its_reason(sessions, monkeypatch):
-    engine = opened()
+    model = opened()
 
     def failing(*_):
         raise RuntimeError("cudaErrorStreamCaptureUnsupported")
 
     monkeypatch.setattr(FakeSession, "run_with_iobinding", failing)
     with pytest.raises(DeviceError, match="StreamCaptureUnsupported"):
-        engine.warm_up()
+        warm(model)
     monkeypatch.setattr(CudaEngine, "_session", failing)
     with pytest.raises(DeviceError, match="StreamCaptureUnsupported"):
         opened()

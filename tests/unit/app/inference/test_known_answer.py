@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bundle import load_bundle
-from app.inference.cpu import OnnxEngine
-from app.inference.gears import Gears
 from app.inference.known_answer import KnownImage, WrongAnswer, enlarged
 from app.settings import DEMO_BUNDLE
+from tests.support.engines import engine_of
 
 ANSWER = load_bundle(DEMO_BUNDLE).manifest.known_answer
 BATCH = 3
@@ -19,8 +18,8 @@ EXPLAINED = ("attention", "rollout", "evidence", "evidence_heads", "evidence_res
 
 
 @pytest.fixture(scope="module")
-def engine() -> OnnxEngine:
-    return OnnxEngine(folder=DEMO_BUNDLE, image_size=(64, 64), gears=Gears(cores=1))
+def engine():
+    return engine_of(DEMO_BUNDLE)
 
 
 @pytest.fixture

@@ -9,16 +9,15 @@ import pytest
 from app.bundle import load_bundle
 from app.images.decode import Limits
 from app.images.preparer import Prepared, Preparer, pack_request, unpack_answer
-from app.inference.cpu import OnnxEngine
-from app.inference.gears import Gears
 from app.inference.labels import rank
 from app.maps.record import Maps, Record
 from app.settings import DEMO_BUNDLE
 from app.stores.memory import bytes_of
+from tests.support.engines import engine_of
 
 
 def test_nothing_kept_holds_on_to_the_batch():
-    engine = OnnxEngine(folder=DEMO_BUNDLE, image_size=(64, 64), gears=Gears(cores=1))
+    engine = engine_of(DEMO_BUNDLE)
     outputs = engine.run("explain", np.zeros((3, 64, 64, 3), dtype=np.uint8))
     maps = Maps.of({name: rows[1] for name, rows in outputs.items()})
     assert [name for name, array in maps.arrays().items() if array.base is not None] == []
@@ -28,7 +27,7 @@ def test_a_record_takes_the_memory_that_it_is_counted_with(star):
     """One as it is made for an upload: by way of a worker's answer and of a batch."""
     bundle = load_bundle(DEMO_BUNDLE)
     manifest = bundle.manifest
-    engine = OnnxEngine(folder=DEMO_BUNDLE, image_size=manifest.image.size, gears=Gears(cores=1))
+    engine = engine_of(DEMO_BUNDLE)
     limits = Limits(max_pixels=10**6, max_aspect_ratio=64)
     preparer = Preparer(limits=limits, framing=manifest.image.framing, thumbnail_px=512)
 

@@ -12,7 +12,7 @@ import pytest
 from app.bundle import load_bundle
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
-from app.inference.contract import Plan
+from app.inference.model import Plan
 from app.lifecycle import Lifecycle
 from app.maps.faithfulness import Curve
 from app.maps.verifier import MAX_IN_WORK, Verifier
@@ -27,8 +27,6 @@ PASSES = 2 + 4 * 7  # the untouched and the fully covered image, and what lies b
 class SteppingEngine:
     """Each run waits for a step. Answers logits that favour class 1 the more of the image is bright."""
 
-    concurrency = 1
-
     def __init__(self) -> None:
         self.batches: list[list[int]] = []  # brightness of the images of each batch
         self.entered = threading.Semaphore(0)
@@ -37,16 +35,13 @@ class SteppingEngine:
     def best_batch(self, graph):
         return 4
 
-    def plan(self, graph, *, waiting, running):
-        return None if running else Plan("wide", min(waiting, 4))
+    def plan(self, graph, waiting):
+        return Plan(min(waiting, 4), 4)
 
-    def expected(self, graph, images, gear="wide"):
+    def expected(self, graph, images):
         return 0.0
 
-    def ask_once(self, graph, images, gear):
-        pass
-
-    def run(self, graph, images, gear):
+    def run(self, graph, images, size):
         assert graph == "classify"
         images = np.stack(images)
         bright = (images[..., 0] == 200).mean(axis=(1, 2))
@@ -75,7 +70,7 @@ def run(engine, scenario, *, lifecycle=None):
         batcher.start(lambda: engine)
         with ThreadPoolExecutor(1) as pool:
             bundle = load_bundle(Path("app/demo"))
-            verifier = Verifier(bundle=bundle, batcher=batcher, engine=engine, cpu_pool=pool, lifecycle=lifecycle)
+            verifier = Verifier(bundle=bundle, batcher=batcher, model=engine, cpu_pool=pool, lifecycle=lifecycle)
             try:
                 return await asyncio.wait_for(scenario(verifier, batcher), 20)
             finally:

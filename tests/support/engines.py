@@ -1,0 +1,60 @@
+"""Engines and models on the bundle of a folder, and an engine that is watched or altered."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from app.bundle import COMBINED_GRAPH, Precision, load_bundle
+from app.inference.contract import Engine, Graph, Images, Outputs
+from app.inference.model import Model
+from app.inference.onnxruntime import OnnxEngine
+from app.inference.openvino import OpenVinoEngine
+
+ENGINES = {"openvino": OpenVinoEngine, "onnxruntime": OnnxEngine}  # on CPUs
+
+
+def engine_of(folder: Path, kind: str = "onnxruntime", precision: Precision | None = None) -> Engine:
+    """`precision` is that of the manifest unless it is given."""
+    manifest = load_bundle(folder).manifest
+    return ENGINES[kind](
+        graph=folder / COMBINED_GRAPH,
+        shapes=manifest.explains,
+        precision=precision or manifest.precision,
+        threads=1,
+    )
+
+
+def model_of(folder: Path, engine: Engine | None = None, *, max_batch: int = 4) -> Model:
+    manifest = load_bundle(folder).manifest
+    return Model(
+        engine=engine or engine_of(folder),
+        image_size=manifest.image.size,
+        known_answer=manifest.known_answer,
+        max_batch=max_batch,
+    )
+
+
+class Watched:
+    """An engine that remembers its runs. `before` each run it calls a function, which may raise, and `after` it another
+    with the outputs, which it may change.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        before: Callable[[Graph, Images], object] = lambda graph, images: None,
+        after: Callable[[Graph, Outputs], object] = lambda graph, outputs: None,
+    ) -> None:
+        self._engine = engine
+        self.before, self.after = before, after
+        self.runs: list[tuple[Graph, int]] = []
+
+    def __getattr__(self, name: str):
+        return getattr(self._engine, name)
+
+    def run(self, graph: Graph, images: Images) -> Outputs:
+        self.runs.append((graph, len(images)))
+        self.before(graph, images)
+        outputs = {name: rows.copy() for name, rows in self._engine.run(graph, images).items()}
+        self.after(graph, outputs)
+        return outputs

@@ -1,0 +1,63 @@
+"""app/inference/openvino.py and onnxruntime.py on the demo bundle: what holds for every engine of a CPU."""
+
+import numpy as np
+import pytest
+
+from app.inference.combined import inputs
+from app.settings import DEMO_BUNDLE
+from tests.support.engines import ENGINES, engine_of
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request):
+    return engine_of(DEMO_BUNDLE, request.param)
+
+
+@pytest.fixture
+def images() -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.integers(0, 256, (64, 64, 3), dtype=np.uint8) for _ in range(4)]
+
+
+def test_images_one_by_one_are_as_an_array(engine, images):
+    expected = engine.run("explain", np.stack(images))
+    found = engine.run("explain", images)
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert np.array_equal(found[name], expected[name]), name
+
+
+def test_the_lean_graph_gives_what_the_explaining_one_gives(engine, images):
+    lean, explained = engine.run("classify", images), engine.run("explain", images)
+    assert lean.keys() == {"logits", "embedding"}
+    for name, rows in lean.items():
+        assert rows == pytest.approx(explained[name], abs=1e-4), name
+
+
+@pytest.mark.parametrize("graph", ["classify", "explain"])
+def test_an_image_is_answered_the_same_in_any_batch_and_order(engine, images, graph):
+    alone = [engine.run(graph, [image]) for image in images]
+    for order in ([0, 1, 2, 3], [3, 1], [2, 0, 1]):
+        together = engine.run(graph, [images[index] for index in order])
+        for name, rows in together.items():
+            assert len(rows) == len(order)
+            expected = np.concatenate([alone[index][name] for index in order])
+            assert rows == pytest.approx(expected, abs=1e-4), name
+
+
+def test_answers_stay_in_later_runs(engine, images):
+    first = engine.run("explain", images[:2])
+    before = {name: rows.copy() for name, rows in first.items()}
+    engine.run("explain", images[2:])
+    assert all(np.array_equal(first[name], before[name]) for name in before)
+
+
+def test_both_engines_give_the_same_numbers(images):
+    ours, theirs = (engine_of(DEMO_BUNDLE, kind).run("explain", images) for kind in ENGINES)
+    assert ours.keys() == theirs.keys()
+    for name in ours:
+        assert ours[name] == pytest.approx(theirs[name], abs=1e-5 * max(1.0, float(np.abs(theirs[name]).max()))), name
+
+
+def test_one_image_is_not_copied(images):
+    assert np.shares_memory(inputs("classify", images[:1])["images"], images[0])

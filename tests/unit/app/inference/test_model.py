@@ -1,0 +1,183 @@
+"""app/inference/model.py: which batches are run, and that none is answered by an engine that computes wrong numbers."""
+
+import numpy as np
+import pytest
+
+from app.inference import model as module
+from app.inference.known_answer import WrongAnswer
+from app.inference.model import Model, Plan
+from app.settings import DEMO_BUNDLE
+from tests.support.engines import ENGINES, Watched, engine_of, model_of
+
+MIB = 2**20
+PLENTY = float("inf")
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request):
+    return engine_of(DEMO_BUNDLE, request.param)
+
+
+@pytest.fixture
+def watched(engine) -> Watched:
+    return Watched(engine)
+
+
+@pytest.fixture
+def model(watched) -> Model:
+    return model_of(DEMO_BUNDLE, watched)
+
+
+@pytest.fixture
+def images() -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.integers(0, 256, (64, 64, 3), dtype=np.uint8) for _ in range(4)]
+
+
+@pytest.fixture
+def no_time(monkeypatch):
+    """The warm-up runs single images alone."""
+    monkeypatch.setattr(module, "WARM_UP_S", 0.0)
+
+
+@pytest.fixture
+def batches_pay(monkeypatch):
+    monkeypatch.setattr("app.inference.latency.LatencyModel.best", property(lambda latency: latency.sizes[-1]))
+
+
+def off(graph, outputs):
+    outputs["logits"] *= 1.01
+
+
+def last_row_of(size):
+    def alter(graph, outputs):
+        if len(outputs["logits"]) == size:
+            outputs["logits"][-1] *= 1.01
+
+    return alter
+
+
+def turned(graph, outputs):
+    if "attention" in outputs:
+        outputs["attention"][:] = outputs["attention"][..., ::-1].copy()
+
+
+def test_warm_up_measures_each_graph(model):
+    assert model.latency() == []
+    model.warm_up(PLENTY)
+    measured = {(row.graph, row.batch) for row in model.latency()}
+    assert {("classify", 1), ("explain", 1)} <= measured
+    assert all(row.milliseconds > 0 for row in model.latency())
+    assert model.best_batch("classify") in (1, 2, 4)
+
+
+@pytest.mark.parametrize("graph", ["classify", "explain"])
+def test_an_engine_that_computes_wrong_numbers_never_becomes_warm(model, watched, graph):
+    watched.after = lambda of, outputs: off(of, outputs) if of == graph else None
+    provider = watched.provider
+    with pytest.raises(WrongAnswer, match=f"wrong numbers on {provider}.*logits of the {graph} graph"):
+        model.warm_up(PLENTY)
+
+
+def test_nor_does_one_whose_maps_are_turned(model, watched):
+    watched.after = turned
+    with pytest.raises(WrongAnswer, match="attention of the explain graph"):
+        model.warm_up(PLENTY)
+
+
+def test_nor_does_one_that_is_wrong_in_one_row_of_larger_batches(model, watched, monkeypatch):
+    monkeypatch.setattr(module, "WARM_UP_S", 10.0)
+    monkeypatch.setattr("app.inference.latency.THROUGHPUT_RATIO", 0.0)  # 1 is enough, so 2 is tried and no more
+    watched.after = last_row_of(2)
+    with pytest.raises(WrongAnswer, match=r"image 2 of a batch of 2"):
+        model.warm_up(PLENTY)
+
+
+@pytest.mark.usefixtures("no_time", "batches_pay")
+def test_a_batch_has_a_size_that_ran_before_or_tries_the_next_with_the_known_image_in_place_of_one(model, images):
+    model.warm_up(PLENTY)
+    assert [model.plan("classify", waiting) for waiting in (1, 2, 3)] == [Plan(1, 1), Plan(1, 2), Plan(1, 2)]
+    alone = model.run("classify", images[:1], 1)["logits"]
+    tried = model.run("classify", images[:1], 2)["logits"]
+    assert tried == pytest.approx(alone, abs=1e-4)
+    assert [model.plan("classify", waiting) for waiting in (1, 3, 50)] == [Plan(1, 1), Plan(2, 2), Plan(3, 4)]
+    assert model.plan("explain", 3) == Plan(1, 2)  # each graph is tried
+
+
+@pytest.mark.usefixtures("no_time", "batches_pay")
+def test_a_size_that_is_tried_is_asked_and_not_measured(model, watched, images):
+    model.warm_up(PLENTY)
+    watched.after = last_row_of(4)
+    model.run("explain", images[:1], 2)
+    assert watched.runs[-1] == ("explain", 2)
+    with pytest.raises(WrongAnswer, match=r"image 1 of a batch of 1"):
+        model.run("explain", images[:3], 4)
+    with pytest.raises(WrongAnswer):
+        model.run("explain", images[:3], 4)  # what was answered wrongly has not been asked
+    assert {row.batch for row in model.latency()} == {1}
+
+
+@pytest.mark.usefixtures("no_time")
+def test_where_the_engine_pads_a_batch_is_of_all_that_wait(model, watched, monkeypatch):
+    monkeypatch.setattr("app.inference.latency.LatencyModel.best", property(lambda latency: 4))
+    watched.pads = True
+    assert [model.plan("classify", waiting) for waiting in (1, 3, 9)] == [Plan(1, 1), Plan(3, 4), Plan(4, 4)]
+
+
+def test_memory_that_is_short_makes_batches_smaller(model):
+    model.warm_up(PLENTY)
+    assert model.forbid("classify", 4) == 2
+    assert model.plan("classify", 50).size <= 2
+
+
+@pytest.mark.parametrize("graph", ["classify", "explain"])
+def test_a_probe_asks_one_image_and_is_no_measurement(model, watched, graph):
+    model.probe(graph)
+    assert watched.runs == [(graph, 1)]
+    assert model.latency() == []
+    assert 0 < model.deviation()[graph] < 1
+    watched.after = off
+    with pytest.raises(WrongAnswer):
+        model.probe(graph)
+
+
+@pytest.mark.usefixtures("no_time")
+def test_a_probe_replaces_an_expectation_that_is_too_high(model, monkeypatch):
+    """Else no image would be run any more whose deadline is sooner than the next run is expected to end."""
+    with monkeypatch.context() as slow:
+        seconds = iter(range(0, 10_000, 60))
+        slow.setattr(module.time, "perf_counter", lambda: next(seconds))
+        model.warm_up(PLENTY)
+    assert model.expected("classify", 1) >= 60
+    model.probe("classify")
+    assert model.expected("classify", 1) < 60
+    assert model.expected("explain", 1) >= 60
+
+
+@pytest.fixture
+def growing(watched, monkeypatch):
+    """A process that has 50 MiB before its first run; an image adds 10 MiB to each graph."""
+    sizes: dict[str, int] = {}
+    watched.before = lambda graph, images: sizes.update({graph: max(sizes.get(graph, 0), len(images))})
+    monkeypatch.setattr(module, "resident_memory", lambda: (50 + 10 * sum(sizes.values())) * MIB)
+    monkeypatch.setattr(module, "WARM_UP_S", 10.0)
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("allowed", "largest", "level", "said"),
+    [
+        (130, 4, "INFO", "needs about 130 MiB for batches of 4, and 130 MiB are left"),
+        (129, 2, "WARNING", "at most 2 images, because the model would need about 130 MiB for 4, and 129 MiB"),
+        (80, 1, "WARNING", "at most 1 images"),
+        (60, 1, "WARNING", "needs about 70 MiB for single images, and 60 MiB are left"),
+    ],
+)
+@pytest.mark.usefixtures("batches_pay")
+def test_batches_that_the_memory_does_not_hold_are_never_run(model, growing, caplog, allowed, largest, level, said):
+    with caplog.at_level("INFO"):
+        model.warm_up(allowed * MIB)
+    assert growing == {"classify": largest, "explain": largest}
+    assert model.best_batch("classify") == model.best_batch("explain") == largest
+    (line,) = [line for line in caplog.records if line.message.startswith("memory:")]
+    assert (line.levelname, said in line.message) == (level, True), line.message
