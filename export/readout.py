@@ -43,7 +43,7 @@ class Readout:
                 return replace(self, direction=self.direction * layer.gamma)
             case Linear() | QuantisedLinear():
                 # Not F.linear: OpenVINO computes a matrix that is multiplied both ways wrongly (docs/openvino.md).
-                flat = (layer.weight.float() @ self.direction.flatten(0, 2).T).T
+                flat = (layer.weight.float() @ self.direction.flatten(0, 2).t()).t()
                 biased = self._biased(layer.bias)
                 return replace(biased, direction=flat.unflatten(0, self.direction.shape[:3]))
             case nn.LayerNorm():

@@ -32,10 +32,9 @@ def attention(query: Tensor, key: Tensor, value: Tensor, *rest: Tensor | None, n
     return mixed.transpose(1, 2).flatten(2)
 
 
-def turned(x: Tensor, first: Tensor, cos: Tensor, sin: Tensor, *, interleaved: int) -> Tensor:
-    """(B, T, H * d), where a head has twice as many channels as a table (T, d / 2)."""
-    places = first + torch.arange(x.shape[1])
-    cos, sin = cos[places, None], sin[places, None]
+def turned(x: Tensor, places: Tensor, cos: Tensor, sin: Tensor, *, interleaved: int) -> Tensor:
+    """(B, T, H * d), where a head has twice as many channels as a table (rows, d / 2); `places` are rows (B, T)."""
+    cos, sin = cos[places].unsqueeze(2), sin[places].unsqueeze(2)
     heads = x.unflatten(-1, (-1, 2 * cos.shape[-1]))
     pairs = heads.unflatten(-1, (-1, 2) if interleaved else (2, -1))
     one, other = pairs.unbind(-1 if interleaved else -2)

@@ -55,7 +55,7 @@ def test_a_missing_manifest_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": 2}, "format"),
+        ({"format": 3}, "format"),
         ({"surprise": 1}, "surprise"),
         ({"labels": []}, "one logit for each label"),
         ({"files": {}}, "files"),
@@ -69,12 +69,9 @@ def test_a_manifest_that_is_not_understood_is_refused_by_field(bundle, changes, 
         load_bundle(bundle)
 
 
-def test_a_bundle_of_before_known_answers_is_refused_with_what_to_do(bundle):
-    path = bundle / "manifest.json"
-    manifest = json.loads(path.read_text())
-    del manifest["known_answer"]
-    path.write_text(json.dumps(manifest))
-    with pytest.raises(BundleError, match=r"has no known answer: an older version made it\. Export it again\."):
+def test_a_bundle_of_an_older_version_is_refused_with_what_to_do(bundle):
+    edit(bundle, format=1)
+    with pytest.raises(BundleError, match=r"was made by an older version\. Export it again\.$"):
         load_bundle(bundle)
 
 
