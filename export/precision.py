@@ -22,7 +22,7 @@ from model.vit import VisionTransformer
 
 LARGEST_UINT8 = 255
 LARGEST_INT8 = 127  # symmetric, so that weights need no zero point; no two neighbours add up to more than 128
-LARGEST_IN_ATTENTION = 78  # of queries and keys: (78 + 128) * 78 * 2 fits in 16 bits, as two products have to without VNNI
+LARGEST_IN_ATTENTION = 78  # of queries and keys: two products fit in 16 bits, as 2 * (78 + 128) * 78 does
 SMALLEST_SCALE = 1e-30  # for an output whose weights are all zero
 LARGEST_FP16 = torch.finfo(torch.float16).max
 
@@ -109,9 +109,9 @@ class Rounding(nn.Module):
 class QuantisedLinear(nn.Module):
     """x @ weight + bias with both factors rounded to 8 bits: x from the least number to the largest, weights by output.
 
-    The integers give the same sums on every processor. Without VNNI, ONNX Runtime and OpenVINO multiply two neighbouring
-    inputs (up to 255) with their weights and add the products in 16 bits, where they saturate (vpmaddubsw). So the scale
-    is one with which no two neighbouring weights add up to more than 128.
+    The integers give the same sums on every processor. Without VNNI, both runtimes multiply two neighbouring inputs (up
+    to 255) with their weights and add the products in 16 bits, where they saturate (vpmaddubsw). So the scale is one
+    with which no two neighbouring weights add up to more than 128.
 
     Raises ValueError when the range of x was not measured (export/ranges.py).
     """

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from app.inference.contract import Pixels
 from export.reference import normalised
 from model.attention import Attention
+from model.blocks import ResPostBlock
 from model.checkpoints.checkpoint import Checkpoint
 
 BATCH = 8
@@ -29,12 +30,14 @@ def ranges(checkpoint: Checkpoint, pixels: Pixels, modules: Sequence[nn.Module])
 def measure(checkpoint: Checkpoint, pixels: Pixels) -> None:
     """Keep ranges over `pixels` in the blocks of the checkpoint's model, as buffers which export/rewrite.py passes on.
 
-    Each linear layer gets `range` (2,), the least and the largest number that it reads; each attention gets `reach`
-    (2,), the largest magnitudes of queries and of keys, with rotary positions if there are any.
+    Each linear layer gets `range` (2,), the least and the largest number that it reads. Each attention that reads the
+    output of a norm gets `reach` (2,), the largest magnitudes of queries and of keys, with any rotary positions. Where
+    it reads the residual stream itself, scores are so large that rounding them would change what attention reads.
     """
-    modules = list(checkpoint.model.blocks.modules())
-    linear = {module: list[Tensor]() for module in modules if isinstance(module, nn.Linear)}
-    attention = {module: list[Tensor]() for module in modules if isinstance(module, Attention)}
+    blocks = checkpoint.model.blocks
+    linear = {module: list[Tensor]() for module in blocks.modules() if isinstance(module, nn.Linear)}
+    normed = [block.get_submodule("attn") for block in blocks if not isinstance(block, ResPostBlock)]
+    attention = {module: list[Tensor]() for module in normed if isinstance(module, Attention)}
     hooks = [(layer, _ends(found)) for layer, found in linear.items()]
     hooks += [(layer.rope, _magnitudes(found)) for layer, found in attention.items()]
     _run(checkpoint, pixels, hooks)

@@ -16,12 +16,17 @@ from torch import Tensor
 @contextmanager
 def operators_in_torch() -> Iterator[None]:
     """Within it, the modules of export/ compute what their operators compute in ONNX Runtime."""
-    with patch("torch.onnx.ops.symbolic", symbolic), patch("torch.onnx.ops.symbolic_multi_out", quantise):
+    with patch("torch.onnx.ops.symbolic", symbolic):
         yield
 
 
 def symbolic(name: str, inputs: tuple[Tensor | None, ...], attributes: dict[str, int] | None = None, **_: Any):
-    operators = {"MultiHeadAttention": attention, "RotaryEmbedding": turned, "MatMulIntegerToFloat": product}
+    operators = {
+        "MultiHeadAttention": attention,
+        "RotaryEmbedding": turned,
+        "QuantizeLinear": quantised,
+        "DequantizeLinear": dequantised,
+    }
     return operators[name.removeprefix("com.microsoft::")](*inputs, **(attributes or {}))
 
 
@@ -32,10 +37,9 @@ def attention(query: Tensor, key: Tensor, value: Tensor, *rest: Tensor | None, n
     return mixed.transpose(1, 2).flatten(2)
 
 
-def turned(x: Tensor, first: Tensor, cos: Tensor, sin: Tensor, *, interleaved: int) -> Tensor:
-    """(B, T, H * d), where a head has twice as many channels as a table (T, d / 2)."""
-    places = first + torch.arange(x.shape[1])
-    cos, sin = cos[places, None], sin[places, None]
+def turned(x: Tensor, rows: Tensor, cos: Tensor, sin: Tensor, *, interleaved: int) -> Tensor:
+    """(B, T, H * d), where a head has twice as many channels as a row of the tables (T, d / 2)."""
+    cos, sin = cos[rows].unsqueeze(2), sin[rows].unsqueeze(2)
     heads = x.unflatten(-1, (-1, 2 * cos.shape[-1]))
     pairs = heads.unflatten(-1, (-1, 2) if interleaved else (2, -1))
     one, other = pairs.unbind(-1 if interleaved else -2)
@@ -43,18 +47,13 @@ def turned(x: Tensor, first: Tensor, cos: Tensor, sin: Tensor, *, interleaved: i
     return pairs.flatten(2)
 
 
-def quantise(_: str, inputs: tuple[Tensor], **__: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """DynamicQuantizeLinear: x in uint8 on a range that contains 0, the step, and the integer of 0."""
-    (x,) = inputs
-    least, largest = x.min().clamp(max=0), x.max().clamp(min=0)
-    step = (largest - least) / 255
-    zero = (-least / step).round()
-    return (x / step + zero).round().clamp(0, 255).byte(), step, zero.byte()
+def quantised(x: Tensor, step: Tensor, zero: Tensor) -> Tensor:
+    """x in integers of the type of `zero`, the integer of 0."""
+    ends = torch.iinfo(zero.dtype)
+    return ((x / step).round() + zero).clamp(ends.min, ends.max).to(zero.dtype)
 
 
-def product(
-    integers: Tensor, weight: Tensor, step: Tensor, scale: Tensor, zero: Tensor, *rest: Tensor | None
-) -> Tensor:
-    """The last of `rest`, where there are any, is the bias."""
-    out = (integers.float() - zero.float()) @ weight.float() * step * scale
-    return out + rest[-1] if rest and rest[-1] is not None else out
+def dequantised(integers: Tensor, step: Tensor, zero: Tensor | None = None, *, axis: int = 1) -> Tensor:
+    """Steps are one number, or one for each column."""
+    assert axis == 1
+    return (integers.float() - (0.0 if zero is None else zero.float())) * step
