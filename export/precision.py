@@ -37,8 +37,9 @@ def model_for(checkpoint: Checkpoint, precision: Precision, pixels: Callable[[],
     """
     match precision:
         case "int8":
-            model = smoothed(checkpoint, pixels())
-            measure(dataclasses.replace(checkpoint, model=model), pixels())
+            seen = pixels()
+            model = smoothed(checkpoint, seen)
+            measure(dataclasses.replace(checkpoint, model=model), seen)
             return model
         case "fp16" | "bf16":
             _check_range(checkpoint, pixels())

@@ -38,15 +38,15 @@ def measure(checkpoint: Checkpoint, pixels: Pixels) -> None:
     linear = {module: list[Tensor]() for module in blocks.modules() if isinstance(module, nn.Linear)}
     normed = [block.get_submodule("attn") for block in blocks if not isinstance(block, ResPostBlock)]
     attention = {module: list[Tensor]() for module in normed if isinstance(module, Attention)}
-    hooks = [(layer, _ends(found)) for layer, found in linear.items()]
-    hooks += [(layer.rope, _magnitudes(found)) for layer, found in attention.items()]
-    _run(checkpoint, pixels, hooks)
+    of_inputs = [(layer, _ends(found)) for layer, found in linear.items()]
+    of_scores = [(layer.rope, _magnitudes(found)) for layer, found in attention.items()]
+    _run(checkpoint, pixels, [*of_inputs, *of_scores])
     for layer, found in linear.items():
         least, largest = torch.stack(found).unbind(1)
         layer.register_buffer("range", torch.stack([least.min(), largest.max()]))
-    for layer, found in attention.items():
-        largest = torch.stack(found).amax(1).unflatten(0, (-1, 2))  # queries pass `rope` first, then keys
-        layer.register_buffer("reach", largest.amax(0))
+    for reader, found in attention.items():
+        by_pass = torch.stack(found).amax(1).unflatten(0, (-1, 2))  # queries go through `rope` first, then keys
+        reader.register_buffer("reach", by_pass.amax(0))
 
 
 @torch.no_grad()
