@@ -202,8 +202,8 @@ def patches_too(network: VisionTransformer) -> None:
     patch_embed = network.get_submodule("patch_embed")
     projection = patch_embed.get_submodule("proj")
     assert isinstance(projection, Linear)
-    projection.range = nn.Buffer(torch.tensor([0.0, 255.0]))
-    patch_embed.add_module("proj", QuantisedLinear(projection))
+    ranged = Linear(projection.weight, projection.bias, range=torch.tensor([0.0, 255.0]))
+    patch_embed.add_module("proj", QuantisedLinear(ranged))
 
 
 def _attentions(network: VisionTransformer) -> list[FusedAttention]:
