@@ -14,7 +14,7 @@ from export.progress import bars
 from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint
 
-BATCH = 8  # in int8, activations are rounded on the range of the whole batch
+BATCH = 8
 TIME_LIMIT_S = {"drawn": 60.0, "folder": 600.0}  # no further batch is begun after it
 
 

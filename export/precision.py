@@ -5,6 +5,7 @@ them, and the layers from the last norm to the logits. Norms, softmax and eviden
 precision. Figures, and alternatives that were tried: docs/precision.md.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import torch
@@ -13,13 +14,15 @@ from torch import Tensor, nn
 
 from app.bundle import Precision
 from app.inference.contract import Pixels
-from export.ranges import ranges
+from export.ranges import measure, ranges
 from export.rewrite import FusedAttention, FusedRope, Linear
 from export.smoothing import smoothed
 from model.checkpoints.checkpoint import Checkpoint
 from model.vit import VisionTransformer
 
+LARGEST_UINT8 = 255
 LARGEST_INT8 = 127  # symmetric, so that weights need no zero point; no two neighbours add up to more than 128
+LARGEST_IN_ATTENTION = 78  # of queries and keys: two products fit in 16 bits, as 2 * (78 + 128) * 78 does
 SMALLEST_SCALE = 1e-30  # for an output whose weights are all zero
 LARGEST_FP16 = torch.finfo(torch.float16).max
 
@@ -34,7 +37,10 @@ def model_for(checkpoint: Checkpoint, precision: Precision, pixels: Callable[[],
     """
     match precision:
         case "int8":
-            return smoothed(checkpoint, pixels())
+            seen = pixels()
+            model = smoothed(checkpoint, seen)
+            measure(dataclasses.replace(checkpoint, model=model), seen)
+            return model
         case "fp16" | "bf16":
             _check_range(checkpoint, pixels())
     return checkpoint.model
@@ -78,20 +84,46 @@ def _halve(blocks: nn.Module) -> None:
                 module.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
 
 
+class Rounding(nn.Module):
+    """x rounded to 8-bit integers and back: multiples of one `step`, and the ends of the range for what is beyond.
+
+    The range was measured at export, so an image's numbers do not depend on those of others in its batch. The operators
+    are QuantizeLinear and DequantizeLinear of ONNX; a runtime computes a product of two such tensors in integers.
+    """
+
+    def __init__(self, *, step: Tensor, zero: Tensor) -> None:
+        super().__init__()
+        self.step = nn.Buffer(step.clamp(min=SMALLEST_SCALE))  # ()
+        self.zero = nn.Buffer(zero)  # (), uint8 or int8: the integer that stands for 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        scale = (self.step, self.zero)
+        integers = torch.onnx.ops.symbolic(
+            "QuantizeLinear", (x, *scale), dtype=self.zero.dtype, shape=x.shape, version=19
+        )
+        out: Tensor = torch.onnx.ops.symbolic(
+            "DequantizeLinear", (integers, *scale), dtype=x.dtype, shape=x.shape, version=19
+        )
+        return out
+
+
 class QuantisedLinear(nn.Module):
-    """x @ weight + bias with both factors rounded to 8 bits: x on the range of the whole tensor, weights by output.
+    """x @ weight + bias with both factors rounded to 8 bits: x from the least number to the largest, weights by output.
 
-    It consists of two operators that have their own kernels, so that it does not depend on a fusion:
-    DynamicQuantizeLinear, one for all layers that read the same tokens, and com.microsoft::MatMulIntegerToFloat, which
-    adds the bias.
+    The integers give the same sums on every processor. Without VNNI, both runtimes multiply two neighbouring inputs (up
+    to 255) with their weights and add the products in 16 bits, where they saturate (vpmaddubsw). So the scale is one
+    with which no two neighbouring weights add up to more than 128.
 
-    The integers give the same sums on every processor. Without VNNI, ONNX Runtime multiplies two neighbouring inputs
-    (up to 255) with their weights and adds the products in 16 bits, where they saturate (vpmaddubsw, in
-    MlasGemmU8S8KernelAvx2). So the scale is one with which no two neighbouring weights add up to more than 128.
+    Raises ValueError when the range of x was not measured (export/ranges.py).
     """
 
     def __init__(self, source: Linear) -> None:
         super().__init__()
+        if source.range is None:
+            raise ValueError("int8 needs the ranges of the model's numbers")
+        low, high = source.range.clamp(max=0)[0], source.range.clamp(min=0)[1]
+        step = ((high - low) / LARGEST_UINT8).clamp(min=SMALLEST_SCALE)
+        self.rounding = Rounding(step=step, zero=(-low / step).round().to(torch.uint8))
         weight = source.weight.detach()  # (in, out)
         pairs = F.pad(weight, (0, 0, 0, len(weight) % 2)).unflatten(0, (-1, 2)).sum(1)  # (in / 2, out)
         largest = torch.maximum(weight.abs().amax(0), pairs.abs().amax(0))
@@ -105,22 +137,16 @@ class QuantisedLinear(nn.Module):
         return self.integers * self.scale
 
     def forward(self, x: Tensor) -> Tensor:
-        integers, scale, zero = torch.onnx.ops.symbolic_multi_out(
-            "DynamicQuantizeLinear",
-            (x,),
-            dtypes=(torch.uint8, torch.float32, torch.uint8),
-            shapes=(x.shape, (), ()),
-            version=11,
-        )
-        bias = () if self.bias is None else (None, self.bias)  # None: no zero point
-        out: Tensor = torch.onnx.ops.symbolic(
-            "com.microsoft::MatMulIntegerToFloat",
-            (integers, self.integers, scale, self.scale, zero, *bias),
+        weight: Tensor = torch.onnx.ops.symbolic(
+            "DequantizeLinear",
+            (self.integers, self.scale),
+            {"axis": 1},
             dtype=x.dtype,
-            shape=(*x.shape[:-1], self.integers.shape[1]),
-            version=1,
+            shape=self.integers.shape,
+            version=19,
         )
-        return out
+        out: Tensor = self.rounding(x) @ weight
+        return out if self.bias is None else out + self.bias
 
 
 def _quantise(module: nn.Module) -> None:
@@ -129,3 +155,7 @@ def _quantise(module: nn.Module) -> None:
             setattr(module, name, QuantisedLinear(child))
         else:
             _quantise(child)
+    if isinstance(module, FusedAttention) and module.reach is not None:
+        zero = torch.zeros((), dtype=torch.int8)
+        of_query, of_key = (Rounding(step=largest / LARGEST_IN_ATTENTION, zero=zero) for largest in module.reach)
+        module.q_rounding, module.k_rounding = of_query, of_key

@@ -47,10 +47,11 @@ def rewrite(model: VisionTransformer, preprocessing: Preprocessing) -> VisionTra
 
 
 class Linear(nn.Module):
-    """x @ weight + bias with weight (in, out)."""
+    """x @ weight + bias with weight (in, out). `range` (2,) has the ends of x, if they were measured."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, *, range: Tensor | None = None) -> None:
         super().__init__()
+        self.range = None if range is None else nn.Buffer(range)
         self.weight = nn.Parameter(weight.detach().contiguous().clone())
         self.bias = None if bias is None else nn.Parameter(bias.detach().contiguous().clone())
 
@@ -67,10 +68,15 @@ class FusedAttention(nn.Module):
         self.heads = source.heads
         weights = source.qkv.weight.chunk(3)
         biases = (None, None, None) if source.qkv.bias is None else source.qkv.bias.chunk(3)
-        self.q, self.k, self.v = (Linear(w.T, b) for w, b in zip(weights, biases, strict=True))
+        range = _measured(source.qkv, "range")
+        self.q, self.k, self.v = (Linear(w.T, b, range=range) for w, b in zip(weights, biases, strict=True))
         self.q_norm, self.k_norm = source.q_norm, source.k_norm
         self.rope = FusedRope(source.rope) if isinstance(source.rope, Rope) else nn.Identity()
         self.norm, self.proj = source.norm, source.proj
+        self.q_rounding: nn.Module = nn.Identity()
+        self.k_rounding: nn.Module = nn.Identity()
+        reach = _measured(source, "reach")
+        self.reach = None if reach is None else nn.Buffer(reach)
         bias = source.bias()
         self.bias = None if bias is None else nn.Parameter(bias.detach().contiguous())  # (1, H, T, T)
 
@@ -110,10 +116,12 @@ class FusedAttention(nn.Module):
 
     def _query(self, tokens: Tensor, queries: int | None) -> Tensor:
         query = self._normed(self.q_norm, self.q(tokens[:, :queries]))
-        return query if queries is not None else self.rope(query)  # the first tokens are no patches: nothing turns
+        turned = query if queries is not None else self.rope(query)  # the first tokens are no patches: nothing turns
+        out: Tensor = self.q_rounding(turned)
+        return out
 
     def _key(self, tokens: Tensor) -> Tensor:
-        key: Tensor = self.rope(self._normed(self.k_norm, self.k(tokens)))
+        key: Tensor = self.k_rounding(self.rope(self._normed(self.k_norm, self.k(tokens))))
         return key
 
     def _normed(self, norm: nn.Module, x: Tensor) -> Tensor:
@@ -178,6 +186,11 @@ class HeadTokensBlock(nn.Module):
         return normed
 
 
+def _measured(module: nn.Module, name: str) -> Tensor | None:
+    """A buffer of export/ranges.py."""
+    return dict(module.named_buffers(recurse=False)).get(name)
+
+
 def _replace(module: nn.Module) -> None:
     """Replace every layer that has a form for serving."""
     for name, child in module.named_children():
@@ -185,7 +198,7 @@ def _replace(module: nn.Module) -> None:
             child = FusedAttention(child)
             setattr(module, name, child)
         if isinstance(child, nn.Linear):
-            setattr(module, name, Linear(child.weight.T, child.bias))
+            setattr(module, name, Linear(child.weight.T, child.bias, range=_measured(child, "range")))
         elif isinstance(child, StdConv2d):
             setattr(module, name, FixedConv2d(child))
         else:

@@ -52,8 +52,7 @@ async def classify(
 ) -> ClassifyResponse:
     """Name what is in one or more images.
 
-    Repeating a request is harmless: it gives the same scores and another id. In int8 the scores differ a little between
-    repetitions, because they depend on which images share a forward pass.
+    Repeating a request is harmless: it gives the same scores and another id.
     """
     if not services.bundle.manifest.labels:
         raise NoClasses

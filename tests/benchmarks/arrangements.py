@@ -11,13 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import torch
 
 from export.graphs import ClassifyGraph
 from export.trace import trace
 from model.config import RopeConfig, ViTConfig, variant
 from model.vit import VisionTransformer
-from tests.benchmarks.precision import processor_times, session
+from tests.benchmarks.precision import processor_times
 from tests.benchmarks.random_model import random_checkpoint
 
 DINOV3 = RopeConfig(kind="centered", temperature=100.0, pairs="halves")
@@ -28,6 +29,13 @@ ARRANGEMENTS: dict[str, ViTConfig] = {
     "attention pool (SigLIP)": variant("S/16", class_token=False, pool="map"),
     "cosine head": variant("S/16", head="cosine", head_bias=False),
 }
+
+
+def session(path: Path) -> onnxruntime.InferenceSession:
+    """On one core: its CPU time is disturbed least by other processes."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def measure() -> list[dict[str, str | float]]:

@@ -79,7 +79,7 @@ def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serv
     lean_logits, logits = (
         engine_of(bundle.folder).run(graph, framed[None])["logits"][0] for graph in ("classify", "explain")
     )
-    with serve(bundle=calibrated, max_batch=1) as client:  # in int8 the others of a batch would change the scores
+    with serve(bundle=calibrated, max_batch=1) as client:
         lean = client.post("/classify?top_k=7&attention=false", content=out.getvalue()).json()["results"][0]
         kept = client.post("/classify?top_k=7", content=out.getvalue()).json()["results"][0]
         report = client.get(f"{kept['attention']}/report").json()

@@ -119,11 +119,11 @@ def in_half(once: Once):
 
 
 @pytest.fixture(scope="session")
-def placed(once: Once, golden_bundle, in_half, int8_bundle, on_stand_in_gpu):
+def placed(once: Once, golden_bundle, in_half, on_stand_in_gpu):
     """Where ONNX Runtime puts the nodes of both graphs of a bundle: all are asked for at once, in one process."""
 
     def ask(out: Path) -> None:
-        folders = [*map(golden_bundle, CASES), *map(in_half, IN_HALF), int8_bundle]
+        folders = [*map(golden_bundle, CASES), *map(in_half, IN_HALF)]
         files = [str(folder / name) for folder in folders for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)]
         out.write_text(on_stand_in_gpu("-m", "tests.gpu.placement", *files))
 
@@ -160,12 +160,6 @@ def test_every_node_of_every_family_runs_on_the_gpu(case, golden_bundle, placed)
 @pytest.mark.parametrize("name", IN_HALF)
 def test_so_it_does_in_half_precision(name, placed, in_half):
     check(placed(in_half(name)))
-
-
-def test_integers_do_not_run_on_the_gpu(int8_bundle, placed):
-    """So app/inference/device.py refuses them with a sentence of its own."""
-    for graph in placed(int8_bundle):
-        assert "not been partitioned to the CUDAExecutionProvider" in graph["refused"]
 
 
 def test_the_engine_records_replays_and_releases(on_stand_in_gpu):

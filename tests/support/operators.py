@@ -16,12 +16,17 @@ from torch import Tensor
 @contextmanager
 def operators_in_torch() -> Iterator[None]:
     """Within it, the modules of export/ compute what their operators compute in ONNX Runtime."""
-    with patch("torch.onnx.ops.symbolic", symbolic), patch("torch.onnx.ops.symbolic_multi_out", quantise):
+    with patch("torch.onnx.ops.symbolic", symbolic):
         yield
 
 
 def symbolic(name: str, inputs: tuple[Tensor | None, ...], attributes: dict[str, int] | None = None, **_: Any):
-    operators = {"MultiHeadAttention": attention, "RotaryEmbedding": turned, "MatMulIntegerToFloat": product}
+    operators = {
+        "MultiHeadAttention": attention,
+        "RotaryEmbedding": turned,
+        "QuantizeLinear": quantised,
+        "DequantizeLinear": dequantised,
+    }
     return operators[name.removeprefix("com.microsoft::")](*inputs, **(attributes or {}))
 
 
@@ -42,18 +47,13 @@ def turned(x: Tensor, places: Tensor, cos: Tensor, sin: Tensor, *, interleaved: 
     return pairs.flatten(2)
 
 
-def quantise(_: str, inputs: tuple[Tensor], **__: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """DynamicQuantizeLinear: x in uint8 on a range that contains 0, the step, and the integer of 0."""
-    (x,) = inputs
-    least, largest = x.min().clamp(max=0), x.max().clamp(min=0)
-    step = (largest - least) / 255
-    zero = (-least / step).round()
-    return (x / step + zero).round().clamp(0, 255).byte(), step, zero.byte()
+def quantised(x: Tensor, step: Tensor, zero: Tensor) -> Tensor:
+    """x in integers of the type of `zero`, the integer of 0."""
+    ends = torch.iinfo(zero.dtype)
+    return ((x / step).round() + zero).clamp(ends.min, ends.max).to(zero.dtype)
 
 
-def product(
-    integers: Tensor, weight: Tensor, step: Tensor, scale: Tensor, zero: Tensor, *rest: Tensor | None
-) -> Tensor:
-    """The last of `rest`, where there are any, is the bias."""
-    out = (integers.float() - zero.float()) @ weight.float() * step * scale
-    return out + rest[-1] if rest and rest[-1] is not None else out
+def dequantised(integers: Tensor, step: Tensor, zero: Tensor | None = None, *, axis: int = 1) -> Tensor:
+    """Steps are one number, or one for each column."""
+    assert axis == 1
+    return (integers.float() - (0.0 if zero is None else zero.float())) * step

@@ -1,5 +1,11 @@
 """export/precision.py: which layers are rounded, and how far."""
 
+import os
+import platform
+import subprocess
+import sys
+from itertools import product as product_of
+
 import numpy as np
 import onnx
 import onnx.parser
@@ -14,8 +20,12 @@ from torch.nn import functional
 
 from export.image_spec import image_spec
 from export.images import reference_pixels
-from export.precision import QuantisedLinear, lower, model_for
+from export.precision import LARGEST_IN_ATTENTION, QuantisedLinear, lower, model_for
+from export.ranges import measure
+from export.reference import normalised
 from export.rewrite import Linear, rewrite
+from model.config import RopeConfig
+from tests.support.operators import operators_in_torch
 from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
 
@@ -24,7 +34,8 @@ LAYERS = {"attn.q", "attn.k", "attn.v", "attn.proj", "mlp.fc1", "mlp.fc2"}
 
 def lowered(precision, **changes):
     checkpoint = toy_checkpoint(**changes)
-    network = rewrite(checkpoint.model, checkpoint.preprocessing)
+    model = model_for(checkpoint, precision, lambda: reference_pixels(image_spec(checkpoint.preprocessing), 8))
+    network = rewrite(model, checkpoint.preprocessing)
     lower(network, precision)
     return network
 
@@ -36,53 +47,160 @@ def test_int8_is_for_all_linear_layers_of_the_blocks_and_for_no_other(changes):
     assert quantised == {f"blocks.{i}.{name}" for i in range(2) for name in LAYERS}
 
 
+def quantised(weight, *, low=0.0, high=1.0) -> QuantisedLinear:
+    return QuantisedLinear(Linear(weight, None, range=torch.tensor([low, high])))
+
+
 def test_a_weight_is_off_by_half_a_step_of_its_output_at_most():
     weight = torch.randn(20, 3) * torch.tensor([0.01, 1.0, 100.0])
-    layer = QuantisedLinear(Linear(weight, None))
+    layer = quantised(weight)
     assert ((layer.weight - weight).abs() <= 0.5001 * layer.scale).all()
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.17, 3.0), (-2.0, 2.0), (0.5, 3.0), (-3.0, -0.5), (0.0, 0.0)])
+def test_an_input_is_off_by_half_a_step_of_its_range_and_cut_off_beyond(low, high):
+    rounding = quantised(torch.ones(1, 1), low=low, high=high).rounding
+    x = torch.tensor([0.0, low, high, (low + high) / 3, 9.0, -9.0])
+    with operators_in_torch():
+        found = rounding(x)
+    step = (max(high, 0) - min(low, 0)) / 255
+    assert found[0] == 0
+    np.testing.assert_allclose(found, x.clamp(min(low, 0), max(high, 0)), rtol=1e-6, atol=0.501 * step + 1e-20)
+
+
+def test_int8_without_ranges_is_refused():
+    toy = toy_checkpoint()
+    with pytest.raises(ValueError, match="ranges"):
+        lower(rewrite(toy.model, toy.preprocessing), "int8")
+
+
+def test_queries_and_keys_have_the_steps_of_their_own_largest_numbers():
+    toy = toy_checkpoint(depth=1, rope=RopeConfig())
+    with torch.no_grad():
+        toy.model.blocks[0].attn.qkv.weight[: toy.config.width] *= 7  # the queries
+    pixels = reference_pixels(image_spec(toy.preprocessing), 8)
+    measure(toy, pixels)
+    network = rewrite(toy.model, toy.preprocessing)
+    lower(network, "int8")
+    attention, images = toy.model.blocks[0].attn, normalised(pixels, toy)
+    with torch.no_grad():
+        query, key, _ = attention._heads(toy.model.blocks[0].read(toy.model.layers(images)[0]))
+    found = network.blocks[0].attn
+    assert 78 * found.q_rounding.step == pytest.approx(query.abs().max().item(), rel=1e-4)
+    assert 78 * found.k_rounding.step == pytest.approx(key.abs().max().item(), rel=1e-4)
 
 
 def test_a_step_is_as_small_as_the_largest_weight_or_pair_of_neighbours_allows():
     weight = torch.tensor([[3.0, 3.0, 3.0], [0.0, 1.0, -3.0], [0.0, 0.0, 0.0]])
-    layer = QuantisedLinear(Linear(weight, None))
-    torch.testing.assert_close(127 * layer.scale, torch.tensor([3.0, 4.0, 3.0]))
+    torch.testing.assert_close(127 * quantised(weight).scale, torch.tensor([3.0, 4.0, 3.0]))
 
 
 @given(weight=arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=9), elements=st.floats(-8, 8, width=32)))
 def test_no_two_neighbouring_products_saturate_in_16_bits(weight):
-    integers = QuantisedLinear(Linear(torch.from_numpy(weight), None)).integers.int()
+    integers = quantised(torch.from_numpy(weight)).integers.int()
     pairs = functional.pad(integers, (0, 0, 0, len(integers) % 2)).unflatten(0, (-1, 2)).sum(1)
     assert (255 * pairs).abs().max() < 2**15
 
 
-@pytest.mark.parametrize("rows", [1, 2, 60])
-@pytest.mark.parametrize("inputs", [6, 401])
-def test_the_kernel_of_this_processor_adds_the_integers_without_saturation(rows, inputs):
-    """Inputs at the end of their range and weights of one sign saturate without VNNI if any do."""
-    layer = QuantisedLinear(Linear(torch.rand(inputs, 40, generator=torch.Generator().manual_seed(0)).sqrt(), None))
+ROWS, INPUTS = (1, 2, 60), (6, 401)
+
+
+def layer(inputs) -> QuantisedLinear:
+    """Weights of one sign, which saturate without VNNI if any do."""
+    return quantised(torch.rand(inputs, 40, generator=torch.Generator().manual_seed(0)).sqrt())
+
+
+def ends(rows, inputs):
     x = np.ones((rows, inputs), np.float32)
     x[:, ::5] = 0.25
-    found = product(x, layer.integers.numpy(), layer.scale.numpy())
-    expected = np.rint(x * 255).astype(float) @ layer.integers.double().numpy() * layer.scale.numpy() / 255
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    return x
 
 
-def product(x, integers, scale):
-    """What the two operators of QuantisedLinear give for x (rows, inputs)."""
-    text = f"""<ir_version: 10, opset_import: ["" : 20, "com.microsoft" : 1]>
-    graph (float[rows, {x.shape[1]}] x) => (float[rows, {len(scale)}] y) {{
-        q, step, zero = DynamicQuantizeLinear(x)
-        y = com.microsoft.MatMulIntegerToFloat(q, integers, step, scale, zero)
+def product(of: QuantisedLinear) -> onnx.ModelProto:
+    """x (rows, inputs) times the weights, as QuantisedLinear writes it."""
+    text = f"""<ir_version: 10, opset_import: ["" : 20]>
+    graph (float[rows, {len(of.integers)}] x) => (float[rows, 40] y) {{
+        q = QuantizeLinear(x, step, zero)
+        d = DequantizeLinear(q, step, zero)
+        w = DequantizeLinear<axis = 1>(integers, scale)
+        y = MatMul(d, w)
     }}"""
+    step, zero = of.rounding.step, of.rounding.zero
+    return parsed(text, step=step, zero=zero, integers=of.integers, scale=of.scale)
+
+
+def scores() -> onnx.ModelProto:
+    """Queries times keys, both x (batch, heads, tokens, width), at the ends of their range."""
+    text = """<ir_version: 10, opset_import: ["" : 20]>
+    graph (float[batch, 2, 30, 32] x) => (float[batch, 2, 30, 30] y) {
+        q = QuantizeLinear(x, step, zero)
+        query = DequantizeLinear(q, step, zero)
+        flipped = Neg(x)
+        k = QuantizeLinear(flipped, step, zero)
+        key = DequantizeLinear(k, step, zero)
+        turned = Transpose<perm = [0, 1, 3, 2]>(key)
+        y = MatMul(query, turned)
+    }"""
+    return parsed(text, step=torch.tensor(1 / LARGEST_IN_ATTENTION), zero=torch.zeros((), dtype=torch.int8))
+
+
+def parsed(text, **constants) -> onnx.ModelProto:
     model = onnx.parser.parse_model(text)
-    arrays = {"integers": integers, "scale": scale}
-    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    return session.run(None, {"x": x})[0]
+    tensors = (onnx.numpy_helper.from_array(tensor.numpy(), name) for name, tensor in constants.items())
+    model.graph.initializer.extend(tensors)
+    return model
+
+
+def exact(of: QuantisedLinear, x) -> np.ndarray:
+    return np.rint(x * 255).astype(float) @ of.integers.double().numpy() * of.scale.numpy() / 255
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("inputs", INPUTS)
+def test_the_kernel_of_this_processor_adds_the_integers_without_saturation(rows, inputs):
+    of, x = layer(inputs), ends(rows, inputs)
+    session = onnxruntime.InferenceSession(product(of).SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], exact(of, x), rtol=1e-6)
+
+
+IN_OPENVINO = """
+import sys
+from pathlib import Path
+import numpy as np
+import openvino
+core, options = openvino.Core(), {"INFERENCE_PRECISION_HINT": "f32", "PERF_COUNT": True}
+for path in map(Path, sys.argv[1:]):
+    request = core.compile_model(path.with_suffix(".onnx"), "CPU", options).create_infer_request()
+    np.save(path.with_suffix(".out.npy"), request.infer([np.load(path)])["y"])
+    products = [node for node in request.profiling_info if node.node_type.startswith(("FullyConnected", "MatMul"))]
+    assert [node.exec_type.lower()[-2:] for node in products] == ["i8"], products
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86-64")
+@pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE", "ALL"])
+def test_openvino_adds_the_integers_without_saturation_on_every_kind_of_processor(tmp_path, instructions):
+    pytest.importorskip("openvino")
+    expected, paths = {}, []
+    for rows, inputs in product_of(ROWS, INPUTS):
+        of, x = layer(inputs), ends(rows, inputs)
+        expected[f"{rows}-{inputs}"] = (product(of), x, exact(of, x))
+    x = np.ones((3, 2, 30, 32), np.float32)
+    x[..., ::5] = -0.25
+    rounded = np.rint(LARGEST_IN_ATTENTION * x).astype(float) / LARGEST_IN_ATTENTION
+    expected["scores"] = (scores(), x, -rounded @ rounded.swapaxes(-1, -2))
+    for name, (model, x, _) in expected.items():
+        onnx.save(model, tmp_path / f"{name}.onnx")
+        np.save(tmp_path / f"{name}.npy", x)
+        paths.append(tmp_path / f"{name}.npy")
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": instructions}
+    subprocess.run([sys.executable, "-c", IN_OPENVINO, *paths], env=environment, check=True)
+    for name, (_, _, sums) in expected.items():
+        np.testing.assert_allclose(np.load(tmp_path / f"{name}.out.npy"), sums, rtol=1e-5, err_msg=name)
 
 
 def test_an_output_without_weights_stays_zero():
-    layer = QuantisedLinear(Linear(torch.tensor([[0.0, 1.0], [0.0, -2.0]]), None))
+    layer = quantised(torch.tensor([[0.0, 1.0], [0.0, -2.0]]))
     assert layer.weight[:, 0].tolist() == [0, 0]
 
 
