@@ -1,4 +1,4 @@
-"""The blocks of a rewritten network in 8-bit integers for the CPU, or in half precision for CUDA.
+"""The blocks of a rewritten network in 8-bit integers or bfloat16 for the CPU, or in half precision for CUDA.
 
 Everything outside the blocks stays float32: the patch projection, whose weights are small once 1/255 is folded into
 them, and the layers from the last norm to the logits. Norms, softmax and evidence are computed in float32 in every
@@ -74,14 +74,29 @@ def _halve(blocks: nn.Module) -> None:
 
     float16 stands for bfloat16, which ONNX Runtime does not compute on a CPU: app/inference/openvino.py.
     """
+    _replace_linear(blocks, HalfLinear)
     for module in blocks.modules():
         match module:
-            case Linear() | FusedRope():
+            case FusedRope():
                 module.half()
             case FusedAttention() if module.bias is not None:
                 module.bias.data = module.bias.data.half()
             case nn.LayerNorm() | nn.RMSNorm():
                 module.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
+
+
+class HalfLinear(Linear):
+    """x @ weight + bias in half precision.
+
+    In the file the weight is bfloat16, so that OpenVINO reads it where it lies; others get a cast of it.
+    """
+
+    def __init__(self, source: Linear) -> None:
+        super().__init__(source.weight.bfloat16(), None if source.bias is None else source.bias.half())
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = x.half() @ self.weight.half()
+        return out if self.bias is None else out + self.bias
 
 
 class Rounding(nn.Module):
@@ -149,13 +164,18 @@ class QuantisedLinear(nn.Module):
         return out if self.bias is None else out + self.bias
 
 
-def _quantise(module: nn.Module) -> None:
+def _quantise(blocks: nn.Module) -> None:
+    _replace_linear(blocks, QuantisedLinear)
+    for module in blocks.modules():
+        if isinstance(module, FusedAttention) and module.reach is not None:
+            zero = torch.zeros((), dtype=torch.int8)
+            of_query, of_key = (Rounding(step=largest / LARGEST_IN_ATTENTION, zero=zero) for largest in module.reach)
+            module.q_rounding, module.k_rounding = of_query, of_key
+
+
+def _replace_linear(module: nn.Module, kind: Callable[[Linear], nn.Module]) -> None:
     for name, child in module.named_children():
         if isinstance(child, Linear):
-            setattr(module, name, QuantisedLinear(child))
+            setattr(module, name, kind(child))
         else:
-            _quantise(child)
-    if isinstance(module, FusedAttention) and module.reach is not None:
-        zero = torch.zeros((), dtype=torch.int8)
-        of_query, of_key = (Rounding(step=largest / LARGEST_IN_ATTENTION, zero=zero) for largest in module.reach)
-        module.q_rounding, module.k_rounding = of_query, of_key
+            _replace_linear(child, kind)

@@ -56,7 +56,7 @@ class Linear(nn.Module):
         self.bias = None if bias is None else nn.Parameter(bias.detach().contiguous().clone())
 
     def forward(self, x: Tensor) -> Tensor:
-        out = x.to(self.weight.dtype) @ self.weight
+        out = x @ self.weight
         return out if self.bias is None else out + self.bias
 
 
