@@ -1,7 +1,4 @@
-"""A bundle whose lean graph is the plain `torch.onnx.export`: this server without this project's graph, for labels.
-
-ONNX Runtime runs it; OpenVINO takes no branch with two outputs.
-"""
+"""A bundle whose lean graph is the plain `torch.onnx.export`: this server without this project's graph, for labels."""
 
 import json
 import shutil
