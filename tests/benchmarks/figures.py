@@ -10,7 +10,7 @@ MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
 EVIDENCE, POSITIVE = "evidence of the predicted label", "positive evidence of the predicted label"
 LAST_LAYER, ROLLOUT = "last layer, mean over heads", "rollout"
 HOTTEST, MASS, INSERTION = "hottest patch on the shape, %", "mass on the shape, %", "insertion area"
-DIGITS, READY, START = "digits, %", "resident when ready, MiB", "start to ready, s"
+DIGITS, READY, START = "digits, %", "resident when ready, MiB", "second start, s"
 FEW = tuple(f"{each} of each, %" for each in (10, 40, 160))
 
 

@@ -16,7 +16,7 @@ OPENVINO_IN = {
     "bf16": "OpenVINO, bf16",
     "int8": "OpenVINO, int8 (NNCF), rest in bf16",
 }  # rows of the graphs
-RATE, CPU, COMMON = "images/s (quartiles)", "CPU ms per image", "p50 / p99 at 10 requests/s, ms"
+RATE, COMMON = "images/s (quartiles)", "p50 / p99 at 10 requests/s, ms"
 
 
 class Server(NamedTuple):
@@ -57,7 +57,6 @@ def figures() -> str:
                 "server": f"{row['server']}; {str(row['graph']).removeprefix('vit-serve, ')}",
                 "images/s": number(row[RATE]),
                 COMMON: row[COMMON],
-                CPU: row[CPU],
             }
             for row in chosen
         ]
