@@ -51,7 +51,7 @@ format: $(VENV)/.dev  ## repair and format the code with ruff
 bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/decoding/.installed $(PEERS)/training/.installed  ## measure, and rewrite the benchmark tables in docs/
 	$(BIN)/python -m tests.benchmarks
 
-bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver openvino pytriton ray transformers)  ## [GROUPS="peers openvino equal"] [REQUESTS=1000]: install other servers and measure them beside this one (an hour and a half)
+bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver openvino pytriton ray transformers)  ## [GROUPS="fp32 bf16 int8 others equal"] [REQUESTS=500]: install other servers and measure them beside this one (an hour and a half)
 	$(BIN)/python -m tests.benchmarks.servers $(GROUPS) $(if $(REQUESTS),--requests $(REQUESTS))
 
 faults: $(VENV)/.dev  ## [FAULTS="name ..."]: seed faults into a copy of the code, and see whether the tests find each

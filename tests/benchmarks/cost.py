@@ -1,7 +1,7 @@
 """Throughput and memory against the size of the image and of the model, after the paper's Fig. 12.
 
-Weights are random. Each graph runs in its own process, which measures one batch size after the other, smallest first,
-and reports the time of each and its peak memory so far.
+Weights are random. Labels, and labels with maps, each have a process with the service's engine. It measures one batch
+size after the other, smallest first, and reports the time of each and its peak memory so far.
 """
 
 import json
@@ -13,9 +13,11 @@ from pathlib import Path
 import onnx
 from tqdm import tqdm
 
-from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS
+from app.bundle import COMBINED_GRAPH, WEIGHTS
+from app.inference.contract import Graph
+from export.combine import combine
 from export.graphs import ExplainGraph
-from export.onnx_file import SharedWeights, part
+from export.onnx_file import SharedWeights
 from export.trace import trace
 from tests.benchmarks.random_model import random_checkpoint
 
@@ -31,8 +33,8 @@ def measure() -> list[dict[str, str | float]]:
     for variant, size in tqdm(CASES, desc="models"):
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            write_graphs(folder, variant, size)
-            lean, explaining = (runs(folder / graph) for graph in (CLASSIFY_GRAPH, EXPLAIN_GRAPH))
+            write_graph(folder, variant, size)
+            lean, explaining = runs(folder, "classify", size), runs(folder, "explain", size)
             weights = (folder / WEIGHTS).stat().st_size / 2**20
         rows.append(
             {
@@ -47,16 +49,15 @@ def measure() -> list[dict[str, str | float]]:
     return rows
 
 
-def write_graphs(folder: Path, variant: str, size: int) -> None:
-    """The two graphs as export writes them, unchecked."""
+def write_graph(folder: Path, variant: str, size: int) -> None:
+    """The graph for CPUs as export writes it, unchecked."""
     checkpoint = random_checkpoint(variant, image_size=(size, size))
     weights = SharedWeights(folder / WEIGHTS)
     model, preprocessing = checkpoint.model, checkpoint.preprocessing
     graph = ExplainGraph(model, preprocessing, precision="fp32", score=checkpoint.score)
     proto = trace(graph)
     weights.externalise(proto)
-    onnx.save(proto, folder / EXPLAIN_GRAPH)
-    onnx.save(part(proto, graph.answers), folder / CLASSIFY_GRAPH)
+    onnx.save(combine(proto, graph.answers), folder / COMBINED_GRAPH)
 
 
 def columns(what: str, found: list[dict[str, float]]) -> dict[str, str | float]:
@@ -71,7 +72,7 @@ def columns(what: str, found: list[dict[str, float]]) -> dict[str, str | float]:
     }
 
 
-def runs(graph: Path) -> list[dict[str, float]]:
-    command = [sys.executable, "-m", "tests.benchmarks.batches", str(graph)]
+def runs(folder: Path, graph: Graph, size: int) -> list[dict[str, float]]:
+    command = [sys.executable, "-m", "tests.benchmarks.batches", str(folder / COMBINED_GRAPH), graph, str(size)]
     found: list[dict[str, float]] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     return found

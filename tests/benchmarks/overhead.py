@@ -1,7 +1,7 @@
 """What the service adds to a lone request: its time minus that of decoding and of the model at batch 1.
 
 Requests are sent one after the other over one connection. Decoding, preprocessing and the model are timed in between,
-in this process, with the service's own engine in the gear that it gives a lone image.
+in this process, with the service's own engine.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from app.bundle import load_bundle
 from app.images.decode import Limits
 from app.images.preparer import Preparer
 from app.inference.contract import Graph
-from app.inference.device import open_engine
+from app.inference.device import open_model
 from app.settings import DEMO_BUNDLE, Settings
 from export.bundle import write_bundle
 from tests.benchmarks.load import connected, exchange, post
@@ -47,11 +47,9 @@ def measure() -> list[dict[str, str | float]]:
 def row(name: str, bundle: Path, *, explain: bool) -> dict[str, str | float]:
     settings, loaded = Settings(), load_bundle(bundle)
     image = loaded.manifest.image
-    engine = open_engine(settings=Settings(device="cpu", cache="off"), bundle=loaded)
+    engine = open_model(settings=Settings(device="cpu"), bundle=loaded).engine
     graph: Graph = "explain" if explain else "classify"
-    plan = engine.plan(graph, waiting=1, running=[])
-    assert plan
-    run = partial(engine.run, graph, np.zeros((1, *image.size, 3), dtype=np.uint8), plan.gear)
+    run = partial(engine.run, graph, np.zeros((1, *image.size, 3), dtype=np.uint8))
     preparer = Preparer(
         limits=Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),
         framing=image.framing,
@@ -73,7 +71,7 @@ def row(name: str, bundle: Path, *, explain: bool) -> dict[str, str | float]:
         "request": name,
         "p50, ms": round(p50, 2),
         "decode and preprocess, ms": round(decoded, 2),
-        "session.run, batch 1, ms": round(inferred, 2),
+        "model, batch 1, ms": round(inferred, 2),
         "overhead, ms": round(p50 - decoded - inferred, 2),
     }
 

@@ -1,23 +1,31 @@
-"""Raw loops of a graph: `session.run` and nothing else, in every arrangement of runs, threads and batches."""
+"""Raw loops of a model: runs and nothing else, in every arrangement of runs, threads and batches."""
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import onnxruntime as ort
 
+from app.bundle import COMBINED_GRAPH, Bundle
+from app.inference.contract import Graph
+from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
 from tests.benchmarks.graph import runner
 
 BATCHES = (1, 2, 3, 4, 6, 8)
 LEAST_RUNS = 2  # of each thread, however long they take
 
+Run = Callable[[int], object]  # of a batch of this size
+Open = Callable[[int, bool], Run]  # threads of each run, and whether they wait for work in a loop
+
 
 class Arrangement(NamedTuple):
     runs: int  # at a time
     threads: int  # of each run
-    spinning: bool  # whether ONNX Runtime's threads wait for work in a loop
+    spinning: bool  # whether they wait for work in a loop
     batch: int
 
     def __str__(self) -> str:
@@ -25,50 +33,79 @@ class Arrangement(NamedTuple):
         return f"{self.runs} × {self.threads}, batch {self.batch}{spinning}"
 
 
-def arrangements(cores: int) -> list[Arrangement]:
-    """One run on all cores, spinning and not; two such runs at a time; and a run of one thread on each core."""
-    ways = [(1, cores, True), (1, cores, False), (2, cores, False), (cores, 1, False)]
+def arrangements(cores: int, *, spinning: bool) -> list[Arrangement]:
+    """One run on all cores; two such runs at a time; and a run of one thread on each core. With `spinning`, one run on
+    all cores that spin too.
+    """
+    ways = [*([(1, cores, True)] if spinning else []), (1, cores, False), (2, cores, False), (cores, 1, False)]
     return [Arrangement(*way, batch) for way in dict.fromkeys(ways) for batch in BATCHES]
 
 
 class RawLoop:
-    """Holds a session for each number of threads."""
+    """Opens the model once for each run that goes on at a time."""
 
-    def __init__(self, graph: Path) -> None:
-        self._graph = graph
-        self._sessions: dict[tuple[int, bool], ort.InferenceSession] = {}
+    def __init__(self, opened: Open, *, spinning: bool) -> None:
+        """`spinning`: whether this runtime has threads that can spin."""
+        self._open = opened
+        self._arrangements = arrangements(allowed_cores(), spinning=spinning)
+        self._runs: dict[tuple[int, int, bool], list[Run]] = {}
 
     def rate(self, arrangement: Arrangement, seconds: float) -> float:
         """Images/s: the sum over the runs that go on at a time."""
-        session = self._session(arrangement.threads, spinning=arrangement.spinning)
-        run = runner(session, arrangement.batch)
-        run()
+        count, threads, spinning, batch = arrangement
+        runs = self._runs.setdefault(arrangement[:-1], [])
+        while len(runs) < count:
+            runs.append(self._open(threads, spinning))
+        for run in runs:
+            run(batch)
         rates: list[float] = []
 
-        def loop() -> None:
+        def loop(run: Run) -> None:
             start, done = time.perf_counter(), 0
             while done < LEAST_RUNS or time.perf_counter() < start + seconds:
-                run()
+                run(batch)
                 done += 1
-            rates.append(done * arrangement.batch / (time.perf_counter() - start))
+            rates.append(done * batch / (time.perf_counter() - start))
 
-        threads = [threading.Thread(target=loop) for _ in range(arrangement.runs)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        loops = [threading.Thread(target=loop, args=(run,)) for run in runs]
+        for each in loops:
+            each.start()
+        for each in loops:
+            each.join()
         return sum(rates)
 
     def best(self, count: int, seconds: float) -> list[Arrangement]:
         """Those with the highest rate in a loop of so many seconds each, the best first."""
-        rates = {one: self.rate(one, seconds) for one in arrangements(allowed_cores())}
+        rates = {one: self.rate(one, seconds) for one in self._arrangements}
         return sorted(rates, key=lambda one: -rates[one])[:count]
 
-    def _session(self, threads: int, *, spinning: bool) -> ort.InferenceSession:
-        key = (threads, spinning)
-        if key not in self._sessions:
-            options = ort.SessionOptions()
-            options.intra_op_num_threads = threads
-            options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
-            self._sessions[key] = ort.InferenceSession(str(self._graph), options, providers=["CPUExecutionProvider"])
-        return self._sessions[key]
+
+def of_bundle(bundle: Bundle, graph: Graph) -> RawLoop:
+    """As the service runs it."""
+    manifest = bundle.manifest
+
+    def opened(threads: int, spinning: bool) -> Run:
+        engine = OpenVinoEngine(
+            graph=bundle.folder / COMBINED_GRAPH,
+            shapes=manifest.explains,
+            precision=manifest.precision,
+            threads=threads,
+        )
+        images = np.random.default_rng(0).integers(0, 256, (max(BATCHES), *manifest.image.size, 3), dtype=np.uint8)
+        return lambda batch: engine.run(graph, images[:batch])
+
+    return RawLoop(opened, spinning=False)
+
+
+def of_onnx_runtime(graph: Path) -> RawLoop:
+    """`session.run`."""
+
+    def opened(threads: int, spinning: bool) -> Run:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
+        session = ort.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+        runs = {batch: runner(session, batch) for batch in BATCHES}
+        return lambda batch: runs[batch]()
+
+    return RawLoop(opened, spinning=True)

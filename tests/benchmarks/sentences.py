@@ -10,7 +10,13 @@ from tests.benchmarks.record import Rows, read_record
 FOLDER = Path(__file__).parent
 LOADS = FOLDER.parent / "load"
 OURS = "vit-serve"
-RATE, CPU, COMMON = "images/s (quartiles)", "CPU ms per image", "p50 / p99 at 10 requests/s, ms"
+PRECISIONS = ("fp32", "bf16", "int8")
+OPENVINO_IN = {
+    "fp32": "OpenVINO, fp32",
+    "bf16": "OpenVINO, bf16",
+    "int8": "OpenVINO, int8 (NNCF), rest in bf16",
+}  # rows of the graphs
+RATE, COMMON = "images/s (quartiles)", "p50 / p99 at 10 requests/s, ms"
 
 
 class Server(NamedTuple):
@@ -33,13 +39,13 @@ COLUMNS: dict[str, Callable[[Server], float]] = {  # less is better
 
 
 def figures() -> str:
-    """The table of the front page: this project's rows, and the two fastest others in fp32 and in lower precision.
+    """The table of the front page: this project's rows, and the two fastest others in each precision.
 
     A server that has several rows in one precision is shown by the fastest.
     """
     rows = sorted(rows_of("servers"), key=lambda row: -number(row[RATE]))
     chosen = [row for row in rows_of("servers") if is_ours(row)]
-    for precision in ("fp32", "int8"):
+    for precision in PRECISIONS:
         fastest: dict[str, dict[str, str | float]] = {}
         for row in rows:
             if not is_ours(row) and precision_of(row) == precision:
@@ -51,7 +57,6 @@ def figures() -> str:
                 "server": f"{row['server']}; {str(row['graph']).removeprefix('vit-serve, ')}",
                 "images/s": number(row[RATE]),
                 COMMON: row[COMMON],
-                CPU: row[CPU],
             }
             for row in chosen
         ]
@@ -60,27 +65,31 @@ def figures() -> str:
 
 def throughput_and_latency() -> str:
     lines = []
-    for precision, called in (("fp32", "fp32"), ("int8", "int8, beside others in int8 or bf16")):
+    for precision in precisions():
         mine, *others = servers(precision)
         best, *rest = sorted(others, key=COLUMNS["images a second"])
         slower = f", and {mine.images_per_s / rest[-1].images_per_s:.2f} times as many as the slowest" if rest else ""
         quick, steady = min(others, key=lambda o: o.common[0]), min(others, key=lambda o: o.common[1])
         lines.append(
-            f"- **{called}.** This server answers {mine.images_per_s / best.images_per_s:.2f} times as many images "
+            f"- **{precision}.** This server answers {mine.images_per_s / best.images_per_s:.2f} times as many images "
             f"as the fastest other ({best.name}){slower}. At 10 requests a second its p50 is {mine.common[0]:.0f} ms "
             f"and its p99 {mine.common[1]:.0f} ms. The lowest of the others are {quick.common[0]:.0f} ms "
             f"({quick.name}) and {steady.common[1]:.0f} ms ({steady.name})."
         )
     best = min(servers("fp32")[1:], key=COLUMNS["images a second"])
-    ratio = servers("int8")[0].images_per_s / best.images_per_s
-    lines.append(f"- In int8 it answers {ratio:.2f} times as many images as the fastest other in fp32 ({best.name}).")
+    lines += [
+        f"- In {precision} it answers {servers(precision)[0].images_per_s / best.images_per_s:.2f} times as many "
+        f"images as the fastest other in fp32 ({best.name})."
+        for precision in precisions()
+        if precision != "fp32"
+    ]
     return "\n".join(lines)
 
 
 def ahead() -> str:
     """Where others are ahead, by the same figures."""
     found = []
-    for precision in ("fp32", "int8"):
+    for precision in precisions():
         mine, *others = servers(precision)
         for what, of in COLUMNS.items():
             if better := [other for other in others if of(other) < of(mine)]:
@@ -125,22 +134,28 @@ def graphs() -> str:
         ]
 
     labels, maps = "vit-serve, labels, fp32", "vit-serve, labels and every map, fp32"
-    int8, of_openvino = "vit-serve, labels, int8", "OpenVINO, int8 (NNCF), rest in bf16"
     lines = [
         f"- Labels take {span(ratios(labels, 1, 8))} of the plain export's time, and {span(ratios(maps, 1, 8))} with "
-        "every map of every layer.",
-        f"- In int8, labels take {span(ratios(int8, 8))} of it at batch 8 and {span(ratios(int8, 1))} at batch 1.",
+        "every map of every layer."
     ]
-    if of_openvino in rows:
-        quotients = {
-            (ours, batch): [a / b for a, b in zip(ratios(ours, batch), ratios(theirs, batch), strict=True)]
-            for ours, theirs in ((labels, "OpenVINO, fp32"), (int8, of_openvino))
-            for batch in (8, 1)
-        }
-        lines.append(
-            f"- Of OpenVINO's time, labels take {span(quotients[labels, 8])} in fp32 and {span(quotients[int8, 8])} in "
-            f"int8 at batch 8, and {span(quotients[labels, 1])} and {span(quotients[int8, 1])} at batch 1."
-        )
+    for precision, of_openvino in OPENVINO_IN.items():
+        ours = f"vit-serve, labels, {precision}"
+        if ours not in rows:
+            continue
+        if precision != "fp32":
+            lines.append(
+                f"- In {precision}, labels take {span(ratios(ours, 8))} of it at batch 8 and {span(ratios(ours, 1))} "
+                "at batch 1."
+            )
+        if of_openvino in rows:
+            large, small = (
+                [a / b for a, b in zip(ratios(ours, batch), ratios(of_openvino, batch), strict=True)]
+                for batch in (8, 1)
+            )
+            lines.append(
+                f"- Of the time of the plain export in OpenVINO, labels in {precision} take {span(large)} at batch 8 "
+                f"and {span(small)} at batch 1."
+            )
     return "\n".join(lines)
 
 
@@ -167,7 +182,7 @@ def servers(precision: str) -> list[Server]:
     rows = [row for row in rows_of("servers") if "maps" not in str(row["server"])]
     found = [
         Server(
-            str(row["server"]) + (" in bf16" if "bf16" in str(row["graph"]) else ""),
+            str(row["server"]),
             precision_of(row),
             number(row[RATE]),
             pair(row["p50 / p99 at 80% of its own capacity, ms"]),
@@ -187,8 +202,12 @@ def is_ours(row: dict[str, str | float]) -> bool:
 
 
 def precision_of(row: dict[str, str | float]) -> str:
-    """int8 stands for bf16 too."""
-    return "int8" if any(low in str(row["graph"]) for low in ("int8", "bf16")) else "fp32"
+    return next((precision for precision in PRECISIONS if precision in str(row["graph"])), "fp32")
+
+
+def precisions() -> list[str]:
+    """Those of this project's rows."""
+    return list(dict.fromkeys(precision_of(row) for row in rows_of("servers") if is_ours(row)))
 
 
 def number(cell: str | float) -> float:

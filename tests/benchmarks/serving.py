@@ -1,8 +1,8 @@
-"""Images served per second beside raw `session.run` in its best arrangement: JPEG in, JSON out, 16 connections.
+"""Images served per second beside raw runs of the model in their best arrangement: JPEG in, JSON out, 16 connections.
 
-First every arrangement of runs, threads and batches has a short loop, for this project's graph and for the plain export
-(always fp32, labels alone). The best three of each take turns with the server, in rounds. A ratio is the median over
-rounds of the served rate by the rate of the best arrangement in the same round.
+First every arrangement of runs, threads and batches has a short loop, for the service's own engine and for the plain
+export in ONNX Runtime (always fp32, labels alone). The best three of each take turns with the server, in rounds. A
+ratio is the median over rounds of the served rate by the rate of the best arrangement in the same round.
 
 The load generator and the server share the cores, and decoding uses them too. So the table also gives the rate that the
 server would reach with all cores to itself: cores / (CPU seconds per image).
@@ -15,19 +15,26 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, Precision
+from app.bundle import Precision, load_bundle
+from app.inference.contract import Graph
 from app.machine import allowed_cores
 from export.bundle import write_bundle
+from tests.benchmarks.engines import PRECISIONS
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_checkpoint
-from tests.benchmarks.raw import Arrangement, RawLoop
+from tests.benchmarks.raw import Arrangement, RawLoop, of_bundle, of_onnx_runtime
 from tests.benchmarks.record import Rows
 from tests.benchmarks.server import PATIENT, running
 from tests.benchmarks.spread import quartiles, ratios
 
-BUNDLES: tuple[tuple[str, Precision], ...] = (("Ti/16", "fp32"), ("S/16", "fp32"), ("S/16", "int8"), ("B/16", "fp32"))
+BUNDLES: tuple[tuple[str, Precision], ...] = (
+    ("Ti/16", "fp32"),
+    *(("S/16", precision) for precision in PRECISIONS),
+    ("B/16", "fp32"),
+)
+GRAPHS: dict[str, Graph] = {"labels": "classify", "labels and maps": "explain"}
 CONNECTIONS = 16
 SEARCH_SECONDS = 0.6  # of each arrangement
 CANDIDATES = 3
@@ -45,21 +52,20 @@ def measure() -> Rows:
         def plain(variant: str) -> tuple[RawLoop, list[Arrangement]]:
             path = folder / f"{variant.replace('/', '-')}.onnx"
             export_plainly(random_checkpoint(variant).model, path)
-            return searched(path)
+            return searched(of_onnx_runtime(path))
 
         for variant, precision in tqdm(BUNDLES, desc="models"):
             bundle = folder / f"{variant.replace('/', '-')}-{precision}"
             write_bundle(random_checkpoint(variant), bundle, replace=False, precision=precision)
-            for what, graph in (("labels", CLASSIFY_GRAPH), ("labels and maps", EXPLAIN_GRAPH)):
-                name = f"ViT-{variant}, {precision}, {what}"
-                found = row(bundle, searched(bundle / graph), plain(variant), explain=graph == EXPLAIN_GRAPH)
-                rows.append({"model and answer": name, **found})
+            for what, graph in GRAPHS.items():
+                own = searched(of_bundle(load_bundle(bundle), graph))
+                found = row(bundle, own, plain(variant), explain=graph == "explain")
+                rows.append({"model and answer": f"ViT-{variant}, {precision}, {what}", **found})
     return rows
 
 
-def searched(graph: Path) -> tuple[RawLoop, list[Arrangement]]:
-    """The loop of a graph, and its best arrangements."""
-    raw = RawLoop(graph)
+def searched(raw: RawLoop) -> tuple[RawLoop, list[Arrangement]]:
+    """The loop, and its best arrangements."""
     return raw, raw.best(CANDIDATES, SEARCH_SECONDS)
 
 

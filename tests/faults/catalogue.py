@@ -98,13 +98,13 @@ FAULTS = {
     # The model's queue
     "late-run": Fault(
         "app/inference/queue.py",
-        "if ticket.deadline < now + engine.expected(ticket.graph, 1)}",
+        "if ticket.deadline < now + model.expected(ticket.graph, 1)}",
         "if ticket.deadline < now}",
         "A run that cannot end before its deadline is begun.",
     ),
     "running-unanswered": Fault(
         "app/inference/queue.py",
-        "[*(ticket for batch in self._running for ticket in batch.tickets), *self._waiting]",
+        "[*self._running, *self._waiting]",
         "[*self._waiting]",
         "When the engine breaks, the images of its batch are never answered.",
     ),

@@ -20,7 +20,6 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 PRECISIONS: tuple[tuple[str, Precision], ...] = (  # in the order of their use
     *((name, "fp16") for name in MODELS),
     *((name, "fp32") for name in MODELS),
-    ("s16", "int8"),
 )
 
 

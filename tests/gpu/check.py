@@ -1,4 +1,4 @@
-"""`python -m tests.gpu.check BUNDLES OUT SECTION...`: what only an NVIDIA GPU and many cores can tell.
+"""`python -m tests.gpu.check BUNDLES OUT SECTION...`: what only an NVIDIA GPU can tell.
 
 Each section prints its tables and writes them to OUT/SECTION.json. One in which a number is wrong fails, and the others
 go on. BUNDLES is a folder of bundles; the section `bundles` exports those that the others want. `--only NAME` takes
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.benchmarks.page import table
 from tests.benchmarks.record import Rows, head
-from tests.gpu import bundles, card, gears, parity, peers, scarcity, serving, speed
+from tests.gpu import bundles, card, parity, peers, scarcity, serving, speed
 from tests.gpu.place import Place, Tables
 
 SECTIONS: dict[str, Callable[[Place], Tables]] = {
@@ -30,7 +30,6 @@ SECTIONS: dict[str, Callable[[Place], Tables]] = {
     "served": serving.measure,
     "overload": serving.measure_overload,
     "scarcity": scarcity.measure,
-    "gears": gears.measure,
 }
 SECONDS = 10.0
 

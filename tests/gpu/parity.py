@@ -9,12 +9,12 @@ from collections import Counter
 
 import numpy as np
 
-from app.bundle import Bundle
-from app.inference.contract import Outputs
-from app.inference.cpu import FILES, OnnxEngine
-from app.inference.cuda import CudaEngine
-from app.inference.gears import Gears
+from app.bundle import COMBINED_GRAPH, Bundle
+from app.inference.contract import Engine, Outputs
+from app.inference.cuda import FILES, CudaEngine
 from app.inference.known_answer import BY_CLASS
+from app.inference.model import Model
+from app.inference.onnxruntime import OnnxEngine
 from app.machine import allowed_cores
 from tests.benchmarks.record import Rows
 from tests.gpu.card import used_mib
@@ -29,12 +29,9 @@ KERNELS = """
 import sys
 from pathlib import Path
 from app.bundle import load_bundle
-from app.inference.cuda import CudaEngine
-bundle = load_bundle(Path(sys.argv[1]))
-manifest = bundle.manifest
-CudaEngine(
-    folder=bundle.folder, image_size=manifest.image.size, max_batch=8, known_answer=manifest.known_answer
-).warm_up()
+from tests.gpu.parity import open_on_gpu
+model, engine = open_on_gpu(load_bundle(Path(sys.argv[1])), 8)
+engine.warm_up(model)
 """
 
 
@@ -42,19 +39,19 @@ def measure(place: Place) -> Tables:
     tables: Tables = {"engines": [], "differences from the CPU": []}
     for name, bundle in place.bundles().items():
         bundle.check_files()
-        manifest, tolerance = bundle.manifest, TOLERANCE[bundle.manifest.precision]
+        tolerance = TOLERANCE[bundle.manifest.precision]
         before = used_mib()
         start = time.perf_counter()
-        engine = open_on_gpu(bundle, MAX_BATCH)
+        model, engine = open_on_gpu(bundle, MAX_BATCH)
         made = time.perf_counter()
-        engine.warm_up()
+        engine.warm_up(model)
         recorded = time.perf_counter()
         images = pictures(bundle, MAX_BATCH)
-        cpu = OnnxEngine(folder=bundle.folder, image_size=manifest.image.size, gears=Gears(cores=allowed_cores()))
+        cpu = open_on_cpu(bundle)
         tables["differences from the CPU"] += parity(name, engine, cpu, images[:COMPARED], tolerance)
         check_batches(engine, images, tolerance)
-        in_use, largest = used_mib() - before, engine._latency["explain", "wide"].sizes[-1]
-        engine.forbid("explain", MAX_BATCH // 4)
+        in_use, largest = used_mib() - before, model.sizes("explain")[-1]
+        model.forbid("explain", MAX_BATCH // 4)
         tables["engines"].append({
             "bundle": name,
             "sessions made, s": round(made - start, 1),
@@ -62,21 +59,29 @@ def measure(place: Place) -> Tables:
             "largest batch": largest,
             "memory, MiB": round(in_use),
             f"after no batch of {MAX_BATCH // 4} is explained": round(used_mib() - before),
-            "of the tolerance of the known answer": round(max(engine.deviation().values()), 3),
+            "of the tolerance of the known answer": round(max(model.deviation().values()), 3),
             "nodes on the CPU": on_cpu(bundle),
             "attention kernels": kernels(bundle),
         })  # fmt: skip
-        del engine
+        del model, engine
     return tables
 
 
-def open_on_gpu(bundle: Bundle, max_batch: int) -> CudaEngine:
+def open_on_gpu(bundle: Bundle, max_batch: int) -> tuple[Model, CudaEngine]:
+    """Not yet warm."""
     manifest = bundle.manifest
-    return CudaEngine(
-        folder=bundle.folder,
-        image_size=manifest.image.size,
-        max_batch=max_batch,
-        known_answer=manifest.known_answer,
+    size = manifest.image.size
+    engine = CudaEngine(folder=bundle.folder, image_size=size, precision=manifest.precision, max_batch=max_batch)
+    return Model(engine=engine, image_size=size, known_answer=manifest.known_answer, max_batch=max_batch), engine
+
+
+def open_on_cpu(bundle: Bundle) -> OnnxEngine:
+    manifest = bundle.manifest
+    return OnnxEngine(
+        graph=bundle.folder / COMBINED_GRAPH,
+        shapes=manifest.explains,
+        precision=manifest.precision,
+        threads=allowed_cores(),
     )
 
 
@@ -84,7 +89,7 @@ def pictures(bundle: Bundle, count: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, (count, *bundle.manifest.image.size, 3), dtype=np.uint8)
 
 
-def parity(name: str, engine: OnnxEngine, cpu: OnnxEngine, images: np.ndarray, tolerance: float) -> Rows:
+def parity(name: str, engine: Engine, cpu: Engine, images: np.ndarray, tolerance: float) -> Rows:
     """Largest difference of each output, relative to its largest number. Raises AssertionError beyond the tolerance."""
     found, expected = explained(engine, images), explained(cpu, images)
     row: dict[str, str | float] = {"bundle": name}
@@ -99,7 +104,7 @@ def parity(name: str, engine: OnnxEngine, cpu: OnnxEngine, images: np.ndarray, t
     return [row]
 
 
-def explained(engine: OnnxEngine, images: np.ndarray) -> Outputs:
+def explained(engine: Engine, images: np.ndarray) -> Outputs:
     outputs = dict(engine.run("explain", images))
     for name, rows in engine.run("classify", images).items():
         outputs[f"lean {name}"] = rows
@@ -111,7 +116,7 @@ def difference(found: np.ndarray, expected: np.ndarray) -> float:
     return float(f"{np.abs(found - expected).max() / np.abs(expected).max():.1e}")
 
 
-def check_batches(engine: OnnxEngine, images: np.ndarray, tolerance: float) -> None:
+def check_batches(engine: Engine, images: np.ndarray, tolerance: float) -> None:
     """One size, another, the first again: each image has the answer that it has alone, in a padded batch too."""
     for graph in FILES:
         alone = [engine.run(graph, [image])["embedding"][0] for image in images[:24]]

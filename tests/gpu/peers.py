@@ -32,12 +32,12 @@ def measure(place: Place) -> Tables:
     rows: Rows = []
     deadline = time.perf_counter() + BUDGET_S
     for name, bundle in place.bundles(*MODELS_COMPARED).items():
-        engine = open_on_gpu(bundle, max(BATCHES))
-        engine.warm_up()
+        model, engine = open_on_gpu(bundle, max(BATCHES))
+        engine.warm_up(model)
         variant, changes = MODELS[name.removesuffix("-fp16")]
-        model = random_checkpoint(variant, **changes).model.to(DEVICE)
-        rows += compared(name, bundle, engine, model, deadline)
-        del engine, model
+        network = random_checkpoint(variant, **changes).model.to(DEVICE)
+        rows += compared(name, bundle, engine, network, deadline)
+        del model, engine, network
     return {"lean runs": rows}
 
 

@@ -16,7 +16,7 @@ class Place:
     seconds: float  # of each load on a server
 
     def bundles(self, *wanted: str) -> dict[str, Bundle]:
-        """Those of `wanted` that are there, by name. Integers are for CPUs: without `wanted`, all others."""
+        """Those of `wanted` that are there, by name; without `wanted`, all."""
         there = sorted(folder.name for folder in self.folder.iterdir() if (folder / "manifest.json").exists())
-        chosen = [name for name in there if (name in wanted if wanted else not name.endswith("int8"))]
+        chosen = [name for name in there if not wanted or name in wanted]
         return {name: load_bundle(self.folder / name) for name in chosen if not self.names or name in self.names}

@@ -7,8 +7,8 @@ import numpy as np
 
 from app.bundle import Bundle
 from app.inference.contract import Graph
-from app.inference.cpu import FILES
-from app.inference.cuda import CudaEngine, Recording
+from app.inference.cuda import FILES, CudaEngine, Recording
+from app.inference.model import Model
 from app.inference.runner import sums_are_finite
 from tests.benchmarks.record import Rows
 from tests.gpu.card import milliseconds
@@ -21,13 +21,13 @@ MAX_BATCH = 256
 def measure(place: Place) -> Tables:
     tables: Tables = {"runs": [], "steps of a run, ms": [], "explaining, relative to lean": []}
     for name, bundle in place.bundles().items():
-        engine = open_on_gpu(bundle, MAX_BATCH)
-        engine.warm_up()
+        model, engine = open_on_gpu(bundle, MAX_BATCH)
+        engine.warm_up(model)
         runs, steps = speed(name, bundle, engine)
         tables["runs"] += runs
         tables["steps of a run, ms"] += steps
-        tables["explaining, relative to lean"].append(relative(name, runs, engine))
-        del engine
+        tables["explaining, relative to lean"].append(relative(name, runs, model))
+        del model, engine
     return tables
 
 
@@ -70,13 +70,13 @@ def of_a_run(engine: CudaEngine, recording: Recording, batch: list[np.ndarray], 
     return {part: round(milliseconds(run, seconds), 3) for part, run in parts.items()}
 
 
-def relative(name: str, runs: Rows, engine: CudaEngine) -> dict[str, str | float]:
+def relative(name: str, runs: Rows, model: Model) -> dict[str, str | float]:
     best: dict[Graph, float] = {g: max(float(r["images/s"]) for r in runs if r["graph"] == g) for g in FILES}
     return {
         "bundle": name,
         "best lean, images/s": best["classify"],
         "best explaining, images/s": best["explain"],
         "ratio": round(best["explain"] / best["classify"], 3),
-        "batches of the service, lean": engine.best_batch("classify"),
-        "explaining": engine.best_batch("explain"),
+        "batches of the service, lean": model.best_batch("classify"),
+        "explaining": model.best_batch("explain"),
     }

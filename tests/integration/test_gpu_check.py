@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from app.bundle import load_bundle
-from app.inference.cpu import OnnxEngine
-from app.inference.gears import Gears
+from app.inference.onnxruntime import OnnxEngine
 from app.settings import DEMO_BUNDLE
 from model.config import variant
 from tests.benchmarks.random_model import random_checkpoint
-from tests.gpu import bundles, check, gears, parity, peers, scarcity, serving
+from tests.gpu import bundles, check, parity, peers, scarcity, serving
 from tests.gpu.place import Place
 
 BUNDLE = load_bundle(DEMO_BUNDLE)
@@ -53,7 +52,7 @@ def test_a_start_is_told_with_its_batches_and_a_refusal_with_its_reason():
 
 @pytest.fixture(scope="module")
 def cpu() -> OnnxEngine:
-    return OnnxEngine(folder=DEMO_BUNDLE, image_size=BUNDLE.manifest.image.size, gears=Gears(cores=1), max_batch=16)
+    return parity.open_on_cpu(BUNDLE)
 
 
 def test_an_engine_agrees_with_itself_and_not_with_another_image(cpu):
@@ -102,22 +101,14 @@ def test_only_bundles_that_are_missing_are_exported(tmp_path, monkeypatch):
     assert bundles.measure(place)["exported"] == []
 
 
-def test_gears_on_the_cores_they_are_bound_to():
-    one, two = (gears.confined(BUNDLE, cores, 0.5) for cores in (1, 2))
-    assert one.keys() == two.keys()
-    assert (one["lanes chosen"], two["lanes chosen"]) == (1, 2)
-    assert one["lanes of 1, images/s"] == ""
-    assert all(float(two[name]) > 0 for name in two if "images/s" in name and two[name] != "")
-
-
 def test_each_section_writes_its_tables(tmp_path, monkeypatch, capsys):
     rows = [{"bundle": "a", "logits": 1.0}, {"bundle": "b", "lens": 2.0}]
     monkeypatch.setitem(check.SECTIONS, "speed", lambda place: {"runs": rows})
-    check.main([str(tmp_path / "bundles"), str(tmp_path / "out"), "speed", "gears"])
+    check.main([str(tmp_path / "bundles"), str(tmp_path / "out"), "speed", "scarcity"])
     found = json.loads((tmp_path / "out" / "speed.json").read_text())
     assert found["tables"]["runs"][1] == {"bundle": "b", "logits": "", "lens": 2.0}
     assert found["measured"]["cores"] >= 1
-    assert json.loads((tmp_path / "out" / "gears.json").read_text())["tables"] == {"lean graph": []}
+    assert json.loads((tmp_path / "out" / "scarcity.json").read_text())["tables"] == {"memory": []}
     assert "| bundle | logits | lens |" in capsys.readouterr().out
 
 
@@ -127,5 +118,5 @@ def test_a_section_that_fails_is_named_and_the_others_go_on(tmp_path, monkeypatc
 
     monkeypatch.setitem(check.SECTIONS, "speed", wrong)
     with pytest.raises(SystemExit, match="failed: speed"):
-        check.main([str(tmp_path), str(tmp_path / "out"), "speed", "gears"])
-    assert [file.name for file in (tmp_path / "out").iterdir()] == ["gears.json"]
+        check.main([str(tmp_path), str(tmp_path / "out"), "speed", "scarcity"])
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["scarcity.json"]

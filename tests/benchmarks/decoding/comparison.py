@@ -12,11 +12,9 @@ import numpy as np
 from PIL import Image
 
 from app.bundle import load_bundle
-from app.inference.cpu import OnnxEngine
-from app.inference.gears import Gears
+from app.inference.device import open_model
 from app.inference.labels import scores
-from app.machine import allowed_cores
-from app.settings import DEMO_BUNDLE
+from app.settings import DEMO_BUNDLE, Settings
 from model.demo.shapes import draw
 from tests.benchmarks.pictures import jpeg
 
@@ -63,5 +61,5 @@ def write_images(folder: Path) -> None:
 
 def probabilities(pixels: np.ndarray) -> np.ndarray:
     bundle = load_bundle(DEMO_BUNDLE)
-    engine = OnnxEngine(folder=bundle.folder, image_size=bundle.manifest.image.size, gears=Gears(cores=allowed_cores()))
+    engine = open_model(settings=Settings(device="cpu"), bundle=bundle).engine
     return np.stack([scores(logits, bundle.manifest.score) for logits in engine.run("classify", pixels)["logits"]])

@@ -14,13 +14,11 @@ from tqdm import tqdm
 
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
-from app.inference.cpu import OnnxEngine
-from app.inference.gears import Gears
+from app.inference.device import open_model
 from app.inference.labels import scores
-from app.machine import allowed_cores
 from app.maps.faithfulness import Trial, cover, filled
 from app.maps.record import Maps, Record
-from app.settings import DEMO_BUNDLE
+from app.settings import DEMO_BUNDLE, Settings
 from export.reference import normalised
 from model.checkpoints.load import load_checkpoint
 from model.demo.evaluate import patches_on_object
@@ -61,7 +59,7 @@ def measure() -> list[dict[str, str | float]]:
 def _chunks() -> Iterator[Chunk]:
     bundle, checkpoint = load_bundle(DEMO_BUNDLE), load_checkpoint(WEIGHTS)
     manifest = bundle.manifest
-    engine = OnnxEngine(folder=bundle.folder, image_size=manifest.image.size, gears=Gears(cores=allowed_cores()))
+    engine = open_model(settings=Settings(device="cpu"), bundle=bundle).engine
 
     def score(images: npt.NDArray[np.uint8], label: int) -> npt.NDArray[np.float64]:
         return np.array([scores(row, manifest.score)[label] for row in engine.run("classify", images)["logits"]])

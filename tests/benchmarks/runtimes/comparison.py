@@ -17,9 +17,10 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH
+from app.inference.contract import Graph
 from app.machine import allowed_cores
 from export.bundle import write_bundle
+from tests.benchmarks.engines import PRECISIONS
 from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_checkpoint
 from tests.benchmarks.runtimes.conversation import normalised
@@ -32,6 +33,7 @@ ROUNDS = 15
 PAUSE = 0.15  # seconds between two runs: ONNX Runtime's threads spin for tens of milliseconds after theirs
 CALIBRATION = 32  # images for NNCF
 BASE = "ONNX Runtime, plain export"
+GRAPHS: dict[str, Graph] = {"labels": "classify", "labels and every map": "explain"}
 
 
 def measure() -> list[dict[str, str | float]]:
@@ -54,11 +56,13 @@ def prepared(folder: Path, variant: str) -> dict[str, list[str]]:
         np.save(expected, checkpoint.model(torch.from_numpy(normalised(1))).double().numpy())
     export_plainly(checkpoint.model, Path(plain))
     commands = {BASE: onnx_runtime(plain, expected)}
-    for precision in ("fp32", "int8"):
+    for precision in PRECISIONS:
         bundle = folder / precision
         write_bundle(checkpoint, bundle, replace=False, precision=precision)
-        commands[f"vit-serve, labels, {precision}"] = onnx_runtime(str(bundle / CLASSIFY_GRAPH), expected)
-        commands[f"vit-serve, labels and every map, {precision}"] = onnx_runtime(str(bundle / EXPLAIN_GRAPH), expected)
+        for what, graph in GRAPHS.items():
+            commands[f"vit-serve, {what}, {precision}"] = ours(bundle, "openvino", graph, expected)
+    for what, graph in GRAPHS.items():
+        commands[f"vit-serve in ONNX Runtime, {what}, fp32"] = ours(folder / "fp32", "onnxruntime", graph, expected)
     if OPENVINO.exists():
         int8 = str(folder / "int8.xml")
         np.save(folder / "calibration.npy", normalised(CALIBRATION))
@@ -73,6 +77,10 @@ def prepared(folder: Path, variant: str) -> dict[str, list[str]]:
         command = [sys.executable, "-m", "tests.benchmarks.runtimes.pytorch", variant, dtype, mode, expected]
         commands[f"PyTorch, {mode}, {'fp32' if dtype == 'float32' else 'bf16'}"] = command
     return commands
+
+
+def ours(bundle: Path, engine: str, graph: Graph, expected: str) -> list[str]:
+    return [sys.executable, "-m", "tests.benchmarks.runtimes.ours", str(bundle), engine, graph, expected]
 
 
 def onnx_runtime(graph: str, expected: str) -> list[str]:

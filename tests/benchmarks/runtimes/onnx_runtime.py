@@ -4,16 +4,15 @@ import sys
 from pathlib import Path
 
 from tests.benchmarks.graph import session
-from tests.benchmarks.runtimes.conversation import Run, answer, normalised, pixels
+from tests.benchmarks.runtimes.conversation import Run, answer, normalised
 
 
 def main(graph: str, expected: str) -> None:
     opened = session(Path(graph))
     (images,) = opened.get_inputs()
-    of_batch = pixels if images.type == "tensor(uint8)" else normalised
 
     def prepare(batch: int) -> Run:
-        feed = {images.name: of_batch(batch)}
+        feed = {images.name: normalised(batch)}
         return lambda: opened.run(None, feed)[0]  # logits are the first output
 
     answer(prepare, Path(expected))

@@ -1,8 +1,9 @@
 """`python -m tests.benchmarks.servers [GROUP...] [--requests N]`: measure servers side by side; rewrites the tables.
 
-Groups are peers, openvino and equal (other servers with this project's graphs, and this one with the plain export).
-Without a name it is all of them: an hour and a half on two cores. N requests stand behind each percentile (1000); with
-100 it takes half as long.
+Groups are those of one precision (fp32, bf16, int8), others (slower ones in fp32) and equal (servers that run the same
+file). Without a name it is all of them. Each takes 15 to 20 minutes on two cores. A group that was measured before in
+the same state of the code is not measured again, and the tables are rewritten when there are all. N requests stand
+behind each percentile (500).
 """
 
 import argparse
@@ -10,7 +11,17 @@ import shutil
 from pathlib import Path
 
 from tests.benchmarks.__main__ import publish
-from tests.benchmarks.servers.comparison import WORK, compare, equal_table, servers_table, tries_table, warn
+from tests.benchmarks.page import table
+from tests.benchmarks.servers.comparison import (
+    WORK,
+    about,
+    compare,
+    equal_table,
+    finished,
+    servers_table,
+    tries_table,
+    warn,
+)
 from tests.benchmarks.servers.contenders import GROUPS
 
 FOLDER = Path(__file__).parents[1]
@@ -20,12 +31,19 @@ TABLES = {"servers": servers_table, "servers_equal": equal_table, "servers_tries
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.servers")
     parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], metavar="GROUP", help=", ".join(GROUPS))
-    parser.add_argument("--requests", type=int, default=1000, help="behind each percentile")
+    parser.add_argument("--requests", type=int, default=500, help="behind each percentile")
     arguments = parser.parse_args()
-    found = compare(arguments.groups or GROUPS, arguments.requests)
-    for name, table in TABLES.items():
-        publish(name, table(found), FOLDER, found.head)
-    warn(found)
+    for group in arguments.groups or GROUPS:
+        found = [compare(group, arguments.requests)]
+        for rows in (of_group(found) for of_group in TABLES.values()):
+            print(table(rows) if rows else "")
+        warn(found)
+    if missing := [group for group in GROUPS if not finished(group, arguments.requests)]:
+        print(f"The tables are written when there are also: {', '.join(missing)}")
+        return
+    every = [compare(group, arguments.requests) for group in GROUPS]
+    for name, of_groups in TABLES.items():
+        publish(name, of_groups(every), FOLDER, about(every))
     shutil.rmtree(WORK)
 
 

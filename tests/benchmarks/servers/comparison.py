@@ -4,7 +4,7 @@ First a search: each arrangement of a server has a few seconds, in turn with its
 rate is measured. Then all servers take turns of seconds, in rounds over all, under three loads: 16 connections (closed
 loop), which give the capacity; requests at random times (open loop) at 80 % of the server's own capacity; and the same
 at one rate for all. Each round begins with another server. What has been measured is in a journal, so that a run that
-was interrupted goes on.
+was interrupted goes on, and groups can be measured one by one.
 """
 
 import json
@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from tests.benchmarks.load import arrivals
 from tests.benchmarks.record import Rows, head
-from tests.benchmarks.servers.contenders import ROOT, Arrangement, Contender, contenders, pins
+from tests.benchmarks.servers.contenders import EQUAL, ROOT, Arrangement, Contender, contenders, pins
 from tests.benchmarks.servers.journal import Journal
 from tests.benchmarks.servers.stage import CONNECTIONS, Found, Stage
 from tests.benchmarks.servers.weights import LABELS, write_weights
@@ -63,36 +63,46 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
+    """Of one group."""
+
+    group: str
     requests: int  # behind each percentile
     tries: list[Try]
     findings: list[Finding]
     left_out: dict[str, str]  # why, by name
 
-    @property
-    def head(self) -> dict[str, Any]:
-        return {"requests behind a percentile": self.requests, "left out": self.left_out, "environments": pins()}
+
+def about(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """What the records say beside the rows."""
+    left_out = {name: why for each in comparisons for name, why in each.left_out.items()}
+    return {"requests behind a percentile": comparisons[0].requests, "left out": left_out, "environments": pins()}
 
 
-def compare(groups: Sequence[str], requests: int) -> Comparison:
-    """Of these groups and of this project's server. Raises RuntimeError where this project's server fails."""
+def compare(group: str, requests: int) -> Comparison:
+    """Of this group. Raises RuntimeError where the first of them, to which ratios refer, fails."""
     folder = work_folder(requests)
-    journal = Journal(folder / "journal.jsonl")
-    chosen = [each for each in contenders(folder / "weights") if set(each.groups) & set(groups)]
-    tries = [one for contender in tqdm(chosen, desc="search") for one in search(contender, folder / "weights", journal)]
+    weights, journal = folder / "weights", Journal(folder / "journal.jsonl")
+    chosen = [each for each in contenders(weights) if group in each.groups]
+    tries = [one for contender in tqdm(chosen, desc="search") for one in search(contender, weights, journal)]
     best = [one for one in tries if one.chosen]
     left_out = {each.name: "no arrangement of it ran" for each in chosen if each not in [one.contender for one in best]}
-    with Stage(folder / "weights") as stage:
-        rounds = Rounds(stage, journal, best, requests)
-        findings = rounds.findings()
-    return Comparison(requests=requests, tries=tries, findings=findings, left_out=left_out | stage.failed)
+    with Stage(weights) as stage:
+        findings = Rounds(stage, journal, group, best, requests).findings()
+    journal.once(["finished", group], lambda: True)
+    return Comparison(group=group, requests=requests, tries=tries, findings=findings, left_out=left_out | stage.failed)
+
+
+def finished(group: str, requests: int) -> bool:
+    """Whether it has been measured in this state of the code, so that `compare` only reads."""
+    return Journal(work_folder(requests) / "journal.jsonl").has(["finished", group])
 
 
 def work_folder(requests: int) -> Path:
     """With the weights, and the journal of this state of the code. Changes that are not committed begin a new one."""
-    about = head()
-    state = json.dumps({"commit": about["commit"], "requests": requests, "uncommitted": about["uncommitted"]})
+    code = head()
+    state = json.dumps({"commit": code["commit"], "requests": requests, "uncommitted": code["uncommitted"]})
     file = WORK / "state.json"
-    if about["uncommitted"] or not file.exists() or file.read_text() != state:
+    if code["uncommitted"] or not file.exists() or file.read_text() != state:
         shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(exist_ok=True)
     file.write_text(state)
@@ -135,9 +145,10 @@ def search(contender: Contender, weights: Path, journal: Journal) -> list[Try]:
 class Rounds:
     """The three loads, in rounds over all servers."""
 
-    def __init__(self, stage: Stage, journal: Journal, best: list[Try], requests: int) -> None:
+    def __init__(self, stage: Stage, journal: Journal, group: str, best: list[Try], requests: int) -> None:
         self._stage = stage
         self._journal = journal
+        self._group = group
         self._best = best
         self._requests = requests
 
@@ -172,7 +183,7 @@ class Rounds:
 
     def _open(self, what: str, rates: dict[str, float]) -> dict[str, tuple[list[float], int]]:
         """For each server the milliseconds of all good answers, and how many requests failed."""
-        measured = [one for one in self._best if one.contender.open_loops and one.contender.name in rates]
+        measured = [one for one in self._best if one.contender.open_loops(self._group) and one.contender.name in rates]
         milliseconds: dict[str, list[float]] = {one.contender.name: [] for one in measured}
         failed = dict.fromkeys(milliseconds, 0)
         for number in tqdm(range(OPEN_ROUNDS), desc=what):
@@ -197,7 +208,7 @@ class Rounds:
             return found
 
         try:
-            figures, milliseconds = self._journal.once([what, name, number], find)
+            figures, milliseconds = self._journal.once([self._group, what, name, number], find)
         except LeftOut:
             return None
         return figures, milliseconds
@@ -219,34 +230,42 @@ def seconds_of(requests: float, *, rate: float, seed: float) -> float:
     return next(islice(arrivals(math.inf, rate, int(seed)), last, None)) + 1e-6
 
 
-def servers_table(comparison: Comparison) -> Rows:
-    base = comparison.findings[0]
+def servers_table(comparisons: Sequence[Comparison]) -> Rows:
+    """This project's rows first. Ratios refer to the first server of the same group."""
     rows: Rows = []
-    for found in comparison.findings:
-        if not found.contender.open_loops:
-            continue
-        assert found.own
-        assert found.common
-        rows.append(
-            {
-                "server": shown(found.contender),
-                "graph": found.contender.graph,
-                "images/s (quartiles)": quartiles(found.rates, 1),
-                "ratio (quartiles)": quartiles(ratios(found.rates, base.rates), 2),
-                f"p50 / p99 at {LOAD:.0%} of its own capacity, ms": times(found.own[0]),
-                f"p50 / p99 at {COMMON_RATE:g} requests/s, ms": times(found.common[0]),
-                "failed": found.own[1] + found.common[1],
-                "CPU ms per image": cpu(found),
-                "cores taken by others": round(statistics.median(each["others"] for each in found.closed), 1),
-            }
-        )
-    return rows
+    for comparison in comparisons:
+        base = comparison.findings[0]
+        for found in comparison.findings:
+            if not found.contender.open_loops(comparison.group):
+                continue
+            assert found.own
+            assert found.common
+            rows.append(
+                {
+                    "server": shown(found.contender),
+                    "graph": found.contender.graph,
+                    "images/s (quartiles)": quartiles(found.rates, 1),
+                    "ratio (quartiles)": quartiles(ratios(found.rates, base.rates), 2),
+                    f"p50 / p99 at {LOAD:.0%} of its own capacity, ms": times(found.own[0]),
+                    f"p50 / p99 at {COMMON_RATE:g} requests/s, ms": times(found.common[0]),
+                    "failed": found.own[1] + found.common[1],
+                    "CPU ms per image": cpu(found),
+                    "cores taken by others": round(statistics.median(each["others"] for each in found.closed), 1),
+                }
+            )
+    return sorted(rows, key=lambda row: not str(row["server"]).startswith("vit-serve"))
 
 
-def equal_table(comparison: Comparison) -> Rows:
-    """Servers that run the same file; ratios refer to this project's server with it."""
-    of_labels = [found for found in comparison.findings if found.contender.answer == "labels"]
-    bases = {found.contender.graph: found for found in of_labels if found.contender.server == "vit-serve"}
+def equal_table(comparisons: Sequence[Comparison]) -> Rows:
+    """Servers that run the same file in the same runtime; ratios refer to this project's server with it."""
+    of_labels = [
+        found
+        for comparison in comparisons
+        if comparison.group == EQUAL
+        for found in comparison.findings
+        if found.contender.answer == "labels"
+    ]
+    bases = {of_graph(found): found for found in of_labels if found.contender.server == "vit-serve"}
     return [
         {
             "graph": graph,
@@ -257,11 +276,15 @@ def equal_table(comparison: Comparison) -> Rows:
         }
         for graph, base in bases.items()
         for found in of_labels
-        if found.contender.graph == graph and "equal" in found.contender.groups
+        if of_graph(found) == graph
     ]
 
 
-def tries_table(comparison: Comparison) -> Rows:
+def of_graph(found: Finding) -> str:
+    return f"{found.contender.graph}, in {found.contender.runtime}"
+
+
+def tries_table(comparisons: Sequence[Comparison]) -> Rows:
     return [
         {
             "server": shown(one.contender),
@@ -270,8 +293,9 @@ def tries_table(comparison: Comparison) -> Rows:
             "images/s": round(statistics.median(one.rates), 1) if one.rates else "did not run",
             "chosen": "yes" if one.chosen else "",
         }
+        for comparison in comparisons
         for one in comparison.tries
-        if len(one.contender.tries) > 1
+        if len(one.contender.tries) > 1 and comparison.group == one.contender.groups[0]
     ]
 
 
@@ -283,6 +307,7 @@ def cpu(found: Finding) -> int:
     return round(1000 * statistics.median(each["cpu_s"] / each["images"] for each in found.closed))
 
 
-def warn(comparison: Comparison) -> None:
-    for name, why in comparison.left_out.items():
-        print(f"left out: {name}: {why}", file=sys.stderr)
+def warn(comparisons: Sequence[Comparison]) -> None:
+    for comparison in comparisons:
+        for name, why in comparison.left_out.items():
+            print(f"left out: {name}: {why}", file=sys.stderr)

@@ -3,23 +3,36 @@
 import base64
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+from app.bundle import CLASSIFY_GRAPH
 from app.machine import allowed_cores
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.server import PATIENT, free_port
-from tests.benchmarks.servers.weights import INT8, OPENVINO_INT8, OURS, PLAIN, PLAIN_BUNDLE, TORCH, TRANSFORMERS
+from tests.benchmarks.servers.weights import (
+    BF16,
+    INT8,
+    OPENVINO_INT8,
+    OURS,
+    PLAIN,
+    PLAIN_BUNDLE,
+    SILENT,
+    TORCH,
+    TRANSFORMERS,
+)
 
 ROOT = Path(__file__).parents[3]
 FOLDER = Path(__file__).parent
 CORES = allowed_cores()
-GROUPS = ("peers", "openvino", "equal")
-PLAIN_GRAPH = "plain export, fp32"
-BF16 = "bfloat16"
-OUR_GRAPHS = {"vit-serve, fp32": OURS, "vit-serve, int8": INT8}
+EQUAL = "equal"  # the group of servers that run the same file
+GROUPS = ("fp32", "bf16", "int8", "others", EQUAL)
+PLAIN_GRAPH, OUR_GRAPH, OUR_INT8 = "plain export, fp32", "vit-serve, fp32", "vit-serve, int8"
+BFLOAT16 = "bfloat16"
+ONNX_RUNTIME, OPENVINO = "ONNX Runtime", "OpenVINO"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,21 +49,26 @@ class Arrangement:
     @property
     def exact(self) -> bool:
         """The model computes in float32."""
-        return not any(low in value for value in self.variables.values() for low in ("int8", "bf16", BF16))
+        return not any(low in value for value in self.variables.values() for low in ("int8", "bf16", BFLOAT16))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
+    """In the first of its groups all is measured of it, in the others and in EQUAL only its rate."""
+
     server: str
     graph: str
     answer: str = "labels"
-    groups: tuple[str, ...] = GROUPS
-    open_loops: bool = True  # else only its rate is measured
+    runtime: str = ""  # which runs the graph, where that can be compared
+    groups: tuple[str, ...]
     tries: tuple[Arrangement, ...]
 
     @property
     def name(self) -> str:
-        return f"{self.server}, {self.graph}, {self.answer}"
+        return ", ".join(filter(None, (self.server, self.runtime, self.graph, self.answer)))
+
+    def open_loops(self, group: str) -> bool:
+        return group == self.groups[0] != EQUAL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,69 +105,79 @@ TWO_WIDE = Way(instances=2, threads=CORES, batch=4)
 WAYS = (GUIDE, QUIET, ALONE, FEW, MANY, TWO_WIDE)
 WAYS_OF_OUR_GRAPHS = (QUIET, ALONE, FEW)
 BATCHES = (QUIET, FEW, MANY)
+BATCHED_PIPELINE = "FastAPI + pipeline, batched"
 
 
 def contenders(weights: Path) -> list[Contender]:
-    """For the model in `weights`, see weights.py. Ratios refer to the first."""
+    """For the model in `weights`, see weights.py. Ratios refer to the first, which is in every group."""
     return [
-        ours(weights / OURS, "vit-serve, fp32"),
-        ours(weights / OURS, "vit-serve, fp32", "labels and maps"),
-        ours(weights / INT8, "vit-serve, int8"),
-        ours(weights / INT8, "vit-serve, int8", "labels and maps"),
-        ours(weights / PLAIN_BUNDLE, PLAIN_GRAPH, groups=("equal",)),
+        ours(weights / OURS, OUR_GRAPH, groups=GROUPS),
+        ours(weights / OURS, OUR_GRAPH, "labels and maps", groups=("fp32",)),
+        ours(weights / BF16, "vit-serve, bf16", groups=("bf16",)),
+        ours(weights / BF16, "vit-serve, bf16", "labels and maps", groups=("bf16",)),
+        ours(weights / INT8, OUR_INT8, groups=("int8", EQUAL)),
+        ours(weights / INT8, OUR_INT8, "labels and maps", groups=("int8",)),
+        ours(weights / OURS, OUR_GRAPH, engine="onnxruntime"),
+        ours(weights / PLAIN_BUNDLE, PLAIN_GRAPH),
+        ours(weights / PLAIN_BUNDLE, PLAIN_GRAPH, engine="onnxruntime"),
         *of_graphs("LitServe", litserve, and_also=[litserve(way, TORCH) for way in (QUIET, FEW)]),
         *of_graphs("MLServer", mlserver, and_also=[mlserver(QUIET, PLAIN, apart=False)]),
         *of_graphs("Triton (PyTriton)", triton),
+        *of_openvino(PLAIN_GRAPH, PLAIN, "f32", groups=("fp32", EQUAL)),
+        *of_openvino("plain export, bf16", PLAIN, "bf16", groups=("bf16",)),
+        *of_openvino("NNCF, int8", OPENVINO_INT8, groups=("int8",)),
+        *of_openvino(OUR_GRAPH, f"{OURS}/{CLASSIFY_GRAPH}", "f32", groups=(EQUAL,)),
+        *of_openvino(OUR_INT8, f"{INT8}/{CLASSIFY_GRAPH}", "f32", groups=(EQUAL,)),
         peer("BentoML", PLAIN_GRAPH, tuple(bentoml(way, PLAIN) for way in WAYS)),
         peer("Ray Serve", PLAIN_GRAPH, tuple(ray(way, PLAIN) for way in WAYS)),
         peer("FastAPI + pipeline", "transformers", tuple(pipeline(way, "plain") for way in (QUIET, ALONE))),
-        peer("FastAPI + pipeline, batched", "transformers", tuple(pipeline(w, "batched") for w in BATCHES)),
-        peer("FastAPI + pipeline, batched", "transformers, bf16", tuple(pipeline(w, "batched", BF16) for w in BATCHES)),
-        *of_openvino(PLAIN_GRAPH, PLAIN, "f32"),
-        *of_openvino("plain export, bf16", PLAIN, "bf16"),
-        *of_openvino("NNCF, int8", OPENVINO_INT8),
+        peer(BATCHED_PIPELINE, "transformers", tuple(pipeline(way, "batched") for way in BATCHES)),
+        peer(
+            BATCHED_PIPELINE,
+            "transformers, bf16",
+            tuple(pipeline(way, "batched", BFLOAT16) for way in BATCHES),
+            group="bf16",
+        ),
     ]
 
 
-def ours(bundle: Path, graph: str, answer: str = "labels", groups: tuple[str, ...] = GROUPS) -> Contender:
+def ours(
+    bundle: Path,
+    graph: str,
+    answer: str = "labels",
+    *,
+    engine: Literal["openvino", "onnxruntime"] = "openvino",
+    groups: tuple[str, ...] = (EQUAL,),
+) -> Contender:
     query = "?attention=false" if answer == "labels" else ""
     arrangement = Arrangement(
         says="as it starts by itself",
         python=Path(sys.executable),
         arguments=("-m", "app"),
         port_variable="VIT_PORT",
-        variables={"VIT_BUNDLE": str(bundle), "VIT_LOG_LEVEL": "warning", **PATIENT},
+        variables={"VIT_BUNDLE": str(bundle), "VIT_ENGINE": engine, "VIT_LOG_LEVEL": "warning", **PATIENT},
         request=post(f"/classify{query}", jpeg(), "image/jpeg"),
     )
-    open_loops = graph != PLAIN_GRAPH
+    runtime = OPENVINO if engine == "openvino" else ONNX_RUNTIME
     return Contender(
-        server="vit-serve", graph=graph, answer=answer, groups=groups, open_loops=open_loops, tries=(arrangement,)
+        server="vit-serve", graph=graph, answer=answer, runtime=runtime, groups=groups, tries=(arrangement,)
     )
 
 
 def of_graphs(
-    server: str, arrange: Callable[[Way, str], Arrangement], *, and_also: list[Arrangement] | None = None
+    server: str, arrange: Callable[[Way, str], Arrangement], *, and_also: Sequence[Arrangement] = ()
 ) -> list[Contender]:
-    """With the plain export, and with each of this project's graphs."""
-    tries = (*(arrange(way, PLAIN) for way in WAYS), *(and_also or []))
-    plain = Contender(server=server, graph=PLAIN_GRAPH, groups=("peers", "equal"), tries=tries)
+    """With the plain export, and with this project's graph, in ONNX Runtime."""
+    plain = (*(arrange(way, PLAIN) for way in WAYS), *and_also)
+    own = tuple(arrange(way, f"{OURS}/{CLASSIFY_GRAPH}") for way in WAYS_OF_OUR_GRAPHS)
     return [
-        plain,
-        *(
-            Contender(
-                server=server,
-                graph=name,
-                groups=("equal",),
-                open_loops=False,
-                tries=tuple(arrange(way, f"{bundle}/classify.onnx") for way in WAYS_OF_OUR_GRAPHS),
-            )
-            for name, bundle in OUR_GRAPHS.items()
-        ),
+        Contender(server=server, graph=PLAIN_GRAPH, runtime=ONNX_RUNTIME, groups=("fp32", EQUAL), tries=plain),
+        Contender(server=server, graph=OUR_GRAPH, runtime=ONNX_RUNTIME, groups=(EQUAL,), tries=own),
     ]
 
 
-def peer(server: str, graph: str, tries: tuple[Arrangement, ...]) -> Contender:
-    return Contender(server=server, graph=graph, groups=("peers",), tries=tries)
+def peer(server: str, graph: str, tries: tuple[Arrangement, ...], *, group: str = "others") -> Contender:
+    return Contender(server=server, graph=graph, groups=(group,), tries=tries)
 
 
 def litserve(way: Way, graph: str) -> Arrangement:
@@ -169,31 +197,49 @@ def triton(way: Way, graph: str) -> Arrangement:
     return application("pytriton", way, graph, triton_request())
 
 
-def of_openvino(graph: str, file: str, precision: str = "") -> list[Contender]:
-    """Without batches and with automatic ones: these may bring more images a second, but answer later.
+def of_openvino(graph: str, file: str, precision: str = "", *, groups: tuple[str, ...]) -> list[Contender]:
+    """Without batches and, but for equal graphs, with automatic ones: these may bring more images a second, but answer
+    later.
 
     OpenVINO chooses a precision that is not given. On a processor with instructions for bf16 it chooses bf16. Layers in
     int8 stay in int8.
     """
-    hints = (("THROUGHPUT", None), ("THROUGHPUT", CORES), ("LATENCY", None))
-    alone = tuple(openvino(file, precision, hint=hint, streams=streams) for hint, streams in hints)
-    batched = tuple(openvino(file, precision, batch=batch) for batch in (4, 8))
+    ways = (
+        ("THROUGHPUT", None, True),
+        ("THROUGHPUT", CORES, True),
+        ("THROUGHPUT", CORES, False),
+        ("LATENCY", None, True),
+    )
+    alone = tuple(openvino(file, precision, hint=h, streams=streams, pinned=pinned) for h, streams, pinned in ways)
+    found = [("FastAPI + OpenVINO", groups, alone)]
+    if groups[0] != EQUAL:
+        batched = tuple(openvino(file, precision, batch=batch) for batch in (4, 8))
+        found.append(("FastAPI + OpenVINO, batched", groups[:1], batched))
     return [
-        Contender(server=server, graph=graph, groups=("openvino",), tries=tries)
-        for server, tries in (("FastAPI + OpenVINO", alone), ("FastAPI + OpenVINO, batched", batched))
+        Contender(server=server, graph=graph, runtime=OPENVINO, groups=where, tries=tries)
+        for server, where, tries in found
     ]
 
 
 def openvino(
-    file: str, precision: str, *, hint: str = "THROUGHPUT", streams: int | None = None, batch: int = 1
+    file: str,
+    precision: str,
+    *,
+    hint: str = "THROUGHPUT",
+    streams: int | None = None,
+    pinned: bool = True,
+    batch: int = 1,
 ) -> Arrangement:
-    """Without a number of streams it finds one itself."""
+    """Without a number of streams it finds one itself. `pinned`: each of its threads stays on one core, if it wants."""
     says = [f"hint {hint}", f"{streams} streams" if streams else "its own number of streams"]
     says += [f"automatic batches of {batch}"] if batch > 1 else ["no batches"]
+    says += [] if pinned else ["threads not pinned"]
     variables = {
         "VIT_BENCH_HINT": hint,
         "VIT_BENCH_STREAMS": str(streams or ""),
         "VIT_BENCH_PRECISION": precision,
+        "VIT_BENCH_PINNED": "yes" if pinned else "",
+        **SILENT,
     }
     way = Way(instances=1, threads=CORES, batch=batch)
     return application("openvino", way, file, form("/predict", "file"), says=", ".join(says), variables=variables)

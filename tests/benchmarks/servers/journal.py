@@ -17,6 +17,9 @@ class Journal:
                 key, value = json.loads(line)
                 self._found[json.dumps(key)] = value
 
+    def has(self, key: list[str | int]) -> bool:
+        return json.dumps(key) in self._found
+
     def once(self, key: list[str | int], find: Callable[[], Any]) -> Any:
         """The finding of this key: that of the file, else that of `find`, which the file then has."""
         name = json.dumps(key)

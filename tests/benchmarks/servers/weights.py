@@ -1,6 +1,7 @@
 """One ViT-S/16 with random weights, as each server takes it."""
 
 import json
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -14,17 +15,19 @@ from export.bundle import write_bundle
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.families.huggingface import BLOCK
 from model.vit import VisionTransformer
+from tests.benchmarks.engines import PRECISIONS
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_checkpoint
 from tests.benchmarks.servers.plain_bundle import write_plain_bundle
 from tests.benchmarks.servers.vit import crop, normalise
 
-OURS, INT8, PLAIN_BUNDLE = "fp32", "int8", "plain"  # bundles; the last has PLAIN for labels
+OURS, BF16, INT8, PLAIN_BUNDLE = "fp32", "bf16", "int8", "plain"  # bundles; the last has PLAIN for labels
 PLAIN, TORCH, TRANSFORMERS, OPENVINO_INT8 = "plain.onnx", "weights.pt", "transformers", "openvino-int8.xml"
 LABELS = "labels.txt"
 CALIBRATION = 32  # images
 OPENVINO = Path(".venv-bench/openvino/bin/python")
+SILENT = {"CI": "true"}  # OpenVINO and NNCF report their use to their makers where this is not set
 
 
 def write_weights(folder: Path) -> None:
@@ -36,8 +39,8 @@ def write_weights(folder: Path) -> None:
     checkpoint = random_checkpoint("S/16")
     # transformers rounds the position of the crop down, so all servers do
     checkpoint = replace(checkpoint, preprocessing=replace(checkpoint.preprocessing, crop_rounding="floor"))
-    write_bundle(checkpoint, folder / OURS, replace=False)
-    write_bundle(checkpoint, folder / INT8, replace=False, precision="int8")
+    for precision in PRECISIONS:
+        write_bundle(checkpoint, folder / precision, replace=False, precision=precision)
     export_plainly(checkpoint.model, folder / PLAIN)
     write_plain_bundle(folder / OURS, folder / PLAIN, checkpoint.preprocessing, folder / PLAIN_BUNDLE)
     torch.save(checkpoint.model.state_dict(), folder / TORCH)
@@ -54,7 +57,7 @@ def of_nncf(folder: Path) -> None:
     np.save(calibration, np.stack([normalise(crop(jpeg(seed))) for seed in range(1, 1 + CALIBRATION)]))
     files = [str(folder / PLAIN), str(calibration), str(folder / OPENVINO_INT8)]
     command = [str(OPENVINO), "-m", "tests.benchmarks.runtimes.open_vino", "quantise", *files]
-    subprocess.run(command, capture_output=True, check=True)
+    subprocess.run(command, env={**os.environ, **SILENT}, capture_output=True, check=True)
 
 
 def _write_transformers(checkpoint: Checkpoint, folder: Path) -> None:

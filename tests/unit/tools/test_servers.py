@@ -29,13 +29,17 @@ def arrangement(says: str) -> Arrangement:
     return Arrangement(says=says, python=Path(sys.executable), arguments=("-c", ""), port_variable="PORT", request=b"")
 
 
-def contender(server: str, graph: str = PLAIN_GRAPH, says: tuple[str, ...] = ("as it is",)) -> Contender:
-    return Contender(server=server, graph=graph, tries=tuple(map(arrangement, says)))
+def contender(
+    server: str, graph: str = PLAIN_GRAPH, says: tuple[str, ...] = ("as it is",), groups: tuple[str, ...] = ("fp32",)
+) -> Contender:
+    return Contender(
+        server=server, graph=graph, runtime="ONNX Runtime", groups=groups, tries=tuple(map(arrangement, says))
+    )
 
 
-def finding(server: str, graph: str, rates: list[float]) -> Finding:
+def finding(server: str, graph: str, rates: list[float], *groups: str) -> Finding:
     closed = [{"images_per_s": rate, "cpu_s": 1.0, "images": 10, "others": 0.0} for rate in rates]
-    of = contender(server, graph)
+    of = contender(server, graph, groups=groups or ("fp32",))
     return Finding(contender=of, arrangement=of.tries[0], closed=closed, own=([1.0, 2.0], 0), common=([1.0, 2.0], 1))
 
 
@@ -45,6 +49,8 @@ def test_a_journal_remembers_what_was_found(tmp_path):
     again = Journal(path)
     assert again.once(["closed", "LitServe", 0], pytest.fail) == [1.5, {"a": 2}]
     assert again.once(["closed", "LitServe", 1], lambda: 3) == 3
+    assert again.has(["closed", "LitServe", 1])
+    assert not again.has(["closed", "LitServe", 2])
 
 
 def test_a_journal_keeps_nothing_of_what_failed(tmp_path):
@@ -107,12 +113,30 @@ def test_each_round_begins_with_another_server(rounds):
     assert all(sorted(order, key=servers.index) == servers for order in orders)
 
 
+def compared(group: str, findings: list[Finding]) -> Comparison:
+    return Comparison(group=group, requests=1000, tries=[], findings=findings, left_out={})
+
+
 def test_ratios_are_those_of_one_round():
     found = [finding("vit-serve", "vit-serve, fp32", [10, 20, 40]), finding("LitServe", PLAIN_GRAPH, [5, 10, 20])]
-    rows = servers_table(Comparison(requests=1000, tries=[], findings=found, left_out={}))
+    rows = servers_table([compared("fp32", found)])
     assert [row["ratio (quartiles)"] for row in rows] == ["1.00 (1.00 to 1.00)", "0.50 (0.50 to 0.50)"]
     assert rows[1]["images/s (quartiles)"] == "10.0 (7.5 to 15.0)"
     assert rows[1]["failed"] == 1
+
+
+def test_each_server_has_one_row_and_ratios_are_those_of_its_own_group():
+    """The machine was half as fast when the second group was measured."""
+    base = ("vit-serve", "vit-serve, fp32")
+    fp32 = [finding(*base, [20, 20], "fp32", "int8"), finding("LitServe", PLAIN_GRAPH, [10, 10], "fp32", "equal")]
+    int8 = [finding(*base, [10, 10], "fp32", "int8"), finding("vit-serve", "vit-serve, int8", [30, 30], "int8")]
+    equal = [finding(*base, [20, 20], "fp32", "equal"), finding("LitServe", PLAIN_GRAPH, [1, 1], "fp32", "equal")]
+    rows = servers_table([compared("fp32", fp32), compared("int8", int8), compared("equal", equal)])
+    assert [(row["server"], row["graph"], row["ratio (quartiles)"][:4]) for row in rows] == [
+        ("vit-serve", "vit-serve, fp32", "1.00"),
+        ("vit-serve", "vit-serve, int8", "3.00"),
+        ("LitServe", PLAIN_GRAPH, "0.50"),
+    ]
 
 
 def test_with_equal_graphs_ratios_refer_to_this_server_with_that_graph():
@@ -121,14 +145,13 @@ def test_with_equal_graphs_ratios_refer_to_this_server_with_that_graph():
         finding("vit-serve", PLAIN_GRAPH, [10, 10]),
         finding("LitServe", PLAIN_GRAPH, [5, 5]),
         finding("LitServe", "vit-serve, fp32", [10, 10]),
-        finding("FastAPI + pipeline", "transformers", [1, 1]),
     ]
-    rows = equal_table(Comparison(requests=1000, tries=[], findings=found, left_out={}))
+    rows = equal_table([compared("fp32", found[::-1]), compared("equal", found)])
     assert [(row["graph"], row["server"], row["ratio (quartiles)"][:4]) for row in rows] == [
-        ("vit-serve, fp32", "vit-serve", "1.00"),
-        ("vit-serve, fp32", "LitServe", "0.50"),
-        (PLAIN_GRAPH, "vit-serve", "1.00"),
-        (PLAIN_GRAPH, "LitServe", "0.50"),
+        ("vit-serve, fp32, in ONNX Runtime", "vit-serve", "1.00"),
+        ("vit-serve, fp32, in ONNX Runtime", "LitServe", "0.50"),
+        (f"{PLAIN_GRAPH}, in ONNX Runtime", "vit-serve", "1.00"),
+        (f"{PLAIN_GRAPH}, in ONNX Runtime", "LitServe", "0.50"),
     ]
 
 
@@ -138,13 +161,28 @@ def test_an_open_loop_lasts_until_as_many_requests_are_due(rate):
     assert len(due) == 250
 
 
-def test_every_group_has_rows_and_this_server_is_in_each(tmp_path):
+def test_every_group_has_rows_and_the_first_of_all_is_in_each(tmp_path):
     found = contenders(tmp_path)
     assert len({each.name for each in found}) == len(found)
+    assert found[0].groups == GROUPS
     for group in GROUPS:
         servers = {each.server for each in found if group in each.groups}
         assert "vit-serve" in servers
         assert len(servers) > 1
+
+
+def test_in_each_precision_this_server_gives_labels_and_maps(tmp_path):
+    found = contenders(tmp_path)
+    for precision in ("fp32", "bf16", "int8"):
+        answers = [o.answer for o in found if o.server == "vit-serve" and o.open_loops(precision)]
+        assert answers == ["labels", "labels and maps"]
+
+
+def test_with_equal_graphs_each_runtime_has_this_server(tmp_path):
+    equal = [each for each in contenders(tmp_path) if "equal" in each.groups]
+    ours = {(each.graph, each.runtime) for each in equal if each.server == "vit-serve"}
+    assert ours == {(each.graph, each.runtime) for each in equal if each.server != "vit-serve"}
+    assert len(ours) == 5
 
 
 def test_arrangements_of_one_server_have_names_of_their_own(tmp_path):
