@@ -68,7 +68,7 @@ ENV PATH=/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin 
     VIT_HOST=0.0.0.0 \
     VIT_PORT=8000
 # Writes the bytecode of the standard library's modules that are used. The running service writes nothing.
-RUN python -c "import app.server"
+RUN if [ "$DEVICE" = cpu ]; then engine=openvino; else engine=cuda; fi && python -c "import app.server, app.inference.$engine"
 ENV PYTHONDONTWRITEBYTECODE=1
 USER 65532:65532
 EXPOSE 8000
