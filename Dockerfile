@@ -1,4 +1,4 @@
-# The service: ONNX Runtime and a bundle, no PyTorch, no compiler. From the repository's root:
+# The service and a bundle, no PyTorch, no compiler. From the repository's root:
 #
 #   docker build -t vit-serve .                                          the demo model, on the CPU
 #   docker build -t vit-serve --build-arg BUNDLE=bundles/mine .          a bundle exported before
@@ -15,11 +15,16 @@ COPY docker/requirements-${DEVICE}.lock /requirements.lock
 RUN python3 -m venv --without-pip /venv \
  && python3 -m pip --python /venv/bin/python install --quiet --require-hashes --only-binary :all: --no-cache-dir \
     --no-compile --requirement /requirements.lock
-# Remove what is never imported or loaded: 284 MB of CUDA kernels that a CPU cannot use, a second copy of libonnxruntime (the
-# Python module carries its own), and the packages' tests.
+# Remove what is never imported or loaded: 284 MB of CUDA kernels that a CPU cannot use, OpenVINO's plugins for other devices and
+# its readers of other formats, a second copy of libonnxruntime (the Python module carries its own), and the packages' tests.
 RUN cd /venv/lib/python3*/site-packages \
  && rm -r onnxruntime/transformers onnxruntime/quantization onnxruntime/tools onnxruntime/capi/libonnxruntime.so.* \
- && if [ "$DEVICE" = cpu ]; then rm onnxruntime/capi/libonnxruntime_providers_cuda.so onnxruntime/capi/libonnxruntime_providers_tensorrt.so; fi \
+ && if [ "$DEVICE" = cpu ]; then \
+      rm onnxruntime/capi/libonnxruntime_providers_cuda.so onnxruntime/capi/libonnxruntime_providers_tensorrt.so \
+      && rm -r openvino_telemetry openvino/include openvino/cmake openvino/tools openvino/frontend/*/ \
+      && find openvino/libs \( -name '*_gpu_plugin*' -o -name '*_npu_plugin*' -o -name cache.json \
+         -o -name '*_frontend.so*' ! -name '*_onnx_frontend*' ! -name '*_ir_frontend*' \) -exec rm {} +; \
+    fi \
  && find . -type d -name tests -prune -exec rm -r {} +
 COPY app /srv/app
 RUN rm -r /srv/app/demo \
@@ -59,12 +64,11 @@ ENV PATH=/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin 
     ORT_DISABLE_TELEMETRY=1 \
     CUDA_CACHE_PATH=/tmp/cuda \
     VIT_BUNDLE=/bundle \
-    VIT_CACHE=/cache \
     VIT_DEVICE=${DEVICE} \
     VIT_HOST=0.0.0.0 \
     VIT_PORT=8000
 # Writes the bytecode of the standard library's modules that are used. The running service writes nothing.
-RUN python -c "import app.server"
+RUN if [ "$DEVICE" = cpu ]; then engine=openvino; else engine=cuda; fi && python -c "import app.server, app.inference.$engine"
 ENV PYTHONDONTWRITEBYTECODE=1
 USER 65532:65532
 EXPOSE 8000
@@ -73,21 +77,8 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['VIT_PORT'] + '/readyz', timeout=2)"]
 CMD ["python", "-m", "app"]
 
-# Weights packed for the processor of the machine that builds. Another kind of processor packs its own where it can write.
-FROM service AS packed-checkpoint
-COPY --from=exported /bundle /bundle
-USER 0
-RUN mkdir /cache && if [ "$VIT_DEVICE" = cpu ]; then python -m app.inference.pack; fi && chmod -R a+rX /cache
-
-FROM service AS packed-bundle
-COPY --from=bundle /bundle /bundle
-USER 0
-RUN mkdir /cache && if [ "$VIT_DEVICE" = cpu ]; then python -m app.inference.pack; fi && chmod -R a+rX /cache
-
 FROM service AS checkpoint
 COPY --from=exported /bundle /bundle
-COPY --from=packed-checkpoint /cache /cache
 
 FROM service
 COPY --from=bundle /bundle /bundle
-COPY --from=packed-bundle /cache /cache

@@ -27,7 +27,7 @@ quick: $(VENV)/.dev  ## run the unit tests that export nothing, train nothing an
 	QUICK=yes $(BIN)/python -m pytest -n auto --dist worksteal -W ignore::pytest.PytestUnraisableExceptionWarning \
 		tests/unit tests/test_architecture.py  # a test that is skipped halfway leaves sockets open
 
-export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PROMPT="a photo of a {}"] [PRECISION=int8|fp16] [IMAGE_SIZE=N] [PICTURES=folder] [CALIBRATE=yes] [REPLACE=yes]: turn a checkpoint into a bundle
+export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PROMPT="a photo of a {}"] [PRECISION=bf16|int8|fp16] [IMAGE_SIZE=N] [PICTURES=folder] [CALIBRATE=yes] [REPLACE=yes]: turn a checkpoint into a bundle
 	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) \
 		$(if $(LABELS),--labels $(LABELS)) $(if $(PROMPT),--prompt "$(PROMPT)") $(if $(PRECISION),--precision $(PRECISION)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) \
 		$(if $(PICTURES),--pictures $(PICTURES)) $(if $(CALIBRATE),--calibrate) $(if $(REPLACE),--replace)

@@ -149,15 +149,16 @@ def _parser() -> argparse.ArgumentParser:
         "--precision",
         choices=get_args(Precision),
         default="fp32",
-        help="int8 is for CPUs, fp16 for CUDA (default: fp32). The export measures how often answers stay the same.",
+        help="bf16 and int8 are for CPUs, fp16 is for CUDA (default: fp32). The export measures how often answers stay "
+        "the same.",
     )
     parser.add_argument(
         "--pictures",
         type=Path,
         metavar="FOLDER",
-        help="images to measure with, in place of drawn shapes: ranges for int8 and fp16, and how often answers stay "
-        "the same. At most 2,048 are read, chosen evenly. If they are in folders that are called by the names, WordNet "
-        "ids or indices of the labels, accuracy and calibration error are measured too.",
+        help="images to measure with, in place of drawn shapes: ranges for bf16, int8 and fp16, and how often answers "
+        "stay the same. At most 2,048 are read, chosen evenly. If they are in folders that are called by the names, "
+        "WordNet ids or indices of the labels, accuracy and calibration error are measured too.",
     )
     parser.add_argument(
         "--calibrate",

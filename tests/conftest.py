@@ -39,9 +39,6 @@ def pytest_configure() -> None:
     settings.load_profile("busy machine")
 
 
-os.environ["VIT_CACHE"] = "off"  # tests leave nothing in a developer's home; those of the cache have one of their own
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """With TESTS_MAY_SKIP=no a test that cannot run has failed: CI installs all that it needs."""

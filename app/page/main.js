@@ -15,7 +15,7 @@ import { State } from "./state.js";
 import { Verification } from "./verification.js";
 import { Wall } from "./wall.js";
 
-const PROVIDERS = { CPUExecutionProvider: "CPU", CUDAExecutionProvider: "CUDA" };
+const PROVIDERS = { CPUExecutionProvider: "ONNX Runtime", CUDAExecutionProvider: "CUDA" };
 
 async function main() {
   let model;
@@ -25,10 +25,13 @@ async function main() {
     byId("served").textContent = problem.message;
     return;
   }
+  const { computes_in: computed, manifest: { precision: stored } } = model;
+  const precision = stored === computed ? stored : `${stored}, computed in ${computed}`;
   byId("served").replaceChildren(
     element("b", {}, model.name),
     element("code", { title: `Digest ${model.digest}` }, model.digest.slice(0, 8)),
     element("span", {}, PROVIDERS[model.provider] ?? model.provider),
+    element("span", {}, precision),
   );
 
   const state = new State();

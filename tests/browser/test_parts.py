@@ -111,6 +111,6 @@ def test_the_models_own_pictures_need_no_upload(page):
 
 def test_the_head_of_the_page_names_the_model(page):
     model = numbers(page, "/model")
-    assert page.locator("#served").inner_text().split() == [model["name"], model["digest"][:8], "CPU"]
+    assert page.locator("#served").inner_text().split() == [model["name"], model["digest"][:8], "OpenVINO", "fp32"]
     page.get_by_role("link", name="API").click()
     page.wait_for_url("**/docs")

@@ -23,7 +23,7 @@ OLDEST = {"sys_platform": "linux", "python_version": "3.11", "python_full_versio
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 RUNTIMES = {  # the one package that brings ONNX Runtime, by the platform as uv calls it
     "x86_64-unknown-linux-gnu": "onnxruntime-gpu",
-    "aarch64-manylinux_2_34": "onnxruntime-gpu",  # its wheel needs glibc 2.34: Debian 12, Ubuntu 22.04, RHEL 9
+    "aarch64-manylinux_2_35": "onnxruntime-gpu",  # OpenVINO's wheel needs glibc 2.35: Debian 12, Ubuntu 22.04
     "aarch64-apple-darwin": "onnxruntime",
 }
 OLDEST_MACOS = {"MACOSX_DEPLOYMENT_TARGET": "14.0"}  # of onnxruntime's wheel
@@ -64,14 +64,22 @@ def requirements_of(name: str) -> list[str]:
         return []
 
 
+def requirements_in(group: str) -> list[Requirement]:
+    """Of a dependency group, and of the groups that it includes."""
+    entries = GROUPS[group]
+    included = [entry["include-group"] for entry in entries if isinstance(entry, dict)]
+    own = [Requirement(entry) for entry in entries if isinstance(entry, str)]
+    return own + [requirement for name in included for requirement in requirements_in(name)]
+
+
 def test_the_cpu_image_has_what_the_service_needs_and_nothing_else():
-    serve = [Requirement(line) for line in GROUPS["serve"]]
-    assert set(locked("cpu")) == closure(serve)
+    assert set(locked("cpu")) == closure(requirements_in("serve"))
 
 
-def test_the_cuda_image_adds_only_cuda():
+def test_the_cuda_image_adds_cuda_and_leaves_out_the_engine_for_cpus():
     cpu, cuda = locked("cpu"), locked("cuda")
-    assert cpu.items() <= cuda.items()
+    assert cpu.keys() - cuda.keys() == {"openvino", "openvino-telemetry"}
+    assert {name: cuda.get(name, version) for name, version in cpu.items()} == cpu
     assert all(name.startswith("nvidia-") for name in cuda.keys() - cpu)
     assert {"nvidia-cudnn-cu13", "nvidia-cufft", "nvidia-cublas"} <= cuda.keys()
 
