@@ -249,6 +249,8 @@ def load_bundle(folder: Path) -> Bundle:
     try:
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
+        if any(e["type"] == "missing" and e["loc"] == ("known_answer",) for e in error.errors()):
+            raise BundleError(f"{folder} has no known answer: an older version made it. Export it again.") from None
         if any(e["loc"] == ("format",) and e["input"] == 1 for e in error.errors()):
             raise BundleError(f"{folder} was made by an older version. Export it again.") from None
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])

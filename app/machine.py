@@ -18,9 +18,14 @@ def yield_by(niceness: int) -> None:
         os.nice(niceness)
 
 
+def processors() -> int:
+    """Those that this process may run on, as its affinity says."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def allowed_cores() -> int:
     """Processors this process may use: the smaller of its affinity and its control group's quota (cgroup v2 or v1)."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = processors()
     quota, period = _first_of("cpu.max").split() or (
         _first_of("cpu/cpu.cfs_quota_us") or "max",
         _first_of("cpu/cpu.cfs_period_us"),

@@ -3,6 +3,8 @@
 What OpenVINO 2026.4 needs: one output of the branch, and `TopK` outside of it.
 """
 
+import copy
+
 import onnx
 from onnx import TensorProto, helper
 
@@ -19,7 +21,7 @@ def combine(explain: onnx.ModelProto, answers: tuple[str, ...]) -> onnx.ModelPro
     maps = [value.name for value in graph.output if value.name not in (*answers, "classes")]
     trunk = _needed(graph, {value.name for value in first})
     made = {name for node in trunk for name in node.output}
-    rest = [node for node in graph.node if made.isdisjoint(node.output)]
+    rest = _with_dequantisers([node for node in graph.node if made.isdisjoint(node.output)], trunk)
     return helper.make_model(
         helper.make_graph(
             [
@@ -46,6 +48,23 @@ def _needed(graph: onnx.GraphProto, names: set[str]) -> list[onnx.NodeProto]:
             names |= set(node.input)
             nodes.append(node)
     return nodes[::-1]
+
+
+def _with_dequantisers(branch: list[onnx.NodeProto], trunk: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """The nodes of the branch, which from now on dequantise themselves what they read: then they compute in integers,
+    and keep a quarter of the memory.
+    """
+    read = {name for node in branch for name in node.input}
+    copies = []
+    for node in trunk:
+        if node.op_type == "DequantizeLinear" and node.output[0] in read:
+            copies.append(copy.deepcopy(node))
+            copies[-1].output[0] = f"{node.output[0]}_again"
+    renamed = {node.output[0].removesuffix("_again"): node.output[0] for node in copies}
+    branch = copy.deepcopy(branch)
+    for node in branch:
+        node.input[:] = [renamed.get(name, name) for name in node.input]
+    return copies + branch
 
 
 def _joined(nodes: list[onnx.NodeProto], maps: list[str]) -> onnx.GraphProto:

@@ -6,6 +6,7 @@ from pathlib import Path
 from app.bundle import Precision
 from app.inference.combined import Shapes, inputs, outputs
 from app.inference.contract import Computed, Graph, Images, Outputs
+from app.machine import processors
 
 sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]  # it would report its import to its makers
 import openvino as ov  # noqa: E402
@@ -33,7 +34,7 @@ class OpenVinoEngine:
             "INFERENCE_PRECISION_HINT": "f32",  # by default it computes all of an fp32 bundle in bfloat16
             "INFERENCE_NUM_THREADS": threads,
             "NUM_STREAMS": 1,
-            "ENABLE_CPU_PINNING": False,  # the cores also decode images
+            "ENABLE_CPU_PINNING": threads >= processors(),  # else replicas would share some cores and leave others
         }
         compiled = core.compile_model(model, DEVICE, settings)
         self._names = [output.get_any_name() for output in compiled.outputs]

@@ -35,7 +35,7 @@ def test_what_is_served_is_told(client):
     (info,) = (dict(labels) for name, labels in samples(client) if name == "vit_model_info")
     model = client.get("/model").json()
     assert info["digest"] == model["digest"]
-    assert info["provider"] == "CPUExecutionProvider"
+    assert info["provider"] == "OpenVINO"
     assert info["precision"] == "fp32"
     assert info["version"] == client.get("/openapi.json").json()["info"]["version"]
 

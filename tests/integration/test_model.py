@@ -8,7 +8,7 @@ import pytest
 def test_model_says_what_is_served_and_how_fast(client):
     answer = client.get("/model").json()
     assert answer["name"] == "shapes"
-    assert answer["provider"] == "CPUExecutionProvider"
+    assert answer["provider"] == "OpenVINO"
     assert answer["manifest"]["tokens"] == {"patch": 8, "grid": [8, 8], "prefix": ["class"]}
     measured = {(row["graph"], row["batch"]) for row in answer["latency"]}
     assert {("classify", 1), ("explain", 1)} <= measured

@@ -69,6 +69,15 @@ def test_a_manifest_that_is_not_understood_is_refused_by_field(bundle, changes, 
         load_bundle(bundle)
 
 
+def test_a_bundle_of_before_known_answers_is_refused_with_what_to_do(bundle):
+    path = bundle / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["known_answer"]
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(BundleError, match=r"has no known answer: an older version made it\. Export it again\."):
+        load_bundle(bundle)
+
+
 def test_a_bundle_of_an_older_version_is_refused_with_what_to_do(bundle):
     edit(bundle, format=1)
     with pytest.raises(BundleError, match=r"was made by an older version\. Export it again\.$"):
