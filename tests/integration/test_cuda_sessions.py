@@ -70,10 +70,10 @@ from tests.gpu.parity import open_on_gpu
 from tests.gpu.speed import relative, speed
 KnownImage.check = lambda self, graph, outputs, *, provider: None
 bundle = load_bundle(Path(sys.argv[1]))
-engine = open_on_gpu(bundle, 2)
-engine.warm_up()
+model, engine = open_on_gpu(bundle, 2)
+engine.warm_up(model)
 runs, steps = speed("demo", bundle, engine, seconds=0.001)
-assert relative("demo", runs, engine)["ratio"] > 0
+assert relative("demo", runs, model)["ratio"] > 0
 print(json.dumps([runs, steps]))
 """
 

@@ -1,7 +1,6 @@
 """app/inference/device.py: which engine is used where others do not work."""
 
 import math
-import sys
 import threading
 from types import SimpleNamespace
 
@@ -207,8 +206,3 @@ def test_weights_that_the_memory_does_not_hold_are_said_before_the_engine_is_ope
 def test_weights_that_the_memory_holds_are_not_mentioned(caplog):
     opened(max_memory=2**40)
     assert "WARNING" not in {line.levelname for line in caplog.records}
-
-
-def test_opening_openvino_imports_nothing_that_reports_its_use():
-    opened(engine="openvino")
-    assert not [name for name in sys.modules if name.startswith("openvino_telemetry")]
