@@ -14,6 +14,7 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
+from app.inference.openvino import ov as openvino
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
 from export.graphs import ClassifyGraph
@@ -159,6 +160,19 @@ def test_lower_precision_is_measured_instead(tmp_path, precision, names):
     explain = engine.run("explain", np.zeros((2, 24, 40, 3), np.uint8))
     assert np.abs(explain["attention"].sum(-1) - 1).max() < 1e-5
     assert {values.dtype for name, values in explain.items() if name != "classes"} == {np.dtype(np.float32)}
+
+
+def test_without_instructions_for_it_a_bundle_in_bf16_is_computed_in_float32(tmp_path, monkeypatch):
+    folder = tmp_path / "toy"
+    pixels = reference_pixels(write_bundle(toy_checkpoint(), folder, replace=False, precision="bf16").image, 3)
+    capable = engine_of(folder, "openvino").computes_in
+    assert capable == ("bf16" if "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES") else "fp32")
+    monkeypatch.setattr(openvino.Core, "get_property", lambda *_: ["FP32"])
+    ours, theirs = engine_of(folder, "openvino"), engine_of(folder, "onnxruntime")
+    assert (ours.computes_in, theirs.computes_in) == ("fp32", "fp32")
+    found, expected = ours.run("explain", pixels), theirs.run("explain", pixels)
+    assert found["attention"] == pytest.approx(expected["attention"], abs=1e-3)
+    assert found["logits"] == pytest.approx(expected["logits"], abs=2e-3 * float(np.abs(expected["logits"]).max()))
 
 
 def test_the_demo_model_names_the_same_shapes_in_int8(int8_bundle):

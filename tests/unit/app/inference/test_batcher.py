@@ -3,6 +3,7 @@
 import asyncio
 import math
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -158,6 +159,34 @@ def test_answers_go_before_the_model(lifecycle):
     batcher.start(opened)
     batcher.stop()
     assert found == [os.nice(0) + MODEL_NICENESS]
+
+
+NICENESS = """
+import os, sys
+from pathlib import Path
+from app.bundle import load_bundle
+from app.inference.batcher import Batcher
+from app.inference.device import open_model
+from app.lifecycle import Lifecycle
+from app.settings import Settings
+settings = Settings(device="cpu", engine=sys.argv[1], model_threads=2)
+batcher = Batcher(lifecycle=Lifecycle())
+before = set(os.listdir("/proc/self/task"))
+batcher.start(lambda: open_model(settings=settings, bundle=load_bundle(settings.bundle)))
+of_engine = set(os.listdir("/proc/self/task")) - before
+fields = [Path(f"/proc/self/task/{task}/stat").read_text().rpartition(")")[2].split() for task in of_engine]
+print(len(of_engine), {int(field[16]) for field in fields})
+batcher.stop()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
+@pytest.mark.parametrize("kind", ["openvino", "onnxruntime"])
+def test_so_do_all_threads_that_an_engine_starts(kind):
+    done = subprocess.run([sys.executable, "-c", NICENESS, kind], capture_output=True, text=True, check=True)
+    count, niceness = done.stdout.split(maxsplit=1)
+    assert int(count) >= 2
+    assert niceness.strip() == str({os.nice(0) + MODEL_NICENESS})
 
 
 def test_a_single_image_runs_at_once(engine):
