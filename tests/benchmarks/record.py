@@ -18,7 +18,7 @@ from app.machine import allowed_cores
 ROOT = Path(__file__).parents[2]
 CODE = ("app", "export", "model", "tests/benchmarks", "tests/load", "tests/study", "pyproject.toml", "constraints.txt")
 GENERATED = {".json", ".md"}  # what benchmarks write themselves
-PACKAGES = ("numpy", "pillow", "fastapi", "uvicorn", "torch")
+PACKAGES = ("openvino", "numpy", "pillow", "fastapi", "uvicorn", "torch")
 
 Rows = list[dict[str, str | float]]
 Head = Mapping[str, JsonValue]
