@@ -1,8 +1,8 @@
 """Both graphs in one, as CPUs run it, so that weights are held once: `combined.onnx`.
 
 Its inputs are `images`, and `explain`, which says whether to compute the maps too. Its outputs are those of the lean
-graph, `classes`, and `maps`: all others of the explaining graph, flat and side by side. OpenVINO 2026.4 refuses a branch
-that has an output for each of them.
+graph, `classes`, and `maps`: all others of the explaining graph, flat and side by side. OpenVINO 2026.4 refuses a
+branch that has an output for each of them.
 """
 
 from collections.abc import Mapping
