@@ -57,18 +57,19 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
                 log.debug("%s", error)
     if settings.engine != "onnxruntime":
         try:
-            return _on_cpu(_openvino, settings, bundle, max_memory, wait)
+            return _on_openvino(settings, bundle, max_memory, wait)
         except DeviceError as error:
             if settings.engine == "openvino":
                 raise
             log.warning("%s; ONNX Runtime is used instead", error)
-    return _on_cpu(_onnxruntime, settings, bundle, max_memory, wait)
+    from app.inference.onnxruntime import OnnxEngine
+
+    return _on_cpu(OnnxEngine, settings, bundle, max_memory, wait)
 
 
 def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
-    from app.inference.cuda import (
-        CudaEngine,  # each engine is imported where it is used: they take a moment, and memory
-    )
+    # Each engine is imported where it is used: they take a moment, and memory.
+    from app.inference.cuda import CudaEngine
 
     manifest = bundle.manifest
     if manifest.precision in ("int8", "bf16"):
@@ -87,40 +88,35 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
     return model
 
 
+def _on_openvino(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[[], object]) -> Model:
+    if not find_spec("openvino"):
+        raise DeviceError("OpenVINO is not installed")
+    try:
+        from app.inference.openvino import OpenVinoEngine
+
+        return _on_cpu(OpenVinoEngine, settings, bundle, max_memory, wait)
+    except (ImportError, RuntimeError) as error:
+        raise DeviceError(f"OpenVINO cannot run this bundle ({error})") from error
+
+
 def _on_cpu(
-    open_engine: Callable[[Bundle, int], Engine],
+    kind: Callable[..., Engine],
     settings: Settings,
     bundle: Bundle,
     max_memory: float,
     wait: Callable[[], object],
 ) -> Model:
     warn_of_weights((bundle.folder / WEIGHTS).stat().st_size, max_memory)
-    engine = open_engine(bundle, settings.model_threads or allowed_cores())
+    engine = kind(
+        graph=bundle.folder / COMBINED_GRAPH,
+        shapes=bundle.manifest.explains,
+        precision=bundle.manifest.precision,
+        threads=settings.model_threads or allowed_cores(),
+    )
     model = _model(engine, bundle, settings.max_batch or BATCH_ON_CPU)
     wait()
     model.warm_up(max_memory)
     return model
-
-
-def _openvino(bundle: Bundle, threads: int) -> Engine:
-    if not find_spec("openvino"):
-        raise DeviceError("OpenVINO is not installed")
-    from app.inference.openvino import OpenVinoEngine
-
-    manifest = bundle.manifest
-    graph = bundle.folder / COMBINED_GRAPH
-    try:
-        return OpenVinoEngine(graph=graph, shapes=manifest.explains, precision=manifest.precision, threads=threads)
-    except RuntimeError as error:
-        raise DeviceError(f"OpenVINO cannot run this bundle ({error})") from error
-
-
-def _onnxruntime(bundle: Bundle, threads: int) -> Engine:
-    from app.inference.onnxruntime import OnnxEngine
-
-    manifest = bundle.manifest
-    graph = bundle.folder / COMBINED_GRAPH
-    return OnnxEngine(graph=graph, shapes=manifest.explains, precision=manifest.precision, threads=threads)
 
 
 def _model(engine: Engine, bundle: Bundle, max_batch: int) -> Model:

@@ -93,6 +93,16 @@ def failing_openvino(monkeypatch):
 
 
 @pytest.fixture
+def openvino_that_fails_in_a_run(monkeypatch):
+    real = openvino.OpenVinoEngine
+
+    def failing(graph, images):
+        raise RuntimeError("could not create a primitive")
+
+    monkeypatch.setattr(openvino, "OpenVinoEngine", lambda **options: Watched(real(**options), before=failing))
+
+
+@pytest.fixture
 def wrong_openvino(monkeypatch):
     real = openvino.OpenVinoEngine
 
@@ -107,6 +117,7 @@ def wrong_openvino(monkeypatch):
     [
         ("no_openvino", "OpenVINO is not installed"),
         ("failing_openvino", "OpenVINO cannot run this bundle (Check 'ok' failed at src/core.cpp:1)"),
+        ("openvino_that_fails_in_a_run", "OpenVINO cannot run this bundle (could not create a primitive)"),
         (
             "wrong_openvino",
             "The model computes wrong numbers on OpenVINO: for the bundle's known image, logits of ",
