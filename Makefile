@@ -82,10 +82,10 @@ soak: $(VENV)/.dev  ## [SECONDS=600]: mixed use; fails when memory grows; rewrit
 rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy; rewrites the table in docs/deployment.md
 	$(BIN)/python -m tests.load.rolling
 
-parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its own library; rewrites docs/parity.md
+parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its own library; rewrites tests/parity/parity.json and docs/checkpoints.md
 	$(PARITY)/bin/python -m tests.parity $(PEERS)
 
-study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniature (about half an hour on two cores); rewrites docs/study.md
+study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniature (about half an hour on two cores); rewrites tables in docs/learning.md
 	$(BIN)/python -m tests.study $(EXPERIMENTS)
 
 image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image

@@ -1,27 +1,24 @@
-"""`python -m tests.parity [peer ...]`: compare with other libraries, and write docs/parity.md.
+"""`python -m tests.parity [peer ...]`: compare with other libraries; write parity.json and its summary in the docs.
 
-`make parity` installs the libraries first. With names, only those peers are compared and the other sections stay. Exits
-with 1 when a difference is larger than rounding explains.
+`make parity` installs the libraries first. With names, only those peers are compared, and the rows of the others stay.
+Exits with 1 when a difference is larger than rounding explains.
 """
 
 import argparse
 import sys
-from pathlib import Path
 
 import torch
 from tqdm import tqdm
 
 from tests.golden.torchvision_operators import declare
-from tests.parity import huggingface, preprocessing, pytorch_image_models, torchvision
-from tests.parity.report import networks, pipelines, updated
+from tests.parity import huggingface, preprocessing, pytorch_image_models, record, summary, torchvision
 
-PEERS = {  # each with the layout of its section
-    "timm": (pytorch_image_models, networks),
-    "transformers": (huggingface, networks),
-    "torchvision": (torchvision, networks),
-    "preprocessing": (preprocessing, pipelines),
+PEERS = {
+    "timm": pytorch_image_models,
+    "transformers": huggingface,
+    "torchvision": torchvision,
+    record.PIPELINES: preprocessing,
 }
-REPORT = Path("docs/parity.md")
 
 
 def main() -> None:
@@ -33,14 +30,14 @@ def main() -> None:
 
     torch.set_num_threads(1)
     operators = declare()
-    sections, far = {}, []
+    sections, far = record.read(), []
     for name in named:
-        peer, layout = PEERS[name]
-        found = list(tqdm(peer.rows(), desc=name))
-        sections[name] = layout(peer.title(), found)
-        far += [f"{row.name} by {row.error:.0e}" for row in found if not row.error <= row.rounding]
+        rows = list(tqdm(PEERS[name].rows(), desc=name))
+        sections[name] = record.Section(title=PEERS[name].title(), rows=rows)
+        far += [f"{row.name} by {row.error:.0e}" for row in rows if not row.error <= row.rounding]
     del operators
-    REPORT.write_text(updated(REPORT.read_text() if REPORT.exists() else "", sections, PEERS))
+    record.write(sections)
+    summary.write(sections)
     if far:
         sys.exit(f"differences larger than rounding explains: {', '.join(far)}")
 

@@ -1,4 +1,4 @@
-"""`python -m tests.study [transfer] [growth] ...`: the paper in miniature, tables and pictures of docs/study.md.
+"""`python -m tests.study [transfer] [growth] ...`: the paper in miniature, tables and pictures of docs/learning.md.
 
 What is learned lies in study.work/ until all of it is done, so that a run that was interrupted goes on.
 """

@@ -1,0 +1,90 @@
+"""The summary of the record in docs/checkpoints.md: counts, the largest differences, and the exceptions by name."""
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from tests.parity.comparison import Pipeline
+from tests.parity.record import PIPELINES, Section
+
+PAGE = Path("docs/checkpoints.md")
+Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
+
+
+def summary(sections: Mapping[str, Section]) -> str:
+    """Markdown: a table of networks and one of pipelines, each with its exceptions and their reasons."""
+    libraries = [section for peer, section in sections.items() if peer != PIPELINES]
+    refused = [row for section in libraries for row in section.rows if row.refused]
+    compared = sections[PIPELINES].rows
+    parts = (
+        networks(libraries),
+        exceptions(
+            "Networks that are refused:", ((row.refused.removeprefix("has "), f"`{row.name}`") for row in refused)
+        ),
+        pipelines(compared),
+        exceptions(
+            "Pipelines that differ, with the largest difference in 8-bit steps:",
+            ((row.reason, differing(row)) for row in compared if row.reason),
+        ),
+    )
+    return "\n\n".join(filter(None, parts))
+
+
+def networks(libraries: Iterable[Section]) -> str:
+    """One row per module of a library, or per library that has no modules."""
+    lines = [
+        "| library | networks | load | equal in every bit | largest difference | largest logit there |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for library in libraries:
+        for module, rows in grouped((row.module, row) for row in library.rows).items():
+            loaded = [row for row in rows if not row.refused]
+            equal = sum(not any(row.errors) for row in loaded)
+            worst = max(loaded, key=lambda row: max(row.errors))
+            largest = f"{worst.largest:.1f}" if any(worst.errors) else ""
+            cells = (len(rows), len(loaded), equal, shown(max(worst.errors)), largest)
+            name = f"{library.title}, `{module}`" if module else library.title
+            lines.append(f"| {name} | {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def pipelines(rows: Iterable[Pipeline]) -> str:
+    """One row per library, whose name begins those of its pipelines."""
+    lines = [
+        "| preprocessing of | pipelines | equal in every image | largest difference of these, 8-bit steps |",
+        "| --- | --- | --- | --- |",
+    ]
+    for library, found in grouped((row.name.partition(",")[0], row) for row in rows).items():
+        equal = [row.error for row in found if row.equal == row.images]
+        lines.append(f"| {library} | {len(found)} | {len(equal)} | {shown(max(equal, default=0.0))} |")
+    return "\n".join(lines)
+
+
+def differing(row: Pipeline) -> str:
+    return f"{row.name} ({row.equal} of {row.images} equal, difference {row.error:.0f})"
+
+
+def exceptions(head: str, pairs: Iterable[tuple[str, str]]) -> str:
+    """A list of reasons and what each is the reason of; empty without pairs."""
+    lines = [f"- {'; '.join(names)}: {reason}." for reason, names in grouped(pairs).items()]
+    return "\n".join([head, "", *lines]) if lines else ""
+
+
+def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """In the order in which keys come first."""
+    found: dict[Key, list[Item]] = {}
+    for key, item in pairs:
+        found.setdefault(key, []).append(item)
+    return found
+
+
+def shown(error: float) -> str:
+    return f"{error:.0e}" if error else "0"
+
+
+def write(sections: Mapping[str, Section], page: Path = PAGE) -> None:
+    """Put the summary between the comments that name it."""
+    pattern = re.compile(r"(<!-- parity -->\n).*?(\n<!-- /parity -->)", re.DOTALL)
+    page.write_text(pattern.sub(lambda found: f"{found[1]}{summary(sections)}{found[2]}", page.read_text()))
