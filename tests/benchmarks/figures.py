@@ -10,8 +10,7 @@ MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
 EVIDENCE, POSITIVE = "evidence of the predicted label", "positive evidence of the predicted label"
 LAST_LAYER, ROLLOUT = "last layer, mean over heads", "rollout"
 HOTTEST, MASS, INSERTION = "hottest patch on the shape, %", "mass on the shape, %", "insertion area"
-DIGITS, READY, START = "digits, %", "resident when ready, MiB", "second start, s"
-FEW = tuple(f"{each} of each, %" for each in (10, 40, 160))
+READY, START = "resident when ready, MiB", "second start, s"
 
 
 def fill(text: str) -> str:
@@ -34,14 +33,9 @@ def of(record: str, row: str, column: str, digits: int = 0) -> Callable[[], str]
     return lambda: f"{number(cell(record, row, column)):.{digits}f}"
 
 
-def gain(record: str, row: str, over: str, *columns: str, digits: int = 0) -> Callable[[], str]:
-    """By how much a row is above another: in the column, or from the least to the most of several."""
-
-    def found() -> str:
-        values = [number(cell(record, row, column)) - number(cell(record, over, column)) for column in columns]
-        return " to ".join(dict.fromkeys(f"{value:.{digits}f}" for value in (min(values), max(values))))
-
-    return found
+def gain(record: str, row: str, over: str, column: str, digits: int) -> Callable[[], str]:
+    """By how much a row is above another in a column."""
+    return lambda: f"{number(cell(record, row, column)) - number(cell(record, over, column)):.{digits}f}"
 
 
 def deletion_gain() -> str:
@@ -74,12 +68,6 @@ def decoding() -> str:
     return f"{sum(number(cell('intake', '500×334', stage)) for stage in stages):.1f}"
 
 
-def resolution() -> str:
-    """Points that shapes gain from 32 to 48 pixels."""
-    low, high = (number(cell("study-resolution", "shapes", f"{side} pixels, %")) for side in (32, 48))
-    return f"{high - low:.0f}"
-
-
 FIGURES: dict[str, Callable[[], str]] = {
     "MiB of the demo": of("memory", "demo", READY),
     "seconds until the demo is ready": of("memory", "demo", START, 1),
@@ -95,14 +83,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "hottest of rollout": of("maps", ROLLOUT, HOTTEST, 1),
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),
     "deletion of evidence": deletion_gain,
-    "deletion of positive evidence": gain("maps", POSITIVE, EVIDENCE, "deletion area", digits=3),
-    "insertion of positive evidence": gain("maps", POSITIVE, EVIDENCE, INSERTION, digits=3),
-    "hottest of AttnLRP": gain("maps", "AttnLRP", EVIDENCE, HOTTEST, digits=1),
+    "deletion of positive evidence": gain("maps", POSITIVE, EVIDENCE, "deletion area", 3),
+    "insertion of positive evidence": gain("maps", POSITIVE, EVIDENCE, INSERTION, 3),
+    "hottest of AttnLRP": gain("maps", "AttnLRP", EVIDENCE, HOTTEST, 1),
     "between attention and evidence": hottest_span,
-    "points of pre-training": gain("study-transfer", "after labels", "from scratch", DIGITS),
-    "points of the large network": gain("study-growth", "4,000", "60", "large network: shapes, %"),
-    "points of the small network": gain("study-growth", "4,000", "60", "small network: shapes, %"),
-    "points of masked patches": gain("study-unlabelled", "masked patches", "nothing", *FEW),
-    "points of labels": gain("study-unlabelled", "labels", "masked patches", *FEW),
-    "points of resolution": resolution,
 }

@@ -1,4 +1,4 @@
-"""`python -m tests.study [transfer] [growth] ...`: the paper in miniature, tables and pictures of docs/learning.md.
+"""`python -m tests.study [transfer] [growth] ...`: the paper in miniature, the tables of docs/learning.md.
 
 What is learned lies in study.work/ until all of it is done, so that a run that was interrupted goes on.
 """
@@ -20,18 +20,16 @@ EXPERIMENTS: dict[str, Experiment] = {
     "resolution": resolution,
 }
 ROOT = Path(__file__).parents[2]
-FOLDER, PICTURES, WORK = Path(__file__).parent, ROOT / "docs" / "study", ROOT / "study.work"
+FOLDER, WORK = Path(__file__).parent, ROOT / "study.work"
 
 
 def main() -> None:
     chosen = {name: EXPERIMENTS[name] for name in sys.argv[1:] or EXPERIMENTS}
     WORK.mkdir(exist_ok=True)
-    PICTURES.mkdir(exist_ok=True)
     runs = dict.fromkeys(run for experiment in chosen.values() for run in experiment.runs())
     found = accuracies(list(runs), WORK)
     for name, experiment in chosen.items():
         publish(f"study-{name}", experiment.rows(found), FOLDER)
-        (PICTURES / f"{name}.png").write_bytes(experiment.picture(found))
     shutil.rmtree(WORK)
 
 

@@ -19,9 +19,6 @@ class Experiment(Protocol):
     def rows(self, found: Found) -> Rows:
         """Its table."""
 
-    def picture(self, found: Found) -> bytes:
-        """PNG."""
-
 
 def of(found: Found, runs: Iterable[Run]) -> list[float]:
     return [found[run] for run in runs]

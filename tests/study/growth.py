@@ -2,7 +2,6 @@
 
 from model.config import ViTConfig
 from tests.study.backbone import LARGE, SMALL, Backbone
-from tests.study.chart import chart
 from tests.study.experiment import Found, Rows, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
@@ -46,19 +45,3 @@ def rows(found: Found) -> Rows:
             row[f"{name} network: digits, %"] = per_cent(of(found, _runs(start)))
         table.append(row)
     return table
-
-
-def picture(found: Found) -> bytes:
-    series = {}
-    for name, config in SIZES.items():
-        starts = _starts(config)[1:]
-        series[f"{name}: shapes"] = [of(found, _itself(start)) for start in starts]
-        series[f"{name}: digits from {EACH} of each"] = [of(found, _runs(start)) for start in starts]
-    return chart(
-        "What more images are worth to a small and a large network",
-        [f"{count:,}" for count in COUNTS],
-        series,
-        across="Images of pre-training",
-        down="Accuracy",
-        joined=True,
-    )

@@ -2,7 +2,6 @@
 
 from model.fit.pretrain import POSITIONS
 from tests.study.backbone import SMALL, Backbone
-from tests.study.chart import chart
 from tests.study.experiment import Found, Rows, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
@@ -31,8 +30,3 @@ def rows(found: Found) -> Rows:
         }
         for positions in POSITIONS
     ]
-
-
-def picture(found: Found) -> bytes:
-    series = {name: [of(found, _runs(positions, task)) for positions in POSITIONS] for name, task in TASKS.items()}
-    return chart("Kinds of positions", [*POSITIONS], series, across="Positions", down="Accuracy", joined=False)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from tests.study.backbone import SIDE, Backbone
-from tests.study.chart import chart
 from tests.study.experiment import Found, Rows, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
@@ -31,9 +30,3 @@ def rows(found: Found) -> Rows:
         }
         for name, task in TASKS.items()
     ]
-
-
-def picture(found: Found) -> bytes:
-    series = {f"{side} pixels": [of(found, _runs(task, side)) for task in TASKS.values()] for side in SIDES}
-    title = f"Pre-trained at {SIDE} pixels, fine-tuned at {SIDE} or more"
-    return chart(title, [*TASKS], series, across="Images", down="Accuracy", joined=False)

@@ -3,7 +3,6 @@
 from statistics import fmean
 
 from tests.study.backbone import Backbone
-from tests.study.chart import chart
 from tests.study.experiment import Found, Rows, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
@@ -50,15 +49,3 @@ def rows(found: Found) -> Rows:
         rate, accuracies = _best(found, name)
         table.append({"start": name, "digits, %": per_cent(accuracies), "learning rate": rate})
     return table
-
-
-def picture(found: Found) -> bytes:
-    names = [*STARTS, longer_name()]
-    return chart(
-        "Digits, fine-tuned or from scratch",
-        names,
-        {"accuracy": [_best(found, name)[1] for name in names]},
-        across="Start",
-        down="Accuracy",
-        joined=False,
-    )

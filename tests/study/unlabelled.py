@@ -1,7 +1,6 @@
 """Few labels: masked patch prediction on images without labels, against nothing and against labels (appendix B.1.2)."""
 
 from tests.study.backbone import Backbone
-from tests.study.chart import chart
 from tests.study.experiment import Found, Rows, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
@@ -30,15 +29,3 @@ def rows(found: Found) -> Rows:
         }
         for name, start in STARTS.items()
     ]
-
-
-def picture(found: Found) -> bytes:
-    series = {name: [of(found, _runs(start, each)) for each in EACH] for name, start in STARTS.items()}
-    return chart(
-        "Shapes, fine-tuned on few of them",
-        [str(each) for each in EACH],
-        series,
-        across="Images of each shape to fine-tune on",
-        down="Accuracy",
-        joined=True,
-    )

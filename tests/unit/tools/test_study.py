@@ -1,17 +1,12 @@
-"""tests/study: every experiment has the runs that its table and its picture read, and a run can be repeated."""
+"""tests/study: every experiment has the runs that its table reads, and a run can be repeated."""
 
-from io import BytesIO
-
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from model.fit.samples import Samples
 from tests.study import images, transfer
 from tests.study.__main__ import EXPERIMENTS
 from tests.study.backbone import SMALL, Backbone
-from tests.study.chart import chart
 from tests.study.experiment import per_cent
 from tests.study.images import draw_shapes, few, shapes
 from tests.study.run import Run
@@ -19,12 +14,11 @@ from tests.study.task import Task
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
-def test_the_table_and_the_picture_need_no_other_runs(experiment):
+def test_the_table_needs_no_other_runs(experiment):
     found = dict.fromkeys(experiment.runs(), 0.75)
     rows = experiment.rows(found)
     assert all(len(row) == len(rows[0]) for row in rows)
     assert any("75.0" in str(value) for value in rows[-1].values())
-    assert Image.open(BytesIO(experiment.picture(found))).size == (900, 470)
 
 
 def test_the_images_that_judge_a_start_do_not_choose_its_rate():
@@ -69,13 +63,3 @@ def test_few_has_as_many_of_each():
 def test_means_and_ranges():
     assert per_cent([0.5]) == "50.0"
     assert per_cent([0.5, 0.7]) == "60.0 (50.0 to 70.0)"
-
-
-def test_a_chart_shows_what_is_higher_further_up():
-    def top(value: float) -> int:
-        sheet = Image.open(BytesIO(chart("t", ["a", "b"], {"x": [[value], [0.0]]}, across="", down="", joined=False)))
-        blue = np.asarray(sheet)[110:, :, 2].astype(int) - np.asarray(sheet)[110:, :, 0] > 100
-        return int(np.nonzero(blue.any(1))[0][0])
-
-    assert top(0.25) - top(0.5) == pytest.approx((top(0.25) - top(0.75)) / 2, abs=2)
-    assert top(0.25) - top(0.5) > 50
