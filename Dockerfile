@@ -49,7 +49,7 @@ RUN chmod -R a+rX /bundle
 
 FROM ${PYTHON_IMAGE} AS service
 ARG DEVICE
-ARG VERSION=0.1.0
+ARG VERSION=unknown
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="vit-serve" \
       org.opencontainers.image.description="A Vision Transformer behind an HTTP API: labels and exact attention maps" \

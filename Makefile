@@ -5,6 +5,7 @@ PARITY := .venv-parity
 PEERS := .venv-bench
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --constraint constraints.txt --python-platform linux \
 	--python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
+VERSION := $(shell sed -n 's/^VERSION = "\(.*\)".*/\1/p' app/main.py)
 PORT ?= 8000
 BUNDLE ?= app/demo
 
@@ -90,7 +91,7 @@ study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniat
 
 image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image
 	docker build --tag vit-serve$(if $(DEVICE),:$(DEVICE)) --build-arg BUNDLE=$(BUNDLE) \
-		--build-arg REVISION=$$(git rev-parse HEAD) $(if $(DEVICE),--build-arg DEVICE=$(DEVICE)) .
+		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) $(if $(DEVICE),--build-arg DEVICE=$(DEVICE)) .
 
 lock: $(VENV)/.dev  ## write docker/requirements-*.lock, with hashes, from constraints.txt
 	$(LOCK) --group serve --output-file docker/requirements-cpu.lock

@@ -36,7 +36,7 @@ from app.telemetry.metrics import watch_event_loop
 
 log = logging.getLogger(__name__)
 
-VERSION = "0.1.0"  # pyproject.toml says the same
+VERSION = "1.0.0"  # the only place; `make image` writes it on the image
 ROUTERS = [
     part.router
     for part in (classify, embed, attention, wall, report, verify, model, huggingface, v2, infer, probes, page)
