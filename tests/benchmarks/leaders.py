@@ -42,8 +42,8 @@ def ahead() -> str:
         others = [row for row in labels if not is_ours(row) and precision_of(row) == precision_of(ours)]
         for name, figure in COLUMNS.items():
             if better := [str(row["server"]) for row in others if figure(row) < figure(ours)]:
-                found.append(f"{precision_of(ours)}, {name} ({'; '.join(better)})")
-    return f"Others are ahead in: {'; '.join(found)}." if found else "No other server is ahead in any of these columns."
+                found.append(f"{precision_of(ours)} {name} ({' and '.join(better)})")
+    return f"Others are ahead in {'; '.join(found)}." if found else "No other server is ahead in any of these columns."
 
 
 def is_ours(row: Row) -> bool:

@@ -42,7 +42,7 @@ def test_others_are_ahead_where_their_figure_with_labels_is_better(recorded):
         row("Two", 22.0),
         row("Two", 90.0, "NNCF, int8"),
     )
-    assert leaders.ahead() == "Others are ahead in: fp32, images/s (One; Two); fp32, p50 at 10 requests/s (One)."
+    assert leaders.ahead() == "Others are ahead in fp32 images/s (One and Two); fp32 p50 at 10 requests/s (One)."
 
 
 def test_it_says_so_when_no_other_server_is_ahead(recorded):
