@@ -74,10 +74,10 @@ wire: $(VENV)/.dev  ## [SECONDS=600]: send broken HTTP to a server, and bodies t
 schema: $(VENV)/.dev  ## [SECONDS=600]: test the API against its OpenAPI description with schemathesis
 	$(BIN)/python -m tests.load.schema $(or $(SECONDS),600)
 
-overload: $(VENV)/.dev  ## [SECONDS=20]: load test at up to 10 times the capacity; rewrites the table in docs/overload.md
+overload: $(VENV)/.dev  ## [SECONDS=20]: load test at up to 10 times the capacity; rewrites the table in docs/operations.md
 	$(BIN)/python -m tests.load.overload $(SECONDS)
 
-soak: $(VENV)/.dev  ## [SECONDS=600]: mixed use; fails when memory grows; rewrites the tables in docs/soak.md
+soak: $(VENV)/.dev  ## [SECONDS=600]: mixed use; fails when memory grows; rewrites the table in docs/operations.md
 	$(BIN)/python -m tests.load.soak $(SECONDS)
 
 rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy; rewrites the table in docs/deployment.md

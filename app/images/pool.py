@@ -2,7 +2,7 @@
 
 The pool is our own for three reasons. It never unpickles what a worker sends, because an image may have taken
 the worker over. It forks workers from a small nursery and not from this process. And an exchange takes a few system
-calls on the event loop and no thread. docs/decoding.md compares it with pebble, concurrent.futures and multiprocessing.
+calls on the event loop and no thread. docs/engine.md compares it with pebble, concurrent.futures and multiprocessing.
 """
 
 import asyncio

@@ -22,14 +22,12 @@ from tests.benchmarks import (
     serving,
 )
 from tests.benchmarks.decoding import comparison as decoding
-from tests.benchmarks.figures import fill
 from tests.benchmarks.learning import chance
 from tests.benchmarks.learning import comparison as learning
 from tests.benchmarks.maps import comparison as maps
-from tests.benchmarks.page import PAGES, README, table, write_block
+from tests.benchmarks.page import table, write_pages
 from tests.benchmarks.record import Head, Rows, write_record
 from tests.benchmarks.runtimes import comparison as runtimes
-from tests.benchmarks.sentences import BLOCKS
 from tests.benchmarks.training import comparison as training
 
 BENCHMARKS = {
@@ -62,18 +60,10 @@ def main() -> None:
 
 
 def publish(name: str, rows: Rows, folder: Path, more: Head | None = None) -> None:
-    """Write NAME.json into `folder`, print the table, and write it and what is said of it into the pages.
-
-    `more` is what else the record says.
-    """
+    """Write NAME.json into `folder`, print the table, and write the pages. `more` is what else the record says."""
     write_record(folder / f"{name}.json", rows, more)
     print(table(rows))
-    if not write_block(name, table(rows), PAGES):
-        raise SystemExit(f"no page has a place for the table {name}")
-    for of_block, text in BLOCKS.items():
-        write_block(of_block, text(), [README, *PAGES])
-    for page in [README, *PAGES]:
-        page.write_text(fill(page.read_text()))
+    write_pages()
 
 
 if __name__ == "__main__":

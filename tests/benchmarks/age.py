@@ -1,6 +1,6 @@
 """`python -m tests.benchmarks.age`: which tables are older than the code they measure. `make check` prints it.
 
-It is a hint to measure again, and no fault.
+It is a hint to measure again, not a fault.
 """
 
 from tests.benchmarks.record import ROOT, git, read_record
@@ -20,7 +20,7 @@ def main() -> None:
 
 
 def changes_since(commit: str) -> int:
-    """Of the hot path; 0 where there is no git, or a clone without the commit."""
+    """Commits to the hot path since this one; 0 without git, or in a clone without the commit."""
     return len(git("log", "--format=%h", f"{commit}..HEAD", "--", *HOT_PATH).splitlines())
 
 

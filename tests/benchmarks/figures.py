@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable
 
-from tests.benchmarks.record import ROOT, Rows, read_record
-from tests.benchmarks.sentences import OURS, number
+from tests.benchmarks.leaders import OURS
+from tests.benchmarks.record import number, read_record, record_paths, rows_of
 
 MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
 EVIDENCE, POSITIVE = "evidence of the predicted label", "positive evidence of the predicted label"
@@ -18,14 +18,9 @@ def fill(text: str) -> str:
     return MARK.sub(lambda found: f"{FIGURES[found[2]]()}<!-- {found[2]} -->", text)
 
 
-def rows(record: str) -> Rows:
-    (path,) = ROOT.glob(f"tests/*/{record}.json")
-    return read_record(path).rows
-
-
 def cell(record: str, row: str, column: str) -> str | float:
     """Of the first row that begins with `row`."""
-    return next(found[column] for found in rows(record) if str(next(iter(found.values()))).startswith(row))
+    return next(found[column] for found in rows_of(record) if str(next(iter(found.values()))).startswith(row))
 
 
 def of(record: str, row: str, column: str, digits: int = 0) -> Callable[[], str]:
@@ -53,19 +48,9 @@ def hottest_span() -> str:
     return f"{max(shares) - min(shares):.1f}"
 
 
-def further_image(side: int) -> float:
-    """MiB that one more image of ViT-S/16 takes, labels and maps."""
-    (row,) = (r for r in rows("cost") if (r["model"], r["side, pixels"]) == ("ViT-S/16", side))
-    (column,) = (name for name in row if name.startswith("labels and maps, peak MiB"))
-    (small, large), (less, more) = (
-        [float(part) for part in text.split(" / ")] for text in (column.rpartition("batch ")[2], str(row[column]))
-    )
-    return (more - less) / (large - small)
-
-
-def decoding() -> str:
-    stages = ("decode, ms", "resize and crop, ms")
-    return f"{sum(number(cell('intake', '500×334', stage)) for stage in stages):.1f}"
+def requests() -> str:
+    """Behind each percentile of the servers."""
+    return str(read_record(record_paths()["servers"]).head["requests behind a percentile"])
 
 
 FIGURES: dict[str, Callable[[], str]] = {
@@ -73,12 +58,9 @@ FIGURES: dict[str, Callable[[], str]] = {
     "seconds until the demo is ready": of("memory", "demo", START, 1),
     "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
     "seconds until ViT-B/16 is ready": of("memory", "ViT-B/16, fp32", START, 1),
-    "MiB of an image of 128": lambda: f"{further_image(128):.0f}",
-    "GiB of an image of 512": lambda: f"{further_image(512) / 1024:.1f}",
-    "ms of decoding": decoding,
     "ms of a request with pixels": of("doors", "POST /v2/.../infer, UINT8", "CPU ms per image, server", 1),
+    "requests behind a percentile": requests,
     "ms of ViT-S/16 in fp32": of("servers", OURS, "CPU ms per image"),
-    "change by draft mode": of("decoding", "Pillow, draft at 4", "probability difference, largest", 3),
     "images of the maps": of("maps", ROLLOUT, "images"),
     "hottest of rollout": of("maps", ROLLOUT, HOTTEST, 1),
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),

@@ -1,12 +1,14 @@
-"""Tables and sentences in the pages, between the comments that name them."""
+"""`python -m tests.benchmarks.page`: write the tables and figures of the pages from the records, without measuring."""
 
 import re
-from pathlib import Path
 
-from tests.benchmarks.record import ROOT, Rows
+from tests.benchmarks.figures import fill
+from tests.benchmarks.leaders import ahead, fastest
+from tests.benchmarks.record import ROOT, Rows, read_record, record_paths
 
 README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").glob("*.md"))
+BLOCK = re.compile(r"(<!-- ([\w -]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
 def table(rows: Rows) -> str:
@@ -16,10 +18,22 @@ def table(rows: Rows) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def write_block(name: str, text: str, pages: list[Path]) -> bool:
-    """Replace what stands between the comments that name a block, in every page that has them. Whether one has."""
-    pattern = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-    found = [page for page in pages if pattern.search(page.read_text())]
-    for page in found:
-        page.write_text(pattern.sub(lambda match: f"{match[1]}{text}\n{match[2]}", page.read_text()))
-    return bool(found)
+def blocks() -> dict[str, str]:
+    """What stands between `<!-- NAME -->` and `<!-- /NAME -->` in the pages, by name."""
+    tables = {name: table(read_record(path).rows) for name, path in record_paths().items()}
+    return tables | {"figures": table(fastest()), "where others are ahead": ahead()}
+
+
+def written(text: str) -> str:
+    """A page with every table and figure as its record has it; other blocks stay. Raises KeyError for other figures."""
+    known = blocks()
+    return fill(BLOCK.sub(lambda b: f"{b[1]}{known[b[2]]}\n{b[3]}" if b[2] in known else b[0], text))
+
+
+def write_pages() -> None:
+    for page in [README, *PAGES]:
+        page.write_text(written(page.read_text()))
+
+
+if __name__ == "__main__":
+    write_pages()

@@ -17,10 +17,12 @@ from app.machine import allowed_cores
 
 ROOT = Path(__file__).parents[2]
 CODE = ("app", "export", "model", "tests/benchmarks", "tests/load", "tests/study", "pyproject.toml", "constraints.txt")
+RECORDED = ("benchmarks", "load", "study")  # folders of tests/
 GENERATED = {".json", ".md"}  # what benchmarks write themselves
 PACKAGES = ("openvino", "numpy", "pillow", "fastapi", "uvicorn", "torch")
 
-Rows = list[dict[str, str | float]]
+Row = dict[str, str | float]
+Rows = list[Row]
 Head = Mapping[str, JsonValue]
 
 
@@ -38,6 +40,20 @@ def write_record(path: Path, rows: Rows, more: Head | None = None) -> None:
 def read_record(path: Path) -> Record:
     found = json.loads(path.read_text())
     return Record(head=found["measured"], rows=found["rows"])
+
+
+def record_paths() -> dict[str, Path]:
+    """Of every record, by its name."""
+    return {path.stem: path for part in RECORDED for path in sorted((ROOT / "tests" / part).glob("*.json"))}
+
+
+def rows_of(name: str) -> Rows:
+    return read_record(record_paths()[name]).rows
+
+
+def number(cell: str | float) -> float:
+    """The first number of a cell."""
+    return float(str(cell).split()[0])
 
 
 def head() -> dict[str, JsonValue]:

@@ -4,7 +4,7 @@ The real server runs ViT-Ti/16 (random weights) with default settings; requests 
 500 x 334. Its peak is the highest rate that it answers at in a closed loop, of several numbers of connections. Then, in
 rounds, the peak is measured again, and requests arrive at random times (open loop, Poisson) at multiples of it. Ratios
 are medians of those in one round. The generator shares the cores. Meanwhile /readyz is requested ten times a second.
-The JSON goes beside this file, the table to docs/overload.md.
+The JSON goes beside this file, the table to docs/operations.md.
 """
 
 import statistics
