@@ -62,7 +62,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "requests behind a percentile": requests,
     "ms of ViT-S/16 in fp32": of("servers", OURS, "CPU ms per image"),
     "images of the maps": of("maps", ROLLOUT, "images"),
-    "hottest of rollout": of("maps", ROLLOUT, HOTTEST, 1),
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),
     "deletion of evidence": deletion_gain,
     "deletion of positive evidence": gain("maps", POSITIVE, EVIDENCE, "deletion area", 3),
