@@ -1,9 +1,7 @@
-"""`python -m tests.load.bodies [FOLDER]`: bodies that try to cost a server memory or time; writes the tables in
-docs/security.md.
+"""`python -m tests.load.bodies`: bodies that try to cost a server memory or time; writes tables in docs/security.md.
 
 Each attack is made ten times, one of JSON three times. Growth is that of allocated memory from before to after; peak is
-the largest resident memory in between, minus that before. With FOLDER, another checkout of this repository, the bodies
-in JSON are sent to its server too.
+the largest resident memory in between, minus that before.
 """
 
 import gzip
@@ -11,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -20,7 +18,6 @@ from tqdm import tqdm
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.peak import peak_mib
-from tests.benchmarks.record import Rows
 from tests.benchmarks.server import Server
 from tests.catalogue.json_bodies import JsonBody, bodies
 from tests.load.connection import Answer, Connection, file_part, form, message, post
@@ -137,34 +134,21 @@ def measure(server: Server, name: str, attack: Attack, *, rounds: int = ROUNDS) 
 
 def main() -> None:
     good = once(post(Path("docs/star.jpg").read_bytes()))
-    others = [Path(name).resolve() for name in sys.argv[1:]]
-    with ExitStack() as stack:
-        server, *beside = [stack.enter_context(started(folder)) for folder in (Path.cwd(), *others)]
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder), log_level="error") as server:
         for _ in range(100):
             good(server)
         found = [
             measure(server, name, attack, rounds=1 if attack is slow else ROUNDS)
             for name, attack in tqdm(attacks().items(), desc="attacks")
         ]
-        json_found = []
-        json_rows: Rows = []
+        in_json: dict[str, list[Finding]] = {}
         for body in tqdm(bodies(), desc="bodies in JSON"):
-            each = [measure(one, body.name, sent(body), rounds=JSON_ROUNDS) for one in (server, *beside)]
-            json_found.append(each[0])
-            json_rows.append(json_row(body, each))
+            in_json.setdefault(body.path, []).append(measure(server, body.name, sent(body), rounds=JSON_ROUNDS))
         assert good(server)[0].status == 200
     publish("bodies", [row(finding) for finding in found], Path(__file__).parent)
-    publish("json_bodies", json_rows, Path(__file__).parent)
-    sys.exit(max(finding.growth_mib for finding in [*found, *json_found]) >= MAX_GROWTH_MIB)
-
-
-@contextmanager
-def started(checkout: Path) -> Iterator[Server]:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        served(Path(folder), log_level="error", checkout=checkout) as server,
-    ):
-        yield server
+    publish("json_bodies", [json_row(path, each) for path, each in in_json.items()], Path(__file__).parent)
+    found += [finding for each in in_json.values() for finding in each]
+    sys.exit(max(finding.growth_mib for finding in found) >= MAX_GROWTH_MIB)
 
 
 def row(finding: Finding) -> dict[str, str | float]:
@@ -178,18 +162,15 @@ def row(finding: Finding) -> dict[str, str | float]:
     }
 
 
-def json_row(body: JsonBody, each: list[Finding]) -> dict[str, str | float]:
-    """`each` has what was found at this server, and what at the other one, if there is one."""
-    now, *before = each
+def json_row(path: str, found: list[Finding]) -> dict[str, str | float]:
+    """The worst of all kinds of bodies that were sent to a path."""
     return {
-        "1 MiB of": body.name,
-        "to": body.path,
-        "status": ", ".join(map(str, sorted(now.statuses))),
-        "slowest answer, s": round(now.slowest_s, 2),
-        "longest /livez, ms": round(1000 * now.livez_s),
-        "peak, MiB": round(now.peak_mib, 1),
-        **({"longest /livez before, ms": round(1000 * before[0].livez_s)} if before else {}),
-        **({"peak before, MiB": round(before[0].peak_mib, 1)} if before else {}),
+        "to": path,
+        "kinds of bodies": len(found),
+        "status": ", ".join(map(str, sorted(set().union(*(finding.statuses for finding in found))))),
+        "slowest answer, s": round(max(finding.slowest_s for finding in found), 2),
+        "longest /livez, ms": round(1000 * max(finding.livez_s for finding in found)),
+        "peak, MiB": round(max(finding.peak_mib for finding in found), 1),
     }
 
 
