@@ -28,9 +28,9 @@ class Settings(BaseSettings):
         SecretStr | None,
         Field(description="Comma-separated API keys. If set, requests must send one; probes and the page need none"),
     ] = None
-    api_keys_file: Annotated[Path | None, Field(description="File with more API keys, one on each line")] = None
+    api_keys_file: Annotated[Path | None, Field(description="File with more API keys, one per line")] = None
     root_path: Annotated[
-        str, Field(description="Path that all others stand under, such as `/vit`; they are also answered without it")
+        str, Field(description="Prefix of every path, such as `/vit`; paths are also answered without it")
     ] = ""
     cors_origins: Annotated[
         tuple[str, ...],
@@ -56,8 +56,8 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=0,
-            description="Memory of the GPU for weights and what lies between the layers, in bytes, so that services "
-            "can share a GPU; 0: no limit. CUDA itself, and inputs and outputs, take some hundred MB more",
+            description="Memory of the GPU for weights and activations, in bytes, so that services can share a GPU; "
+            "0: no limit. CUDA, inputs and outputs take some hundred MB more",
         ),
     ] = 0
     max_batch: Annotated[
@@ -105,7 +105,7 @@ class Settings(BaseSettings):
     ] = 0
     worker_threads: Annotated[
         int,
-        Field(ge=0, description="Threads that draw maps; 0: one for each allowed core, at least two"),
+        Field(ge=0, description="Threads that draw maps; 0: one per allowed core, at least two"),
     ] = 0
     max_drawings: Annotated[
         int, Field(ge=1, description="Limit of maps, walls and reports in work or waiting; further ones get 503")
@@ -114,8 +114,8 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=0,
-            description="Processes that decode images; 0: one for each allowed core, at least two, "
-            "but no more than can work on images of four megapixels in a quarter of the available memory",
+            description="Processes that decode images; 0: one per allowed core, at least two, but no more than can "
+            "work on images of four megapixels in a quarter of the available memory",
         ),
     ] = 0
     decode_timeout_s: Annotated[
@@ -168,7 +168,7 @@ class Settings(BaseSettings):
         Field(description="Log level: `debug`, `info`, `warning` or `error`"),
     ] = "info"
     log_format: Annotated[
-        Literal["text", "json"], Field(description="Log format: `text`, or `json` with one object a line")
+        Literal["text", "json"], Field(description="Log format: `text`, or `json` with one object per line")
     ] = "text"
 
     @field_validator("root_path")

@@ -3,7 +3,7 @@
 The client classifies the images of a folder, as a process of its own. First in turn with a closed loop that sends the
 same images on plain sockets: it shows how fast the server can be. Then the server is killed and started again KILLS
 times meanwhile. Each image lies in a folder of its label, so an answer that went to another image shows. The table goes
-to docs/clients.md.
+to docs/api.md.
 """
 
 import asyncio
