@@ -65,24 +65,24 @@ class UnknownModel(ServiceError):
 
 
 class UnknownAttention(ServiceError):
-    status, kind, title = HTTPStatus.NOT_FOUND, "unknown-attention", "There are no attention maps under this id"
+    status, kind, title = HTTPStatus.NOT_FOUND, "unknown-attention", "There are no attention maps with this id"
 
     def __init__(self) -> None:
         super().__init__("The id is unknown or its maps have expired. POST the image to /classify to get a new id.")
 
 
 class UnknownPicture(ServiceError):
-    status, kind, title = HTTPStatus.NOT_FOUND, "unknown-picture", "The model has no such picture of itself"
+    status, kind, title = HTTPStatus.NOT_FOUND, "unknown-picture", "The model has no such picture"
 
     def __init__(self, known: Iterable[str]) -> None:
-        super().__init__(f"This model has these pictures of itself: {', '.join(known) or 'none'}.")
+        super().__init__(f"The pictures of this model are: {', '.join(known) or 'none'}.")
 
 
 class NoClasses(ServiceError):
     status, kind, title = HTTPStatus.CONFLICT, "no-classes", "The model has no classes"
 
     def __init__(self) -> None:
-        super().__init__("This model has no head, so it has no labels. POST /embed gives embeddings and maps.")
+        super().__init__("This model has no head, so it has no labels. POST /embed returns embeddings and keeps maps.")
 
 
 class SlowRequest(ServiceError):

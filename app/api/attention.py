@@ -46,9 +46,7 @@ router = APIRouter(tags=["maps"])
 async def _style(
     overlay: Annotated[bool, Query(description="Draw the map over the image")] = True,
     alpha: Annotated[float, Query(ge=0, le=1, description="Opacity of the map over the image")] = 0.6,
-    colormap: Annotated[
-        Colormap | None, Query(description="Default: viridis; rdbu for signed numbers (evidence)")
-    ] = None,
+    colormap: Annotated[Colormap | None, Query(description="Default: viridis; rdbu for evidence")] = None,
     interpolation: Annotated[
         Interpolation, Query(description="How patches are enlarged; nearest shows them as squares")
     ] = "bilinear",
@@ -72,7 +70,7 @@ async def _style(
     operation_id="attention_by_query",
     responses=ANSWERS,
     response_class=Response,
-    summary="The same, by ?id=; without an id, how to ask",
+    summary="The same by ?id=; a short help text without an id",
 )
 @router.get("/attention/{id}", responses=ANSWERS, response_class=Response)
 async def attention(
@@ -85,7 +83,7 @@ async def attention(
     scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
     format: Annotated[Format | None, Query(description="Overrides the Accept header")] = None,
 ) -> Response:
-    """One attention map of an image classified before: a PNG, the raw numbers as JSON, or a NumPy array."""
+    """Return one map of an image classified before: as PNG, as raw numbers in JSON, or as a NumPy array."""
     if not id:
         return JSONResponse(_how_to_ask(services.settings.root_path))
     record = await services.kept(id, stages)

@@ -56,6 +56,6 @@ def _plain(text: bytes) -> bytes:
 
 def _without_prefix(text: bytes) -> bytes:
     if _ADDRESS.match(text):
-        raise MalformedRequest("This is an address, and the service fetches nothing: send the image itself in base64.")
+        raise MalformedRequest("The service does not fetch addresses: send the image itself in base64.")
     prefix = _DATA_URL.match(text)
     return text[prefix.end() if prefix else 0 :]

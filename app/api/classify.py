@@ -43,16 +43,16 @@ async def classify(
     services: ServicesDep,
     stages: StagesDep,
     top_k: Annotated[
-        int | None, Query(ge=1, description=f"Labels to return at most; {TOP_K} by default, or all with `threshold`")
+        int | None, Query(ge=1, description=f"Largest number of labels; {TOP_K} by default, or all with `threshold`")
     ] = None,
     threshold: Annotated[
-        float | None, Query(ge=0, le=1, allow_inf_nan=False, description="Return labels with at least this score only")
+        float | None, Query(ge=0, le=1, allow_inf_nan=False, description="Return only labels with at least this score")
     ] = None,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> ClassifyResponse:
-    """Name what is in one or more images.
+    """Classify one or more images.
 
-    Repeating a request is harmless: it gives the same scores and another id.
+    Repeating a request is harmless: it gives the same scores and a new id.
     """
     if not services.bundle.manifest.labels:
         raise NoClasses

@@ -18,7 +18,7 @@ class Embedded(BaseModel):
     """One image. `id` and `attention` are there when its maps were kept."""
 
     id: str | None = None
-    embedding: list[float] = Field(description="what the head reads: `features` numbers of the manifest")
+    embedding: list[float] = Field(description="what the head reads, after the final norm and pooling")
     attention: str | None = None
     image: ImageInfo
 
@@ -45,10 +45,10 @@ async def embed(
     normalize: Annotated[bool, Query(description="Divide each embedding by its Euclidean norm")] = False,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = False,
 ) -> Any:
-    """The vector of each image that the head reads, after the final norm and pooling.
+    """Return the vector of each image that the head reads, after the final norm and pooling.
 
-    With `Accept: application/x-npy` they are one array (images, features) of float32. It has no place for errors, so
-    one image that fails makes the answer a problem.
+    With `Accept: application/x-npy` the answer is one float32 array (images, features). If one image fails, it is a
+    problem.
     """
     outcomes = await each_image(request, services, stages, attention=attention, outcome="embedded")
     if preferred_format(request.headers.get("accept", ""), among=("json", "npy")) == "npy":

@@ -38,14 +38,14 @@ async def predict(
     request: Request,
     services: ServicesDep,
     stages: StagesDep,
-    top_k: Annotated[int | None, Query(ge=1, description=f"Labels to return at most; {TOP_K} by default")] = None,
+    top_k: Annotated[int | None, Query(ge=1, description=f"Largest number of labels; {TOP_K} by default")] = None,
     function_to_apply: Annotated[
         Function | None,
-        Query(description="What makes a score of a logit; by default what the model was trained for"),
+        Query(description="Turns logits into scores; by default the function that the model was trained for"),
     ] = None,
 ) -> list[LabelScore]:
-    """Name what is in one image, which is the body, or base64 in JSON under `inputs`. JSON's `parameters` go before
-    those of the query. No maps are kept.
+    """Classify one image: the body, or base64 in JSON under `inputs`. `parameters` in JSON override those of the query.
+    No maps are kept.
     """
     if not services.bundle.manifest.labels:
         raise NoClasses

@@ -32,7 +32,7 @@ JSON_BODY: dict[str, Any] = {  # of OpenAPI: JsonImages under the first of its n
     },
     "required": ["inputs"],
 }
-_FORM = 'The JSON has to be {"inputs": "base64 of an image file"}, with "parameters" if they are needed.'
+_FORM = 'The JSON must be {"inputs": "base64 of an image file"}; "parameters" are optional.'
 
 
 class Parameters(BaseModel):
@@ -85,4 +85,4 @@ def _read(text: bytes | bytearray, *, max_images: int) -> tuple[list[Upload], Pa
     try:
         return [decode(text) for text in texts], asked.parameters
     except ValueError:
-        raise MalformedRequest("An image in JSON has to be base64.") from None
+        raise MalformedRequest("An image in JSON must be base64.") from None

@@ -64,7 +64,7 @@ router = APIRouter(tags=["model"])
 
 @router.get("/model")
 async def model(services: ServicesDep) -> ModelResponse:
-    """The model that is served, the device in use, and the latency measured so far."""
+    """Return the served model, the device in use, and the latency measured so far."""
     model = services.model
     return ModelResponse(
         name=services.bundle.manifest.name,
@@ -81,7 +81,7 @@ async def model(services: ServicesDep) -> ModelResponse:
 
 @router.get("/model/inspect")
 async def pictures(services: ServicesDep) -> ModelPicturesResponse:
-    """The model's pictures of itself and their addresses. Which there are depends on the model."""
+    """List the pictures of the model itself and their addresses."""
     folder = f"{services.settings.root_path}/model/inspect"
     return ModelPicturesResponse(
         pictures=[
@@ -102,7 +102,7 @@ async def picture(
     name: str,
     format: Annotated[PictureFormat | None, Query(description="Overrides the Accept header")] = None,
 ) -> Response:
-    """A picture of the model itself, or its numbers: filters, positions, attention distance."""
+    """Return a picture of the model itself, or its numbers: filters, positions, attention distance."""
     manifest = services.bundle.manifest
     if name not in manifest.inspect:
         raise UnknownPicture(manifest.inspect)

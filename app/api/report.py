@@ -28,7 +28,7 @@ class Lens(BaseModel):
     """The logit lens: the scores if the head read each layer."""
 
     classes: list[str]
-    scores: list[list[float]] = Field(description="a list of classes for every layer")
+    scores: list[list[float]] = Field(description="one list per layer, in the order of `classes`")
 
 
 class ReportResponse(ImageAnswer):
@@ -52,10 +52,10 @@ async def report(
     stages: StagesDep,
     id: str,
     label: Annotated[
-        str | None, Query(description="Label (index or name) among the most likely classes. Default: the top label")
+        str | None, Query(description="Index or name of one of the most likely labels. Default: the top label")
     ] = None,
 ) -> ReportResponse:
-    """By layer and head: entropy of the attention, how far it reaches, and what it adds to the class's logit."""
+    """Return the entropy of each head's attention, its distance, and its contribution to the logit of a class."""
     record = await services.kept(id, stages)
     labels, maps, lens = services.bundle.manifest.labels, record.maps, record.maps.lens
     if label is not None and not labels:

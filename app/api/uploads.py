@@ -59,7 +59,7 @@ async def _form_images(request: Request, max_images: int) -> list[Upload]:
     except MultiPartException:
         raise MalformedRequest(f"The multipart body is broken or has more than {max_images} images.") from None
     if not parser.uploads:
-        raise MalformedRequest("The form has no image: send each as a file part.")
+        raise MalformedRequest("The form has no image: send each image as a file part.")
     return parser.uploads
 
 

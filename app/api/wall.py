@@ -48,7 +48,7 @@ async def wall(
     conditional: ConditionalDep,
     id: str,
     method: Annotated[
-        Method, Query(description="Must be class_token: no other method has a map for each head")
+        Method, Query(description="Must be class_token: no other method has a map per head")
     ] = "class_token",
     overlay: Annotated[bool, Query(description="Draw each map over what the network saw")] = False,
     alpha: Annotated[float, Query(ge=0, le=1, description="Opacity of the maps over the image")] = 0.6,
@@ -58,11 +58,9 @@ async def wall(
     scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
     format: Annotated[Format | None, Query(description="Overrides the Accept header")] = None,
 ) -> Response:
-    """Layers down, heads across, all on one scale: a PNG, where its cells lie as JSON, or all numbers for NumPy."""
+    """Return the maps of all layers (down) and heads (across) on one scale: as PNG, as a NumPy array, or the layout."""
     if method != "class_token":
-        raise InvalidParameter(
-            f"A wall shows the maps of single heads, which {method} does not have; ask for class_token."
-        )
+        raise InvalidParameter(f"A wall shows the maps of single heads, and {method} has none: use class_token.")
     record = await services.kept(id, stages)
     maps = every_head(record, services.bundle.manifest)
     layers, heads, rows, columns = maps.shape

@@ -32,7 +32,7 @@ def read_keys(listed: str, file: Path | None) -> list[str]:
         except (OSError, UnicodeDecodeError):
             raise ApiKeyError("VIT_API_KEYS_FILE cannot be read.") from None
         if not any(line.strip() for line in lines):
-            raise ApiKeyError("VIT_API_KEYS_FILE has no key in it.")  # without keys the service would be open
+            raise ApiKeyError("VIT_API_KEYS_FILE has no key.")  # without keys the service would be open
         keys += [line.strip() for line in lines]
     keys = [key for key in keys if key]
     if not all(_TOKEN.fullmatch(key) for key in keys):

@@ -128,7 +128,7 @@ class Item {
     if (best) this.#show(element("b", {}, best.label), percent(best.score));
     else this.#show(element("b", {}, `${embedding.length} numbers`));
     if (!this.result.id) {
-      this.#status.append(". The server could not store its maps.");
+      this.#status.append(". The server could not keep its maps.");
       return undefined;
     }
     this.node.dataset.id = this.result.id;

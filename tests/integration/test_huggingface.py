@@ -84,19 +84,19 @@ def test_parameters_of_the_body_go_before_those_of_the_query(client, star):
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        ({"inputs": "http://169.254.169.254/latest"}, 400, "the service fetches nothing"),
-        ({"inputs": "file:///etc/passwd"}, 400, "the service fetches nothing"),
-        ({"inputs": "%%%"}, 400, "has to be base64"),
-        ({"inputs": "é"}, 400, "has to be base64"),
+        ({"inputs": "http://169.254.169.254/latest"}, 400, "does not fetch addresses"),
+        ({"inputs": "file:///etc/passwd"}, 400, "does not fetch addresses"),
+        ({"inputs": "%%%"}, 400, "must be base64"),
+        ({"inputs": "é"}, 400, "must be base64"),
         ({"inputs": ""}, 422, "The image is empty"),
         ({"inputs": ["eA==", "eA=="]}, 400, "send from 1 to 1"),
         ({"inputs": []}, 400, "send from 1 to 1"),
-        ({"inputs": 7}, 400, "The JSON has to be"),
-        ({}, 400, "The JSON has to be"),
-        ([], 400, "The JSON has to be"),
+        ({"inputs": 7}, 400, "The JSON must be"),
+        ({}, 400, "The JSON must be"),
+        ([], 400, "The JSON must be"),
         ({"inputs": "eA==", "parameters": {"top_k": 0}}, 422, "top_k"),
         ({"inputs": "eA==", "parameters": {"function_to_apply": "relu"}}, 422, "function_to_apply"),
-        ({"inputs": "eA==", "parameters": 7}, 400, "The JSON has to be"),
+        ({"inputs": "eA==", "parameters": 7}, 400, "The JSON must be"),
     ],
 )
 def test_what_is_wrong_with_json_is_said(client, body, status, said):

@@ -81,7 +81,7 @@ def test_a_picture_that_is_not_there_is_a_404_that_says_which_are(toy_client, na
     assert response.status_code == 404
     if "%2f" not in name:  # that one is another path
         assert response.json()["type"] == "urn:vit-serve:problem:unknown-picture"
-        assert response.json()["detail"] == "This model has these pictures of itself: filters, positions, distance."
+        assert response.json()["detail"] == "The pictures of this model are: filters, positions, distance."
 
 
 def test_which_pictures_there_are_depends_on_the_model(serve, golden_bundle):
@@ -134,4 +134,4 @@ def test_a_bundle_may_have_no_pictures(serve, tmp_path, oblong_bundle):
     manifest.write_text(json.dumps(whole))
     with serve(bundle=bundle, max_batch=1) as client:
         assert client.get("/model/inspect").json() == {"pictures": []}
-        assert client.get("/model/inspect/filters").json()["detail"] == "This model has these pictures of itself: none."
+        assert client.get("/model/inspect/filters").json()["detail"] == "The pictures of this model are: none."

@@ -71,7 +71,7 @@ def test_an_etag_saves_drawing_the_same_again(client, link):
 def test_a_method_without_heads_is_refused_in_a_sentence(client, link, method):
     response = client.get(link, params={"method": method})
     assert response.status_code == 422
-    assert response.json()["detail"].startswith(f"A wall shows the maps of single heads, which {method} does not have")
+    assert response.json()["detail"].startswith(f"A wall shows the maps of single heads, and {method} has none")
 
 
 @pytest.mark.parametrize("query", ["colormap=jet", "alpha=2", "scale=log", "format=gif", "method=magic"])

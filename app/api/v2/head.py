@@ -47,7 +47,7 @@ def read_head(text: bytes) -> Head:
         found = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(map(str, found["loc"]))
         raise MalformedRequest(
-            f"The request is not what the protocol describes: {place or 'JSON'}: {found['msg']}."
+            f"The request does not follow the protocol: {place or 'JSON'}: {found['msg']}."
         ) from None
     for part in (*head.inputs, *(head.outputs or ())):
         if any(name.startswith("shared_memory") for name in part.parameters):
@@ -59,7 +59,7 @@ def flag(parameters: Parameters, name: str, *, default: bool = False) -> bool:
     """`default` where it is not there. Raises MalformedRequest."""
     value = parameters.get(name)
     if value is not None and not isinstance(value, bool):
-        raise MalformedRequest(f"The parameter {name} has to be true or false.")
+        raise MalformedRequest(f"The parameter {name} must be true or false.")
     return default if value is None else value
 
 
@@ -67,5 +67,5 @@ def count(parameters: Parameters, name: str) -> int:
     """0 where it is not there. Raises MalformedRequest."""
     value = parameters.get(name, 0)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**64:
-        raise MalformedRequest(f"The parameter {name} has to be a whole number that is not negative and fits 64 bits.")
+        raise MalformedRequest(f"The parameter {name} must be a whole number from 0 to 2^64 - 1.")
     return value

@@ -77,7 +77,7 @@ async def model_ready(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
 @router.get("/models/{name}", responses=problems(404, 422))
 @router.get("/models/{name}/versions/{version}", operation_id="metadata_of_version", responses=problems(404, 422))
 async def metadata(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
-    """Input and output of the model. More outputs are answered when a request names them: `logits`, `embedding`."""
+    """Return input and output of the model. A request may also name the outputs `logits` and `embedding`."""
     (output, width), *_ = tensors(services).items()
     height_width = services.bundle.manifest.image.size
     return {
@@ -92,7 +92,7 @@ async def metadata(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
 @router.get("/models/{name}/config", responses=problems(404, 422))
 @router.get("/models/{name}/versions/{version}/config", operation_id="config_of_version", responses=problems(404, 422))
 async def config(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
-    """What a Triton's config.pbtxt would say. `dims` leave the batch out."""
+    """Return the contents of Triton's config.pbtxt. `dims` leave the batch out."""
     (output, width), *_ = tensors(services).items()
     dims = [*services.bundle.manifest.image.size, 3]
     return {

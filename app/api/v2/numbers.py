@@ -35,7 +35,7 @@ def read_numbers(text: bytes, shape: tuple[int, ...]) -> Bytes:
         values += _values(digits, is_digit).tobytes()
         place = end
     if outline not in outlines:
-        raise ValueError("the numbers do not make such an array")
+        raise ValueError("the numbers do not fit the shape")
     return np.frombuffer(values, np.uint8).reshape(shape)
 
 
@@ -59,7 +59,7 @@ def _values(digits: Bytes, is_digit: Flags) -> Bytes:
         or (three & _shifted(is_digit, 3)).any()
         or (two & _shifted(begins & (units == 0), 1)).any()
     ):
-        raise ValueError("a number is none of 0 to 255")
+        raise ValueError("a number is not between 0 and 255")
     ends = is_digit & ~np.append(is_digit[1:], False)
     whole: Bytes = values[ends].astype(np.uint8)
     return whole

@@ -117,7 +117,7 @@ def _read(text: bytes | bytearray, *, expected: Expected) -> tuple[Head, Images 
     try:
         body = JsonBody(text)
     except ValueError as error:
-        raise MalformedRequest(f"The request is not what the protocol describes: the JSON has {error}.") from None
+        raise MalformedRequest(f"The request does not follow the protocol: the JSON has {error}.") from None
     head = read_head(body.rest)
     tensor = _images(head, expected)
     if tensor.data is None:
@@ -135,7 +135,7 @@ def _images(head: Head, expected: Expected) -> Tensor:
         if tensor.name != IMAGES:
             raise MalformedRequest(f"unexpected inference input {tensor.name!r} for model {expected.name!r}")
     if len(head.inputs) > 1:
-        raise MalformedRequest(f"The input {IMAGES!r} is there {len(head.inputs)} times.")
+        raise MalformedRequest(f"The request has the input {IMAGES!r} {len(head.inputs)} times.")
     (tensor,) = head.inputs
     height, width = expected.size
     if tensor.datatype not in ("UINT8", "BYTES"):
@@ -168,7 +168,7 @@ def _from_numbers(tensor: Tensor, body: JsonBody) -> Images:
         return list(read_numbers(text, tuple(tensor.shape)))
     except ValueError:
         raise MalformedRequest(
-            f"The data of {IMAGES!r} has to be {math.prod(tensor.shape)} whole numbers from 0 to 255, flat or nested."
+            f"The data of {IMAGES!r} must be {math.prod(tensor.shape)} whole numbers from 0 to 255, flat or nested."
         ) from None
 
 
@@ -176,13 +176,13 @@ def _from_base64(tensor: Tensor, body: JsonBody) -> Images:
     """JSON has no bytes. `content_type` of `base64` is MLServer's convention."""
     if tensor.parameters.get("content_type") != "base64":
         raise MalformedRequest(
-            'Encoded images go in binary, after the head. In JSON they are base64, and the input has "parameters": '
+            'Send encoded images in binary, after the head; or in JSON as base64, where the input has "parameters": '
             '{"content_type": "base64"}.'
         )
     data = tensor.data or []
     texts = [text for value in data if (text := body.text(value)) is not None]
     if not len(texts) == len(data) == tensor.shape[0]:
-        raise MalformedRequest(f"The data of {IMAGES!r} has to be {tensor.shape[0]} strings.")
+        raise MalformedRequest(f"The data of {IMAGES!r} must be {tensor.shape[0]} strings.")
     try:
         return [decode(text) for text in texts]
     except ValueError:

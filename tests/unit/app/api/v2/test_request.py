@@ -109,7 +109,7 @@ def test_parameters_that_are_the_callers_own_are_kept_and_not_refused():
         (head_of(shape=[1, 3, 2, 3]), "got [1,3,2,3]"),
         (head_of(shape=[2, 2], datatype="BYTES"), "Expected [-1], got [2,2]"),
         (head_of(shape=[1, 2, 3, 3], datatype="FP32"), "data-type is 'FP32', but model 'shapes' expects 'UINT8'"),
-        (head_of(shape=[1, 2, 3, 3], data=[1, 2]), "has to be 18 whole numbers from 0 to 255"),
+        (head_of(shape=[1, 2, 3, 3], data=[1, 2]), "must be 18 whole numbers from 0 to 255"),
         (head_of(shape=[1, 2, 3, 3], data=[300] * 18), "from 0 to 255"),
         (head_of(shape=[1, 2, 3, 3], data=[-1] * 18), "from 0 to 255"),
         (head_of(shape=[1, 2, 3, 3], data=[1.5] * 18), "from 0 to 255"),
@@ -121,11 +121,11 @@ def test_parameters_that_are_the_callers_own_are_kept_and_not_refused():
         (head_of(shape=[1, 2, 3, 3]), "the header Inference-Header-Content-Length is missing"),
         (head_of(shape=[1], datatype="BYTES", data=["x"]), "In JSON they are base64"),
         (head_of(shape=[1], datatype="BYTES", data=["*"], content_type="base64"), "is not base64"),
-        (head_of(shape=[2], datatype="BYTES", data=["eA=="], content_type="base64"), "has to be 2 strings"),
-        (head_of(shape=[1], datatype="BYTES", data=[7], content_type="base64"), "has to be 1 strings"),
+        (head_of(shape=[2], datatype="BYTES", data=["eA=="], content_type="base64"), "must be 2 strings"),
+        (head_of(shape=[1], datatype="BYTES", data=[7], content_type="base64"), "must be 1 strings"),
         (head_of(shape=[1, 2, 3, 3], shared_memory_region="a"), "Shared memory is not supported"),
         ({"inputs": [{"name": "zzz", "shape": [1], "datatype": "UINT8"}]}, "unexpected inference input 'zzz'"),
-        ({"inputs": head_of(shape=[1, 2, 3, 3])["inputs"] * 2}, "is there 2 times"),
+        ({"inputs": head_of(shape=[1, 2, 3, 3])["inputs"] * 2}, "input 'images' 2 times"),
     ],
 )
 def test_what_is_wrong_with_a_head_is_said(head, said):
@@ -136,7 +136,7 @@ def test_what_is_wrong_with_a_head_is_said(head, said):
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"NaN", b'{"inputs": NaN}'])
 def test_what_is_no_json_is_refused(body):
-    with pytest.raises(MalformedRequest, match="not what the protocol describes"):
+    with pytest.raises(MalformedRequest, match="does not follow the protocol"):
         read(body)
 
 
@@ -167,9 +167,9 @@ def test_json_is_bounded():
         ({"binary_data_size": 35}, PIXELS.tobytes()[:-1], "its shape has 36 bytes, binary_data_size is 35"),
         ({"binary_data_size": 0}, b"", "neither data nor binary_data_size"),
         ({}, PIXELS.tobytes(), "neither data nor binary_data_size"),
-        ({"binary_data_size": -1}, b"", "has to be a whole number that is not negative"),
-        ({"binary_data_size": True}, b"x", "has to be a whole number"),
-        ({"binary_data_size": "36"}, PIXELS.tobytes(), "has to be a whole number"),
+        ({"binary_data_size": -1}, b"", "must be a whole number from 0"),
+        ({"binary_data_size": True}, b"x", "must be a whole number"),
+        ({"binary_data_size": "36"}, PIXELS.tobytes(), "must be a whole number"),
     ],
 )
 def test_what_is_wrong_with_pixels_is_said(parameters, tensors, said):
