@@ -59,5 +59,5 @@ def test_anything_else_is_refused(text):
 
 
 def test_an_address_is_refused_with_the_reason():
-    with pytest.raises(MalformedRequest, match="fetches nothing"):
+    with pytest.raises(MalformedRequest, match="does not fetch addresses"):
         decode("https://example.com/cat.jpg")

@@ -119,7 +119,7 @@ def test_parameters_that_are_the_callers_own_are_kept_and_not_refused():
         (head_of(shape=[1, 2, 3, 3], data=["1"] * 18), "from 0 to 255"),
         (head_of(shape=[1, 2, 3, 3], data=[1] * 18, binary_data_size=18), "data in JSON and in binary"),
         (head_of(shape=[1, 2, 3, 3]), "the header Inference-Header-Content-Length is missing"),
-        (head_of(shape=[1], datatype="BYTES", data=["x"]), "In JSON they are base64"),
+        (head_of(shape=[1], datatype="BYTES", data=["x"]), "in JSON as base64"),
         (head_of(shape=[1], datatype="BYTES", data=["*"], content_type="base64"), "is not base64"),
         (head_of(shape=[2], datatype="BYTES", data=["eA=="], content_type="base64"), "must be 2 strings"),
         (head_of(shape=[1], datatype="BYTES", data=[7], content_type="base64"), "must be 1 strings"),
