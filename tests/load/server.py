@@ -8,12 +8,10 @@ from app.settings import DEMO_BUNDLE
 from tests.benchmarks.server import Server, running
 
 
-def served(folder: Path, *, checkout: Path | None = None, **settings: object) -> AbstractContextManager[Server]:
-    """`python -m app` with the demo bundle, of this checkout or of another one; its log is `folder`/log."""
+def served(folder: Path, **settings: object) -> AbstractContextManager[Server]:
+    """`python -m app` with the demo bundle; its log is `folder`/log."""
     chosen = {"device": "cpu", "log_level": "info"} | settings
     variables = {f"VIT_{name.upper()}": str(value) for name, value in chosen.items()}
-    if checkout:
-        variables["PYTHONPATH"] = str(checkout)
     return running(DEMO_BUNDLE, variables, folder=folder)
 
 
