@@ -38,7 +38,7 @@ async def predict(
     request: Request,
     services: ServicesDep,
     stages: StagesDep,
-    top_k: Annotated[int | None, Query(ge=1, description=f"Largest number of labels; {TOP_K} by default")] = None,
+    top_k: Annotated[int | None, Query(ge=1, description=f"Labels to return at most; {TOP_K} by default")] = None,
     function_to_apply: Annotated[
         Function | None,
         Query(description="Turns logits into scores; by default the function that the model was trained for"),

@@ -196,7 +196,7 @@ Change = Callable[[dict[str, Any]], object]
     ("more", "said"),
     [
         ({"outputs": [{"name": "zzz"}]}, "unexpected inference output 'zzz' for model 'shapes'"),
-        ({"outputs": [{"name": "scores"}, {"name": "scores"}]}, "names an output twice"),
+        ({"outputs": [{"name": "scores"}, {"name": "scores"}]}, "asked for twice"),
         ({"outputs": [{"name": "scores", "parameters": {"classification": 0}}]}, "at least 1"),
         ({"outputs": [{"name": "scores", "parameters": {"classification": -1}}]}, "a whole number from 0"),
         ({"outputs": [{"name": "embedding", "parameters": {"classification": 1}}]}, "has no classes"),

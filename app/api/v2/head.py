@@ -47,7 +47,7 @@ def read_head(text: bytes) -> Head:
         found = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(map(str, found["loc"]))
         raise MalformedRequest(
-            f"The request does not follow the protocol: {place or 'JSON'}: {found['msg']}."
+            f"The request is not what the protocol describes: {place or 'JSON'}: {found['msg']}."
         ) from None
     for part in (*head.inputs, *(head.outputs or ())):
         if any(name.startswith("shared_memory") for name in part.parameters):

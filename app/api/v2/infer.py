@@ -37,7 +37,7 @@ router = APIRouter(tags=["Open Inference Protocol"])
     operation_id="infer_of_version",
 )
 async def infer(request: Request, services: ServicesDep, stages: StagesDep, name: NamedDep) -> Response:
-    """Return scores of images: UINT8 pixels of the network's input size, or BYTES of encoded images.
+    """Scores of images, which are UINT8 pixels of the network's input size, or BYTES of encoded images.
 
     The parameter `attention` keeps their maps; the answer's parameter `ids` has their ids, with commas between.
     """
@@ -96,7 +96,7 @@ def wanted(head: Head, services: Services) -> list[Wanted]:
     model = services.bundle.manifest.name
     found = [_wanted(asked, known, model, binary) for asked in head.outputs or [Asked(name=next(iter(known)))]]
     if len({output.name for output in found}) < len(found):
-        raise MalformedRequest("The request names an output twice.")
+        raise MalformedRequest("An output is asked for twice.")
     return found
 
 
@@ -106,9 +106,9 @@ def _wanted(asked: Asked, widths: dict[str, int], model: str, binary: bool) -> W
         raise MalformedRequest(f"unexpected inference output {asked.name!r} for model {model!r}")
     classes = count(asked.parameters, "classification")
     if "classification" in asked.parameters and not classes:
-        raise MalformedRequest("The parameter classification must be at least 1.")
+        raise MalformedRequest("The parameter classification has to be at least 1.")
     if classes and asked.name == "embedding":
-        raise MalformedRequest("An embedding has no classes: use classification with scores or logits.")
+        raise MalformedRequest("An embedding has no classes to name: ask for the classification of scores or logits.")
     return Wanted(
         asked.name,
         classes=min(classes, widths[asked.name]),

@@ -117,7 +117,7 @@ def _read(text: bytes | bytearray, *, expected: Expected) -> tuple[Head, Images 
     try:
         body = JsonBody(text)
     except ValueError as error:
-        raise MalformedRequest(f"The request does not follow the protocol: the JSON has {error}.") from None
+        raise MalformedRequest(f"The request is not what the protocol describes: the JSON has {error}.") from None
     head = read_head(body.rest)
     tensor = _images(head, expected)
     if tensor.data is None:

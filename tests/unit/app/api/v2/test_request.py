@@ -136,7 +136,7 @@ def test_what_is_wrong_with_a_head_is_said(head, said):
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"NaN", b'{"inputs": NaN}'])
 def test_what_is_no_json_is_refused(body):
-    with pytest.raises(MalformedRequest, match="does not follow the protocol"):
+    with pytest.raises(MalformedRequest, match="not what the protocol describes"):
         read(body)
 
 
