@@ -11,8 +11,8 @@ from app.images.intake import Intake
 from app.images.preparer import Prepared
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
-from app.inference.contract import Graph, Outputs, Pixels
-from app.inference.labels import Prediction, rank
+from app.inference.engine import Graph, Outputs, Pixels
+from app.inference.scoring import Prediction, rank
 from app.maps.distance import RunningDistance
 from app.maps.record import Maps, Record
 from app.stores.store import Store

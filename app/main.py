@@ -21,12 +21,12 @@ from app.api.v2 import infer
 from app.api.v2 import model as v2
 from app.backend import Backend
 from app.classifier import Classifier
+from app.door.admission import Admission
 from app.door.cors import Cors
 from app.door.door import Door
 from app.door.keys import open_keys
 from app.door.observation import MACHINES, Observation
 from app.door.root import RootPath, below, check_root_path
-from app.inference.admission import Admission
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.distance import RunningDistance
 from app.maps.verifier import Verifier

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from app.bundle import Agreement
-from app.inference.labels import scores
+from app.inference.scoring import scores
 from export.answers import Answers
 from export.images import Images
 from model.checkpoints.checkpoint import Checkpoint

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from app.inference.contract import Engine
+from app.inference.engine import Engine
 from export.images import Images
 from export.progress import bars
 from export.reference import normalised

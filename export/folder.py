@@ -12,7 +12,7 @@ from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
 from app.images.preprocess import Framing, preprocess
-from app.inference.contract import Pixels
+from app.inference.engine import Pixels
 from app.settings import Settings
 from export.folder_labels import By, folder_labels
 from export.progress import bars

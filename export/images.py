@@ -13,7 +13,7 @@ from PIL import Image
 
 from app.bundle import ImageSpec
 from app.images.preprocess import preprocess
-from app.inference.contract import Pixels
+from app.inference.engine import Pixels
 from model.demo.shapes import LABELS, draw, held_out
 
 SEED = 7

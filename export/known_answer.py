@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from app.bundle import ImageSpec, KnownAnswer, Precision, Tolerance
-from app.inference.contract import Engine, Outputs, Pixels
+from app.inference.engine import Engine, Outputs, Pixels
 from app.inference.known_answer import KnownImage, sums
 from export.graphs import MOST_LIKELY
 from export.parity import ROUNDINGS, TOLERANCES, ParityError, largest_of

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import ImageSpec, Parity, Precision
-from app.inference.contract import Engine, Outputs, Pixels
+from app.inference.engine import Engine, Outputs, Pixels
 from export.images import reference_pixels
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from app.bundle import Precision
-from app.inference.contract import Pixels
+from app.inference.engine import Pixels
 from export.ranges import measure, ranges
 from export.rewrite import FusedAttention, FusedRope, Linear
 from export.smoothing import smoothed

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import torch
 from torch import Tensor, nn
 
-from app.inference.contract import Pixels
+from app.inference.engine import Pixels
 from export.reference import normalised
 from model.attention import Attention
 from model.blocks import ResPostBlock

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from app.inference.contract import Outputs
+from app.inference.engine import Outputs
 from model.blocks import EncoderBlock, ResPostBlock
 from model.checkpoints.checkpoint import Checkpoint
 from model.norm import UnitNorm

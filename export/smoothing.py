@@ -10,7 +10,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from app.inference.contract import Pixels
+from app.inference.engine import Pixels
 from export.ranges import ranges
 from model.blocks import Block, ParallelBlock
 from model.checkpoints.checkpoint import Checkpoint

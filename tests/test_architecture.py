@@ -20,8 +20,8 @@ ORDER = [
     "__main__",
     "server",
     "main",
-    "door",
     "api",
+    "door",
     "classifier",
     "drawing",
     "stores",
@@ -155,7 +155,7 @@ def test_packages_run_nothing_at_import():
     [
         ("app.drawing.heatmap", {"onnxruntime", "fastapi", "starlette"}),
         ("app.inference.batcher", {"fastapi", "starlette", "onnxruntime", "openvino"}),
-        ("app.images.nursery", {"fastapi", "starlette", "pydantic", "onnxruntime"}),
+        ("app.images.fork_server", {"fastapi", "starlette", "pydantic", "onnxruntime"}),
         ("app.backend", {"fastapi", "starlette", "uvicorn"}),  # they are imported while it starts
     ],
 )

@@ -10,7 +10,7 @@ from app.api.problems import problems
 from app.api.services import ModelName, ServicesDep, StagesDep
 from app.classifier import Processed
 from app.errors import NoClasses
-from app.inference.labels import Prediction
+from app.inference.scoring import Prediction
 
 TOP_K = 5  # labels, unless a request says otherwise
 

@@ -18,7 +18,7 @@ from app.api.services import Services, ServicesDep, StagesDep
 from app.api.uploads import is_json, read_images
 from app.classifier import Processed
 from app.errors import NoClasses, ServiceError
-from app.inference.labels import rank
+from app.inference.scoring import rank
 
 
 class LabelScore(BaseModel):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from app.door.admission import Admission
 from app.errors import DeadlineExceeded
-from app.inference.admission import Admission
 
 MAX_ON_LOOP_BYTES = 2**12  # reading as many takes a tenth of a millisecond
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from app.api.services import ServicesDep
 from app.bundle import PICTURE_FORMATS, Bundle, KnownAnswer, Manifest, PictureFormat, picture_file
 from app.drawing.chart import draw_distance
 from app.errors import UnknownPicture
-from app.inference.contract import Computed, Graph
+from app.inference.engine import Computed, Graph
 from app.maps.distance import DISTANCE, AttentionDistance, MeanDistance
 
 

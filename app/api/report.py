@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from app.api.problems import problems
 from app.api.services import ImageAnswer, ServicesDep, StagesDep
 from app.errors import NoClasses
-from app.inference.labels import Prediction
+from app.inference.scoring import Prediction
 from app.maps.choice import find_class
 from app.maps.heads import head_report
 

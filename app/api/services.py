@@ -11,8 +11,8 @@ from app.api.drawings import Drawings
 from app.api.json_reader import JsonReader
 from app.bundle import Bundle
 from app.classifier import Classifier
+from app.door.admission import Admission
 from app.errors import UnknownAttention
-from app.inference.admission import Admission
 from app.inference.model import Model
 from app.lifecycle import Lifecycle
 from app.maps.choice import Choice

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from app.images.avif import AvifImage
+from app.images.decode import AvifImage
 from app.images.metadata import orientation
 
 WHITE = (255, 255, 255)

@@ -1,7 +1,7 @@
 """Worker processes that decode and can be killed: a crash or a hang costs the image that caused it and no other.
 
 The pool is our own for three reasons. It never unpickles what a worker sends, because an image may have taken
-the worker over. It forks workers from a small nursery and not from this process. And an exchange takes a few system
+the worker over. A small server forks the workers, and not this process. And an exchange takes a few system
 calls on the event loop and no thread. docs/engine.md compares it with pebble, concurrent.futures and multiprocessing.
 """
 
@@ -11,11 +11,11 @@ import socket
 import threading
 from functools import partial
 
+from app.images.fork_server import ANSWER, REQUEST, Work
 from app.images.lanes import Lanes
-from app.images.nursery import ANSWER, REQUEST, Work
-from app.images.processes import Nursery, Worker
 from app.images.upload import Upload
 from app.images.watch import Watch
+from app.images.worker import ForkServer, Worker
 
 
 class WorkerFailed(Exception):
@@ -23,7 +23,7 @@ class WorkerFailed(Exception):
 
 
 class WorkerKilled(WorkerFailed):
-    """A worker was ended from outside: by the kernel when memory was short, by a person, or with its nursery."""
+    """A worker was ended from outside: by the kernel when memory was short, by a person, or with its fork server."""
 
 
 class WorkerTimedOut(WorkerFailed):
@@ -44,7 +44,7 @@ class WorkerPool:
         memory_bytes: int,
         timeout_s: float,
     ) -> None:
-        """`work` is pickled and sent to the nursery. `max_small` and `max_pixels_in_work` are those of `Lanes`,
+        """`work` is pickled and sent to the fork server. `max_small` and `max_pixels_in_work` are those of `Lanes`,
         `memory_bytes` limits each worker, and `timeout_s` the time that it works at one request.
         """
         self._work = work
@@ -55,7 +55,7 @@ class WorkerPool:
         self._lanes = Lanes(workers=workers, max_small=max_small, max_pixels_in_work=max_pixels_in_work)
         self._workers = [Worker() for _ in range(workers)]
         self._idle = list(self._workers)
-        self._nursery: Nursery | None = None
+        self._fork_server: ForkServer | None = None
         self._starting = threading.Lock()
         self._stopped = False
 
@@ -70,8 +70,8 @@ class WorkerPool:
         for worker in self._workers:
             if worker.connection:
                 worker.kill()
-        if self._nursery:
-            self._nursery.stop()
+        if self._fork_server:
+            self._fork_server.stop()
         for worker in self._workers:
             worker.close()
 
@@ -126,29 +126,29 @@ class WorkerPool:
         """A new process takes its place, because the exit code is known only then."""
         try:
             exit_code = await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
-        except OSError:  # its nursery has ended, or cannot fork
+        except OSError:  # its fork server has ended, or cannot fork
             return WorkerKilled()
         return WorkerKilled() if exit_code == -signal.SIGKILL else WorkerFailed(f"exit code {exit_code}")
 
     def _renew(self, worker: Worker) -> int:
-        nursery = self._living_nursery()
+        fork_server = self._living_fork_server()
         try:
-            return nursery.renew(worker)
+            return fork_server.renew(worker)
         except ConnectionError:  # it has ended since
-            nursery.stop()
-            return self._living_nursery().renew(worker)
+            fork_server.stop()
+            return self._living_fork_server().renew(worker)
 
-    def _living_nursery(self) -> Nursery:
+    def _living_fork_server(self) -> ForkServer:
         with self._starting:
             if self._stopped:
                 raise ConnectionAbortedError("the pool is stopped")
-            if self._nursery is None or not self._nursery.is_alive():
-                if self._nursery:
-                    self._nursery.stop()
-                self._nursery = Nursery(work=self._work, memory_bytes=self._memory_bytes)
+            if self._fork_server is None or not self._fork_server.is_alive():
+                if self._fork_server:
+                    self._fork_server.stop()
+                self._fork_server = ForkServer(work=self._work, memory_bytes=self._memory_bytes)
                 for each in self._workers:
-                    each.process = 0  # ended with their nursery
-            return self._nursery
+                    each.process = 0  # ended with their fork server
+            return self._fork_server
 
 
 async def _send(connection: socket.socket, header: bytes, upload: Upload) -> None:

@@ -5,7 +5,7 @@ import select
 import time
 from pathlib import Path
 
-from app.images.processes import Worker
+from app.images.worker import Worker
 
 CHECKS = 10  # per time limit
 MAX_WALL_FACTOR = 5  # times the time limit, for a process that is kept waiting for a processor
@@ -27,7 +27,7 @@ class Watch:
     def __init__(self, worker: Worker, *, timeout_s: float) -> None:
         assert worker.connection
         self._worker = worker
-        self._process = worker.process  # it has none any more when its nursery has ended
+        self._process = worker.process  # it has none any more when its fork server has ended
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._ours = select.poll()

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from app.inference.contract import Graph, Outputs, Pixels
+from app.inference.engine import Graph, Outputs, Pixels
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
 from app.inference.queue import Queue, Ticket

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.inference.contract import Graph, Images, Outputs
+from app.inference.engine import Graph, Images, Outputs
 
 Shapes = Mapping[str, tuple[int, ...]]  # of one image's outputs of the explaining graph, in their order
 

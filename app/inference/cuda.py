@@ -16,10 +16,16 @@ import numpy as np
 import onnxruntime as ort
 
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, Precision
-from app.inference.contract import Computed, Graph, Images, Outputs, Pixels
-from app.inference.cuda_driver import DriverError, copy_from_gpu, count_gpus, lock_pages
-from app.inference.cuda_outputs import Layout, LockedBuffers, bytes_of
-from app.inference.faults import DeviceError, fault_of
+from app.inference.cuda_driver import (
+    DriverError,
+    Layout,
+    LockedBuffers,
+    bytes_of,
+    copy_from_gpu,
+    count_gpus,
+    lock_pages,
+)
+from app.inference.engine import Computed, DeviceError, Graph, Images, Outputs, Pixels, fault_of
 from app.inference.known_answer import BY_CLASS, WrongAnswer
 from app.inference.model import Model
 

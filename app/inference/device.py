@@ -8,10 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from app.bundle import COMBINED_GRAPH, WEIGHTS, Bundle
-from app.inference.contract import Engine
-from app.inference.faults import DeviceError
+from app.inference.batch_cost import warn_of_weights
+from app.inference.engine import DeviceError, Engine
 from app.inference.known_answer import WrongAnswer
-from app.inference.memory import warn_of_weights
 from app.inference.model import Model
 from app.machine import allowed_cores
 from app.settings import Settings

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import KnownAnswer
-from app.inference.contract import Graph, Outputs, Pixels
-from app.inference.faults import DeviceError
+from app.inference.engine import DeviceError, Graph, Outputs, Pixels
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 BY_CLASS = ("evidence", "evidence_heads", "evidence_rest", "lens")

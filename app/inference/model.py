@@ -4,10 +4,9 @@ import time
 from typing import NamedTuple, get_args
 
 from app.bundle import KnownAnswer
-from app.inference.contract import Engine, Graph, Images, Outputs, Pixels
+from app.inference.batch_cost import LatencyModel, MemoryModel
+from app.inference.engine import Engine, Graph, Images, Outputs, Pixels
 from app.inference.known_answer import KnownImage
-from app.inference.latency import LatencyModel
-from app.inference.memory import MemoryModel
 from app.machine import resident_memory
 
 GRAPHS: tuple[Graph, ...] = get_args(Graph)

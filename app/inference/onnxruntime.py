@@ -7,7 +7,7 @@ import onnxruntime as ort
 
 from app.bundle import Precision
 from app.inference.combined import Shapes, inputs, outputs
-from app.inference.contract import Computed, Graph, Images, Outputs
+from app.inference.engine import Computed, Graph, Images, Outputs
 
 
 class OnnxEngine:

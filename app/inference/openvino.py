@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.bundle import Precision
 from app.inference.combined import Shapes, inputs, outputs
-from app.inference.contract import Computed, Graph, Images, Outputs
+from app.inference.engine import Computed, Graph, Images, Outputs
 from app.machine import processors
 
 sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]  # it would report its import to its makers

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
-from app.inference.contract import Graph, Outputs, Pixels
+from app.inference.engine import Graph, Outputs, Pixels
 from app.inference.model import Model, Plan
 from app.lifecycle import STOPPING
 

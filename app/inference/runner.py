@@ -15,8 +15,7 @@ from itertools import cycle
 import numpy as np
 
 from app.errors import InferenceFailed, Overloaded
-from app.inference.contract import Graph, Outputs
-from app.inference.faults import fault_of
+from app.inference.engine import Graph, Outputs, fault_of
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import GRAPHS, Model, Plan
 from app.inference.queue import Queue, SelfTest, Ticket, answer

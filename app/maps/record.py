@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.images.preprocess import Box
-from app.inference.contract import Outputs
-from app.inference.labels import Prediction
+from app.inference.engine import Outputs
+from app.inference.scoring import Prediction
 
 OF_TOKENS = ("attention", "rollout", "distance")
 OF_CLASSES = ("evidence", "evidence_heads", "evidence_rest")

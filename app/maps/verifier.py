@@ -14,8 +14,8 @@ import numpy.typing as npt
 from app.bundle import Bundle
 from app.errors import DeadlineExceeded, Overloaded, Unavailable
 from app.inference.batcher import Batcher
-from app.inference.labels import scores
 from app.inference.model import Model
+from app.inference.scoring import scores
 from app.lifecycle import STOPPING, Lifecycle
 from app.maps.faithfulness import Curve, Fill, Trial, cover, filled
 

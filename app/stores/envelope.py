@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, NonNegativeInt, ValidationError
 
 from app.images.preprocess import Box
-from app.inference.labels import Prediction
+from app.inference.scoring import Prediction
 from app.maps.record import Maps, Record
 
 MAGIC = b"VITR"

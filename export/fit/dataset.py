@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.preprocess import Framing
-from app.inference.contract import Pixels
+from app.inference.engine import Pixels
 from app.machine import allowed_cores
 from export.fit.listing import UNLABELLED, Labelled
 from export.fit.split import LeftOut, Split

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.inference.contract import Graph
+from app.inference.engine import Graph
 from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
 from tests.benchmarks.peak import peak_mib

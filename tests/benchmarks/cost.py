@@ -14,7 +14,7 @@ import onnx
 from tqdm import tqdm
 
 from app.bundle import COMBINED_GRAPH, WEIGHTS
-from app.inference.contract import Graph
+from app.inference.engine import Graph
 from export.combine import combine
 from export.graphs import ExplainGraph
 from export.onnx_file import SharedWeights

@@ -18,8 +18,8 @@ from tqdm import tqdm
 from app.bundle import load_bundle
 from app.images.decode import Limits
 from app.images.preparer import Preparer
-from app.inference.contract import Graph
 from app.inference.device import open_model
+from app.inference.engine import Graph
 from app.settings import DEMO_BUNDLE, Settings
 from export.bundle import write_bundle
 from tests.benchmarks.load import connected, exchange, post

@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime as ort
 
 from app.bundle import COMBINED_GRAPH, Bundle
-from app.inference.contract import Graph
+from app.inference.engine import Graph
 from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
 from tests.benchmarks.graph import runner

@@ -16,7 +16,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from app.bundle import Precision, load_bundle
-from app.inference.contract import Graph
+from app.inference.engine import Graph
 from app.machine import allowed_cores
 from export.bundle import write_bundle
 from tests.benchmarks.engines import PRECISIONS

@@ -16,13 +16,13 @@ class Fault(NamedTuple):
 FAULTS = {
     # Before the framework
     "admission-kept": Fault(
-        "app/inference/admission.py",
+        "app/door/admission.py",
         "            self.images -= images",
         "            pass",
         "An answered image keeps its place among the images in work.",
     ),
     "admission-deadline": Fault(
-        "app/inference/admission.py",
+        "app/door/admission.py",
         "images * self.image_s > deadline",
         "images * self.image_s < deadline",
         "The comparison of the predicted end with the deadline is flipped.",
@@ -40,7 +40,7 @@ FAULTS = {
         "Every key is right.",
     ),
     "top-k": Fault(
-        "app/inference/labels.py",
+        "app/inference/scoring.py",
         'kind="stable")][:top_k]',
         'kind="stable")]',
         "Labels that tie with the last one make the list longer than top_k.",
@@ -121,7 +121,7 @@ FAULTS = {
         "NaN is an answer.",
     ),
     "paused-machine": Fault(
-        "app/inference/latency.py",
+        "app/inference/batch_cost.py",
         "(min(seconds, MOST_RATIO * mean) - mean)",
         "(seconds - mean)",
         "A pause of the machine spoils the expected time of a run.",

@@ -15,7 +15,7 @@ from PIL import Image
 from tqdm import tqdm
 
 from app.images.preprocess import preprocess
-from app.inference.contract import Outputs
+from app.inference.engine import Outputs
 from export.bundle import write_bundle
 from export.image_spec import image_spec
 from model.checkpoints import load_checkpoint

@@ -10,7 +10,7 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
-from app.inference.labels import scores
+from app.inference.scoring import scores
 from export.command import main
 from export.image_spec import image_spec
 from export.reference import normalised

@@ -10,8 +10,8 @@ from collections import Counter
 import numpy as np
 
 from app.bundle import COMBINED_GRAPH, Bundle
-from app.inference.contract import Engine, Outputs
 from app.inference.cuda import FILES, CudaEngine
+from app.inference.engine import Engine, Outputs
 from app.inference.known_answer import BY_CLASS
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine

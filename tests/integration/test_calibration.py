@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from app.bundle import load_bundle
-from app.inference.labels import scores
+from app.inference.scoring import scores
 from export.calibration import calibration_error
 from export.command import main
 from export.folder import read_folder

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from app.bundle import load_bundle
-from app.inference.labels import scores
+from app.inference.scoring import scores
 from export.images import reference_pixels
 from tests.golden.test_checkpoints import CASES, FOLDER, describe
 from tests.support.attention import pool_of

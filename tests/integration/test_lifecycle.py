@@ -126,7 +126,7 @@ def test_a_replica_that_begins_to_compute_wrong_numbers_fails(serve, star, monke
 @pytest.fixture
 def batches_pay(monkeypatch):
     monkeypatch.setattr("app.inference.model.WARM_UP_S", 0.0)  # larger batches are first used while serving
-    monkeypatch.setattr("app.inference.latency.LatencyModel.best", property(lambda model: model.sizes[-1]))
+    monkeypatch.setattr("app.inference.batch_cost.LatencyModel.best", property(lambda model: model.sizes[-1]))
 
 
 def until_more_wait(client):

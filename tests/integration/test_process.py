@@ -139,7 +139,7 @@ def test_it_says_whether_batches_fit_the_memory(tmp_path, serve, monkeypatch, ca
     caplog.set_level(logging.INFO)
     with serve() as client:
         best = client.get("/model").json()["best_batch"]
-    (said,) = (record for record in caplog.records if record.name == "app.inference.memory")
+    (said,) = (record for record in caplog.records if record.name == "app.inference.batch_cost")
     assert said.levelno == level
     assert said.getMessage().startswith("memory: the model needs about")
     assert mebibytes > 512 or best == {"classify": 1, "explain": 1}

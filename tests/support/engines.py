@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
-from app.inference.contract import Engine, Graph, Images, Outputs
+from app.inference.engine import Engine, Graph, Images, Outputs
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine

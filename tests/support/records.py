@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.images.preprocess import Box
-from app.inference.labels import Prediction
+from app.inference.scoring import Prediction
 from app.maps.record import Maps, Record
 
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from app.images.nursery import Work
+from app.images.fork_server import Work
 
 CRASH, EXIT, SPIN, SLEEP, PAUSE, GARBLE, HOARD, HANG_UP = (
     f"<{what}>".encode() for what in ("crash", "exit", "spin", "sleep", "pause", "garble", "hoard", "hang up")
@@ -42,7 +42,7 @@ class Saboteur:
 
 
 class ForkUnlessFull(Saboteur):
-    """Lets the nursery, which unpickles it, fork only while there is no file `full`."""
+    """Lets the fork server, which unpickles it, fork only while there is no file `full`."""
 
     def __init__(self, work: Work, full: Path) -> None:
         super().__init__(work)

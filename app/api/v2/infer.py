@@ -21,7 +21,7 @@ from app.api.v2.request import HEADER, Expected, read_request
 from app.api.v2.response import Output, named_classes, respond_with
 from app.classifier import Processed
 from app.errors import MalformedRequest
-from app.inference.labels import scores
+from app.inference.scoring import scores
 
 BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}}
 PROBLEMS = problems(400, 404, 408, 413, 415, 422, 500, 503)

@@ -19,7 +19,7 @@ from app.api.v2.head import Head, Tensor, count, read_head
 from app.api.v2.numbers import read_numbers
 from app.errors import MalformedRequest
 from app.images.upload import Upload
-from app.inference.contract import Pixels
+from app.inference.engine import Pixels
 
 HEADER = "Inference-Header-Content-Length"
 IMAGES = "images"  # the one input

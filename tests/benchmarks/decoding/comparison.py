@@ -13,7 +13,7 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.inference.device import open_model
-from app.inference.labels import scores
+from app.inference.scoring import scores
 from app.settings import DEMO_BUNDLE, Settings
 from model.demo.shapes import draw
 from tests.benchmarks.pictures import jpeg

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
 from app.inference.device import open_model
-from app.inference.labels import scores
+from app.inference.scoring import scores
 from app.maps.faithfulness import Trial, cover, filled
 from app.maps.record import Maps, Record
 from app.settings import DEMO_BUNDLE, Settings

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from app.inference.contract import Graph
+from app.inference.engine import Graph
 from app.machine import allowed_cores
 from export.bundle import write_bundle
 from tests.benchmarks.engines import PRECISIONS

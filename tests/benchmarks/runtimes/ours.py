@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 from app.bundle import load_bundle
-from app.inference.contract import Graph
 from app.inference.device import open_model
+from app.inference.engine import Graph
 from app.settings import Settings
 from tests.benchmarks.runtimes.conversation import Run, answer, pixels
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from app.inference.labels import scores
+from app.inference.scoring import scores
 from export import answers as asking
 from export import images
 from export.agreement import agreement

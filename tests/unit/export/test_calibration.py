@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.inference.labels import scores
+from app.inference.scoring import scores
 from export.calibration import Uncalibrated, calibration, calibration_error, temperature
 
 seeds = st.integers(0, 2**32 - 1)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from app.api.json_reader import MAX_ON_LOOP_BYTES, JsonReader
+from app.door.admission import Admission
 from app.errors import DeadlineExceeded, Overloaded
-from app.inference.admission import Admission
 from app.lifecycle import Lifecycle
 
 LARGE = bytes(MAX_ON_LOOP_BYTES + 1)

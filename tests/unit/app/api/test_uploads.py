@@ -12,8 +12,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from app.api.json_reader import JsonReader
 from app.api.uploads import MAX_FIELD_BYTES, MAX_FIELDS, read_images
+from app.door.admission import Admission
 from app.errors import BodyTooLarge, MalformedRequest, UnsupportedType
-from app.inference.admission import Admission
 from app.lifecycle import Lifecycle
 
 FORM = "multipart/form-data; boundary=b"

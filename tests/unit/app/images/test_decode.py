@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from PIL import Image, _avif
 
 from app.errors import UnsupportedType, UnusableImage
-from app.images.avif import AvifImage
 from app.images.colors import upright_rgb
-from app.images.decode import HEIC_HINT, TYPES, Limits, opened, sniff
+from app.images.decode import HEIC_HINT, TYPES, AvifImage, Limits, opened, sniff
 from tests.catalogue.avifs import claiming, crowded_exif
 
 LIMITS = Limits(max_pixels=1_000_000, max_aspect_ratio=64)

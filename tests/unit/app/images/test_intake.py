@@ -13,8 +13,8 @@ from PIL import Image
 
 from app.errors import Overloaded, UnsupportedType, UnusableImage
 from app.images.decode import Limits
+from app.images.fork_server import Work
 from app.images.intake import BYTES_PER_PIXEL, LARGE_PIXELS, Intake, open_intake
-from app.images.nursery import Work
 from app.images.pool import WorkerPool
 from app.images.preparer import Preparer, pack_request
 from app.images.preprocess import Framing
@@ -150,11 +150,11 @@ def test_an_image_whose_workers_were_killed_twice_is_not_to_blame(killed, prepar
     assert again.format == "JPEG"
 
 
-def test_a_killed_nursery_costs_no_image(pool, intake, star):
+def test_a_killed_fork_server_costs_no_image(pool, intake, star):
     async def scenario():
         asked = [asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True)) for _ in range(2)]
         await asyncio.sleep(0.3)
-        os.kill(pool._nursery._process.pid, signal.SIGKILL)
+        os.kill(pool._fork_server._process.pid, signal.SIGKILL)
         return await asyncio.gather(*asked, return_exceptions=True)
 
     assert [type(answer).__name__ for answer in asyncio.run(scenario())] == ["Prepared", "Prepared"]

@@ -1,4 +1,4 @@
-"""app/images/pool.py with app/images/nursery.py: real processes, that are made to crash, hang and be killed."""
+"""app/images/pool.py with app/images/fork_server.py: real processes, that are made to crash, hang and be killed."""
 
 import asyncio
 import os
@@ -181,7 +181,7 @@ def test_a_worker_that_was_killed_at_work_is_no_crash():
 def test_where_none_can_be_forked_the_others_go_on(tmp_path):
     full = tmp_path / "full"
     with started(work=ForkUnlessFull(whoami, full)) as pool:
-        nursery = pool._nursery._process.pid
+        fork_server = pool._fork_server._process.pid
         full.touch()
         first, second = (worker.process for worker in pool._workers)
         os.kill(second, signal.SIGKILL)
@@ -189,7 +189,7 @@ def test_where_none_can_be_forked_the_others_go_on(tmp_path):
         answers = ask(pool, *[b"x"] * 4)
         assert {worker_of(answer) for answer in answers if isinstance(answer, bytearray)} == {first}
         assert any(isinstance(answer, OSError) for answer in answers)
-        assert pool._nursery._process.pid == nursery
+        assert pool._fork_server._process.pid == fork_server
         full.unlink()
         assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}) == 2
 
@@ -207,43 +207,43 @@ def test_a_worker_that_cannot_be_replaced_fails_no_more_than_one_request(tmp_pat
         assert [type(answer) for answer in answers] == [ChildProcessError, *[bytearray] * 5]
 
 
-def test_threads_that_find_the_same_nursery_ended_start_one_other():
+def test_threads_that_find_the_same_fork_server_ended_start_one_other():
     with started(8) as pool:
-        before = pool._nursery
+        before = pool._fork_server
         before._process.kill()
         before._process.wait()
         with ThreadPoolExecutor(8) as threads:
             list(threads.map(lambda worker: pool._renew(worker), pool._workers))
-        assert pool._nursery is not before
-        assert pool._nursery.is_alive()
+        assert pool._fork_server is not before
+        assert pool._fork_server.is_alive()
         assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 32)}) == 8
 
 
-def test_a_nursery_that_another_thread_has_stopped_counts_as_ended():
+def test_a_fork_server_that_another_thread_has_stopped_counts_as_ended():
     with started(1) as pool:
-        nursery = pool._nursery
-        nursery.stop()
+        fork_server = pool._fork_server
+        fork_server.stop()
         with pytest.raises(ConnectionError):
-            nursery.renew(pool._workers[0])
+            fork_server.renew(pool._workers[0])
 
 
-def test_a_process_of_an_earlier_nursery_does_not_end_this_one():
+def test_a_process_of_an_earlier_fork_server_does_not_end_this_one():
     with started(1) as pool:
-        nursery = pool._nursery._process.pid
-        pool._workers[0].process = os.getpid()  # no child of the nursery
+        fork_server = pool._fork_server._process.pid
+        pool._workers[0].process = os.getpid()  # no child of the fork server
         assert pool._renew(pool._workers[0]) == -signal.SIGKILL
-        assert pool._nursery._process.pid == nursery
+        assert pool._fork_server._process.pid == fork_server
         worker_of(ask(pool, b"x")[0])
 
 
-def test_a_request_that_is_given_up_after_its_nursery_ended_does_not_kill_the_service(monkeypatch):
+def test_a_request_that_is_given_up_after_its_fork_server_ended_does_not_kill_the_service(monkeypatch):
     """Its process has no number any more, and that of none, 0, stands for the whole group in kill(2)."""
     killed = []
 
     async def scenario(pool):
         asked = asyncio.ensure_future(pool._exchange(pool._workers[0], REQUEST, Upload(SPIN)))
         await asyncio.to_thread(until, lambda: state(pool._workers[0].process) == "R")
-        pool._workers[0].process = 0  # as another thread notes that starts the next nursery
+        pool._workers[0].process = 0  # as another thread notes that starts the next fork server
         monkeypatch.setattr(os, "kill", lambda process, _: killed.append(process))
         asked.cancel()
         await asyncio.wait([asked])
@@ -259,28 +259,28 @@ def test_nothing_starts_after_the_stop():
         pass
     with pytest.raises(ConnectionError):
         pool._renew(pool._workers[0])
-    assert not pool._nursery.is_alive()
+    assert not pool._fork_server.is_alive()
 
 
 def test_the_stop_ends_a_thread_that_waits_for_a_new_process():
     with started(1) as pool, ThreadPoolExecutor(1) as threads:
-        os.kill(pool._nursery._process.pid, signal.SIGSTOP)  # it answers no more
+        os.kill(pool._fork_server._process.pid, signal.SIGSTOP)  # it answers no more
         renewed = threads.submit(pool._renew, pool._workers[0])
-        until(lambda: pool._nursery._lock.locked())
+        until(lambda: pool._fork_server._lock.locked())
         stopped = threading.Thread(target=pool.stop)
         stopped.start()
         with pytest.raises(ConnectionError):
             renewed.result(20)
         stopped.join(10)
         assert not stopped.is_alive()
-        assert not pool._nursery.is_alive()
+        assert not pool._fork_server.is_alive()
 
 
 def test_if_all_of_them_were_killed_they_all_come_back():
     with started() as pool:
-        nursery = pool._nursery._process.pid
+        fork_server = pool._fork_server._process.pid
         workers = [worker.process for worker in pool._workers]
-        os.kill(nursery, signal.SIGKILL)
+        os.kill(fork_server, signal.SIGKILL)
         until(lambda: all(is_gone(worker) for worker in workers))  # they end with it
         assert {worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}.isdisjoint(workers)
 
@@ -289,10 +289,10 @@ def test_if_all_of_them_were_killed_they_all_come_back():
 def test_signals_for_the_whole_group_do_not_end_them(kind):
     with started(1) as pool:
         before = worker_of(ask(pool, b"a")[0])
-        for process in (pool._nursery._process.pid, before):
+        for process in (pool._fork_server._process.pid, before):
             os.kill(process, kind)
         assert worker_of(ask(pool, b"b")[0]) == before
-        assert pool._nursery.is_alive()
+        assert pool._fork_server.is_alive()
 
 
 def test_they_yield_to_the_model():
@@ -317,7 +317,7 @@ def test_a_caller_that_leaves_takes_no_worker_with_it():
 
 def test_nothing_is_left_after_the_stop():
     with started() as pool:
-        processes = [pool._nursery._process.pid, *(worker.process for worker in pool._workers)]
+        processes = [pool._fork_server._process.pid, *(worker.process for worker in pool._workers)]
     until(lambda: all(map(is_gone, processes)))
 
 
@@ -334,7 +334,7 @@ pool.start()
 async def main():
     busy = asyncio.ensure_future(pool.run(b"", Upload(SPIN)))
     while not busy.done() and sum(worker not in pool._idle for worker in pool._workers) != 1: await asyncio.sleep(0.01)
-    print(pool._nursery._process.pid, *(worker.process for worker in pool._workers), flush=True)
+    print(pool._fork_server._process.pid, *(worker.process for worker in pool._workers), flush=True)
     await busy
 asyncio.run(main())
 """
@@ -353,7 +353,7 @@ def test_they_get_no_secret(monkeypatch):
     for name, value in {**secrets, "LC_ALL": "C.UTF-8"}.items():
         monkeypatch.setenv(name, value)
     with started() as pool:
-        for process in (pool._nursery._process.pid, *(worker.process for worker in pool._workers)):
+        for process in (pool._fork_server._process.pid, *(worker.process for worker in pool._workers)):
             environment = Path(f"/proc/{process}/environ").read_bytes()
             assert b"s3cret" not in environment
             assert b"LC_ALL=C.UTF-8" in environment
@@ -362,6 +362,6 @@ def test_they_get_no_secret(monkeypatch):
 
 def test_little_is_imported():
     """What a worker has in memory: no framework, no engine, no model of data."""
-    code = "import sys, app.images.preparer, app.images.nursery; print(*sys.modules)"
+    code = "import sys, app.images.preparer, app.images.fork_server; print(*sys.modules)"
     names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"fastapi", "starlette", "pydantic", "onnxruntime", "asyncio", "uvicorn"} & set(names)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from app.bundle import KnownAnswer, Tolerance
-from app.inference import cuda, cuda_outputs
+from app.inference import cuda, cuda_driver
 from app.inference.cuda import CudaEngine
 from app.inference.cuda_driver import DriverError
-from app.inference.faults import DeviceError
+from app.inference.engine import DeviceError
 from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
 from app.settings import DEMO_BUNDLE
@@ -96,7 +96,7 @@ def sessions(monkeypatch):
     monkeypatch.setattr(cuda, "count_gpus", lambda: 2)
     monkeypatch.setattr(cuda, "_on_gpu", FakeValue)
     monkeypatch.setattr(cuda, "lock_pages", lambda pixels, gpu: None)
-    monkeypatch.setattr(cuda_outputs, "lock_pages", lambda pixels, gpu: None)
+    monkeypatch.setattr(cuda_driver, "lock_pages", lambda pixels, gpu: None)
     monkeypatch.setattr(cuda, "copy_from_gpu", lambda to, address: ctypes.memmove(to.ctypes.data, address, to.nbytes))
     monkeypatch.setattr(cuda.ort, "preload_dlls", lambda: None, raising=False)
     monkeypatch.setattr(CudaEngine, "_session", session)
@@ -294,7 +294,7 @@ def test_without_locked_buffers_outputs_take_the_other_way(sessions, monkeypatch
     def refused(pixels, gpu):
         raise DriverError("cuMemHostRegister_v2: CUDA error 2")
 
-    monkeypatch.setattr(cuda_outputs, "lock_pages", refused)
+    monkeypatch.setattr(cuda_driver, "lock_pages", refused)
     model = opened()
     warm(model)
     assert model.engine.run("classify", images(7))["logits"].tolist() == [[7]]

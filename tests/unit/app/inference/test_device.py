@@ -9,7 +9,7 @@ import pytest
 from app.bundle import Bundle, load_bundle
 from app.inference import cuda, device, onnxruntime, openvino
 from app.inference.device import open_model
-from app.inference.faults import DeviceError
+from app.inference.engine import DeviceError
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
 from app.settings import DEMO_BUNDLE, Settings

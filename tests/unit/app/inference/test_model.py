@@ -42,7 +42,7 @@ def no_time(monkeypatch):
 
 @pytest.fixture
 def batches_pay(monkeypatch):
-    monkeypatch.setattr("app.inference.latency.LatencyModel.best", property(lambda latency: latency.sizes[-1]))
+    monkeypatch.setattr("app.inference.batch_cost.LatencyModel.best", property(lambda latency: latency.sizes[-1]))
 
 
 def off(graph, outputs):
@@ -87,7 +87,7 @@ def test_nor_does_one_whose_maps_are_turned(model, watched):
 
 def test_nor_does_one_that_is_wrong_in_one_row_of_larger_batches(model, watched, monkeypatch):
     monkeypatch.setattr(module, "WARM_UP_S", 10.0)
-    monkeypatch.setattr("app.inference.latency.THROUGHPUT_RATIO", 0.0)  # 1 is enough, so 2 is tried and no more
+    monkeypatch.setattr("app.inference.batch_cost.THROUGHPUT_RATIO", 0.0)  # 1 is enough, so 2 is tried and no more
     watched.after = last_row_of(2)
     with pytest.raises(WrongAnswer, match=r"image 2 of a batch of 2"):
         model.warm_up(PLENTY)
@@ -119,7 +119,7 @@ def test_a_size_that_is_tried_is_asked_and_not_measured(model, watched, images):
 
 @pytest.mark.usefixtures("no_time")
 def test_where_the_engine_pads_a_batch_is_of_all_that_wait(model, watched, monkeypatch):
-    monkeypatch.setattr("app.inference.latency.LatencyModel.best", property(lambda latency: 4))
+    monkeypatch.setattr("app.inference.batch_cost.LatencyModel.best", property(lambda latency: 4))
     watched.pads = True
     assert [model.plan("classify", waiting) for waiting in (1, 3, 9)] == [Plan(1, 1), Plan(3, 4), Plan(4, 4)]
 

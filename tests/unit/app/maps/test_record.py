@@ -9,7 +9,7 @@ import pytest
 from app.bundle import load_bundle
 from app.images.decode import Limits
 from app.images.preparer import Prepared, Preparer, pack_request, unpack_answer
-from app.inference.labels import rank
+from app.inference.scoring import rank
 from app.maps.record import Maps, Record
 from app.settings import DEMO_BUNDLE
 from app.stores.memory import bytes_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from app.images.preprocess import Box
-from app.inference.labels import Prediction
+from app.inference.scoring import Prediction
 from app.maps.record import Record
 from app.stores.envelope import CHECKSUM, MAGIC, START, VERSION, EnvelopeError, seal, unseal
 from tests.support.records import make_maps, make_record

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from app.api.json_reader import JsonReader
 from app.api.v2.head import Head
 from app.api.v2.request import MAX_HEAD_BYTES, MAX_JSON_BYTES, Expected, read_request
+from app.door.admission import Admission
 from app.errors import MalformedRequest
 from app.images.upload import Upload
-from app.inference.admission import Admission
 from app.lifecycle import Lifecycle
 
 EXPECTED = Expected(name="shapes", size=(2, 3), max_batch=4)

@@ -1,11 +1,11 @@
-"""app/inference/labels.py: ranking and scores."""
+"""app/inference/scoring.py: ranking and scores."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.inference.labels import rank, scores
+from app.inference.scoring import rank, scores
 
 logits = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=20).map(np.array)
 

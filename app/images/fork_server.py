@@ -1,7 +1,7 @@
-"""The processes that decode, from the inside. `app/images/processes.py` starts and ends them.
+"""The processes that decode, from the inside. `app/images/worker.py` starts and ends them.
 
-One process, the nursery, imports what decoding needs and then only forks workers on request. A worker starts within
-milliseconds and shares the nursery's memory, and no process that has threads or CUDA is ever forked. A worker answers
+One process, the fork server, imports what decoding needs and then only forks workers on request. A worker starts within
+milliseconds and shares the fork server's memory. No process that has threads or CUDA is ever forked. A worker answers
 requests until its socket is closed.
 """
 
@@ -26,7 +26,7 @@ Work = Callable[[bytes, bytes], bytes]  # from a request and an upload to an ans
 
 REQUEST = struct.Struct("!HQ")  # before every request: how many bytes of it and of its upload follow
 ANSWER = struct.Struct("!Q")  # before every answer: how many bytes of it follow
-ORDER = struct.Struct("!iQ")  # to the nursery: the process to end or 0, and the memory of the new one in bytes
+ORDER = struct.Struct("!iQ")  # to the fork server: the process to end or 0, and the memory of the new one in bytes
 REPORT = struct.Struct("!ii")  # from it: the new process, or 0 where none can be forked, and how the old one ended
 
 HAD_TO_BE_ENDED = 1  # in a report, of a process that did not end by itself; else its exit code, a signal's negative
@@ -36,7 +36,7 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main() -> None:
-    """The nursery. Standard input holds the pickled work; orders come from the socket whose number is the argument."""
+    """Standard input holds the pickled work; orders come from the socket whose number is the argument."""
     # A signal that stops the service may go to its whole group, but images that are being decoded have to be finished.
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, signal.SIG_IGN)
@@ -44,10 +44,10 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libtiff writes warnings about files there
     control = socket.socket(fileno=int(sys.argv[1]))
     with suppress(EOFError, pickle.UnpicklingError, ConnectionError):  # the service may end at any moment
-        _nurse(control, pickle.load(sys.stdin.buffer))
+        _fork_on_orders(control, pickle.load(sys.stdin.buffer))
 
 
-def _nurse(control: socket.socket, work: Work) -> None:
+def _fork_on_orders(control: socket.socket, work: Work) -> None:
     while True:
         order, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 1)
         if not order:
@@ -55,7 +55,7 @@ def _nurse(control: socket.socket, work: Work) -> None:
         old, memory_bytes = ORDER.unpack(order)
         ended = _end(old) if old else 0
         (descriptor,) = descriptors
-        nursery = os.getpid()
+        fork_server = os.getpid()
         try:
             child = os.fork()
         except OSError:  # no memory, or too many processes; the workers that are there go on
@@ -64,7 +64,7 @@ def _nurse(control: socket.socket, work: Work) -> None:
             continue
         if child == 0:
             control.close()
-            _serve(socket.socket(fileno=descriptor), work, memory_bytes=memory_bytes, nursery=nursery)
+            _serve(socket.socket(fileno=descriptor), work, memory_bytes=memory_bytes, fork_server=fork_server)
             os._exit(0)
         os.close(descriptor)
         control.sendall(REPORT.pack(child, ended))
@@ -76,7 +76,7 @@ def _end(process: int) -> int:
         try:
             ended, status = os.waitpid(process, os.WNOHANG)
         except ChildProcessError:
-            return -signal.SIGKILL  # of an earlier nursery, with which it ended
+            return -signal.SIGKILL  # of an earlier fork server, with which it ended
         if ended:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.001)
@@ -85,9 +85,9 @@ def _end(process: int) -> int:
     return HAD_TO_BE_ENDED
 
 
-def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, nursery: int) -> None:
+def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, fork_server: int) -> None:
     """A worker."""
-    _end_with(nursery)
+    _end_with(fork_server)
     os.nice(IMAGES_NICENESS)
     _limit(memory_bytes)
     warnings.simplefilter("ignore")  # Pillow's are about the images themselves
@@ -107,13 +107,13 @@ def _receive(connection: socket.socket) -> tuple[bytes, bytes] | None:
     return (request, data) if (len(request), len(data)) == sizes else None
 
 
-def _end_with(nursery: int) -> None:
-    """End this process with the nursery, even in the middle of an image. The nursery ends with the service, even when
-    the service is killed.
+def _end_with(fork_server: int) -> None:
+    """End this process with the fork server, even in the middle of an image. That ends with the service, even when the
+    service is killed.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != nursery:  # it had already ended before the call
+    if os.getppid() != fork_server:  # it had already ended before the call
         os._exit(0)
 
 

@@ -1,12 +1,12 @@
-"""app/inference/admission.py with a clock that is set by hand."""
+"""app/door/admission.py with a clock that is set by hand."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.door import admission
+from app.door.admission import Admission
 from app.errors import MalformedRequest, Overloaded, Unavailable
-from app.inference import admission
-from app.inference.admission import Admission
 from app.lifecycle import Lifecycle
 
 

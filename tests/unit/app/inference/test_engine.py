@@ -1,8 +1,8 @@
-"""app/inference/faults.py on texts as ONNX Runtime and CUDA write them."""
+"""app/inference/engine.py on texts as ONNX Runtime and CUDA write them."""
 
 import pytest
 
-from app.inference.faults import fault_of
+from app.inference.engine import fault_of
 
 NODE = "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Non-zero status code returned while running MatMul node. "
 ARENA = (

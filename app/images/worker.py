@@ -1,4 +1,4 @@
-"""The processes that decode, from the outside: workers, and the nursery (`app/images/nursery.py`) that forks them."""
+"""The processes that decode, from the outside: workers, and what forks them (`app/images/fork_server.py`)."""
 
 import logging
 import os
@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.images import nursery
-from app.images.nursery import ORDER, REPORT, Work
+from app.images import fork_server
+from app.images.fork_server import ORDER, REPORT, Work
 
 log = logging.getLogger(__name__)
 
@@ -56,15 +56,15 @@ class Worker:
             self.connection = None
 
 
-class Nursery:
-    """`app/images/nursery.py`, from the outside. Threads may share it; all methods block."""
+class ForkServer:
+    """`app/images/fork_server.py`, from the outside. Threads may share it; all methods block."""
 
     def __init__(self, *, work: Work, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", nursery.__name__, str(theirs.fileno())]
+            command = [sys.executable, "-m", fork_server.__name__, str(theirs.fileno())]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, env=_environment(), pass_fds=[theirs.fileno()], process_group=0
             )
@@ -77,7 +77,7 @@ class Nursery:
 
     def renew(self, worker: Worker) -> int:
         """Put a new process in place of `worker`'s, and return the exit code of the old one: -SIGKILL if it ended with
-        an earlier nursery. Raises OSError when none can be started.
+        an earlier fork server. Raises OSError when none can be started.
         """
         worker.close()
         ours, theirs = socket.socketpair()
@@ -89,7 +89,7 @@ class Nursery:
                 report = b""
         if len(report) < REPORT.size:
             ours.close()
-            raise ConnectionError("the nursery has ended")
+            raise ConnectionError("the fork server has ended")
         old = worker.process
         worker.process, exit_code = REPORT.unpack(report)
         if exit_code:
