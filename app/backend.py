@@ -12,6 +12,7 @@ from app.images.intake import open_intake
 from app.inference.batcher import Batcher
 from app.inference.device import open_model
 from app.inference.model import Model
+from app.inference.runner import Runner
 from app.lifecycle import Lifecycle
 from app.machine import allowed_memory
 from app.settings import Settings
@@ -26,7 +27,8 @@ class Backend:
         self.lifecycle, self.metrics = Lifecycle(), Metrics()
         self.bundle = load_bundle(settings.bundle)
         self.intake = open_intake(settings=settings, framing=self.bundle.manifest.image.framing)
-        self.batcher = Batcher(lifecycle=self.lifecycle, on_batch=self.metrics.batch)
+        self.batcher = Batcher()
+        self.runner = Runner(batcher=self.batcher, lifecycle=self.lifecycle, on_batch=self.metrics.batch)
         self._rest_is_loaded = Event()
         of_store = settings.store_max_bytes if settings.store == "memory" else 0
         opening = partial(
@@ -38,7 +40,7 @@ class Backend:
         )
         starters = ThreadPoolExecutor(2, thread_name_prefix="start")
         self._decoders: Future[None] = starters.submit(self.intake.start)
-        self._model: Future[Model] = starters.submit(self.batcher.start, opening)
+        self._model: Future[Model] = starters.submit(self.runner.start, opening)
         starters.shutdown(wait=False)
 
     def model(self) -> Model:
@@ -56,6 +58,6 @@ class Backend:
         """Finish what waits for the model, then end threads and processes. Blocks."""
         self._rest_is_loaded.set()
         self._model.exception()
-        self.batcher.stop()
+        self.runner.stop()
         self._decoders.exception()
         self.intake.stop()

@@ -6,24 +6,25 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import Bundle
 from app.images.intake import Intake
 from app.images.preparer import Prepared
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
-from app.inference.engine import Graph, Outputs, Pixels
-from app.inference.scoring import Prediction, rank
+from app.inference.engine import Outputs, Pixels
+from app.inference.scoring import Scoring
 from app.maps.distance import RunningDistance
 from app.maps.record import Maps, Record
 from app.stores.store import Store
 from app.telemetry.stages import Stages
 
+NO_LOGITS = np.zeros(0, np.float32)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Processed:
-    """One image after the forward pass. C classes, F features: what the head reads."""
+    """One image after the forward pass. C classes (0 without a head), F features: what the head reads."""
 
-    logits: npt.NDArray[np.floating] | None  # (C,); None for a model without a head
+    logits: npt.NDArray[np.floating]  # (C,)
     embedding: npt.NDArray[np.floating]  # (F,)
     width: int  # of the upright image
     height: int
@@ -38,22 +39,16 @@ class Classifier:
     """Hands the work to others: it owns no thread and no session."""
 
     def __init__(
-        self,
-        *,
-        bundle: Bundle,
-        intake: Intake,
-        batcher: Batcher,
-        store: Store,
-        distance: RunningDistance,
+        self, *, intake: Intake, batcher: Batcher, scoring: Scoring, store: Store, distance: RunningDistance
     ) -> None:
-        self._manifest = bundle.manifest
         self._intake = intake
         self._batcher = batcher
+        self._scoring = scoring
         self._store = store
         self._distance = distance
 
-    async def process(self, image: Image, *, attention: bool, stages: Stages, deadline: float = math.inf) -> Processed:
-        """Runs the model on an image, and keeps its maps if `attention`.
+    async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float = math.inf) -> Processed:
+        """Runs the model on an image, and computes and keeps its maps if `keep`.
 
         Raises UnsupportedType or UnusableImage before an image reaches a batch, and the errors of `Batcher.run`.
 
@@ -61,37 +56,27 @@ class Classifier:
         """
         with stages.time("decode"):
             if isinstance(image, Upload):
-                prepared = await self._intake.prepare(image, thumbnail=attention)
+                prepared = await self._intake.prepare(image, thumbnail=keep)
             else:
-                prepared = await self._intake.accept(image, thumbnail=attention)
-        graph: Graph = "explain" if attention else "classify"
+                prepared = await self._intake.accept(image, thumbnail=keep)
+        graph = "explain" if keep else "classify"
         outputs = await self._batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
         return Processed(
-            logits=outputs.get("logits"),
+            logits=outputs.get("logits", NO_LOGITS),
             embedding=outputs["embedding"],
             width=prepared.size[0],
             height=prepared.size[1],
             format=prepared.format,
-            id=await self._keep(prepared, outputs, stages),
+            id=await self._keep(prepared, outputs, stages) if keep else None,
         )
 
-    def rank(
-        self, logits: npt.NDArray[np.floating] | None, top_k: int | None, threshold: float = 0.0
-    ) -> list[Prediction]:
-        """At most `top_k` labels, or all, with a score of at least `threshold`; none for a model without a head."""
-        if logits is None:
-            return []
-        shape = self._manifest
-        return rank(logits, shape.labels, shape.score, top_k, threshold, shape.temperature)
-
-    async def _keep(self, prepared: Prepared, outputs: Outputs, stages: Stages) -> str | None:
-        if prepared.thumbnail is None:
-            return None
+    async def _keep(self, prepared: Prepared, outputs: Outputs, stages: Stages) -> str:
+        """The id under which the maps are kept."""
         maps = Maps.of(outputs)
         self._distance.add(maps.distance)
         record = Record(
             maps=maps,
-            predictions=tuple(self.rank(outputs.get("logits"), len(maps.classes))),
+            predictions=tuple(self._scoring.predictions(outputs.get("logits", NO_LOGITS), maps.classes)),
             image_size=prepared.size,
             box=prepared.box,
             pixels=prepared.pixels,

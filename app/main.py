@@ -27,6 +27,7 @@ from app.door.door import Door
 from app.door.keys import open_keys
 from app.door.observation import MACHINES, Observation
 from app.door.root import RootPath, below, check_root_path
+from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.distance import RunningDistance
 from app.maps.verifier import Verifier
@@ -64,9 +65,10 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     keys = open_keys(settings)
     check_root_path(settings.root_path, paths=[route.path for router in ROUTERS for route in router.routes])
     store = open_store(settings=settings, model=bundle.digest, metrics=metrics)
+    scoring = Scoring.of(manifest)
     distance = RunningDistance(layers=manifest.layers, heads=manifest.heads)
     classifier = Classifier(
-        bundle=bundle, intake=backend.intake, batcher=backend.batcher, store=store, distance=distance
+        intake=backend.intake, batcher=backend.batcher, scoring=scoring, store=store, distance=distance
     )
     cpu_pool = ThreadPoolExecutor(
         settings.worker_threads or max(allowed_cores(), 2),
@@ -77,7 +79,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        watching = [asyncio.create_task(w) for w in (backend.batcher.watch(), watch_event_loop(metrics.loop_lag))]
+        watching = [asyncio.create_task(w) for w in (backend.runner.watch(), watch_event_loop(metrics.loop_lag))]
         yield
         for task in watching:
             task.cancel()
@@ -119,7 +121,15 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         bundle=bundle,
         model=model,
         classifier=classifier,
-        verifier=Verifier(bundle=bundle, batcher=backend.batcher, model=model, cpu_pool=cpu_pool, lifecycle=lifecycle),
+        scoring=scoring,
+        verifier=Verifier(
+            patch=manifest.tokens.patch,
+            scoring=scoring,
+            batcher=backend.batcher,
+            model=model,
+            cpu_pool=cpu_pool,
+            lifecycle=lifecycle,
+        ),
         store=store,
         metrics=metrics,
         distance=distance,

@@ -63,7 +63,7 @@ async def classify(
     def result(done: Processed) -> Result:
         return Result(
             id=done.id,
-            predictions=services.classifier.rank(done.logits, top_k, threshold),
+            predictions=services.scoring.rank(done.logits, top_k=top_k, threshold=threshold),
             attention=services.attention_path(done.id),
             image=image_info(done),
         )

@@ -132,9 +132,7 @@ def refusal(outcomes: list[Outcome]) -> Refusal:
 
 
 async def _one(services: Services, image: Image, *, attention: bool, deadline: float, stages: Stages) -> Outcome:
-    work: Awaitable[Processed] = services.classifier.process(
-        image, attention=attention, deadline=deadline, stages=stages
-    )
+    work: Awaitable[Processed] = services.classifier.process(image, keep=attention, deadline=deadline, stages=stages)
     try:
         async with asyncio.timeout(deadline - time.monotonic()):
             return await work

@@ -4,6 +4,7 @@
 (huggingface-inference-toolkit, `webservice_starlette.py`). The best label comes first.
 """
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -18,7 +19,6 @@ from app.api.services import Services, ServicesDep, StagesDep
 from app.api.uploads import is_json, read_images
 from app.classifier import Processed
 from app.errors import NoClasses, ServiceError
-from app.inference.scoring import rank
 
 
 class LabelScore(BaseModel):
@@ -63,12 +63,10 @@ async def predict(
 
 def ranked(services: Services, done: Processed, asked: Parameters) -> list[LabelScore]:
     """The most likely labels. For the function `none` the score is the logit."""
-    manifest, logits = services.bundle.manifest, done.logits
-    assert logits is not None  # the model has labels
-    function = asked.function_to_apply or manifest.score
-    kind = manifest.score if function == "none" else function
-    best = rank(logits, manifest.labels, kind, asked.top_k or TOP_K, temperature=manifest.temperature)
+    scoring, function = services.scoring, asked.function_to_apply
+    if function and function != "none":
+        scoring = replace(scoring, kind=function)
     return [
-        LabelScore(label=found.label, score=float(logits[found.index]) if function == "none" else found.score)
-        for found in best
+        LabelScore(label=best.label, score=float(done.logits[best.index]) if function == "none" else best.score)
+        for best in scoring.rank(done.logits, top_k=asked.top_k or TOP_K)
     ]

@@ -14,6 +14,7 @@ from app.classifier import Classifier
 from app.door.admission import Admission
 from app.errors import UnknownAttention
 from app.inference.model import Model
+from app.inference.scoring import Scoring
 from app.lifecycle import Lifecycle
 from app.maps.choice import Choice
 from app.maps.distance import RunningDistance
@@ -46,6 +47,7 @@ class Services:
     bundle: Bundle
     model: Model
     classifier: Classifier
+    scoring: Scoring
     verifier: Verifier
     store: Store
     metrics: Metrics

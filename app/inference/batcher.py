@@ -1,8 +1,8 @@
-"""Many requests share one forward pass.
+"""Images that wait for the model or are being run, and how their callers get the answer.
 
 There is no timer. When the engine is free, it takes what is waiting, up to the largest batch that pays. Images that
 arrive during a run join the next one. So a single request runs at once, and batches grow with the load (the scheme of
-text-embeddings-inference, `core/src/queue.rs`). One thread opens the model and runs it.
+text-embeddings-inference, `core/src/queue.rs`).
 """
 
 import asyncio
@@ -10,59 +10,64 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from app.errors import DeadlineExceeded, ServiceError, Unavailable
 from app.inference.engine import Graph, Outputs, Pixels
-from app.inference.known_answer import WrongAnswer
-from app.inference.model import Model
-from app.inference.queue import Queue, Ticket
-from app.inference.runner import Runner
-from app.lifecycle import Lifecycle
-from app.machine import MODEL_NICENESS, yield_by
+from app.inference.model import Model, Plan
+from app.lifecycle import STOPPING
 from app.telemetry.stages import Stages
 
 log = logging.getLogger(__name__)
 
-WATCH_S = 1.0
-BROKEN = "The model fails on every image. The service is about to be restarted."
-WRONG = "The model computes wrong numbers. The service is about to be restarted."
-HUNG = "A forward pass hangs. The service is about to be restarted."
+SELF_TEST_S = 30.0  # without a batch, after which the engine has to test itself
+
+
+@dataclass(kw_only=True, eq=False)
+class Ticket:
+    """One image and its caller. The last three times are seconds of time.perf_counter."""
+
+    graph: Graph
+    pixels: Pixels  # (height, width, 3)
+    deadline: float  # seconds of time.monotonic
+    future: asyncio.Future[Outputs]
+    queued: float
+    started: float = 0.0  # of the batch that answered it
+    ended: float = 0.0
+
+
+@dataclass(kw_only=True, eq=False)
+class Batch:
+    """Tickets for one run, at least one."""
+
+    graph: Graph
+    plan: Plan
+    tickets: list[Ticket]
+
+
+class SelfTest:
+    """What the runner gets in place of a batch when the engine had none for a while."""
 
 
 class Batcher:
-    """A model behind a queue of single images. `run` belongs to the event loop; `Admission` bounds the queue there.
+    """A queue of single images. `run` belongs to the event loop, where `Admission` bounds the queue; any thread may
+    call the rest.
 
-    An engine that fails on the known image, computes wrong numbers or hangs fails the service (`Lifecycle.fail`).
+    It holds a batch until the next one is taken, so when the engine breaks, every caller can be answered from here.
     """
 
-    def __init__(
-        self, *, lifecycle: Lifecycle, on_batch: Callable[[Graph, int], None] = lambda graph, images: None
-    ) -> None:
-        """`on_batch` is called with the size of each batch, in the thread that runs it."""
-        self._lifecycle = lifecycle
-        self._on_batch = on_batch
-        self._queue = Queue()
-        self._runner: Runner | None = None
-        self._thread: threading.Thread | None = None
-
-    def start(self, open_model: Callable[[], Model]) -> Model:
-        """Open the model in a thread that will run it, and wait for it. Raises what `open_model` raises."""
-        opened: Future[Model] = Future()
-        self._thread = threading.Thread(target=self._work, args=(open_model, opened), name="engine", daemon=True)
-        self._thread.start()
-        return opened.result()
+    def __init__(self) -> None:
+        self._waiting: list[Ticket] = []  # oldest first
+        self._running: list[Ticket] = []  # in the hands of the runner
+        self._closed: str | None = None  # why no more tickets are accepted, as a public sentence
+        self._test_at = time.monotonic() + SELF_TEST_S
+        self._changed = threading.Condition()
 
     @property
     def waiting(self) -> int:
         """Images that no batch has taken yet."""
-        return self._queue.waiting
-
-    def stop(self) -> None:
-        """Finish what is waiting, then end the thread. Blocks."""
-        self._queue.close()
-        if self._thread:
-            self._thread.join()
+        return len(self._waiting)
 
     async def run(
         self, graph: Graph, pixels: Pixels, *, deadline: float = math.inf, stages: Stages | None = None
@@ -75,42 +80,87 @@ class Batcher:
         """
         future: asyncio.Future[Outputs] = asyncio.get_running_loop().create_future()
         ticket = Ticket(graph=graph, pixels=pixels, deadline=deadline, future=future, queued=time.perf_counter())
-        self._queue.put(ticket)
+        with self._changed:
+            if self._closed:
+                raise Unavailable(self._closed)
+            self._waiting.append(ticket)
+            self._changed.notify()
         outputs = await future
         if stages:
             stages.add("queue", ticket.queued, ticket.started)
             stages.add("inference", ticket.started, ticket.ended)
         return outputs
 
-    def check(self) -> None:
-        """Fail the service if a run hangs. To be called every WATCH_S, from a thread that runs no model."""
-        if self._runner and self._runner.hangs(WATCH_S):
-            self._fail(HUNG)
+    def take(self, model: Model) -> Batch | SelfTest | None:
+        """Wait for the next batch: the oldest ticket, and those after it for the same graph, as the model plans.
 
-    async def watch(self) -> None:
-        """Check until cancelled."""
-        while True:
-            await asyncio.sleep(WATCH_S)
-            self.check()
+        Every ticket of the batch before has been answered or cancelled. After SELF_TEST_S without a batch this is a
+        SelfTest. Returns None when the queue is closed and nothing waits.
+        """
+        with self._changed:
+            self._running = []
+            while not (batch := self._next_batch(model)):
+                if self._closed:
+                    return None
+                idle_s = self._test_at - time.monotonic()
+                if idle_s <= 0:
+                    self._test_at = time.monotonic() + SELF_TEST_S
+                    return SelfTest()
+                self._changed.wait(idle_s)
+            self._running = batch.tickets
+            self._test_at = time.monotonic() + SELF_TEST_S
+            return batch
 
-    def _work(self, open_model: Callable[[], Model], opened: Future[Model]) -> None:
-        yield_by(MODEL_NICENESS)
-        try:
-            model = open_model()
-        except Exception as error:
-            opened.set_exception(error)
-            return
-        self._runner = Runner(model=model, queue=self._queue, on_batch=self._on_batch)
-        opened.set_result(model)
-        try:
-            self._runner.serve()
-        except WrongAnswer as wrong:
-            log.critical("%s", wrong)
-            self._fail(WRONG)
-        except BaseException:
-            log.exception("the engine is broken")
-            self._fail(BROKEN)
+    def close(self) -> None:
+        """Accept no more tickets. The runner still takes those that wait."""
+        with self._changed:
+            self._closed = self._closed or STOPPING
+            self._changed.notify_all()
 
-    def _fail(self, reason: str) -> None:
-        self._lifecycle.fail(reason)  # first: a client that gets 503 finds /livez failed
-        self._queue.fail(reason)
+    def fail(self, reason: str) -> None:
+        """Accept no more tickets, and answer all of them with Unavailable. `reason` is a public sentence."""
+        with self._changed:
+            self._closed = reason
+            unanswered = [*self._running, *self._waiting]
+            self._waiting.clear()
+            self._changed.notify_all()
+        answer(unanswered, [Unavailable(reason) for _ in unanswered])
+
+    def _next_batch(self, model: Model) -> Batch | None:
+        waiting = self._waiting = self._in_time(model)
+        if not waiting:
+            return None
+        graph = waiting[0].graph
+        same = [ticket for ticket in waiting if ticket.graph == graph]
+        plan = model.plan(graph, len(same))
+        tickets = same[: plan.images]
+        self._waiting = [ticket for ticket in waiting if ticket not in tickets]
+        return Batch(graph=graph, plan=plan, tickets=tickets)
+
+    def _in_time(self, model: Model) -> list[Ticket]:
+        """The waiting tickets that are still worth running. Those that cannot meet their deadline are answered."""
+        waiting = [ticket for ticket in self._waiting if not ticket.future.cancelled()]
+        now = time.monotonic()
+        late = {ticket for ticket in waiting if ticket.deadline < now + model.expected(ticket.graph, 1)}
+        answer(list(late), [DeadlineExceeded() for _ in late])
+        return [ticket for ticket in waiting if ticket not in late]
+
+
+def answer(tickets: Sequence[Ticket], answers: Sequence[Outputs | ServiceError]) -> None:
+    """Resolve the futures of `tickets` in their event loop, but for those that are done. Any thread may call this."""
+
+    def resolve() -> None:
+        for ticket, result in zip(tickets, answers, strict=True):
+            if ticket.future.done():
+                continue
+            if isinstance(result, ServiceError):
+                ticket.future.set_exception(result)
+            else:
+                ticket.future.set_result(result)
+
+    if not tickets:
+        return
+    try:
+        tickets[0].future.get_loop().call_soon_threadsafe(resolve)
+    except RuntimeError:  # the loop is closed: no caller is left
+        log.warning("dropped %d answers after the event loop was closed", len(tickets))

@@ -1,13 +1,16 @@
-"""What the thread of the model does: it takes a batch from the queue, runs it and answers it.
+"""The thread of the model: it opens the model, takes batches, runs and answers them.
 
 A batch that fails is run again: in smaller batches if memory was short, else image by image, so that only the image
-that causes the error fails. After an image has failed alone, and after a while without work, the runner asks the known
-answer of the bundle. An engine that gives another answer, or fails on it, is broken.
+that causes the error fails. After an image has failed alone, and after a while without work, the runner checks the
+known image of the bundle. An engine that gives another answer, or fails on it, is broken.
 """
 
+import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
@@ -15,21 +18,27 @@ from itertools import cycle
 import numpy as np
 
 from app.errors import InferenceFailed, Overloaded
+from app.inference.batcher import Batcher, SelfTest, Ticket, answer
 from app.inference.engine import Graph, Outputs, fault_of
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import GRAPHS, Model, Plan
-from app.inference.queue import Queue, SelfTest, Ticket, answer
+from app.lifecycle import Lifecycle
+from app.machine import MODEL_NICENESS, yield_by
 
 log = logging.getLogger(__name__)
 
+CHECK_S = 1.0  # between checks of the run under way
 # A run hangs when it takes longer than both.
 HUNG_RUN_S = 60.0
 HUNG_RUN_RATIO = 10.0  # of the expected time
+BROKEN = "The model fails on every image. The service is about to be restarted."
+WRONG = "The model computes wrong numbers. The service is about to be restarted."
+HUNG = "A forward pass hangs. The service is about to be restarted."
 
 
 @dataclass
 class Run:
-    """A run under way. No clock says how long it takes, but who watches it: after a pause of the machine every run
+    """A run under way. No clock says how long it takes, but the checks of it: after a pause of the machine every run
     would seem to hang.
     """
 
@@ -41,36 +50,81 @@ class BrokenEngineError(Exception):
 
 
 class Runner:
-    def __init__(self, *, model: Model, queue: Queue, on_batch: Callable[[Graph, int], None]) -> None:
-        """`on_batch` is called with the size of each batch, before it runs."""
-        self._model = model
-        self._queue = queue
+    """Runs the batches of a batcher. An engine that fails on the known image, computes wrong numbers or hangs fails the
+    service (`Lifecycle.fail`).
+    """
+
+    def __init__(
+        self,
+        *,
+        batcher: Batcher,
+        lifecycle: Lifecycle,
+        on_batch: Callable[[Graph, int], None] = lambda graph, images: None,
+    ) -> None:
+        """`on_batch` is called with the size of each batch before it runs, in the thread that runs it."""
+        self._batcher = batcher
+        self._lifecycle = lifecycle
         self._on_batch = on_batch
+        self._model: Model  # once it is open
         self._run: Run | None = None
-        self._tests = cycle(GRAPHS)
+        self._self_tests = cycle(GRAPHS)
+        self._thread: threading.Thread | None = None
 
-    def hangs(self, seconds: float) -> bool:
-        """Whether the run under way will not end, now that it has taken so many seconds more. For one thread, which
-        watches.
-        """
-        if not (run := self._run):
-            return False
-        run.left_s -= seconds
-        return run.left_s < 0
+    def start(self, open_model: Callable[[], Model]) -> Model:
+        """Open the model in the thread that will run it, and wait for it. Raises what `open_model` raises."""
+        opened: Future[Model] = Future()
+        self._thread = threading.Thread(target=self._work, args=(open_model, opened), name="engine", daemon=True)
+        self._thread.start()
+        return opened.result()
 
-    def serve(self) -> None:
-        """Run batches until the queue ends. Raises when the engine is broken, and WrongAnswer when it computes wrong
-        numbers. The batch then stays in the queue.
-        """
-        while (work := self._queue.take(self._model)) is not None:
-            if isinstance(work, SelfTest):
-                self._probe(next(self._tests))
-            else:
-                self._process(work.graph, work.tickets, work.plan)
+    def stop(self) -> None:
+        """Finish what is waiting, then end the thread. Blocks."""
+        self._batcher.close()
+        if self._thread:
+            self._thread.join()
+
+    async def watch(self) -> None:
+        """Check every CHECK_S until cancelled."""
+        while True:
+            await asyncio.sleep(CHECK_S)
+            self.check()
+
+    def check(self) -> None:
+        """Fail the service if the run under way will not end, now that it has taken CHECK_S more."""
+        if run := self._run:
+            run.left_s -= CHECK_S
+            if run.left_s < 0:
+                self._fail(HUNG)
+
+    def _fail(self, reason: str) -> None:
+        self._lifecycle.fail(reason)  # first: a client that gets 503 finds /livez failed
+        self._batcher.fail(reason)
+
+    def _work(self, open_model: Callable[[], Model], opened: Future[Model]) -> None:
+        yield_by(MODEL_NICENESS)
+        try:
+            model = open_model()
+        except Exception as error:
+            opened.set_exception(error)
+            return
+        self._model = model
+        opened.set_result(model)
+        try:
+            while (work := self._batcher.take(model)) is not None:
+                if isinstance(work, SelfTest):
+                    self._probe(next(self._self_tests))
+                else:
+                    self._process(work.graph, work.tickets, work.plan)
+        except WrongAnswer as wrong:
+            log.critical("%s", wrong)
+            self._fail(WRONG)
+        except BaseException:
+            log.exception("the engine is broken")
+            self._fail(BROKEN)
 
     def _process(self, graph: Graph, batch: list[Ticket], plan: Plan) -> None:
         """Answer all of `batch`, as planned or, where callers have left, in smaller runs. Raises when the engine is
-        broken.
+        broken, and WrongAnswer when it computes wrong numbers. The batcher then answers the batch.
         """
         while left := [ticket for ticket in batch if not ticket.future.done()]:
             if len(left) < plan.images:
@@ -92,9 +146,9 @@ class Runner:
         ended = time.perf_counter()
         for ticket in batch:
             ticket.started, ticket.ended = started, ended
-        rows = [{name: of_all[i] for name, of_all in outputs.items()} for i in range(len(batch))]
-        finite = [True] * len(batch) if sums_are_finite(outputs) else [_finite(of_one) for of_one in rows]
-        answer(batch, [of_one if ok else InferenceFailed() for of_one, ok in zip(rows, finite, strict=True)])
+        images = [{name: array[i] for name, array in outputs.items()} for i in range(len(batch))]
+        finite = [True] * len(batch) if sums_are_finite(outputs) else [_is_finite(image) for image in images]
+        answer(batch, [image if ok else InferenceFailed() for image, ok in zip(images, finite, strict=True)])
         if not all(finite):
             log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
             self._probe(graph)
@@ -113,7 +167,7 @@ class Runner:
         self._process(graph, batch, self._model.plan(graph, largest))
 
     def _probe(self, graph: Graph) -> None:
-        """Ask the known answer. Raises when that fails."""
+        """Check the known image. Raises when that fails."""
         with self._watched(graph, 1):
             self._model.probe(graph)
 
@@ -129,8 +183,8 @@ class Runner:
 def sums_are_finite(outputs: Outputs) -> bool:
     """Whether no number is NaN or infinite. Sums of finite numbers may overflow, so False does not say that one is."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return all(np.isfinite(of_all.sum()) for of_all in outputs.values())
+        return all(np.isfinite(array.sum()) for array in outputs.values())
 
 
-def _finite(outputs: Outputs) -> bool:
-    return all(np.isfinite(rows).all() for rows in outputs.values())
+def _is_finite(outputs: Outputs) -> bool:
+    return all(np.isfinite(array).all() for array in outputs.values())

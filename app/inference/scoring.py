@@ -1,10 +1,18 @@
-"""From logits to ranked labels."""
+"""From logits to scores and ranked labels."""
 
-from typing import Literal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel
+
+from app.bundle import Manifest
+
+Kind = Literal["softmax", "sigmoid"]
+Logits = npt.NDArray[np.floating]
+Scores = npt.NDArray[np.float64]
 
 
 class Prediction(BaseModel):
@@ -13,9 +21,41 @@ class Prediction(BaseModel):
     score: float
 
 
-def scores(
-    logits: npt.NDArray[np.floating], kind: Literal["softmax", "sigmoid"], temperature: float = 1.0
-) -> npt.NDArray[np.float64]:
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """How the logits (classes,) of a model become scores and labels. A model without a head has no classes."""
+
+    labels: tuple[str, ...]
+    kind: Kind
+    temperature: float = 1.0
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Self:
+        return cls(labels=manifest.labels, kind=manifest.score, temperature=manifest.temperature)
+
+    def scores(self, logits: Logits) -> Scores:
+        """Probabilities (classes,) of logits (classes,)."""
+        return scores(logits, self.kind, self.temperature)
+
+    def predictions(self, logits: Logits, classes: Iterable[int]) -> list[Prediction]:
+        """Those of `classes`, in their order."""
+        found = self.scores(logits)
+        return [Prediction(label=self.labels[i], index=int(i), score=float(found[i])) for i in classes]
+
+    def rank(self, logits: Logits, *, top_k: int | None, threshold: float = 0.0) -> list[Prediction]:
+        """The labels with a score of at least `threshold`, at most `top_k` of them, the most likely first.
+
+        Equal logits are in the order of the model.
+        """
+        found = self.scores(logits)
+        kth = np.partition(logits, -top_k)[-top_k] if top_k is not None and top_k < len(logits) else -np.inf
+        # Only these are sorted, of perhaps thousands. They include ties with the last.
+        largest = np.flatnonzero((logits >= kth) & (found >= threshold))
+        best = largest[np.argsort(-logits[largest], kind="stable")][:top_k]
+        return [Prediction(label=self.labels[i], index=int(i), score=float(found[i])) for i in best]
+
+
+def scores(logits: Logits, kind: Kind, temperature: float = 1.0) -> Scores:
     """Probabilities (classes,) of logits (classes,), which are divided by `temperature` first.
 
     softmax: they sum to 1. sigmoid: each label on its own.
@@ -23,26 +63,5 @@ def scores(
     z = logits.astype(np.float64) / temperature
     if kind == "sigmoid":
         return np.exp(-np.logaddexp(0.0, -z))
-    exponentials = np.exp(z - z.max())
+    exponentials = np.exp(z - z.max(initial=-np.inf))
     return np.asarray(exponentials / exponentials.sum())
-
-
-def rank(
-    logits: npt.NDArray[np.floating],
-    labels: tuple[str, ...],
-    kind: Literal["softmax", "sigmoid"],
-    top_k: int | None,
-    threshold: float = 0.0,
-    temperature: float = 1.0,
-) -> list[Prediction]:
-    """The labels with a score of at least `threshold`, at most `top_k` of them, the most likely first.
-
-    `logits` is (classes,). Equal logits are in the order of the model.
-    """
-    probabilities = scores(logits, kind, temperature)
-    kth = np.partition(logits, -top_k)[-top_k] if top_k is not None and top_k < len(logits) else -np.inf
-    largest = np.flatnonzero(
-        (logits >= kth) & (probabilities >= threshold)
-    )  # sort only these, of perhaps thousands; includes ties with the last
-    best = largest[np.argsort(-logits[largest], kind="stable")][:top_k]
-    return [Prediction(label=labels[i], index=int(i), score=float(probabilities[i])) for i in best]

@@ -11,11 +11,10 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import Bundle
 from app.errors import DeadlineExceeded, Overloaded, Unavailable
 from app.inference.batcher import Batcher
 from app.inference.model import Model
-from app.inference.scoring import scores
+from app.inference.scoring import Scoring
 from app.lifecycle import STOPPING, Lifecycle
 from app.maps.faithfulness import Curve, Fill, Trial, cover, filled
 
@@ -29,9 +28,18 @@ class Verifier:
     """
 
     def __init__(
-        self, *, bundle: Bundle, batcher: Batcher, model: Model, cpu_pool: Executor, lifecycle: Lifecycle
+        self,
+        *,
+        patch: int,
+        scoring: Scoring,
+        batcher: Batcher,
+        model: Model,
+        cpu_pool: Executor,
+        lifecycle: Lifecycle,
     ) -> None:
-        self._manifest = bundle.manifest
+        """`patch` is the side of a patch in pixels."""
+        self._patch = patch
+        self._scoring = scoring
         self._batcher = batcher
         self._model = model
         self._cpu_pool = cpu_pool
@@ -72,22 +80,20 @@ class Verifier:
     ) -> npt.NDArray[np.float64]:
         """Scores (images,) of all images of the trial."""
         loop = asyncio.get_running_loop()
-        patch = self._manifest.tokens.patch
-        under = await loop.run_in_executor(self._cpu_pool, partial(filled, pixels, fill, patch=patch))
+        under = await loop.run_in_executor(self._cpu_pool, partial(filled, pixels, fill, patch=self._patch))
         found: list[float] = []
         while len(found) < len(trial.covered):
             if self._lifecycle.draining:
                 raise Unavailable(STOPPING)
             chunk = trial.covered[len(found) :][: self._model.best_batch("classify")]
-            images = await loop.run_in_executor(self._cpu_pool, partial(cover, pixels, under, chunk, patch=patch))
+            images = await loop.run_in_executor(self._cpu_pool, partial(cover, pixels, under, chunk, patch=self._patch))
             async with self._turn:
                 runs = (self._batcher.run("classify", image, deadline=deadline) for image in images)
                 answers = await asyncio.gather(*runs, return_exceptions=True)  # none runs on after the turn
-            kind, temperature = self._manifest.score, self._manifest.temperature
             for answer in answers:
                 if isinstance(answer, BaseException):
                     raise answer
-                found.append(float(scores(answer["logits"], kind, temperature)[index]))
+                found.append(float(self._scoring.scores(answer["logits"])[index]))
         return np.array(found)
 
     @contextmanager

@@ -97,27 +97,27 @@ FAULTS = {
     ),
     # The model's queue
     "late-run": Fault(
-        "app/inference/queue.py",
+        "app/inference/batcher.py",
         "if ticket.deadline < now + model.expected(ticket.graph, 1)}",
         "if ticket.deadline < now}",
         "A run that cannot end before its deadline is begun.",
     ),
     "running-unanswered": Fault(
-        "app/inference/queue.py",
+        "app/inference/batcher.py",
         "[*self._running, *self._waiting]",
         "[*self._waiting]",
         "When the engine breaks, the images of its batch are never answered.",
     ),
     "wrong-row": Fault(
         "app/inference/runner.py",
-        "{name: of_all[i] for name",
-        "{name: of_all[0] for name",
+        "{name: array[i] for name",
+        "{name: array[0] for name",
         "Every image of a batch gets the outputs of the first.",
     ),
     "not-finite": Fault(
         "app/inference/runner.py",
-        "[of_one if ok else InferenceFailed() for",
-        "[of_one for",
+        "[image if ok else InferenceFailed() for",
+        "[image for",
         "NaN is an answer.",
     ),
     "paused-machine": Fault(

@@ -5,7 +5,7 @@ import time
 import pytest
 from PIL import Image
 
-from app.inference.batcher import WRONG
+from app.inference.runner import WRONG
 from app.lifecycle import Lifecycle
 from tests.support.engines import ENGINES, Watched
 from tests.support.processes import eventually
@@ -113,7 +113,7 @@ def corrupt(graph, outputs):
 
 @pytest.mark.parametrize("kind", ENGINES)
 def test_a_replica_that_begins_to_compute_wrong_numbers_fails(serve, star, monkeypatch, caplog, kind):
-    monkeypatch.setattr("app.inference.queue.SELF_TEST_S", 0.5)
+    monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.5)
     with serve(engine=kind) as client:
         assert statuses(client, star) == {"livez": 200, "readyz": 200, "classify": 200}
         watched(client, after=corrupt)

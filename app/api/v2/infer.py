@@ -21,7 +21,6 @@ from app.api.v2.request import HEADER, Expected, read_request
 from app.api.v2.response import Output, named_classes, respond_with
 from app.classifier import Processed
 from app.errors import MalformedRequest
-from app.inference.scoring import scores
 
 BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}}
 PROBLEMS = problems(400, 404, 408, 413, 415, 422, 500, 503)
@@ -128,8 +127,6 @@ def _values(services: Services, done: Processed, name: str) -> npt.NDArray[np.fl
     """(classes,) or (features,)."""
     if name == "embedding":
         return done.embedding.astype(np.float32)
-    assert done.logits is not None  # else only the embedding is known
     if name == "logits":
         return done.logits.astype(np.float32)
-    manifest = services.bundle.manifest
-    return scores(done.logits, manifest.score, manifest.temperature).astype(np.float32)
+    return services.scoring.scores(done.logits).astype(np.float32)

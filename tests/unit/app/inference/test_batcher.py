@@ -1,499 +1,167 @@
-"""app/inference/batcher.py against an engine that can be held and watched."""
+"""app/inference/batcher.py without threads: what waits, what is taken, and who is answered."""
 
 import asyncio
 import math
-import os
-import subprocess
-import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
-from app.inference.batcher import WRONG, Batcher
-from app.inference.known_answer import WrongAnswer
+from app.errors import DeadlineExceeded, Unavailable
+from app.inference.batcher import Batcher, SelfTest, Ticket, answer
 from app.inference.model import Plan
-from app.lifecycle import Lifecycle
-from app.machine import MODEL_NICENESS
-from tests.support.processes import eventually
-
-NOT_FINITE = 200  # the pixel of an image for which the output is NaN
+from app.lifecycle import STOPPING
 
 
-class FakeEngine:
-    """Answers each image with its first pixel; `gate` holds it in a run, `faults` make it fail."""
-
-    def __init__(self, largest: int = 4) -> None:
-        self.largest = largest
-        self.scale = np.float32(1)
-        self.batches: list[tuple[str, list[int]]] = []
-        self.threads: set[int] = set()
-        self.gate = threading.Event()
-        self.gate.set()
-        self.entered = threading.Event()
-        self.faults: dict[int, Exception] = {}  # by the pixel of the image that causes it
-        self.fits = 1000  # images; there is no memory for more
-        self.probes = 0
-        self.probed: set[str] = set()
-        self.works = True
-        self.computes = True
-        self.tried_wrong = False  # what a batch of a new size finds
-        self.seconds = 0.0
-
-    def opened(self):
-        self.threads.add(threading.get_ident())
-        return self
-
-    def plan(self, graph, waiting):
-        images = min(waiting, self.largest)
-        return Plan(images, images)
-
-    def expected(self, graph, images):
-        return self.seconds
-
-    def forbid(self, graph, images):
-        self.largest = max(images // 2, 1)
-        return self.largest
-
-    def probe(self, graph):
-        self.probes += 1
-        self.probed.add(graph)
-        if not self.works:
-            raise RuntimeError("broken")
-        if not self.computes:
-            raise WrongAnswer("logits differ")
-
-    def run(self, graph, images, size):
-        assert len(images) == size
-        images = np.stack(images)
-        self.threads.add(threading.get_ident())
-        pixels = images[:, 0, 0, 0].tolist()
-        self.batches.append((graph, pixels))
-        self.entered.set()
-        assert self.gate.wait(10)
-        if len(images) > self.fits:
-            raise MemoryError
-        if self.tried_wrong:
-            raise WrongAnswer("logits differ")
-        for pixel in pixels:
-            if pixel in self.faults:
-                raise self.faults[pixel]
-        logits = images[:, 0, 0, :1].astype(np.float32) * self.scale
-        logits[logits == NOT_FINITE] = np.nan
-        return {"logits": logits}
+def plan(graph, waiting):
+    """Two images at most."""
+    return Plan(min(waiting, 2), 2)
 
 
-def image(value: int) -> np.ndarray:
-    return np.full((2, 2, 3), value, dtype=np.uint8)
+MODEL = SimpleNamespace(plan=plan, expected=lambda graph, images: 5.0)
+
+
+class Callers:
+    """Images with the numbers 0, 1, 2 and so on as their pixels, and who waits for them."""
+
+    def __init__(self, batcher: Batcher, loop: asyncio.AbstractEventLoop) -> None:
+        self.batcher, self.loop = batcher, loop
+        self.tasks: list[asyncio.Task] = []
+        self.numbers = count()
+
+    def put(self, *graphs: str, deadline: float = math.inf) -> None:
+        for graph in graphs:
+            pixels = np.full((2, 2, 3), next(self.numbers), np.uint8)
+            self.tasks.append(self.loop.create_task(self.batcher.run(graph, pixels, deadline=deadline)))
+        self.turn()
+
+    def turn(self) -> None:
+        self.loop.run_until_complete(asyncio.sleep(0))
+
+    def take(self, model=MODEL) -> list[int]:
+        """The numbers of the images of the next batch."""
+        return [int(ticket.pixels[0, 0, 0]) for ticket in self.batcher.take(model).tickets]
+
+    def errors(self) -> list[BaseException | None]:
+        """What each caller gets; None while there is no answer."""
+        self.turn()
+        self.turn()
+        return [task.exception() if task.done() and not task.cancelled() else None for task in self.tasks]
 
 
 @pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
+def batcher() -> Batcher:
+    return Batcher()
 
 
 @pytest.fixture
-def lifecycle() -> Lifecycle:
-    return Lifecycle()
+def callers(batcher):
+    loop = asyncio.new_event_loop()
+    callers = Callers(batcher, loop)
+    yield callers
+    for task in callers.tasks:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*callers.tasks, return_exceptions=True))
+    loop.close()
 
 
-def run(engine, scenario, lifecycle=None):
-    """Run `scenario(batcher)` on an event loop; the batcher is stopped afterwards."""
+def test_a_batch_has_the_graph_of_the_oldest_image_and_the_size_that_pays(batcher, callers):
+    callers.put("explain", "classify", "explain", "explain", "classify")
+    assert callers.take() == [0, 2]
+    assert batcher.waiting == 3
+    assert callers.take() == [1, 4]
+    assert callers.take() == [3]
+    assert batcher.waiting == 0
 
-    async def main():
-        batcher = Batcher(lifecycle=lifecycle or Lifecycle())
-        assert batcher.start(engine.opened) is engine
+
+def test_the_model_plans_with_all_images_that_wait_for_a_graph(batcher, callers):
+    planned = []
+
+    def watched(graph, waiting):
+        planned.append((graph, waiting))
+        return Plan(1, 4)
+
+    callers.put("explain", "classify", "explain")
+    model = SimpleNamespace(plan=watched, expected=MODEL.expected)
+    taken = [batcher.take(model) for _ in range(3)]
+    assert [(batch.graph, batch.plan, len(batch.tickets)) for batch in taken] == [
+        (graph, Plan(1, 4), 1) for graph in ("explain", "classify", "explain")
+    ]
+    assert planned == [("explain", 2), ("classify", 1), ("explain", 1)]
+
+
+def test_a_failure_answers_all_images_that_wait_or_run(batcher, callers):
+    callers.put(*["classify"] * 5)
+    callers.take()
+    callers.take()  # the first two have been answered before
+    batcher.fail("It broke.")
+    assert [str(error) for error in callers.errors()] == ["None", "None", *["It broke."] * 3]
+    assert batcher.take(MODEL) is None
+    batcher.close()  # does not hide the failure
+    callers.put("classify")
+    assert str(callers.errors()[-1]) == "It broke."
+
+
+def test_a_closed_batcher_gives_out_waiting_images_and_then_ends(batcher, callers):
+    callers.put("classify")
+    batcher.close()
+    callers.put("classify")
+    refused = callers.errors()[1]
+    assert isinstance(refused, Unavailable)
+    assert str(refused) == STOPPING
+    assert callers.take() == [0]
+    assert batcher.take(MODEL) is None
+
+
+def test_late_and_cancelled_images_are_not_taken(batcher, callers):
+    callers.put("classify", deadline=time.monotonic() + 4)
+    callers.put("explain")
+    callers.put("classify", deadline=time.monotonic() + 60)
+    callers.tasks[1].cancel()
+    callers.turn()
+    assert callers.take() == [2]
+    assert isinstance(callers.errors()[0], DeadlineExceeded)
+
+
+@pytest.fixture
+def impatient(monkeypatch) -> Batcher:
+    """It wants a self-test at once, and the next one after the ordinary time."""
+    with monkeypatch.context() as at_once:
+        at_once.setattr("app.inference.batcher.SELF_TEST_S", 0.0)
+        return Batcher()
+
+
+def takes_nothing(batcher: Batcher) -> bool:
+    """Whether the next batch has to be waited for."""
+    with ThreadPoolExecutor(1) as runner:
+        taken = runner.submit(batcher.take, MODEL)
         try:
-            return await asyncio.wait_for(scenario(batcher), 20)
+            taken.result(0.05)
+        except TimeoutError:
+            return True
         finally:
-            engine.gate.set()
-            await asyncio.to_thread(batcher.stop)
+            batcher.close()
+    return False
 
-    return asyncio.run(main())
 
+def test_a_self_test_follows_a_while_without_images(impatient):
+    assert isinstance(impatient.take(MODEL), SelfTest)
+    assert takes_nothing(impatient)
 
-async def held(engine, batcher):
-    """Occupy the engine, so that what follows has to wait."""
-    engine.gate.clear()
-    first = asyncio.ensure_future(batcher.run("classify", image(0)))
-    await asyncio.to_thread(engine.entered.wait, 10)
-    return first
 
+def test_an_image_goes_before_a_self_test_and_puts_it_off(impatient, callers):
+    callers.batcher = impatient
+    callers.put("classify")
+    assert callers.take() == [0]
+    assert takes_nothing(impatient)
 
-def test_images_that_arrive_during_a_run_share_the_next(engine):
-    async def scenario(batcher):
-        first = await held(engine, batcher)
-        rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(1, 7)]
-        await asyncio.sleep(0)
-        engine.gate.set()
-        await asyncio.gather(first, *rest)
 
-    run(engine, scenario)
-    assert engine.batches == [("classify", [0]), ("classify", [1, 2, 3, 4]), ("classify", [5, 6])]
-    assert len(engine.threads) == 1
-
-
-def test_start_raises_what_opening_the_engine_raises():
-    def broken():
-        raise OSError("no weights")
-
-    batcher = Batcher(lifecycle=Lifecycle())
-    with pytest.raises(OSError, match="no weights"):
-        batcher.start(broken)
-    batcher.stop()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
-def test_answers_go_before_the_model(lifecycle):
-    found = []
-
-    def opened():
-        found.append(os.nice(0))
-        return FakeEngine()
-
-    batcher = Batcher(lifecycle=lifecycle)
-    batcher.start(opened)
-    batcher.stop()
-    assert found == [os.nice(0) + MODEL_NICENESS]
-
-
-NICENESS = """
-import os, sys
-from pathlib import Path
-from app.bundle import load_bundle
-from app.inference.batcher import Batcher
-from app.inference.device import open_model
-from app.lifecycle import Lifecycle
-from app.settings import Settings
-settings = Settings(device="cpu", engine=sys.argv[1], model_threads=2)
-batcher = Batcher(lifecycle=Lifecycle())
-before = set(os.listdir("/proc/self/task"))
-batcher.start(lambda: open_model(settings=settings, bundle=load_bundle(settings.bundle)))
-of_engine = set(os.listdir("/proc/self/task")) - before
-fields = [Path(f"/proc/self/task/{task}/stat").read_text().rpartition(")")[2].split() for task in of_engine]
-print(len(of_engine), {int(field[16]) for field in fields})
-batcher.stop()
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
-@pytest.mark.parametrize("kind", ["openvino", "onnxruntime"])
-def test_so_do_all_threads_that_an_engine_starts(kind):
-    done = subprocess.run([sys.executable, "-c", NICENESS, kind], capture_output=True, text=True, check=True)
-    count, niceness = done.stdout.split(maxsplit=1)
-    assert int(count) >= 2
-    assert niceness.strip() == str({os.nice(0) + MODEL_NICENESS})
-
-
-def test_a_single_image_runs_at_once(engine):
-    async def scenario(batcher):
-        return await batcher.run("classify", image(9))
-
-    assert run(engine, scenario)["logits"].tolist() == [9]
-    assert engine.batches == [("classify", [9])]
-
-
-def test_graphs_do_not_mix(engine):
-    async def scenario(batcher):
-        first = await held(engine, batcher)
-        rest = [asyncio.ensure_future(batcher.run("explain" if v % 2 else "classify", image(v))) for v in range(1, 6)]
-        await asyncio.sleep(0)
-        engine.gate.set()
-        await asyncio.gather(first, *rest)
-
-    run(engine, scenario)
-    assert engine.batches[1:] == [("explain", [1, 3, 5]), ("classify", [2, 4])]
-
-
-@settings(max_examples=25, deadline=None)
-@given(values=st.lists(st.integers(0, NOT_FINITE - 1), min_size=1, max_size=40), max_batch=st.integers(1, 9))
-def test_every_answer_belongs_to_its_image(values, max_batch):
-    engine = FakeEngine(max_batch)
-
-    async def scenario(batcher):
-        return await asyncio.gather(*(batcher.run("classify", image(v)) for v in values))
-
-    answers = run(engine, scenario)
-    assert [int(a["logits"][0]) for a in answers] == values
-    assert max(len(batch) for _, batch in engine.batches) <= max_batch
-
-
-def test_a_cancelled_image_does_not_run(engine):
-    async def scenario(batcher):
-        first = await held(engine, batcher)
-        stays = asyncio.ensure_future(batcher.run("classify", image(1)))
-        leaves = asyncio.ensure_future(batcher.run("classify", image(2)))
-        await asyncio.sleep(0)
-        leaves.cancel()
-        await asyncio.sleep(0)
-        engine.gate.set()
-        await asyncio.gather(first, stays)
-
-    run(engine, scenario)
-    assert engine.batches[1:] == [("classify", [1])]
-
-
-async def together(engine, batcher, *values):
-    """The results of the images of one batch, each a number or an exception."""
-    first = await held(engine, batcher)
-    rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in values]
-    await asyncio.sleep(0)
-    engine.gate.set()
-    found = await asyncio.gather(*rest, return_exceptions=True)
-    await asyncio.wait([first])
-    return [one if isinstance(one, Exception) else int(one["logits"][0]) for one in found]
-
-
-def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lifecycle):
-    engine.faults[13] = RuntimeError("poison")
-    found = run(engine, lambda batcher: together(engine, batcher, 1, 13, 3, 4), lifecycle)
-    assert isinstance(found[1], InferenceFailed)
-    assert [found[0], *found[2:]] == [1, 3, 4]
-    assert engine.batches[1:] == [("classify", values) for values in ([1, 13, 3, 4], [1], [13], [3], [4])]
-    assert engine.probes == 1
-    assert lifecycle.ready
-
-
-def test_nan_fails_its_own_image_only(engine, lifecycle):
-    found = run(engine, lambda batcher: together(engine, batcher, 1, NOT_FINITE, 3), lifecycle)
-    assert isinstance(found[1], InferenceFailed)
-    assert (found[0], found[2]) == (1, 3)
-    assert len(engine.batches) == 2
-    assert engine.probes == 1
-    assert lifecycle.ready
-
-
-def test_finite_numbers_with_an_infinite_sum_are_answered(engine, lifecycle):
-    engine.scale = np.float32(2e38)
-    assert run(engine, lambda batcher: together(engine, batcher, 1, 1, 1), lifecycle) == [pytest.approx(2e38)] * 3
-    assert engine.probes == 0
-
-
-def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(engine, lifecycle):
-    engine.fits = 2
-
-    async def scenario(batcher):
-        found = await together(engine, batcher, 1, 2, 3, 4)
-        engine.entered.clear()
-        return found + await together(engine, batcher, 5, 6, 7)
-
-    assert run(engine, scenario, lifecycle) == [1, 2, 3, 4, 5, 6, 7]
-    sizes = [len(batch) for _, batch in engine.batches]
-    assert sizes == [1, 4, 2, 2, 1, 2, 1]
-    assert lifecycle.ready
-
-
-def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
-    engine.fits = 0
-    (found,) = run(engine, lambda batcher: together(engine, batcher, 1), lifecycle)
-    assert isinstance(found, Overloaded)
-    assert engine.probes == 2
-    assert lifecycle.ready
-
-
-@pytest.mark.parametrize(
-    "break_it",
-    [
-        lambda engine: engine.faults.update({13: RuntimeError("CUDA failure 700: an illegal memory access")}),
-        lambda engine: (engine.faults.update({13: RuntimeError("?")}), setattr(engine, "works", False)),
-        lambda engine: engine.faults.update({13: SystemExit()}),
-    ],
-    ids=["a sticky error", "the known image fails too", "the thread dies"],
-)
-def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecycle, break_it):
-    engine.largest = 2
-    break_it(engine)
-    failures = []
-    lifecycle.on_failure = lambda: failures.append(threading.current_thread().name)
-
-    async def scenario(batcher):
-        found = await together(engine, batcher, 13, 1, 2, 3)
-        with pytest.raises(Unavailable):
-            await batcher.run("classify", image(9))
-        return found
-
-    *_, third, fourth = run(engine, scenario, lifecycle)
-    assert isinstance(third, Unavailable)
-    assert isinstance(fourth, Unavailable)
-    assert not lifecycle.live
-    assert failures == ["engine"]
-
-
-def test_a_run_that_hangs_fails_the_service(engine, lifecycle, monkeypatch):
-    monkeypatch.setattr("app.inference.runner.HUNG_RUN_S", 0.0)
-
-    async def scenario(batcher):
-        batcher.check()
-        assert lifecycle.live
-        first = await held(engine, batcher)
-        waits = asyncio.ensure_future(batcher.run("classify", image(1)))
-        await asyncio.sleep(0)
-        batcher.check()
-        found = await asyncio.gather(first, waits, return_exceptions=True)
-        assert [type(one) for one in found] == [Unavailable, Unavailable]
-
-    run(engine, scenario, lifecycle)
-    assert not lifecycle.live
-    assert engine.batches == [("classify", [0])]
-
-
-def test_a_run_hangs_after_a_minute_of_checks_and_not_after_a_pause_of_the_machine(engine, lifecycle, monkeypatch):
-    async def scenario(batcher):
-        first = await held(engine, batcher)
-        later = time.monotonic() + 3600
-        monkeypatch.setattr("app.inference.runner.time.monotonic", lambda: later)
-        for _ in range(60):
-            batcher.check()
-        monkeypatch.undo()
-        assert lifecycle.live
-        batcher.check()
-        assert not lifecycle.live
-        await asyncio.wait([first])
-
-    run(engine, scenario, lifecycle)
-
-
-def test_an_idle_engine_tests_itself(engine, lifecycle, monkeypatch):
-    monkeypatch.setattr("app.inference.queue.SELF_TEST_S", 0.01)
-    failed = threading.Event()
-    lifecycle.on_failure = failed.set
-
-    async def scenario(batcher):
-        while engine.probes < 2:
-            await asyncio.sleep(0.01)
-        assert lifecycle.ready
-        assert engine.probed == {"classify", "explain"}
-        engine.works = False
-        assert await asyncio.to_thread(failed.wait, 10)
-
-    run(engine, scenario, lifecycle)
-    assert not lifecycle.ready
-
-
-@pytest.mark.parametrize("found_by", ["a batch size used for the first time", "an image that fails", "an idle while"])
-def test_wrong_numbers_fail_the_service_and_are_not_served(engine, lifecycle, monkeypatch, caplog, found_by):
-    if found_by == "an idle while":
-        monkeypatch.setattr("app.inference.queue.SELF_TEST_S", 0.01)
-    failed = threading.Event()
-    lifecycle.on_failure = failed.set
-
-    async def scenario(batcher):
-        engine.faults[13] = RuntimeError("?")
-        engine.computes = False
-        engine.tried_wrong = found_by == "a batch size used for the first time"
-        if found_by != "an idle while":
-            found = await asyncio.gather(*(batcher.run("classify", image(v)) for v in (13, 1)), return_exceptions=True)
-            assert isinstance(found[1], Unavailable)
-        assert await asyncio.to_thread(failed.wait, 10)
-        with pytest.raises(Unavailable, match="wrong numbers"):
-            await batcher.run("classify", image(2))
-
-    run(engine, scenario, lifecycle)
-    assert lifecycle.failure == WRONG
-    assert "logits differ" in caplog.text
-
-
-def test_an_image_that_cannot_meet_its_deadline_does_not_run(engine):
-    engine.seconds = 5.0
-
-    async def scenario(batcher):
-        now = time.monotonic()
-        with pytest.raises(DeadlineExceeded):
-            await batcher.run("classify", image(1), deadline=now + 4)
-        await batcher.run("classify", image(2), deadline=now + 60)
-
-    run(engine, scenario)
-    assert engine.batches == [("classify", [2])]
-
-
-def test_of_many_images_only_those_not_cancelled_reach_the_engine(engine):
-    """Four in five are cancelled while they wait."""
-
-    async def scenario(batcher):
-        first = await held(engine, batcher)
-        crowd = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(1, 101)]
-        await asyncio.sleep(0)
-        for number, one in enumerate(crowd):
-            if number % 5:
-                one.cancel()
-        await asyncio.sleep(0)
-        engine.gate.set()
-        await asyncio.gather(first, *crowd, return_exceptions=True)
-
-    run(engine, scenario)
-    assert sum(len(batch) for _, batch in engine.batches) == 1 + 20
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    requests=st.lists(
-        st.tuples(
-            st.sampled_from(["stay", "leave", "late", "poison", "nan"]), st.sampled_from(["classify", "explain"])
-        ),
-        min_size=1,
-        max_size=40,
-    ),
-    largest=st.integers(1, 9),
-    fits=st.integers(1, 9),
-)
-def test_every_image_is_answered_in_order_whatever_happens(requests, largest, fits):
-    """Images are numbered from 1 on. Each ends as its kind says, and no batch is larger than allowed."""
-    engine = FakeEngine(largest)
-    engine.fits = fits
-    kinds = dict(enumerate((kind for kind, _ in requests), start=1))
-    engine.faults = {number: RuntimeError("poison") for number, kind in kinds.items() if kind == "poison"}
-
-    async def scenario(batcher):
-        first = await held(engine, batcher)
-        asked = {}
-        for number, (kind, graph) in enumerate(requests, start=1):
-            deadline = time.monotonic() - 1 if kind == "late" else math.inf
-            pixels = image(NOT_FINITE if kind == "nan" else number)
-            asked[number] = asyncio.ensure_future(batcher.run(graph, pixels, deadline=deadline))
-        await asyncio.sleep(0)
-        for number, one in asked.items():
-            if kinds[number] == "leave":
-                one.cancel()
-        engine.gate.set()
-        await asyncio.wait({first, *asked.values()}, timeout=10)
-        return asked
-
-    asked = run(engine, scenario)
-    assert all(one.done() for one in asked.values())
-    for number, one in asked.items():
-        match kinds[number]:
-            case "stay":
-                assert one.result()["logits"].tolist() == [number]
-            case "leave":
-                assert one.cancelled()
-            case "late":
-                assert isinstance(one.exception(), DeadlineExceeded)
-            case _:
-                assert isinstance(one.exception(), InferenceFailed)
-    assert max(len(batch) for _, batch in engine.batches) <= largest
-    ran = [number for _, batch in engine.batches for number in batch]
-    assert not {number for number, kind in kinds.items() if kind in ("leave", "late")} & set(ran)
-    for graph in ("classify", "explain"):
-        firsts = list(dict.fromkeys(n for g, batch in engine.batches[1:] if g == graph for n in batch))
-        assert [n for n in firsts if n != NOT_FINITE] == sorted(n for n in firsts if n != NOT_FINITE)
-
-
-def test_stopping_answers_waiting_images_and_refuses_new_ones(engine):
-    async def scenario(batcher):
-        first = await held(engine, batcher)
-        second = asyncio.ensure_future(batcher.run("classify", image(1)))
-        await asyncio.sleep(0)
-        stopped = asyncio.ensure_future(asyncio.to_thread(batcher.stop))
-        await asyncio.to_thread(eventually, lambda: batcher._queue._closed)
-        with pytest.raises(Unavailable):
-            await batcher.run("classify", image(2))
-        engine.gate.set()
-        answers = await asyncio.gather(first, second)
-        await stopped
-        return [a["logits"].tolist() for a in answers]
-
-    assert run(engine, scenario) == [[0], [1]]
+def test_no_image_is_answered_after_the_event_loop_has_closed(caplog):
+    loop = asyncio.new_event_loop()
+    ticket = Ticket(graph="classify", pixels=None, deadline=math.inf, future=loop.create_future(), queued=0.0)
+    loop.close()
+    answer([ticket], [Unavailable("It broke.")])
+    assert "dropped 1 answers" in caplog.text

@@ -9,7 +9,7 @@ import pytest
 from app.bundle import load_bundle
 from app.images.decode import Limits
 from app.images.preparer import Prepared, Preparer, pack_request, unpack_answer
-from app.inference.scoring import rank
+from app.inference.scoring import Scoring
 from app.maps.record import Maps, Record
 from app.settings import DEMO_BUNDLE
 from app.stores.memory import bytes_of
@@ -40,7 +40,7 @@ def test_a_record_takes_the_memory_that_it_is_counted_with(star):
         maps = Maps.of(outputs)
         return Record(
             maps=maps,
-            predictions=tuple(rank(outputs["logits"], manifest.labels, manifest.score, len(maps.classes))),
+            predictions=tuple(Scoring.of(manifest).predictions(outputs["logits"], maps.classes)),
             image_size=prepared.size,
             box=prepared.box,
             pixels=prepared.pixels,

@@ -4,15 +4,15 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from app.bundle import load_bundle
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
 from app.inference.model import Plan
+from app.inference.runner import Runner
+from app.inference.scoring import Scoring
 from app.lifecycle import Lifecycle
 from app.maps.faithfulness import Curve
 from app.maps.verifier import MAX_IN_WORK, Verifier
@@ -66,16 +66,23 @@ def run(engine, scenario, *, lifecycle=None):
     lifecycle = lifecycle or Lifecycle()
 
     async def main():
-        batcher = Batcher(lifecycle=lifecycle)
-        batcher.start(lambda: engine)
+        batcher = Batcher()
+        runner = Runner(batcher=batcher, lifecycle=lifecycle)
+        runner.start(lambda: engine)
         with ThreadPoolExecutor(1) as pool:
-            bundle = load_bundle(Path("app/demo"))
-            verifier = Verifier(bundle=bundle, batcher=batcher, model=engine, cpu_pool=pool, lifecycle=lifecycle)
+            verifier = Verifier(
+                patch=8,
+                scoring=Scoring(labels=("dark", "bright"), kind="softmax"),
+                batcher=batcher,
+                model=engine,
+                cpu_pool=pool,
+                lifecycle=lifecycle,
+            )
             try:
                 return await asyncio.wait_for(scenario(verifier, batcher), 20)
             finally:
                 engine.steps.release(1000)
-                await asyncio.to_thread(batcher.stop)
+                await asyncio.to_thread(runner.stop)
 
     return asyncio.run(main())
 

@@ -1,0 +1,401 @@
+"""app/inference/runner.py with a batcher, against an engine that can be held and watched."""
+
+import asyncio
+import math
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
+from app.inference.batcher import Batcher
+from app.inference.known_answer import WrongAnswer
+from app.inference.model import Plan
+from app.inference.runner import WRONG, Runner
+from app.lifecycle import Lifecycle
+from app.machine import MODEL_NICENESS
+from tests.support.processes import eventually
+
+NOT_FINITE = 200  # the pixel of an image for which the output is NaN
+
+
+class FakeEngine:
+    """Answers each image with its first pixel; `gate` holds it in a run, `faults` make it fail."""
+
+    def __init__(self, largest: int = 4) -> None:
+        self.largest = largest
+        self.scale = np.float32(1)
+        self.batches: list[tuple[str, list[int]]] = []
+        self.threads: set[int] = set()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.entered = threading.Event()
+        self.faults: dict[int, Exception] = {}  # by the pixel of the image that causes it
+        self.fits = 1000  # images; there is no memory for more
+        self.probes = 0
+        self.probed: set[str] = set()
+        self.works = True
+        self.computes = True
+        self.tried_wrong = False  # what a batch of a new size finds
+        self.seconds = 0.0
+
+    def opened(self):
+        self.threads.add(threading.get_ident())
+        return self
+
+    def plan(self, graph, waiting):
+        images = min(waiting, self.largest)
+        return Plan(images, images)
+
+    def expected(self, graph, images):
+        return self.seconds
+
+    def forbid(self, graph, images):
+        self.largest = max(images // 2, 1)
+        return self.largest
+
+    def probe(self, graph):
+        self.probes += 1
+        self.probed.add(graph)
+        if not self.works:
+            raise RuntimeError("broken")
+        if not self.computes:
+            raise WrongAnswer("logits differ")
+
+    def run(self, graph, images, size):
+        assert len(images) == size
+        images = np.stack(images)
+        self.threads.add(threading.get_ident())
+        pixels = images[:, 0, 0, 0].tolist()
+        self.batches.append((graph, pixels))
+        self.entered.set()
+        assert self.gate.wait(10)
+        if len(images) > self.fits:
+            raise MemoryError
+        if self.tried_wrong:
+            raise WrongAnswer("logits differ")
+        for pixel in pixels:
+            if pixel in self.faults:
+                raise self.faults[pixel]
+        logits = images[:, 0, 0, :1].astype(np.float32) * self.scale
+        logits[logits == NOT_FINITE] = np.nan
+        return {"logits": logits}
+
+
+def image(value: int) -> np.ndarray:
+    return np.full((2, 2, 3), value, dtype=np.uint8)
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def lifecycle() -> Lifecycle:
+    return Lifecycle()
+
+
+def make_runner(lifecycle=None) -> Runner:
+    return Runner(batcher=Batcher(), lifecycle=lifecycle or Lifecycle())
+
+
+def run(engine, scenario, lifecycle=None):
+    """Run `scenario(batcher)` on an event loop; the runner is stopped afterwards."""
+    return run_with_runner(engine, lambda runner, batcher: scenario(batcher), lifecycle)
+
+
+def run_with_runner(engine, scenario, lifecycle=None):
+    async def main():
+        runner = make_runner(lifecycle)
+        assert runner.start(engine.opened) is engine
+        try:
+            return await asyncio.wait_for(scenario(runner, runner._batcher), 20)
+        finally:
+            engine.gate.set()
+            await asyncio.to_thread(runner.stop)
+
+    return asyncio.run(main())
+
+
+async def held(engine, batcher):
+    """Occupy the engine, so that what follows has to wait."""
+    engine.gate.clear()
+    first = asyncio.ensure_future(batcher.run("classify", image(0)))
+    await asyncio.to_thread(engine.entered.wait, 10)
+    return first
+
+
+def test_images_that_arrive_during_a_run_share_the_next(engine):
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(1, 7)]
+        await asyncio.sleep(0)
+        engine.gate.set()
+        await asyncio.gather(first, *rest)
+
+    run(engine, scenario)
+    assert engine.batches == [("classify", [0]), ("classify", [1, 2, 3, 4]), ("classify", [5, 6])]
+    assert len(engine.threads) == 1
+
+
+def test_start_raises_what_opening_the_engine_raises():
+    def broken():
+        raise OSError("no weights")
+
+    runner = make_runner()
+    with pytest.raises(OSError, match="no weights"):
+        runner.start(broken)
+    runner.stop()
+
+
+NICENESS = """
+import os, sys
+from pathlib import Path
+from app.bundle import load_bundle
+from app.inference.batcher import Batcher
+from app.inference.device import open_model
+from app.inference.runner import Runner
+from app.lifecycle import Lifecycle
+from app.settings import Settings
+settings = Settings(device="cpu", engine=sys.argv[1], model_threads=2)
+runner = Runner(batcher=Batcher(), lifecycle=Lifecycle())
+before = set(os.listdir("/proc/self/task"))
+runner.start(lambda: open_model(settings=settings, bundle=load_bundle(settings.bundle)))
+of_engine = set(os.listdir("/proc/self/task")) - before
+fields = [Path(f"/proc/self/task/{task}/stat").read_text().rpartition(")")[2].split() for task in of_engine]
+print(len(of_engine), {int(field[16]) for field in fields})
+runner.stop()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
+@pytest.mark.parametrize("kind", ["openvino", "onnxruntime"])
+def test_all_threads_of_an_engine_yield_to_answers(kind):
+    done = subprocess.run([sys.executable, "-c", NICENESS, kind], capture_output=True, text=True, check=True)
+    count, niceness = done.stdout.split(maxsplit=1)
+    assert int(count) >= 2
+    assert niceness.strip() == str({os.nice(0) + MODEL_NICENESS})
+
+
+async def together(engine, batcher, *values):
+    """The results of the images of one batch, each a number or an exception."""
+    first = await held(engine, batcher)
+    rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in values]
+    await asyncio.sleep(0)
+    engine.gate.set()
+    found = await asyncio.gather(*rest, return_exceptions=True)
+    await asyncio.wait([first])
+    return [one if isinstance(one, Exception) else int(one["logits"][0]) for one in found]
+
+
+def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lifecycle):
+    engine.faults[13] = RuntimeError("poison")
+    found = run(engine, lambda batcher: together(engine, batcher, 1, 13, 3, 4), lifecycle)
+    assert isinstance(found[1], InferenceFailed)
+    assert [found[0], *found[2:]] == [1, 3, 4]
+    assert engine.batches[1:] == [("classify", values) for values in ([1, 13, 3, 4], [1], [13], [3], [4])]
+    assert engine.probes == 1
+    assert lifecycle.ready
+
+
+def test_nan_fails_its_own_image_only(engine, lifecycle):
+    found = run(engine, lambda batcher: together(engine, batcher, 1, NOT_FINITE, 3), lifecycle)
+    assert isinstance(found[1], InferenceFailed)
+    assert (found[0], found[2]) == (1, 3)
+    assert len(engine.batches) == 2
+    assert engine.probes == 1
+    assert lifecycle.ready
+
+
+def test_finite_numbers_with_an_infinite_sum_are_answered(engine, lifecycle):
+    engine.scale = np.float32(2e38)
+    assert run(engine, lambda batcher: together(engine, batcher, 1, 1, 1), lifecycle) == [pytest.approx(2e38)] * 3
+    assert engine.probes == 0
+
+
+def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(engine, lifecycle):
+    engine.fits = 2
+
+    async def scenario(batcher):
+        found = await together(engine, batcher, 1, 2, 3, 4)
+        engine.entered.clear()
+        return found + await together(engine, batcher, 5, 6, 7)
+
+    assert run(engine, scenario, lifecycle) == [1, 2, 3, 4, 5, 6, 7]
+    sizes = [len(batch) for _, batch in engine.batches]
+    assert sizes == [1, 4, 2, 2, 1, 2, 1]
+    assert lifecycle.ready
+
+
+def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
+    engine.fits = 0
+    (found,) = run(engine, lambda batcher: together(engine, batcher, 1), lifecycle)
+    assert isinstance(found, Overloaded)
+    assert engine.probes == 2
+    assert lifecycle.ready
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        lambda engine: engine.faults.update({13: RuntimeError("CUDA failure 700: an illegal memory access")}),
+        lambda engine: (engine.faults.update({13: RuntimeError("?")}), setattr(engine, "works", False)),
+        lambda engine: engine.faults.update({13: SystemExit()}),
+    ],
+    ids=["a sticky error", "the known image fails too", "the thread dies"],
+)
+def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecycle, break_it):
+    engine.largest = 2
+    break_it(engine)
+    failures = []
+    lifecycle.on_failure = lambda: failures.append(threading.current_thread().name)
+
+    async def scenario(batcher):
+        found = await together(engine, batcher, 13, 1, 2, 3)
+        with pytest.raises(Unavailable):
+            await batcher.run("classify", image(9))
+        return found
+
+    *_, third, fourth = run(engine, scenario, lifecycle)
+    assert isinstance(third, Unavailable)
+    assert isinstance(fourth, Unavailable)
+    assert not lifecycle.live
+    assert failures == ["engine"]
+
+
+def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(engine, lifecycle):
+    """Checks are counted and no clock is read: a pause of the machine is no hang."""
+
+    async def scenario(runner, batcher):
+        runner.check()
+        first = await held(engine, batcher)
+        waits = asyncio.ensure_future(batcher.run("classify", image(1)))
+        await asyncio.sleep(0)
+        for _ in range(60):
+            runner.check()
+        assert lifecycle.live
+        runner.check()
+        assert not lifecycle.live
+        found = await asyncio.gather(first, waits, return_exceptions=True)
+        assert [type(one) for one in found] == [Unavailable, Unavailable]
+
+    run_with_runner(engine, scenario, lifecycle)
+    assert engine.batches == [("classify", [0])]
+
+
+def test_an_idle_engine_tests_itself(engine, lifecycle, monkeypatch):
+    monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
+    failed = threading.Event()
+    lifecycle.on_failure = failed.set
+
+    async def scenario(batcher):
+        while engine.probes < 2:
+            await asyncio.sleep(0.01)
+        assert lifecycle.ready
+        assert engine.probed == {"classify", "explain"}
+        engine.works = False
+        assert await asyncio.to_thread(failed.wait, 10)
+
+    run(engine, scenario, lifecycle)
+    assert not lifecycle.ready
+
+
+@pytest.mark.parametrize("found_by", ["a batch size used for the first time", "an image that fails", "an idle while"])
+def test_wrong_numbers_fail_the_service_and_are_not_served(engine, lifecycle, monkeypatch, caplog, found_by):
+    if found_by == "an idle while":
+        monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
+    failed = threading.Event()
+    lifecycle.on_failure = failed.set
+
+    async def scenario(batcher):
+        engine.faults[13] = RuntimeError("?")
+        engine.computes = False
+        engine.tried_wrong = found_by == "a batch size used for the first time"
+        if found_by != "an idle while":
+            found = await asyncio.gather(*(batcher.run("classify", image(v)) for v in (13, 1)), return_exceptions=True)
+            assert isinstance(found[1], Unavailable)
+        assert await asyncio.to_thread(failed.wait, 10)
+        with pytest.raises(Unavailable, match="wrong numbers"):
+            await batcher.run("classify", image(2))
+
+    run(engine, scenario, lifecycle)
+    assert lifecycle.failure == WRONG
+    assert "logits differ" in caplog.text
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    requests=st.lists(
+        st.tuples(
+            st.sampled_from(["stay", "leave", "late", "poison", "nan"]), st.sampled_from(["classify", "explain"])
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    largest=st.integers(1, 9),
+    fits=st.integers(1, 9),
+)
+def test_every_image_is_answered_in_order_whatever_happens(requests, largest, fits):
+    """Images are numbered from 1 on. Each ends as its kind says, and no batch is larger than allowed."""
+    engine = FakeEngine(largest)
+    engine.fits = fits
+    kinds = dict(enumerate((kind for kind, _ in requests), start=1))
+    engine.faults = {number: RuntimeError("poison") for number, kind in kinds.items() if kind == "poison"}
+
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        asked = {}
+        for number, (kind, graph) in enumerate(requests, start=1):
+            deadline = time.monotonic() - 1 if kind == "late" else math.inf
+            pixels = image(NOT_FINITE if kind == "nan" else number)
+            asked[number] = asyncio.ensure_future(batcher.run(graph, pixels, deadline=deadline))
+        await asyncio.sleep(0)
+        for number, one in asked.items():
+            if kinds[number] == "leave":
+                one.cancel()
+        engine.gate.set()
+        await asyncio.wait({first, *asked.values()}, timeout=10)
+        return asked
+
+    asked = run(engine, scenario)
+    assert all(one.done() for one in asked.values())
+    for number, one in asked.items():
+        match kinds[number]:
+            case "stay":
+                assert one.result()["logits"].tolist() == [number]
+            case "leave":
+                assert one.cancelled()
+            case "late":
+                assert isinstance(one.exception(), DeadlineExceeded)
+            case _:
+                assert isinstance(one.exception(), InferenceFailed)
+    assert max(len(batch) for _, batch in engine.batches) <= largest
+    ran = [number for _, batch in engine.batches for number in batch]
+    assert not {number for number, kind in kinds.items() if kind in ("leave", "late")} & set(ran)
+    for graph in ("classify", "explain"):
+        firsts = list(dict.fromkeys(n for g, batch in engine.batches[1:] if g == graph for n in batch))
+        assert [n for n in firsts if n != NOT_FINITE] == sorted(n for n in firsts if n != NOT_FINITE)
+
+
+def test_stopping_answers_waiting_images_and_refuses_new_ones(engine):
+    async def scenario(runner, batcher):
+        first = await held(engine, batcher)
+        second = asyncio.ensure_future(batcher.run("classify", image(1)))
+        await asyncio.sleep(0)
+        stopped = asyncio.ensure_future(asyncio.to_thread(runner.stop))
+        await asyncio.to_thread(eventually, lambda: batcher._closed)
+        with pytest.raises(Unavailable):
+            await batcher.run("classify", image(2))
+        engine.gate.set()
+        answers = await asyncio.gather(first, second)
+        await stopped
+        return [a["logits"].tolist() for a in answers]
+
+    assert run_with_runner(engine, scenario) == [[0], [1]]
