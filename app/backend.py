@@ -26,7 +26,7 @@ class Backend:
         """Raises BundleError when there is no bundle; what else can be wrong is raised by `model`."""
         self.lifecycle, self.metrics = Lifecycle(), Metrics()
         self.bundle = load_bundle(settings.bundle)
-        self.intake = open_intake(settings=settings, framing=self.bundle.manifest.image.framing)
+        self.intake = open_intake(settings=settings, spec=self.bundle.manifest.image)
         self.batcher = Batcher()
         self.runner = Runner(batcher=self.batcher, lifecycle=self.lifecycle, on_batch=self.metrics.batch)
         self._rest_is_loaded = Event()

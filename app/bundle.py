@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveFloat, ValidationError, model_validator
 
 from app.errors import CannotStart
-from app.images.preprocess import Framing
+from app.images.preprocess import ImageSpec, Side
 
 PictureFormat = Literal["png", "json"]
 
@@ -28,8 +28,6 @@ PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
 
 Precision = Literal["fp32", "bf16", "int8", "fp16"]
 Prefix = Literal["class", "distillation", "register"]
-Side = Annotated[int, Field(ge=1, le=16384)]
-Rest = Annotated[int, Field(ge=0, le=16384)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -55,40 +53,6 @@ class Frozen(BaseModel):
         val_json_bytes="base64",
         json_schema_extra=_allow_more,
     )
-
-
-class Resize(Frozen):
-    """`shortest` scales until the image just covers `size`; `squash` scales each side to `size`."""
-
-    mode: Literal["shortest", "squash"]
-    size: tuple[Side, Side]  # height, width
-
-
-class ImageSpec(Frozen):
-    """How an upright RGB image becomes the graph's input. Mean and std are folded into the graph."""
-
-    size: tuple[Side, Side]  # height, width of the input in pixels
-    resize: Resize
-    crop: Literal["center", "none"]
-    crop_rounding: Literal["half_even", "floor"] = "half_even"  # where the margin is an odd number of pixels
-    remainder: tuple[Rest, Rest] = (0, 0)  # height, width of the crop at its bottom and right that fit no patch
-    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "bilinear_sampled"]
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
-
-    @model_validator(mode="after")
-    def _crop_fits(self) -> "ImageSpec":
-        cropped = tuple(side + rest for side, rest in zip(self.size, self.remainder, strict=True))
-        if any(side > resized for side, resized in zip(cropped, self.resize.size, strict=True)):
-            raise ValueError("the crop is larger than the resized image")
-        if self.crop == "none" and (self.resize.mode != "squash" or cropped != self.resize.size):
-            raise ValueError("without a crop the resize must give the size of the input")
-        return self
-
-    @property
-    def framing(self) -> Framing:
-        resize = self.resize
-        return Framing(self.size, resize.mode, resize.size, self.crop_rounding, self.interpolation, self.remainder)
 
 
 class Tokens(Frozen):

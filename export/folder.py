@@ -7,11 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from app.bundle import ImageSpec
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
-from app.images.preprocess import Framing, preprocess
+from app.images.preprocess import ImageSpec, preprocess
 from app.inference.engine import Pixels
 from app.settings import Settings
 from export.folder_labels import By, folder_labels
@@ -81,7 +80,7 @@ def read_folder(folder: Path, spec: ImageSpec, checkpoint: Checkpoint) -> Folder
     with bars() as shown:
         for file in shown.track(_some(files, spec), description="reading images"):
             try:
-                pixels.append(read_pixels(file, spec.framing))
+                pixels.append(read_pixels(file, spec))
             except (UnsupportedType, UnusableImage) as error:
                 shown.print(f"{file} is skipped: {error.detail}", soft_wrap=True, markup=False, highlight=False)
                 continue
@@ -115,11 +114,11 @@ def _some(files: list[Path], spec: ImageSpec) -> list[Path]:
     return [files[place] for place in np.random.default_rng(SEED).permutation(even)]
 
 
-def read_pixels(file: Path, framing: Framing) -> Pixels:
+def read_pixels(file: Path, spec: ImageSpec) -> Pixels:
     """What the service, with its default limits, would give the network for this file: uint8 (height, width, 3).
 
     Raises UnsupportedType, UnusableImage, or OSError for a file that cannot be read.
     """
     with opened(file.read_bytes(), LIMITS) as (image, _):
         upright = upright_rgb(image)
-    return preprocess(upright, framing)[0]
+    return preprocess(upright, spec)[0]

@@ -1,6 +1,6 @@
 """The preprocessing of a checkpoint as a bundle states it. Separate from bundle.py, which needs ONNX."""
 
-from app.bundle import ImageSpec, Resize
+from app.images.preprocess import ImageSpec, Resize
 from model.preprocessing import Preprocessing
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from app.bundle import ImageSpec
-from app.images.preprocess import preprocess
+from app.images.preprocess import ImageSpec, preprocess
 from app.inference.engine import Pixels
 from model.demo.shapes import LABELS, draw, held_out
 
@@ -55,7 +54,7 @@ class DrawnImages:
 
     def judged(self) -> Iterator[tuple[Pixels, int]]:
         labelled = _held_out() if self.labelled else islice(_unlabelled(), RANGES, None)
-        return ((preprocess(image, self._spec.framing)[0], label) for image, label in labelled)
+        return ((preprocess(image, self._spec)[0], label) for image, label in labelled)
 
 
 def _held_out() -> Iterator[tuple[Image.Image, int]]:
@@ -84,4 +83,4 @@ def reference_pixels(spec: ImageSpec, count: int) -> npt.NDArray[np.uint8]:
 
 def pixels(spec: ImageSpec, images: Iterable[Image.Image]) -> npt.NDArray[np.uint8]:
     """The network's input, uint8 (B, height, width, 3), by the service's own preprocessing."""
-    return np.stack([preprocess(image, spec.framing)[0] for image in images])
+    return np.stack([preprocess(image, spec)[0] for image in images])

@@ -6,7 +6,8 @@ import dataclasses
 import numpy as np
 import torch
 
-from app.bundle import ImageSpec, KnownAnswer, Precision, Tolerance
+from app.bundle import KnownAnswer, Precision, Tolerance
+from app.images.preprocess import ImageSpec
 from app.inference.engine import Engine, Outputs, Pixels
 from app.inference.known_answer import KnownImage, sums
 from export.graphs import MOST_LIKELY

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import ImageSpec, Parity, Precision
+from app.bundle import Parity, Precision
+from app.images.preprocess import ImageSpec
 from app.inference.engine import Engine, Outputs, Pixels
 from export.images import reference_pixels
 from export.reference import reference

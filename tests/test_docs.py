@@ -14,7 +14,6 @@ from pydantic_core import PydanticUndefined
 from app.errors import ServiceError
 from app.images.decode import Limits
 from app.images.preparer import Prepared, Preparer
-from app.images.preprocess import Framing
 from app.main import VERSION
 from app.settings import DEMO_BUNDLE, Settings
 from app.stores.memory import bytes_of
@@ -29,6 +28,7 @@ from tests.benchmarks.servers.__main__ import TABLES
 from tests.golden import naming
 from tests.study.__main__ import EXPERIMENTS
 from tests.support.records import make_maps, make_record
+from tests.support.specs import spec_of
 from tests.test_architecture import ORDER
 
 README = Path("README.md").read_text()
@@ -98,8 +98,9 @@ def records_table() -> str:
             "lens": (layers, 5),
         }
         maps = make_maps(classes=np.arange(5), **{key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
-        framing = Framing(config.image_size, "shortest", config.image_size, "half_even", "bicubic")
-        preparer = Preparer(limits=Limits(10**6, 64), framing=framing, thumbnail_px=Settings().thumbnail_px)
+        preparer = Preparer(
+            limits=Limits(10**6, 64), spec=spec_of(config.image_size), thumbnail_px=Settings().thumbnail_px
+        )
         done = preparer.prepare(Path("docs/star.jpg").read_bytes(), thumbnail=True, max_pixels=10**6)
         assert isinstance(done, Prepared)
         record = make_record(maps=maps, pixels=done.pixels, thumbnail=done.thumbnail)

@@ -18,7 +18,7 @@ from app.images.preparer import (
     thumbnail_of,
     unpack_answer,
 )
-from app.images.preprocess import Box, Framing
+from app.images.preprocess import Box, ImageSpec
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload
 from app.machine import allowed_cores, allowed_memory
@@ -114,7 +114,7 @@ class Intake:
         return unpack_answer(answer, shape=self._input_size)
 
 
-def open_intake(*, settings: Settings, framing: Framing) -> Intake:
+def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
     """An intake that has not been started."""
     limits = Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
     memory = allowed_memory() // 4  # for small images as for large ones
@@ -124,18 +124,18 @@ def open_intake(*, settings: Settings, framing: Framing) -> Intake:
     small_pixels = min(workers, max_small) * LARGE_PIXELS
     large_pixels = min(max_large_pixels, max(workers - 1, 1) * settings.max_image_pixels)
     pool = WorkerPool(
-        work=Preparer(limits=limits, framing=framing, thumbnail_px=settings.thumbnail_px),
+        work=Preparer(limits=limits, spec=spec, thumbnail_px=settings.thumbnail_px),
         workers=workers,
         max_small=max_small,
         max_pixels_in_work=max_large_pixels,
-        max_answer_bytes=ANSWER_BYTES + 3 * (framing.size[0] * framing.size[1] + settings.thumbnail_px**2),
+        max_answer_bytes=ANSWER_BYTES + 3 * (spec.size[0] * spec.size[1] + settings.thumbnail_px**2),
         memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
         timeout_s=settings.decode_timeout_s,
     )
     return Intake(
         pool=pool,
         quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),
-        input_size=framing.size,
+        input_size=spec.size,
         max_pixels=settings.max_image_pixels,
         max_memory=BYTES_PER_PIXEL * (small_pixels + large_pixels),
         thumbnail_px=settings.thumbnail_px,

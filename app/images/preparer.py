@@ -17,7 +17,7 @@ from PIL import Image
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
-from app.images.preprocess import Box, Framing, preprocess
+from app.images.preprocess import Box, ImageSpec, preprocess
 
 THUMBNAIL_QUALITY = 85  # JPEG
 _REQUEST = struct.Struct("!Q?")  # most pixels, and whether a thumbnail is wanted
@@ -48,10 +48,10 @@ class GarbledAnswer(Exception):
 class Preparer:
     """What a worker does: it is called with a packed request and an upload, and returns a packed answer."""
 
-    def __init__(self, *, limits: Limits, framing: Framing, thumbnail_px: int) -> None:
+    def __init__(self, *, limits: Limits, spec: ImageSpec, thumbnail_px: int) -> None:
         """`thumbnail_px` is the longest side of a thumbnail."""
         self._limits = limits
-        self._framing = framing
+        self._spec = spec
         self._thumbnail_px = thumbnail_px
 
     def __call__(self, request: bytes, data: bytes) -> bytes:
@@ -69,7 +69,7 @@ class Preparer:
             if image.width * image.height > max_pixels:
                 return Larger(image.width * image.height)
             upright = upright_rgb(image)
-        pixels, box = preprocess(upright, self._framing)
+        pixels, box = preprocess(upright, self._spec)
         return Prepared(
             pixels=pixels,
             size=upright.size,

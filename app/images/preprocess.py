@@ -5,10 +5,12 @@ Normalisation is not here: it is folded into the graph, which takes 8-bit pixels
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Interval
 from PIL import Image
 
 RESAMPLING = {
@@ -21,15 +23,46 @@ RESAMPLING = {
 }
 
 
-class Framing(NamedTuple):
-    """How an upright RGB image becomes the graph's input: the manifest's `image` without mean and std."""
+Side = Annotated[int, Interval(ge=1, le=16384)]
+Rest = Annotated[int, Interval(ge=0, le=16384)]
+CHECKED = {  # how pydantic reads these, which workers do without
+    "extra": "forbid",
+    "revalidate_instances": "always",
+    "json_schema_extra": lambda schema: schema.pop("additionalProperties"),  # as in app/bundle.py
+}
 
-    size: tuple[int, int]  # height, width of the input in pixels
-    resize_mode: str  # shortest or squash, see app/bundle.py
-    resize_size: tuple[int, int]  # height, width
-    crop_rounding: str
-    interpolation: str
-    remainder: tuple[int, int] = (0, 0)  # height, width of the crop beyond the input, at its bottom and right
+
+@dataclass(frozen=True, kw_only=True)
+class Resize:
+    """`shortest` scales until the image just covers `size`; `squash` scales each side to `size`."""
+
+    __pydantic_config__ = CHECKED
+
+    mode: Literal["shortest", "squash"]
+    size: tuple[Side, Side]  # height, width
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSpec:
+    """How an upright RGB image becomes the graph's input. Mean and std are folded into the graph."""
+
+    __pydantic_config__ = CHECKED
+
+    size: tuple[Side, Side]  # height, width of the input in pixels
+    resize: Resize
+    crop: Literal["center", "none"]
+    crop_rounding: Literal["half_even", "floor"] = "half_even"  # where the margin is an odd number of pixels
+    remainder: tuple[Rest, Rest] = (0, 0)  # height, width of the crop at its bottom and right that fit no patch
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "bilinear_sampled"]
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+    def __post_init__(self) -> None:
+        cropped = tuple(side + rest for side, rest in zip(self.size, self.remainder, strict=True))
+        if any(side > resized for side, resized in zip(cropped, self.resize.size, strict=True)):
+            raise ValueError("the crop is larger than the resized image")
+        if self.crop == "none" and (self.resize.mode != "squash" or cropped != self.resize.size):
+            raise ValueError("without a crop the resize must give the size of the input")
 
 
 class Box(NamedTuple):
@@ -49,43 +82,43 @@ class Geometry(NamedTuple):
     box: Box  # the crop in the pixels of the original
 
 
-def geometry(size: tuple[int, int], framing: Framing) -> Geometry:
+def geometry(size: tuple[int, int], spec: ImageSpec) -> Geometry:
     """Geometry for an image of `size` (width, height)."""
     width, height = size
-    if framing.resize_mode == "shortest" and len(set(framing.resize_size)) > 1:
-        shrink = min(height / framing.resize_size[0], width / framing.resize_size[1])
+    if spec.resize.mode == "shortest" and len(set(spec.resize.size)) > 1:
+        shrink = min(height / spec.resize.size[0], width / spec.resize.size[1])
         resized = (round(width / shrink), round(height / shrink))  # both rounded, as timm's ResizeKeepRatio does
-    elif framing.resize_mode == "shortest":
-        short = min(framing.resize_size)  # the long side is cut to an integer, as torchvision and timm do
+    elif spec.resize.mode == "shortest":
+        short = min(spec.resize.size)  # the long side is cut to an integer, as torchvision and timm do
         resized = (short, max(short, int(short * height / width))) if width <= height else (
             max(short, int(short * width / height)), short
         )  # fmt: skip
     else:
-        resized = (framing.resize_size[1], framing.resize_size[0])
-    rows, columns = framing.size
-    to_pixel: Callable[[float], int] = math.floor if framing.crop_rounding == "floor" else round  # that is half to even
-    below, beside = framing.remainder
+        resized = (spec.resize.size[1], spec.resize.size[0])
+    rows, columns = spec.size
+    to_pixel: Callable[[float], int] = math.floor if spec.crop_rounding == "floor" else round  # that is half to even
+    below, beside = spec.remainder
     left, top = to_pixel((resized[0] - columns - beside) / 2), to_pixel((resized[1] - rows - below) / 2)
     x, y = width / resized[0], height / resized[1]
     box = Box(left * x, top * y, min((left + columns) * x, width), min((top + rows) * y, height))
     return Geometry(resized, (left, top), box)
 
 
-def preprocess(image: Image.Image, framing: Framing) -> tuple[npt.NDArray[np.uint8], Box]:
+def preprocess(image: Image.Image, spec: ImageSpec) -> tuple[npt.NDArray[np.uint8], Box]:
     """The network's input, uint8 (height, width, 3), and where it lies in `image`."""
-    resized, (left, top), box = geometry(image.size, framing)
-    rows, columns = framing.size
+    resized, (left, top), box = geometry(image.size, spec)
+    rows, columns = spec.size
     if image.size != resized:
-        image = _resize(image, resized, framing)
+        image = _resize(image, resized, spec)
     pixels = np.asarray(image)
     if pixels.shape[:2] != (rows, columns):  # a copy, because a slice would keep the whole image in memory
         pixels = pixels[top : top + rows, left : left + columns].copy()
     return pixels, box
 
 
-def _resize(image: Image.Image, size: tuple[int, int], framing: Framing) -> Image.Image:
-    if framing.interpolation != "bilinear_sampled":
-        return image.resize(size, RESAMPLING[framing.interpolation])
+def _resize(image: Image.Image, size: tuple[int, int], spec: ImageSpec) -> Image.Image:
+    if spec.interpolation != "bilinear_sampled":
+        return image.resize(size, RESAMPLING[spec.interpolation])
     pixels = np.asarray(image)
     across = _mixed(pixels.transpose(1, 0, 2), size[0]).transpose(1, 0, 2)
     return Image.fromarray(np.rint(_mixed(across, size[1])).astype(np.uint8))

@@ -11,7 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from app.errors import UnsupportedType, UnusableImage
-from app.images.preprocess import Framing
+from app.images.preprocess import ImageSpec
 from app.inference.engine import Pixels
 from app.machine import allowed_cores
 from export.fit.listing import UNLABELLED, Labelled
@@ -41,8 +41,8 @@ class Dataset:
         return {label: found[index] for index, label in enumerate(self.labels)}
 
 
-def read_dataset(images: Split, *, train: Framing, held_out: Framing, folder: Path) -> Dataset:
-    """The pixels of both parts, each prepared by the service's code for its framing, in files in `folder`.
+def read_dataset(images: Split, *, train: ImageSpec, held_out: ImageSpec, folder: Path) -> Dataset:
+    """The pixels of both parts, each prepared by the service's code for its spec, in files in `folder`.
 
     Raises ValueError if a label is left without an image to learn from, or a part without any image.
     """
@@ -70,34 +70,34 @@ def read_dataset(images: Split, *, train: Framing, held_out: Framing, folder: Pa
 
 
 def _read(
-    images: Iterable[Labelled], framing: Framing, file: Path, left_out: list[LeftOut]
+    images: Iterable[Labelled], spec: ImageSpec, file: Path, left_out: list[LeftOut]
 ) -> tuple[list[Labelled], Pixels]:
     """The images that can be decoded, and their pixels. They are written one after the other, so that a disk that is
     full is an error here, and not a crash when a mapped page has no place.
     """
     kept: list[Labelled] = []
     with file.open("wb") as out:
-        for image, found in _decoded(tuple(images), framing):
+        for image, found in _decoded(tuple(images), spec):
             if isinstance(found, str):
                 left_out.append(LeftOut(image.file, found))
             else:
                 kept.append(image)
                 out.write(found.tobytes())
-    shape = (len(kept), *framing.size, 3)
+    shape = (len(kept), *spec.size, 3)
     # Copied on write, because torch takes no array that must not be written.
     return kept, np.memmap(file, np.uint8, "c", shape=shape) if kept else np.zeros(shape, np.uint8)
 
 
-def _decoded(images: tuple[Labelled, ...], framing: Framing) -> Iterator[tuple[Labelled, Pixels | str]]:
+def _decoded(images: tuple[Labelled, ...], spec: ImageSpec) -> Iterator[tuple[Labelled, Pixels | str]]:
     """Each with its pixels, or why it has none. Pillow decodes and resizes without Python's lock, hence threads."""
     with ThreadPoolExecutor(allowed_cores()) as pool:
-        found = pool.map(partial(_pixels, framing=framing), images)
+        found = pool.map(partial(_pixels, spec=spec), images)
         yield from zip(images, tqdm(found, total=len(images), desc="reading images", unit="image"), strict=True)
 
 
-def _pixels(image: Labelled, framing: Framing) -> Pixels | str:
+def _pixels(image: Labelled, spec: ImageSpec) -> Pixels | str:
     try:
-        return read_pixels(image.file, framing)
+        return read_pixels(image.file, spec)
     except (UnsupportedType, UnusableImage) as error:
         return error.detail
     except OSError as error:

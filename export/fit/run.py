@@ -64,8 +64,8 @@ def run(
     with workspace(out.with_suffix(".work")) as work:
         dataset = read_dataset(
             chosen,
-            train=image_spec(of_crops(recipe, source.preprocessing)).framing,
-            held_out=image_spec(source.preprocessing).framing,
+            train=image_spec(of_crops(recipe, source.preprocessing)),
+            held_out=image_spec(source.preprocessing),
             folder=work,
         )
         left_out = (*chosen.left_out, *dataset.left_out)

@@ -30,7 +30,7 @@ def requests() -> dict[str, bytes]:
     infer = f"/v2/models/{manifest.name}/infer"
     picture = jpeg()
     text = base64.b64encode(picture).decode()
-    pixels, _ = preprocess(Image.open(BytesIO(picture)).convert("RGB"), manifest.image.framing)
+    pixels, _ = preprocess(Image.open(BytesIO(picture)).convert("RGB"), manifest.image)
     element = len(picture).to_bytes(4, "little") + picture
     return {
         FIRST: post("/classify?attention=false", picture, "image/jpeg"),

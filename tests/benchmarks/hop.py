@@ -21,7 +21,7 @@ from app.images.pool import WorkerPool
 from app.images.preparer import Prepared, Preparer, pack_request, unpack_answer
 from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS, yield_by
-from tests.benchmarks.intake import FRAMING, LIMITS, preparer
+from tests.benchmarks.intake import LIMITS, SPEC, preparer
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.server import family
 
@@ -63,7 +63,7 @@ def ours() -> Iterator[Ask]:
 
     async def ask() -> Prepared:
         request = pack_request(thumbnail=True, max_pixels=LIMITS.max_pixels)
-        done = unpack_answer(await pool.run(request, Upload(jpeg())), shape=FRAMING.size)
+        done = unpack_answer(await pool.run(request, Upload(jpeg())), shape=SPEC.size)
         assert isinstance(done, Prepared)
         return done
 

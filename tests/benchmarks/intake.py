@@ -20,13 +20,14 @@ from app.bundle import COMBINED_GRAPH
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
 from app.images.preparer import Preparer, thumbnail_of
-from app.images.preprocess import RESAMPLING, Framing, geometry, preprocess
+from app.images.preprocess import RESAMPLING, geometry, preprocess
 from app.inference.openvino import OpenVinoEngine
 from tests.benchmarks.cost import write_graph
 from tests.benchmarks.pictures import jpeg
+from tests.support.specs import spec_of
 
 SIZES = ((224, 224), (500, 334), (1280, 853), (4000, 3000))
-FRAMING = Framing((224, 224), "shortest", (256, 256), "half_even", "bicubic")
+SPEC = spec_of((224, 224), (256, 256))
 LIMITS = Limits(max_pixels=50_000_000, max_aspect_ratio=64)
 THUMBNAIL_PX = 512
 ROUNDS = 15
@@ -34,24 +35,24 @@ ROUNDS = 15
 
 def preparer() -> Preparer:
     """A network of 224 x 224, as large as most, and the service's thumbnails."""
-    return Preparer(limits=LIMITS, framing=FRAMING, thumbnail_px=THUMBNAIL_PX)
+    return Preparer(limits=LIMITS, spec=SPEC, thumbnail_px=THUMBNAIL_PX)
 
 
 def measure() -> list[dict[str, str | float]]:
     with tempfile.TemporaryDirectory() as folder:
-        write_graph(Path(folder), "S/16", FRAMING.size[0])
+        write_graph(Path(folder), "S/16", SPEC.size[0])
         engine = OpenVinoEngine(graph=Path(folder) / COMBINED_GRAPH, shapes={}, precision="fp32", threads=1)
-        model = partial(engine.run, "classify", np.zeros((1, *FRAMING.size, 3), dtype=np.uint8))
+        model = partial(engine.run, "classify", np.zeros((1, *SPEC.size, 3), dtype=np.uint8))
         return [row(picture(size), model) for size in tqdm(SIZES, desc="sizes")]
 
 
 def row(data: bytes, model: Callable[[], object]) -> dict[str, str | float]:
     image = decoded(data)
-    exact, _ = preprocess(image, FRAMING)
+    exact, _ = preprocess(image, SPEC)
     prepare = partial(preparer().prepare, data, max_pixels=LIMITS.max_pixels)
     stages: dict[str, Callable[[], object]] = {
         "decode": partial(decoded, data),
-        "resize": partial(preprocess, image, FRAMING),
+        "resize": partial(preprocess, image, SPEC),
         "crop": partial(crop_alone, image),
         "thumbnail": partial(thumbnail_of, image, THUMBNAIL_PX),
         "labels": partial(prepare, thumbnail=False),
@@ -88,8 +89,8 @@ def decoded(data: bytes) -> Image.Image:
 
 
 def crop_alone(image: Image.Image) -> np.ndarray:
-    box = geometry(image.size, FRAMING).box
-    return np.asarray(image.resize(FRAMING.size[::-1], RESAMPLING[FRAMING.interpolation], box))
+    box = geometry(image.size, SPEC).box
+    return np.asarray(image.resize(SPEC.size[::-1], RESAMPLING[SPEC.interpolation], box))
 
 
 def milliseconds(work: Callable[[], object]) -> float:

@@ -52,7 +52,7 @@ def row(name: str, bundle: Path, *, explain: bool) -> dict[str, str | float]:
     run = partial(engine.run, graph, np.zeros((1, *image.size, 3), dtype=np.uint8))
     preparer = Preparer(
         limits=Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio),
-        framing=image.framing,
+        spec=image,
         thumbnail_px=settings.thumbnail_px,
     )
     request = post("/classify" if explain else "/classify?attention=false", jpeg(), "image/jpeg")

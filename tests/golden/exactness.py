@@ -60,7 +60,7 @@ def explained(checkpoint: Checkpoint, expected: dict[str, np.ndarray]) -> Output
         folder = Path(temporary) / "bundle"
         write_bundle(checkpoint, folder, replace=False)
         engine = engine_of(folder)
-        return engine.run("explain", [preprocess(Image.fromarray(expected["picture"]), spec.framing)[0]])
+        return engine.run("explain", [preprocess(Image.fromarray(expected["picture"]), spec)[0]])
 
 
 def relative(found: np.ndarray, theirs: np.ndarray) -> float:

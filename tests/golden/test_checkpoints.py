@@ -45,7 +45,7 @@ def test_the_familys_own_numbers(case):
     expected = np.load(case / "expected.npz")
     checkpoint = load(case)
 
-    crop, _ = preprocess(Image.fromarray(expected["picture"]), image_spec(checkpoint.preprocessing).framing)
+    crop, _ = preprocess(Image.fromarray(expected["picture"]), image_spec(checkpoint.preprocessing))
     mean, std = (np.array(v, np.float32) for v in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std))
     pixels = ((crop.astype(np.float32) / 255 - mean) / std).transpose(2, 0, 1)
     assert expected["pixels"].shape == (3, *checkpoint.preprocessing.cropped)

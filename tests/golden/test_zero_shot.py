@@ -56,7 +56,7 @@ def test_several_prompts_are_averaged_as_in_clips_notebook(case, expected):
 def test_scores_are_those_of_the_pipeline(case, expected):
     """From the picture to the score, through the service's preprocessing."""
     checkpoint = load_checkpoint(case, labels=str(case / "labels.txt"))
-    crop, _ = preprocess(Image.fromarray(expected["picture"]), image_spec(checkpoint.preprocessing).framing)
+    crop, _ = preprocess(Image.fromarray(expected["picture"]), image_spec(checkpoint.preprocessing))
     with torch.inference_mode():
         found = checkpoint.model(normalised(np.stack([crop]), checkpoint))[0]
     found = found.softmax(-1) if checkpoint.score == "softmax" else found.sigmoid()

@@ -35,7 +35,7 @@ def test_the_numbers_are_the_graphs_own(client, encode, method):
     picture = Image.fromarray(next(iter(held_out(1, seed=5))).pixels)
     bundle = load_bundle(client.app.state.services.settings.bundle)
     engine = engine_of(bundle.folder)
-    outputs = engine.run("explain", preprocess(picture, bundle.manifest.image.framing)[0][None])
+    outputs = engine.run("explain", preprocess(picture, bundle.manifest.image)[0][None])
     rows = outputs["attention"][0, 2, 1] if method == "class_token" else outputs["rollout"][0]
     link = client.post("/classify", content=encode(picture)).json()["results"][0]["attention"]
     answer = client.get(link, params={"method": method, "layer": 2, "head": 1, "format": "json"}).json()

@@ -35,8 +35,8 @@ def headless(serve, headless_bundle) -> Iterator[TestClient]:
 
 def test_an_embedding_is_what_pytorch_gives_to_the_head(client):
     checkpoint, image = load_checkpoint(CHECKPOINT), lossless()
-    framing = load_bundle(Path("app/demo")).manifest.image.framing
-    pixels = preprocess(Image.open(BytesIO(image)).convert("RGB"), framing)[0]
+    spec = load_bundle(Path("app/demo")).manifest.image
+    pixels = preprocess(Image.open(BytesIO(image)).convert("RGB"), spec)[0]
     with torch.no_grad():
         model = checkpoint.model
         expected = model.embedding(model.encode(normalised(pixels[np.newaxis], checkpoint)))[0].numpy()

@@ -31,7 +31,7 @@ def served(request, golden_bundle, serve, encode):
     bundle = golden_bundle(case)
     manifest = load_bundle(bundle).manifest
     picture = Image.fromarray(golden["picture"])
-    pixels, _ = preprocess(picture, image_spec(checkpoint.preprocessing).framing)
+    pixels, _ = preprocess(picture, image_spec(checkpoint.preprocessing))
     classes = golden["logits"].argsort()[::-1][: min(5, len(golden["logits"]))].copy()
     attentions = torch.from_numpy(golden["attentions"]).double()[None]
     with pytest.MonkeyPatch.context() as patch:

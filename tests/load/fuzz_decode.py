@@ -16,14 +16,14 @@ with atheris.instrument_imports(include=["app", "PIL"]):
     from app.errors import UnsupportedType, UnusableImage
     from app.images.decode import Limits
     from app.images.preparer import Prepared, Preparer
-    from app.images.preprocess import Framing
 
 from tests.catalogue.every import CASES
+from tests.support.specs import spec_of
 
 MOST_BYTES = 20_000  # of an input that it starts from
 PREPARER = Preparer(
     limits=Limits(max_pixels=1_000_000, max_aspect_ratio=64),
-    framing=Framing((32, 32), "shortest", (36, 36), "half_even", "bicubic"),
+    spec=spec_of((32, 32), (36, 36)),
     thumbnail_px=64,
 )
 

@@ -60,7 +60,7 @@ def compare(case: Case) -> Pipeline:
     spec = image_spec(describe_checkpoint(case.checkpoint, overrides=case.overrides).preprocessing)
     equal, largest = 0, 0.0
     for image in images():
-        ours = preprocess(image, spec.framing)[0].astype(np.float64)
+        ours = preprocess(image, spec)[0].astype(np.float64)
         theirs = (np.asarray(case.pixels(image), np.float64).transpose(1, 2, 0) * spec.std + spec.mean) * 255
         equal += np.array_equal(ours, theirs.round())
         largest = max(largest, float(np.abs(ours - theirs).max()))

@@ -55,7 +55,7 @@ def mistakes(checkpoint: Checkpoint, judged: Judged) -> list[Mistake]:
     """Those of the largest score of a wrong answer, at most 24."""
     wrong = np.flatnonzero(judged.found != judged.right)
     worst = wrong[np.argsort(-judged.scores[wrong].max(1), kind="stable")][:MOST]
-    preparer = Preparer(limits=LIMITS, framing=image_spec(checkpoint.preprocessing).framing, thumbnail_px=SIDE)
+    preparer = Preparer(limits=LIMITS, spec=image_spec(checkpoint.preprocessing), thumbnail_px=SIDE)
     places = tqdm(worst.tolist(), desc="mapping mistakes", unit="image")
     return [_mistake(checkpoint, judged, place, preparer) for place in places]
 

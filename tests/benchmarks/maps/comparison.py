@@ -67,7 +67,7 @@ def _chunks() -> Iterator[Chunk]:
     every = list(held_out(IMAGES))
     for start in range(0, IMAGES, BATCH):
         samples = every[start : start + BATCH]
-        pixels = np.stack([preprocess(Image.fromarray(s.pixels), manifest.image.framing)[0] for s in samples])
+        pixels = np.stack([preprocess(Image.fromarray(s.pixels), manifest.image)[0] for s in samples])
         outputs = engine.run("explain", pixels)
         maps = [Maps.of({name: rows[i] for name, rows in outputs.items()}) for i in range(len(samples))]
         yield Chunk(

@@ -5,8 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
-from app.bundle import BundleError, ImageSpec, Resize, load_bundle
+from app.bundle import BundleError, load_bundle
+from app.images.preprocess import ImageSpec, Resize
 
 
 @pytest.fixture
@@ -114,6 +116,9 @@ def test_broken_json_is_refused(bundle):
         load_bundle(bundle)
 
 
+AS_IN_A_MANIFEST = TypeAdapter(ImageSpec)
+
+
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
@@ -126,10 +131,10 @@ def test_broken_json_is_refused(bundle):
 def test_a_crop_that_does_not_fit_the_resize_is_refused(fields, complaint):
     fitting = {"resize": Resize(mode="squash", size=(60, 60)), "crop": "center", "interpolation": "bicubic"}
     with pytest.raises(ValueError, match=complaint):
-        ImageSpec(**{**fitting, "mean": (0, 0, 0), "std": (1, 1, 1), **fields})
+        AS_IN_A_MANIFEST.validate_python({**fitting, "mean": (0, 0, 0), "std": (1, 1, 1), **fields})
 
 
 def test_the_remainder_counts_where_there_is_no_crop():
     squashed = Resize(mode="squash", size=(60, 60))
     fields = {"resize": squashed, "crop": "none", "interpolation": "bicubic", "mean": (0, 0, 0), "std": (1, 1, 1)}
-    assert ImageSpec(size=(56, 56), remainder=(4, 4), **fields).framing.remainder == (4, 4)
+    assert ImageSpec(size=(56, 56), remainder=(4, 4), **fields).remainder == (4, 4)

@@ -52,7 +52,7 @@ def test_the_bundle_gives_the_models_numbers_at_any_batch(oblong_bundle, batch):
     bundle.check_files()
     rng = np.random.default_rng(batch)
     pictures = [Image.fromarray(rng.integers(0, 256, (50, 70, 3), dtype=np.uint8)) for _ in range(batch)]
-    pixels = np.stack([preprocess(picture, bundle.manifest.image.framing)[0] for picture in pictures])
+    pixels = np.stack([preprocess(picture, bundle.manifest.image)[0] for picture in pictures])
     expected = toy_reference(pixels)
     engine = engine_of(oblong_bundle)
     found = engine.run("explain", pixels)

@@ -58,7 +58,7 @@ def test_pixels_are_those_of_the_service(tmp_path):
     for number, picture in enumerate(pictures):
         picture.save(tmp_path / f"{number}.png", exif=exif)
     images = read(tmp_path)
-    turned = {preprocess(p.transpose(Image.Transpose.ROTATE_270), SPEC.framing)[0].tobytes() for p in pictures}
+    turned = {preprocess(p.transpose(Image.Transpose.ROTATE_270), SPEC)[0].tobytes() for p in pictures}
     assert {pixels.tobytes() for pixels, _ in images.judged()} <= turned
 
 

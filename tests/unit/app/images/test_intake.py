@@ -17,17 +17,17 @@ from app.images.fork_server import Work
 from app.images.intake import BYTES_PER_PIXEL, LARGE_PIXELS, Intake, open_intake
 from app.images.pool import WorkerPool
 from app.images.preparer import Preparer, pack_request
-from app.images.preprocess import Framing
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload
 from app.settings import Settings
 from tests.support.processes import eventually
 from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, ForkUnlessFull, Saboteur
+from tests.support.specs import spec_of
 
 LARGE = (2001, 2000)
 PREPARER = Preparer(
     limits=Limits(max_pixels=5_000_000, max_aspect_ratio=64),
-    framing=Framing((8, 8), "shortest", (8, 8), "half_even", "bicubic"),
+    spec=spec_of((8, 8)),
     thumbnail_px=16,
 )
 
@@ -217,7 +217,7 @@ def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibi
     memory = int(gibibytes * 2**30)
     monkeypatch.setattr("app.images.intake.allowed_cores", lambda: cores)
     monkeypatch.setattr("app.images.intake.allowed_memory", lambda: memory)
-    intake = open_intake(settings=Settings(decode_workers=asked), framing=PREPARER._framing)
+    intake = open_intake(settings=Settings(decode_workers=asked), spec=PREPARER._spec)
     assert len(intake._pool._workers) == workers
     small = intake._pool._lanes._free_small_workers
     assert small >= 1
@@ -236,18 +236,18 @@ def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibi
 def test_it_says_how_much_memory_all_decoders_take(monkeypatch, cores, gibibytes, large, megapixels):
     monkeypatch.setattr("app.images.intake.allowed_cores", lambda: cores)
     monkeypatch.setattr("app.images.intake.allowed_memory", lambda: gibibytes * 2**30)
-    intake = open_intake(settings=Settings(max_image_pixels=large), framing=PREPARER._framing)
+    intake = open_intake(settings=Settings(max_image_pixels=large), spec=PREPARER._spec)
     assert intake.max_memory == pytest.approx(megapixels * 12e6, rel=1e-6)
 
 
 def test_the_largest_answer_fits_its_limit(encode):
     """Noise is what JPEG makes the least of."""
-    framing, thumbnail_px = Framing((64, 64), "shortest", (64, 64), "half_even", "bicubic"), 512
+    spec, thumbnail_px = spec_of((64, 64)), 512
     noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
     limits = Limits(max_pixels=10**6, max_aspect_ratio=64)
-    preparer = Preparer(limits=limits, framing=framing, thumbnail_px=thumbnail_px)
+    preparer = Preparer(limits=limits, spec=spec, thumbnail_px=thumbnail_px)
     answer = preparer(pack_request(thumbnail=True, max_pixels=10**6), encode(noise))
-    pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), framing=framing)._pool
+    pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), spec=spec)._pool
     assert 0.2 * pool._max_answer_bytes < len(answer) < pool._max_answer_bytes
 
 

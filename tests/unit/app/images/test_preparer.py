@@ -12,11 +12,11 @@ from PIL import Image
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import Limits
 from app.images.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack_request, unpack_answer
-from app.images.preprocess import Framing
+from tests.support.specs import spec_of
 
 preparer = Preparer(
     limits=Limits(max_pixels=5_000_000, max_aspect_ratio=64),
-    framing=Framing((8, 8), "shortest", (8, 8), "half_even", "bicubic"),
+    spec=spec_of((8, 8)),
     thumbnail_px=16,
 )
 
@@ -70,7 +70,7 @@ def test_no_other_error_is_raised_for_a_worker(facts):
 
 
 def test_too_little_memory_is_a_refusal(encode, monkeypatch):
-    def hungry(image, framing):
+    def hungry(image, spec):
         raise MemoryError
 
     monkeypatch.setattr("app.images.preparer.preprocess", hungry)

@@ -1,16 +1,19 @@
 """app/images/preprocess.py: the crop, and where it lies in the original."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.images.preprocess import Framing, geometry, preprocess
+from app.images.preprocess import ImageSpec, Resize, geometry, preprocess
+from tests.support.specs import spec_of
 
 
-def spec(mode: str, resize: tuple[int, int], size: tuple[int, int], interpolation: str = "bicubic") -> Framing:
-    return Framing(size, mode, resize, "half_even", interpolation)
+def spec(mode: str, resize: tuple[int, int], size: tuple[int, int], interpolation: str = "bicubic") -> ImageSpec:
+    return spec_of(size, resize=Resize(mode=mode, size=resize), interpolation=interpolation)
 
 
 sides = st.integers(1, 400)
@@ -64,14 +67,14 @@ def test_a_long_picture_is_not_blown_up():
     ("rounding", "resized", "left"), [("half_even", 31, 4), ("half_even", 33, 4), ("floor", 31, 3), ("floor", 33, 4)]
 )
 def test_half_a_pixel_of_margin_is_rounded_as_the_library_does(rounding, resized, left):
-    chosen = spec("squash", (resized, resized), (24, 24))._replace(crop_rounding=rounding)
+    chosen = replace(spec("squash", (resized, resized), (24, 24)), crop_rounding=rounding)
     assert geometry((100, 100), chosen).offset == (left, left)
 
 
 def test_the_remainder_is_part_of_the_crop_and_not_of_the_input():
     """A crop of 37 x 43 in the middle, of which the network takes 32 x 40 at the top left."""
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (41, 51, 3), dtype=np.uint8))
-    chosen = spec("squash", (41, 51), (32, 40))._replace(remainder=(5, 3))
+    chosen = replace(spec("squash", (41, 51), (32, 40)), remainder=(5, 3))
     pixels, box = preprocess(image, chosen)
     assert (pixels == np.asarray(image)[2:34, 4:44]).all()
     assert box == (4, 2, 44, 34)

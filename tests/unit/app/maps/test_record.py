@@ -29,7 +29,7 @@ def test_a_record_takes_the_memory_that_it_is_counted_with(star):
     manifest = bundle.manifest
     engine = engine_of(DEMO_BUNDLE)
     limits = Limits(max_pixels=10**6, max_aspect_ratio=64)
-    preparer = Preparer(limits=limits, framing=manifest.image.framing, thumbnail_px=512)
+    preparer = Preparer(limits=limits, spec=manifest.image, thumbnail_px=512)
 
     def kept() -> Record:
         answer = bytearray(preparer(pack_request(thumbnail=True, max_pixels=10**6), star))

@@ -5,13 +5,14 @@ import pytest
 import torch
 from PIL import Image
 
-from app.images.preprocess import Framing, preprocess
+from app.images.preprocess import preprocess
 from export.fit.dataset import read_dataset
 from export.fit.listing import Labelled
 from export.fit.split import Split
+from tests.support.specs import spec_of
 
-SMALL = Framing((24, 32), "shortest", (28, 36), "half_even", "bicubic")
-LARGE = Framing((28, 36), "shortest", (32, 41), "half_even", "bicubic")
+SMALL = spec_of((24, 32), (28, 36))
+LARGE = spec_of((28, 36), (32, 41))
 
 
 def split(train, held_out):
