@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from app.images.intake import Intake
-from app.images.preparer import Prepared
+from app.images.messages import Prepared
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
-from app.inference.engine import Outputs, Pixels
+from app.inference.engine import Graph, Outputs, Pixels
 from app.inference.scoring import Scoring
 from app.maps.distance import RunningDistance
 from app.maps.record import Maps, Record
@@ -59,7 +59,7 @@ class Classifier:
                 prepared = await self._intake.prepare(image, thumbnail=keep)
             else:
                 prepared = await self._intake.accept(image, thumbnail=keep)
-        graph = "explain" if keep else "classify"
+        graph: Graph = "explain" if keep else "classify"
         outputs = await self._batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
         return Processed(
             logits=outputs.get("logits", NO_LOGITS),
@@ -70,8 +70,8 @@ class Classifier:
             id=await self._keep(prepared, outputs, stages) if keep else None,
         )
 
-    async def _keep(self, prepared: Prepared, outputs: Outputs, stages: Stages) -> str:
-        """The id under which the maps are kept."""
+    async def _keep(self, prepared: Prepared, outputs: Outputs, stages: Stages) -> str | None:
+        """The id under which the maps are kept; None where the store cannot keep them."""
         maps = Maps.of(outputs)
         self._distance.add(maps.distance)
         record = Record(

@@ -13,7 +13,8 @@ from pydantic_core import PydanticUndefined
 
 from app.errors import ServiceError
 from app.images.decode import Limits
-from app.images.preparer import Prepared, Preparer
+from app.images.messages import Prepared
+from app.images.preparer import Preparer
 from app.main import VERSION
 from app.settings import DEMO_BUNDLE, Settings
 from app.stores.memory import bytes_of

@@ -8,16 +8,9 @@ from PIL import Image
 
 from app.errors import Overloaded, UnusableImage
 from app.images.decode import Limits
+from app.images.messages import GarbledAnswer, Larger, Prepared, Request, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
-from app.images.preparer import (
-    GarbledAnswer,
-    Larger,
-    Prepared,
-    Preparer,
-    pack_request,
-    thumbnail_of,
-    unpack_answer,
-)
+from app.images.preparer import Preparer, thumbnail_of
 from app.images.preprocess import Box, ImageSpec
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload
@@ -94,7 +87,7 @@ class Intake:
     async def accept(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
         """Pixels (height, width, 3) that need no decoding: nothing about them can be hostile."""
         height, width, _ = pixels.shape
-        small = None
+        small = b""
         if thumbnail:
             small = await asyncio.to_thread(thumbnail_of, Image.fromarray(pixels), self._thumbnail_px)
         return Prepared(
@@ -104,7 +97,7 @@ class Intake:
     async def _ask(
         self, upload: Upload, *, thumbnail: bool, max_pixels: int, large_pixels: int = 0
     ) -> Prepared | Larger:
-        request = pack_request(thumbnail=thumbnail, max_pixels=min(max_pixels, self._max_pixels))
+        request = Request(min(max_pixels, self._max_pixels), thumbnail).pack()
         try:
             answer = await self._pool.run(request, upload, large_pixels=large_pixels)
         except WorkerTimedOut:

@@ -14,8 +14,7 @@ from functools import partial
 from app.images.fork_server import ANSWER, REQUEST, Work
 from app.images.lanes import Lanes
 from app.images.upload import Upload
-from app.images.watch import Watch
-from app.images.worker import ForkServer, Worker
+from app.images.worker import ForkServer, Watch, Worker
 
 
 class WorkerFailed(Exception):

@@ -1,48 +1,16 @@
-"""From the bytes of an upload to the network's input, and to the thumbnail for maps. Runs in a worker process.
+"""What a worker process does: from the bytes of an upload to the network's input, and to the thumbnail for maps."""
 
-A worker is not trusted, because it has decoded hostile bytes. `unpack_answer` reads what it sends as plain numbers and
-bytes of an expected shape, never as pickled objects.
-"""
-
-import json
-import struct
-from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
-from app.images.preprocess import Box, ImageSpec, preprocess
+from app.images.messages import Larger, Prepared, Request, pack_answer
+from app.images.preprocess import ImageSpec, preprocess
 
 THUMBNAIL_QUALITY = 85  # JPEG
-_REQUEST = struct.Struct("!Q?")  # most pixels, and whether a thumbnail is wanted
-_ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
-_ERRORS = {error.kind: error for error in (UnsupportedType, UnusableImage)}  # no others are raised for a worker
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    pixels: npt.NDArray[np.uint8]  # (height, width, 3) of the network's input
-    size: tuple[int, int]  # width, height of the upright image
-    box: Box  # the part of it that the network sees
-    format: str
-    thumbnail: bytes | None  # JPEG of the upright image, scaled down
-
-
-@dataclass(frozen=True)
-class Larger:
-    """The image has more pixels than the request allowed, and was not decoded."""
-
-    pixels: int
-
-
-class GarbledAnswer(Exception):
-    """A worker sent something that `pack_answer` does not write."""
 
 
 class Preparer:
@@ -55,7 +23,7 @@ class Preparer:
         self._thumbnail_px = thumbnail_px
 
     def __call__(self, request: bytes, data: bytes) -> bytes:
-        max_pixels, thumbnail = _REQUEST.unpack(request)
+        max_pixels, thumbnail = Request.unpack(request)
         try:
             return pack_answer(self.prepare(data, thumbnail=thumbnail, max_pixels=max_pixels))
         except (UnsupportedType, UnusableImage) as error:
@@ -75,7 +43,7 @@ class Preparer:
             size=upright.size,
             box=box,
             format=name,
-            thumbnail=thumbnail_of(upright, self._thumbnail_px) if thumbnail else None,
+            thumbnail=thumbnail_of(upright, self._thumbnail_px) if thumbnail else b"",
         )
 
 
@@ -88,58 +56,3 @@ def thumbnail_of(image: Image.Image, longest: int) -> bytes:
     out = BytesIO()
     image.save(out, "JPEG", quality=THUMBNAIL_QUALITY)
     return out.getvalue()
-
-
-def pack_request(*, thumbnail: bool, max_pixels: int) -> bytes:
-    """What goes before an upload. An image of more than `max_pixels` is not decoded; the answer is then Larger."""
-    return _REQUEST.pack(max_pixels, thumbnail)
-
-
-def pack_answer(answer: Prepared | Larger | UnsupportedType | UnusableImage) -> bytes:
-    if isinstance(answer, Larger):
-        return _message({"larger": answer.pixels})
-    if not isinstance(answer, Prepared):
-        return _message({"error": answer.kind, "detail": answer.detail})
-    facts = {
-        "size": answer.size,
-        "box": answer.box,
-        "format": answer.format,
-        "thumbnail": answer.thumbnail is not None,
-    }
-    return _message(facts, answer.pixels.tobytes(), answer.thumbnail or b"")
-
-
-def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared | Larger:
-    """`shape` is the height and width of the network's input. Nothing that is returned keeps `answer` in memory.
-
-    Raises UnsupportedType, UnusableImage, or GarbledAnswer.
-    """
-    try:
-        facts, start = _facts(answer)
-        if "error" in facts:
-            raise _ERRORS[facts["error"]](str(facts["detail"]))
-        if "larger" in facts:
-            return Larger(int(facts["larger"]))
-        end = start + shape[0] * shape[1] * 3
-        width, height = map(int, facts["size"])
-        return Prepared(
-            pixels=np.frombuffer(answer, np.uint8, end - start, start).reshape(*shape, 3).copy(),
-            size=(width, height),
-            box=Box(*map(float, facts["box"])),
-            format=str(facts["format"]),
-            thumbnail=bytes(answer[end:]) if facts["thumbnail"] else None,
-        )
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, struct.error) as error:
-        raise GarbledAnswer from error
-
-
-def _message(facts: dict[str, object], *blobs: bytes) -> bytes:
-    text = json.dumps(facts).encode()
-    return b"".join((_ANSWER.pack(len(text)), text, *blobs))
-
-
-def _facts(answer: bytearray) -> tuple[Any, int]:
-    """The JSON of an answer, and where the bytes after it begin."""
-    (length,) = _ANSWER.unpack_from(answer)
-    end = _ANSWER.size + length
-    return json.loads(answer[_ANSWER.size : end]), end

@@ -131,9 +131,8 @@ def choose(record: Record, manifest: Manifest, choice: Choice) -> AttentionMap:
         rollout = record.maps.rollout
         return _map(rollout, rollout, manifest, Chosen(method="rollout", layer="all", head="mean", recipe=recipe))
     rows = record.maps.attention  # (layers, heads, tokens)
-    of_layer = rows.mean(axis=0) if layer == "mean" else rows[layer]
-    row = of_layer[head] if isinstance(head, int) else REDUCE[head](of_layer, axis=0)
-    where = "mean over layers" if layer == "mean" else f"layer {layer}"
+    heads, where = _of_layer(rows, layer)
+    row = heads[head] if isinstance(head, int) else REDUCE[head](heads, axis=0)
     which = f"head {head}" if isinstance(head, int) else f"{head} over heads"
     recipe = f"{whose} after softmax, {where}, {which}"
     return _map(row, rows, manifest, Chosen(method="class_token", layer=layer, head=head, recipe=recipe))
@@ -144,14 +143,12 @@ def find_class(maps: Maps, labels: tuple[str, ...], text: str) -> int:
 
     Raises InvalidParameter when it is none of them.
     """
-    kept = [int(index) for index in maps.classes]
-    named = {labels[index]: k for k, index in reversed(list(enumerate(kept)))}  # of equal names the most likely
-    index = _integer(text)
-    if text in named:
-        return named[text]
-    if index in kept:
-        return kept.index(index)
-    known = ", ".join(f"{labels[index]} ({index})" for index in kept)
+    places: dict[str, int] = {str(index): k for k, index in enumerate(maps.classes)}
+    # A name goes before an index, and of equal names the most likely.
+    places |= {labels[index]: k for k, index in reversed(list(enumerate(maps.classes)))}
+    if text in places:
+        return places[text]
+    known = ", ".join(f"{labels[index]} ({index})" for index in maps.classes)
     raise InvalidParameter(f"Evidence is kept only for the most likely labels of this image: {known}.")
 
 
@@ -173,13 +170,10 @@ def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
         recipe += ", where it is positive"
     else:
         receipt = logit.receipt(len(manifest.tokens.prefix))
-    layer = "sum" if choice.layer in (None, "sum") else _layer(choice.layer, manifest.layers)
-    if layer == "sum":
-        row, where = tokens.sum(axis=0), "sum over layers"
-    elif layer == "mean":
-        row, where = tokens.mean(axis=0), "mean over layers"
-    else:
-        row, where = tokens[layer], f"layer {layer}"
+    layer: int | Literal["mean", "sum"] = "sum"
+    if choice.layer not in (None, "sum"):
+        layer = _layer(choice.layer, manifest.layers)
+    row, where = _of_layer(tokens, layer)
     recipe += f", through the heads' values, {where}"
     siblings = np.concatenate([siblings, siblings.sum(axis=-2, keepdims=True)], axis=-2)
     chosen = Chosen(method=choice.method, layer=layer, head="sum", label=label, against=against, recipe=recipe)
@@ -239,27 +233,26 @@ def _map(
     )
 
 
+def _of_layer(
+    numbers: npt.NDArray[np.float32], layer: int | Literal["mean", "sum"]
+) -> tuple[npt.NDArray[np.float32], str]:
+    """One of the first axis, or its mean or sum; and which, in words."""
+    if isinstance(layer, int):
+        return numbers[layer], f"layer {layer}"
+    return (numbers.mean(axis=0) if layer == "mean" else numbers.sum(axis=0)), f"{layer} over layers"
+
+
 def _layer(text: str | None, layers: int) -> int | Literal["mean"]:
-    if text == "mean":
-        return "mean"
-    index = layers - 1 if text is None else _integer(text)
-    if index is None or not -layers <= index < layers:
+    named: dict[str | None, int | Literal["mean"]] = {str(i): i % layers for i in range(-layers, layers)}
+    named |= {None: layers - 1, "mean": "mean"}
+    if text not in named:
         raise InvalidParameter(f"layer must be 0 to {layers - 1}, a negative index from the end, or mean.")
-    return index % layers
+    return named[text]
 
 
 def _head(text: str, heads: int) -> int | Literal["mean", "max", "min"]:
-    for name in REDUCE:
-        if text == name:
-            return name
-    index = _integer(text)
-    if index is None or not 0 <= index < heads:
+    named: dict[str, int | Literal["mean", "max", "min"]] = {str(i): i for i in range(heads)}
+    named |= {name: name for name in REDUCE}
+    if text not in named:
         raise InvalidParameter(f"head must be 0 to {heads - 1}, mean, max or min.")
-    return index
-
-
-def _integer(text: str) -> int | None:
-    try:
-        return int(text) if len(text) < 10 else None
-    except ValueError:
-        return None
+    return named[text]

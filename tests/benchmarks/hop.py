@@ -17,8 +17,9 @@ import pebble
 import uvloop
 from tqdm import tqdm
 
+from app.images.messages import Prepared, Request, unpack_answer
 from app.images.pool import WorkerPool
-from app.images.preparer import Prepared, Preparer, pack_request, unpack_answer
+from app.images.preparer import Preparer
 from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS, yield_by
 from tests.benchmarks.intake import LIMITS, SPEC, preparer
@@ -62,7 +63,7 @@ def ours() -> Iterator[Ask]:
     pool.start()
 
     async def ask() -> Prepared:
-        request = pack_request(thumbnail=True, max_pixels=LIMITS.max_pixels)
+        request = Request(LIMITS.max_pixels, thumbnail=True).pack()
         done = unpack_answer(await pool.run(request, Upload(jpeg())), shape=SPEC.size)
         assert isinstance(done, Prepared)
         return done

@@ -15,7 +15,8 @@ import atheris
 with atheris.instrument_imports(include=["app", "PIL"]):
     from app.errors import UnsupportedType, UnusableImage
     from app.images.decode import Limits
-    from app.images.preparer import Prepared, Preparer
+    from app.images.messages import Prepared
+    from app.images.preparer import Preparer
 
 from tests.catalogue.every import CASES
 from tests.support.specs import spec_of

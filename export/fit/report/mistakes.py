@@ -13,7 +13,8 @@ from tqdm import tqdm
 
 from app.drawing.heatmap import Style, draw
 from app.drawing.scale import limits
-from app.images.preparer import Prepared, Preparer
+from app.images.messages import Prepared
+from app.images.preparer import Preparer
 from app.maps.record import Maps, Record
 from export.fit.report.judged import Judged
 from export.folder import LIMITS
@@ -73,7 +74,6 @@ def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Prepa
     answer, right = int(judged.found[place]), int(judged.right[place])
     prepared = preparer.prepare(judged.files[place].read_bytes(), thumbnail=True, max_pixels=LIMITS.max_pixels)
     assert isinstance(prepared, Prepared)
-    assert prepared.thumbnail is not None
     outputs = reference(checkpoint, prepared.pixels[None].copy(), np.array([[answer, right]]))
     maps = Maps.of({name: values[0] for name, values in outputs.items()})
     record = Record(

@@ -15,8 +15,9 @@ from app.errors import Overloaded, UnsupportedType, UnusableImage
 from app.images.decode import Limits
 from app.images.fork_server import Work
 from app.images.intake import BYTES_PER_PIXEL, LARGE_PIXELS, Intake, open_intake
+from app.images.messages import Request
 from app.images.pool import WorkerPool
-from app.images.preparer import Preparer, pack_request
+from app.images.preparer import Preparer
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload
 from app.settings import Settings
@@ -246,7 +247,7 @@ def test_the_largest_answer_fits_its_limit(encode):
     noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
     limits = Limits(max_pixels=10**6, max_aspect_ratio=64)
     preparer = Preparer(limits=limits, spec=spec, thumbnail_px=thumbnail_px)
-    answer = preparer(pack_request(thumbnail=True, max_pixels=10**6), encode(noise))
+    answer = preparer(Request(10**6, thumbnail=True).pack(), encode(noise))
     pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), spec=spec)._pool
     assert 0.2 * pool._max_answer_bytes < len(answer) < pool._max_answer_bytes
 
@@ -269,4 +270,4 @@ def test_pixels_of_the_right_size_need_no_decoder(thumbnail):
         with Image.open(BytesIO(prepared.thumbnail)) as image:
             assert image.size == (6, 4)
     else:
-        assert prepared.thumbnail is None
+        assert prepared.thumbnail == b""

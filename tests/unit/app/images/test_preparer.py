@@ -11,7 +11,8 @@ from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import Limits
-from app.images.preparer import GarbledAnswer, Larger, Prepared, Preparer, pack_request, unpack_answer
+from app.images.messages import GarbledAnswer, Larger, Prepared, Request, unpack_answer
+from app.images.preparer import Preparer
 from tests.support.specs import spec_of
 
 preparer = Preparer(
@@ -22,7 +23,7 @@ preparer = Preparer(
 
 
 def ask(data: bytes, *, thumbnail: bool = True, max_pixels: int = 5_000_000) -> Prepared | Larger:
-    request = pack_request(thumbnail=thumbnail, max_pixels=max_pixels)
+    request = Request(max_pixels, thumbnail).pack()
     return unpack_answer(bytearray(preparer(request, data)), shape=(8, 8))
 
 
@@ -99,14 +100,14 @@ def test_the_thumbnail_carries_nothing_else_of_the_upload(encode):
 
 
 def test_without_maps_there_is_no_thumbnail(encode):
-    assert ask(encode(Image.new("RGB", (40, 20))), thumbnail=False).thumbnail is None
+    assert ask(encode(Image.new("RGB", (40, 20))), thumbnail=False).thumbnail == b""
 
 
 @given(st.binary(max_size=300), st.booleans())
 def test_any_answer_is_read_or_refused(junk, cut):
     out = BytesIO()
     Image.new("RGB", (20, 10)).save(out, "PNG")
-    whole = preparer(pack_request(thumbnail=True, max_pixels=1000), out.getvalue())
+    whole = preparer(Request(1000, thumbnail=True).pack(), out.getvalue())
     try:
         done = unpack_answer(bytearray(whole[: len(junk)] + junk if cut else junk), shape=(8, 8))
     except (GarbledAnswer, UnsupportedType, UnusableImage):

@@ -8,7 +8,8 @@ import pytest
 
 from app.bundle import load_bundle
 from app.images.decode import Limits
-from app.images.preparer import Prepared, Preparer, pack_request, unpack_answer
+from app.images.messages import Prepared, Request, unpack_answer
+from app.images.preparer import Preparer
 from app.inference.scoring import Scoring
 from app.maps.record import Maps, Record
 from app.settings import DEMO_BUNDLE
@@ -32,7 +33,7 @@ def test_a_record_takes_the_memory_that_it_is_counted_with(star):
     preparer = Preparer(limits=limits, spec=manifest.image, thumbnail_px=512)
 
     def kept() -> Record:
-        answer = bytearray(preparer(pack_request(thumbnail=True, max_pixels=10**6), star))
+        answer = bytearray(preparer(Request(10**6, thumbnail=True).pack(), star))
         prepared = unpack_answer(answer, shape=manifest.image.size)
         assert isinstance(prepared, Prepared)
         assert prepared.thumbnail

@@ -1,0 +1,94 @@
+"""What the service and a worker say to each other: a request before an upload, and the answer.
+
+A worker is not trusted, because it has decoded hostile bytes. `unpack_answer` reads what it sends as plain numbers and
+bytes of an expected shape, never as pickled objects.
+"""
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from app.errors import UnsupportedType, UnusableImage
+from app.images.preprocess import Box
+
+_REQUEST = struct.Struct("!Q?")
+_ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
+_ERRORS = {error.kind: error for error in (UnsupportedType, UnusableImage)}  # no others are raised for a worker
+
+
+class Request(NamedTuple):
+    """What goes before an upload."""
+
+    max_pixels: int  # an image of more is not decoded; the answer is then Larger
+    thumbnail: bool  # whether one is wanted
+
+    def pack(self) -> bytes:
+        return _REQUEST.pack(*self)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> "Request":
+        return cls(*_REQUEST.unpack(data))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    pixels: npt.NDArray[np.uint8]  # (height, width, 3) of the network's input
+    size: tuple[int, int]  # width, height of the upright image
+    box: Box  # the part of it that the network sees
+    format: str
+    thumbnail: bytes  # JPEG of the upright image, scaled down; empty where none was wanted
+
+
+@dataclass(frozen=True)
+class Larger:
+    """The image has more pixels than the request allowed, and was not decoded."""
+
+    pixels: int
+
+
+class GarbledAnswer(Exception):
+    """A worker sent something that `pack_answer` does not write."""
+
+
+def pack_answer(answer: Prepared | Larger | UnsupportedType | UnusableImage) -> bytes:
+    facts: dict[str, object]
+    blobs: tuple[bytes, ...] = ()
+    if isinstance(answer, Prepared):
+        facts = {"size": answer.size, "box": answer.box, "format": answer.format}
+        blobs = answer.pixels.tobytes(), answer.thumbnail
+    elif isinstance(answer, Larger):
+        facts = {"larger": answer.pixels}
+    else:
+        facts = {"error": answer.kind, "detail": answer.detail}
+    text = json.dumps(facts).encode()
+    return b"".join((_ANSWER.pack(len(text)), text, *blobs))
+
+
+def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared | Larger:
+    """`shape` is the height and width of the network's input. Nothing that is returned keeps `answer` in memory.
+
+    Raises UnsupportedType, UnusableImage, or GarbledAnswer.
+    """
+    try:
+        (length,) = _ANSWER.unpack_from(answer)
+        start = _ANSWER.size + length
+        facts: Any = json.loads(answer[_ANSWER.size : start])
+        if "error" in facts:
+            raise _ERRORS[facts["error"]](str(facts["detail"]))
+        if "larger" in facts:
+            return Larger(int(facts["larger"]))
+        end = start + shape[0] * shape[1] * 3
+        width, height = map(int, facts["size"])
+        return Prepared(
+            pixels=np.frombuffer(answer, np.uint8, end - start, start).reshape(*shape, 3).copy(),
+            size=(width, height),
+            box=Box(*map(float, facts["box"])),
+            format=str(facts["format"]),
+            thumbnail=bytes(answer[end:]),
+        )
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, struct.error) as error:
+        raise GarbledAnswer from error
