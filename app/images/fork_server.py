@@ -25,6 +25,7 @@ from app.machine import IMAGES_NICENESS
 Work = Callable[[bytes, bytes], bytes]  # from a request and an upload to an answer
 
 REQUEST = struct.Struct("!HQ")  # before every request: how many bytes of it and of its upload follow
+SAME = 2**64 - 1  # in place of the latter: the request is about the upload of the one before
 ANSWER = struct.Struct("!Q")  # before every answer: how many bytes of it follow
 ORDER = struct.Struct("!iQ")  # to the fork server: the process to end or 0, and the memory of the new one in bytes
 REPORT = struct.Struct("!ii")  # from it: the new process, or 0 where none can be forked, and how the old one ended
@@ -92,19 +93,21 @@ def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, fork_ser
     _limit(memory_bytes)
     warnings.simplefilter("ignore")  # Pillow's are about the images themselves
     logging.disable()
-    while (received := _receive(connection)) is not None:
-        answer = work(*received)
+    data = b""
+    while len(header := _receive(connection, REQUEST.size)) == REQUEST.size:
+        request_bytes, data_bytes = REQUEST.unpack(header)
+        request = _receive(connection, request_bytes)
+        if data_bytes != SAME:
+            data = _receive(connection, data_bytes)
+            if len(data) < data_bytes:
+                return
+        answer = work(request, data)
         connection.sendall(ANSWER.pack(len(answer)) + answer)
 
 
-def _receive(connection: socket.socket) -> tuple[bytes, bytes] | None:
-    """A request and its upload, which is not copied again: Pillow reads these bytes. None when the socket is closed."""
-    header = connection.recv(REQUEST.size, socket.MSG_WAITALL)
-    if len(header) < REQUEST.size:
-        return None
-    sizes = REQUEST.unpack(header)
-    request, data = (connection.recv(size, socket.MSG_WAITALL) for size in sizes)
-    return (request, data) if (len(request), len(data)) == sizes else None
+def _receive(connection: socket.socket, size: int) -> bytes:
+    """Less where the socket is closed. An upload is not copied again: Pillow reads these bytes."""
+    return connection.recv(size, socket.MSG_WAITALL)
 
 
 def _end_with(fork_server: int) -> None:

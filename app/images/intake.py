@@ -1,6 +1,7 @@
 """From the bytes of an upload to the network's input, by way of a process that decodes."""
 
 import asyncio
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +9,7 @@ from PIL import Image
 
 from app.errors import Overloaded, UnusableImage
 from app.images.decode import Limits
-from app.images.messages import GarbledAnswer, Larger, Prepared, Request, unpack_answer
+from app.images.messages import GarbledAnswer, Prepared, Request, larger, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.preparer import Preparer, thumbnail_of
 from app.images.preprocess import Box, ImageSpec
@@ -28,8 +29,9 @@ QUARANTINE_ITEMS = 1000
 
 
 class Intake:
-    """Every upload is sent to a worker as a small image. Where it turns out to be large it is sent again, because its
-    pixels, which decide how many large images may be decoded together, are known only once a worker has opened it.
+    """Sends every upload to a worker as a small image. The pixels decide how many large images may be decoded together,
+    and only a worker that has opened an image knows them. If it is large, the worker goes on with it; if other large
+    images are in the way, the image waits for them without a worker and is sent again.
     """
 
     def __init__(
@@ -68,13 +70,7 @@ class Intake:
         if await self._quarantine.holds(upload):
             raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
         try:
-            answer = await self._ask(upload, thumbnail=thumbnail, max_pixels=LARGE_PIXELS)
-            if isinstance(answer, Larger):
-                answer = await self._ask(
-                    upload, thumbnail=thumbnail, max_pixels=self._max_pixels, large_pixels=answer.pixels
-                )
-            if isinstance(answer, Larger):
-                raise GarbledAnswer
+            return await self._ask(upload, thumbnail=thumbnail)
         except (WorkerKilled, OSError):
             raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
         except (WorkerFailed, GarbledAnswer) as failure:
@@ -82,7 +78,6 @@ class Intake:
             if isinstance(failure, WorkerTimedOut):
                 raise UnusableImage("Decoding this image takes too long.") from None
             raise UnusableImage("The image could not be decoded: the decoder crashed on it.") from None
-        return answer
 
     async def accept(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
         """Pixels (height, width, 3) that need no decoding: nothing about them can be hostile."""
@@ -94,17 +89,22 @@ class Intake:
             pixels=pixels, size=(width, height), box=Box(0, 0, width, height), format="pixels", thumbnail=small
         )
 
-    async def _ask(
-        self, upload: Upload, *, thumbnail: bool, max_pixels: int, large_pixels: int = 0
-    ) -> Prepared | Larger:
-        request = Request(min(max_pixels, self._max_pixels), thumbnail).pack()
+    async def _ask(self, upload: Upload, *, thumbnail: bool) -> Prepared:
+        first = Request(min(LARGE_PIXELS, self._max_pixels), thumbnail).pack()
+        if_larger = Request(self._max_pixels, thumbnail).pack()
+        answer = await self._run(first, upload, if_larger=if_larger)
+        if pixels := larger(answer):
+            answer = await self._run(if_larger, upload, large_pixels=pixels)
+        return unpack_answer(answer, shape=self._input_size)
+
+    async def _run(self, request: bytes, upload: Upload, *, large_pixels: int = 0, if_larger: bytes = b"") -> bytearray:
+        run = partial(self._pool.run, request, upload, large_pixels=large_pixels, if_larger=if_larger)
         try:
-            answer = await self._pool.run(request, upload, large_pixels=large_pixels)
+            return await run()
         except WorkerTimedOut:
             raise
         except (WorkerFailed, OSError):  # perhaps not by this image, or another worker is there
-            answer = await self._pool.run(request, upload, large_pixels=large_pixels)
-        return unpack_answer(answer, shape=self._input_size)
+            return await run()
 
 
 def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:

@@ -39,12 +39,27 @@ class Lanes:
 
     def leave(self, large_pixels: int) -> None:
         self._free_workers += 1
-        if large_pixels:
-            self._free_large_workers += 1
-            self._free_pixels += large_pixels
-        else:
-            self._free_small_workers += 1
+        self._free(large_pixels)
         self._admit()
+
+    def grow(self, large_pixels: int) -> bool:
+        """Let a small image that has entered go on as a large one, if it would not have to wait. Whether it may. After
+        that the caller has to call `leave` with this number.
+        """
+        others_wait = any(pixels and not entered.cancelled() for pixels, entered in self._waiting)
+        if others_wait or not self._fits(large_pixels):
+            return False
+        self._free(0)
+        self._free(large_pixels, -1)
+        self._admit()
+        return True
+
+    def _free(self, large_pixels: int, images: int = 1) -> None:
+        if large_pixels:
+            self._free_large_workers += images
+            self._free_pixels += images * large_pixels
+        else:
+            self._free_small_workers += images
 
     def _admit(self) -> None:
         passed_over: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -58,11 +73,7 @@ class Lanes:
                 large_wait = large_wait or large_pixels > 0
                 continue
             self._free_workers -= 1
-            if large_pixels:
-                self._free_large_workers -= 1
-                self._free_pixels -= large_pixels
-            else:
-                self._free_small_workers -= 1
+            self._free(large_pixels, -1)
             entered.set_result(None)
         self._waiting = passed_over + self._waiting
 

@@ -17,6 +17,7 @@ from app.images.preprocess import Box
 
 _REQUEST = struct.Struct("!Q?")
 _ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
+_LARGER = struct.Struct("!IQ")  # no JSON; pixels
 _ERRORS = {error.kind: error for error in (UnsupportedType, UnusableImage)}  # no others are raised for a worker
 
 
@@ -61,14 +62,20 @@ def pack_answer(answer: Prepared | Larger | UnsupportedType | UnusableImage) -> 
         facts = {"size": answer.size, "box": answer.box, "format": answer.format}
         blobs = answer.pixels.tobytes(), answer.thumbnail
     elif isinstance(answer, Larger):
-        facts = {"larger": answer.pixels}
+        return _LARGER.pack(0, answer.pixels)
     else:
         facts = {"error": answer.kind, "detail": answer.detail}
     text = json.dumps(facts).encode()
     return b"".join((_ANSWER.pack(len(text)), text, *blobs))
 
 
-def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared | Larger:
+def larger(answer: bytearray) -> int:
+    """The pixels of an image that is larger than the request allowed; 0 for every other answer."""
+    no_facts, pixels = _LARGER.unpack(answer) if len(answer) == _LARGER.size else (1, 0)
+    return 0 if no_facts else int(pixels)
+
+
+def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared:
     """`shape` is the height and width of the network's input. Nothing that is returned keeps `answer` in memory.
 
     Raises UnsupportedType, UnusableImage, or GarbledAnswer.
@@ -79,8 +86,6 @@ def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared | La
         facts: Any = json.loads(answer[_ANSWER.size : start])
         if "error" in facts:
             raise _ERRORS[facts["error"]](str(facts["detail"]))
-        if "larger" in facts:
-            return Larger(int(facts["larger"]))
         end = start + shape[0] * shape[1] * 3
         width, height = map(int, facts["size"])
         return Prepared(

@@ -11,8 +11,9 @@ import socket
 import threading
 from functools import partial
 
-from app.images.fork_server import ANSWER, REQUEST, Work
+from app.images.fork_server import ANSWER, REQUEST, SAME, Work
 from app.images.lanes import Lanes
+from app.images.messages import larger
 from app.images.upload import Upload
 from app.images.worker import ForkServer, Watch, Worker
 
@@ -74,8 +75,10 @@ class WorkerPool:
         for worker in self._workers:
             worker.close()
 
-    async def run(self, request: bytes, upload: Upload, *, large_pixels: int = 0) -> bytearray:
-        """A worker's answer to a request about an upload. `large_pixels` are those of a large image, see Lanes.
+    async def run(self, request: bytes, upload: Upload, *, large_pixels: int = 0, if_larger: bytes = b"") -> bytearray:
+        """A worker's answer to a request about an upload. `large_pixels` are those of a large image, see Lanes. Where
+        the answer is that the image is larger, and no other large image is in the way, it is the worker's answer to the
+        request `if_larger` instead.
 
         A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
         Raises WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be started.
@@ -83,20 +86,21 @@ class WorkerPool:
         large_pixels = min(large_pixels, self._max_pixels_in_work)
         await self._lanes.enter(large_pixels)
         worker = self._idle.pop()
-        exchange = asyncio.ensure_future(self._exchange(worker, request, upload))
-        exchange.add_done_callback(partial(self._finished, worker, large_pixels))
+        worker.large_pixels = large_pixels
+        exchange = asyncio.ensure_future(self._exchange(worker, request, upload, if_larger))
+        exchange.add_done_callback(partial(self._finished, worker))
         return await asyncio.shield(exchange)
 
-    def _finished(self, worker: Worker, large_pixels: int, exchange: asyncio.Future[bytearray]) -> None:
+    def _finished(self, worker: Worker, exchange: asyncio.Future[bytearray]) -> None:
         if not exchange.cancelled():
             exchange.exception()  # marks it as seen, even if the caller has left
         if worker.connection:
             self._idle.append(worker)
         else:
             self._idle.insert(0, worker)  # the last to be asked: where none can be forked, it would fail at once
-        self._lanes.leave(large_pixels)
+        self._lanes.leave(worker.large_pixels)
 
-    async def _exchange(self, worker: Worker, request: bytes, upload: Upload) -> bytearray:
+    async def _exchange(self, worker: Worker, request: bytes, upload: Upload, if_larger: bytes = b"") -> bytearray:
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         assert worker.connection
@@ -104,10 +108,12 @@ class WorkerPool:
         try:
             await _send(worker.connection, REQUEST.pack(len(request), len(upload)) + request, upload)
             watch.sent()
-            (size,) = ANSWER.unpack(await _receive(worker.connection, ANSWER.size))
-            if size > self._max_answer_bytes:
-                raise WorkerFailed("the answer is too large")
-            return await _receive(worker.connection, size)
+            answer = await self._answer(worker.connection)
+            if if_larger and (pixels := min(larger(answer), self._max_pixels_in_work)) and self._lanes.grow(pixels):
+                worker.large_pixels = pixels
+                await _send(worker.connection, REQUEST.pack(len(if_larger), SAME) + if_larger, Upload())
+                answer = await self._answer(worker.connection)
+            return answer
         except OSError as error:
             watch.stop()  # it must not kill the next process
             worker.close()
@@ -120,6 +126,12 @@ class WorkerPool:
             raise
         finally:
             watch.stop()
+
+    async def _answer(self, connection: socket.socket) -> bytearray:
+        (size,) = ANSWER.unpack(await _receive(connection, ANSWER.size))
+        if size > self._max_answer_bytes:
+            raise WorkerFailed("the answer is too large")
+        return await _receive(connection, size)
 
     async def _why_it_ended(self, worker: Worker) -> WorkerFailed:
         """A new process takes its place, because the exit code is known only then."""

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from app.errors import Overloaded, UnsupportedType, UnusableImage
+from app.images import pool as pool_module
 from app.images.decode import Limits
 from app.images.fork_server import Work
 from app.images.intake import BYTES_PER_PIXEL, LARGE_PIXELS, Intake, open_intake
@@ -189,25 +190,45 @@ def test_when_no_worker_can_be_started_the_service_is_overloaded(prepare, star, 
     assert {type(answer).__name__ for answer in prepare(star, star, star)} == {"Prepared"}
 
 
-def test_only_large_images_count_by_their_pixels(encode):
-    asked = []
+@pytest.fixture
+def uploads_sent(monkeypatch):
+    """The bytes of each upload that is sent to a worker."""
+    sent = []
+    send = pool_module._send
 
-    class Here:
-        async def run(self, request: bytes, upload: Upload, *, large_pixels: int) -> bytearray:
-            asked.append(large_pixels)
-            return bytearray(PREPARER(request, b"".join(upload.parts())))
+    async def counted(connection, header, upload):
+        if len(upload):
+            sent.append(len(upload))
+        await send(connection, header, upload)
 
-    intake = Intake(
-        pool=Here(),
-        quarantine=Quarantine(ttl_s=1, max_items=1),
-        input_size=(8, 8),
-        max_pixels=5_000_000,
-        max_memory=0,
-        thumbnail_px=64,
-    )
-    for size in ((2000, 2000), LARGE):
-        asyncio.run(intake.prepare(Upload(encode(Image.new("RGB", size))), thumbnail=False))
-    assert asked == [0, 0, 2001 * 2000]
+    monkeypatch.setattr(pool_module, "_send", counted)
+    return sent
+
+
+def test_a_large_image_is_sent_once_and_counts_by_its_pixels(prepare, encode, pool, monkeypatch, uploads_sent):
+    grown = []
+    monkeypatch.setattr(pool._lanes, "grow", lambda pixels, grow=pool._lanes.grow: grown.append(pixels) or grow(pixels))
+    small, large = (encode(Image.new("RGB", size)) for size in ((2000, 2000), LARGE))
+    assert [done.size for done in (*prepare(small), *prepare(large))] == [(2000, 2000), LARGE]
+    assert uploads_sent == [len(small), len(large)]
+    assert grown == [2001 * 2000]
+    assert pool._lanes._free_pixels == 5_000_000
+
+
+def test_a_large_image_that_has_to_wait_for_another_is_sent_again(intake, encode, pool, uploads_sent):
+    large = encode(Image.new("RGB", LARGE))
+
+    async def scenario():
+        await pool._lanes.enter(2_000_000)  # as another large image
+        asked = asyncio.ensure_future(intake.prepare(Upload(large), thumbnail=True))
+        while not pool._lanes._waiting:
+            await asyncio.sleep(0.01)
+        pool._lanes.leave(2_000_000)
+        return await asked
+
+    assert asyncio.run(scenario()).size == LARGE
+    assert uploads_sent == [len(large)] * 2
+    assert pool._lanes._free_pixels == 5_000_000
 
 
 @pytest.mark.parametrize(

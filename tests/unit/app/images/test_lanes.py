@@ -91,6 +91,38 @@ async def test_large_ones_wait_in_their_order_until_they_fit():
     assert race.entered == ["a", "small", "b", "c"]
 
 
+@race
+async def test_a_small_one_may_go_on_as_a_large_one_if_it_would_not_wait():
+    race = Race(workers=3, max_small=2, max_pixels_in_work=100)
+    for name in "abc":
+        await race.come(name)
+    assert race.entered == ["a", "b"]
+    assert not race.lanes.grow(101)
+    assert race.lanes.grow(60)  # c has a place among the small ones now
+    await settle()
+    assert race.entered == ["a", "b", "c"]
+    assert not race.lanes.grow(60)
+    await race.come("large", 60)
+    race.lanes.leave(0)
+    race.lanes.leave(60)
+    await settle()
+    assert race.entered[-1] == "large"
+    assert race.lanes.grow(40)
+    race.lanes.leave(60)
+    race.lanes.leave(40)
+    await race.come("all of it", 100)
+    assert race.entered[-1] == "all of it"
+
+
+@race
+async def test_no_small_one_overtakes_a_large_one_that_waits():
+    race = Race(workers=3, max_pixels_in_work=100)
+    await race.come("small")
+    await race.come("large", 60)
+    await race.come("waits", 60)
+    assert not race.lanes.grow(10)
+
+
 @pytest.mark.parametrize("when", ["waiting", "let in"])
 def test_a_caller_that_gives_up_leaves_nothing_behind(when):
     async def scenario() -> None:
