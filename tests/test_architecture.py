@@ -155,7 +155,8 @@ def test_packages_run_nothing_at_import():
     [
         ("app.drawing.heatmap", {"onnxruntime", "fastapi", "starlette"}),
         ("app.inference.batcher", {"fastapi", "starlette", "onnxruntime", "openvino"}),
-        ("app.images.fork_server", {"fastapi", "starlette", "pydantic", "onnxruntime"}),
+        ("app.images.fork_server", {"fastapi", "starlette", "pydantic", "onnxruntime", "asyncio"}),
+        ("app.images.preparer", {"fastapi", "starlette", "pydantic", "onnxruntime", "asyncio"}),
         ("app.backend", {"fastapi", "starlette", "uvicorn"}),  # they are imported while it starts
     ],
 )

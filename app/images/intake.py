@@ -69,8 +69,13 @@ class Intake:
         """
         if await self._quarantine.holds(upload):
             raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
+        first = Request(min(LARGE_PIXELS, self._max_pixels), thumbnail).pack()
+        if_larger = Request(self._max_pixels, thumbnail).pack()
         try:
-            return await self._ask(upload, thumbnail=thumbnail)
+            answer = await self._run(first, upload, if_larger=if_larger)
+            if pixels := larger(answer):
+                answer = await self._run(if_larger, upload, large_pixels=pixels)
+            return unpack_answer(answer, shape=self._input_size)
         except (WorkerKilled, OSError):
             raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
         except (WorkerFailed, GarbledAnswer) as failure:
@@ -88,14 +93,6 @@ class Intake:
         return Prepared(
             pixels=pixels, size=(width, height), box=Box(0, 0, width, height), format="pixels", thumbnail=small
         )
-
-    async def _ask(self, upload: Upload, *, thumbnail: bool) -> Prepared:
-        first = Request(min(LARGE_PIXELS, self._max_pixels), thumbnail).pack()
-        if_larger = Request(self._max_pixels, thumbnail).pack()
-        answer = await self._run(first, upload, if_larger=if_larger)
-        if pixels := larger(answer):
-            answer = await self._run(if_larger, upload, large_pixels=pixels)
-        return unpack_answer(answer, shape=self._input_size)
 
     async def _run(self, request: bytes, upload: Upload, *, large_pixels: int = 0, if_larger: bytes = b"") -> bytearray:
         run = partial(self._pool.run, request, upload, large_pixels=large_pixels, if_larger=if_larger)

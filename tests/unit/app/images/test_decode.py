@@ -1,6 +1,5 @@
 """app/images/decode.py: what is accepted, what it looks like decoded, and that nothing else gets through."""
 
-from contextlib import suppress
 from io import BytesIO
 
 import numpy as np
@@ -11,7 +10,7 @@ from PIL import Image, _avif
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
-from app.images.decode import HEIC_HINT, TYPES, AvifImage, Limits, opened, sniff
+from app.images.decode import HEIC_HINT, AvifImage, Limits, opened, sniff
 from tests.catalogue.avifs import claiming, crowded_exif
 
 LIMITS = Limits(max_pixels=1_000_000, max_aspect_ratio=64)
@@ -56,12 +55,6 @@ def test_only_the_first_frame_counts(encode):
     assert (found == [255, 0, 0]).all()
 
 
-@pytest.mark.parametrize("data", [b"hello, I am text", b"\xff", b"%PDF-1.7 ...", b"<svg xmlns='x'/>", b"\x00" * 64])
-def test_what_is_no_accepted_image_is_an_unsupported_type(data):
-    with pytest.raises(UnsupportedType):
-        decode(data)
-
-
 def box(*brands: bytes) -> bytes:
     """The first box of a file of the family of MP4."""
     return (12 + 4 * len(brands)).to_bytes(4, "big") + b"ftyp" + brands[0] + bytes(4) + b"".join(brands[1:]) + bytes(64)
@@ -84,7 +77,7 @@ def box(*brands: bytes) -> bytes:
         (b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE svg [', "SVG"),
     ],
 )
-def test_what_people_send_by_mistake_is_called_by_its_name(data, kind):
+def test_a_file_that_people_send_by_mistake_is_named(data, kind):
     with pytest.raises(UnsupportedType) as refusal:
         sniff(data)
     said = f"This is {kind}. Send JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF."
@@ -105,14 +98,15 @@ def test_an_avif_is_known_by_any_of_its_brands(brands):
 
 
 @pytest.mark.parametrize(
-    "data", [box(b"crx ", b"crx ", b"isom"), b"<?xml version='1.0'?><html>", b"<html><svg>", b"ftyp"]
+    "data",
+    [box(b"crx ", b"crx ", b"isom"), b"<?xml version='1.0'?><html>", b"<html><svg>", b"ftyp", b"\xff", b"\0" * 64],
 )
-def test_what_has_no_name_here_is_no_image(data):
+def test_other_bytes_are_no_image_of_an_accepted_type(data):
     with pytest.raises(UnsupportedType, match=r"This is not an image of an accepted type: JPEG, .* or AVIF\.$"):
         sniff(data)
 
 
-def test_nothing_at_all_is_unusable():
+def test_an_empty_file_is_unusable():
     with pytest.raises(UnusableImage, match="empty"):
         decode(b"")
 
@@ -140,7 +134,7 @@ def test_too_many_pixels_of_an_avif_are_refused_before_they_are_decoded(monkeypa
         decode(claiming((1001, 1000)))
 
 
-def test_nobody_reads_the_exif_of_an_avif(monkeypatch):
+def test_the_exif_of_an_avif_is_not_read(monkeypatch):
     data = crowded_exif()
     monkeypatch.setattr(Image.Exif, "load", lambda self, data: pytest.fail("read"))
     assert decode(data)[0].size == (48, 32)
@@ -200,9 +194,3 @@ def test_damaged_files_decode_or_are_refused_and_nothing_else(format, data):
     except (UnsupportedType, UnusableImage):
         return
     assert image.mode == "RGB"
-
-
-@given(st.binary(max_size=64))
-def test_sniffing_never_fails_otherwise(data):
-    with suppress(UnsupportedType):
-        assert sniff(data) in TYPES

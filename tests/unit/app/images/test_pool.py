@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -358,10 +356,3 @@ def test_they_get_no_secret(monkeypatch):
             assert b"s3cret" not in environment
             assert b"LC_ALL=C.UTF-8" in environment
             assert b"OPENBLAS_NUM_THREADS=1" in environment
-
-
-def test_little_is_imported():
-    """What a worker has in memory: no framework, no engine, no model of data."""
-    code = "import sys, app.images.preparer, app.images.fork_server; print(*sys.modules)"
-    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"fastapi", "starlette", "pydantic", "onnxruntime", "asyncio", "uvicorn"} & set(names)

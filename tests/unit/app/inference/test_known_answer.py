@@ -161,10 +161,3 @@ def test_enlarging_keeps_every_pixel_at_its_place(have, to):
     for row in range(to[0]):
         for column in range(to[1]):
             assert (large[row, column] == image[row * have[0] // to[0], column * have[1] // to[1]]).all()
-
-
-def test_all_rows_are_the_same_image_with_structure(known):
-    images = known.images(4)
-    assert images.shape == (4, 64, 64, 3)
-    assert (images == images[0]).all()
-    assert images.std() > 20
