@@ -97,7 +97,7 @@ class WorkerPool:
         if worker.connection:
             self._idle.append(worker)
         else:
-            self._idle.insert(0, worker)  # the last to be asked: where none can be forked, it would fail at once
+            self._idle.insert(0, worker)  # the last to be used: where none can be forked, it would fail at once
         self._lanes.leave(worker.large_pixels)
 
     async def _exchange(self, worker: Worker, request: bytes, upload: Upload, if_larger: bytes = b"") -> bytearray:

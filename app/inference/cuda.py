@@ -146,9 +146,9 @@ class CudaEngine:
         """Record and measure every batch size that fits into the GPU's memory. While serving, nothing is recorded and
         no memory is allocated. `model` is the one whose engine this is.
 
-        The largest size comes first: the smaller ones then lie in the memory that it has taken. The known answer is
-        asked in each recording. After all have been recorded it is asked in each replay, which is also compared with a
-        run node by node: a replay may read what a later recording has overwritten (microsoft/onnxruntime#32121).
+        The largest size comes first: the smaller ones then lie in the memory that it has taken. The known
+        image checks each recording and, after all have been recorded, each replay. A replay is also compared with a run
+        node by node: it may read what a later recording has overwritten (microsoft/onnxruntime#32121).
         Raises DeviceError when a graph cannot be recorded, WrongAnswer when a run computes wrong numbers.
         """
         try:
@@ -163,13 +163,13 @@ class CudaEngine:
             (image,) = model.known_images(1)
             for (graph, size), recording in self._recordings.items():
                 self._compare(graph, image, size, recording)
-                model.ask(graph, size)
+                model.check(graph, size)
 
     def _record(self, model: Model, graph: Graph, size: int, number: int) -> None:
         session = self._sessions[graph]
         try:
             self._recordings[graph, size] = Recording(session=session, size=size, number=number, gpu=self._gpu)
-            model.ask(graph, size)
+            model.check(graph, size)
         except Exception as error:
             if size == 1 or fault_of(error) != "memory":
                 raise

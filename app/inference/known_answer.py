@@ -1,7 +1,7 @@
 """The known answer of a bundle: one image for which every session has to give PyTorch's numbers.
 
 A session can compute wrong numbers that are finite: a damaged weight, a kernel at fault, a recorded run that reads old
-buffers. Nothing else would notice, so the engine asks this image at warm-up, before it uses a batch size for the first
+buffers. Nothing else would notice, so the engine runs this image at warm-up, before it uses a batch size for the first
 time, and when it tests itself.
 
 Of maps over tokens or heads the manifest has weighted sums. The weights are irregular: a plain sum of attention is 1
@@ -46,22 +46,22 @@ class KnownImage:
 
     def check(self, graph: Graph, outputs: Outputs, *, provider: str) -> None:
         """Raises WrongAnswer if a row of `outputs` is not within the tolerance. `provider` is named in the message."""
-        for name, of_rows in self.differences(outputs).items():
+        for name, rows in self.differences(outputs).items():
             allowed = getattr(self._answer.tolerance, name)
-            if not (of_rows <= allowed).all():  # so that NaN is wrong too
-                row = int((~(of_rows <= allowed)).argmax())
+            if not (rows <= allowed).all():  # so that NaN is wrong too
+                row = int((~(rows <= allowed)).argmax())
                 raise WrongAnswer(
                     f"The model computes wrong numbers on {provider}: for the bundle's known image, {name} of the "
-                    f"{graph} graph differs from PyTorch by {of_rows[row]:.1e}, and {allowed:.1e} is allowed "
-                    f"(image {row + 1} of a batch of {len(of_rows)})"
+                    f"{graph} graph differs from PyTorch by {rows[row]:.1e}, and {allowed:.1e} is allowed "
+                    f"(image {row + 1} of a batch of {len(rows)})"
                 )
-            self.largest[graph] = max(self.largest.get(graph, 0.0), float(of_rows.max()) / allowed)
+            self.largest[graph] = max(self.largest.get(graph, 0.0), float(rows.max()) / allowed)
 
     def differences(self, outputs: Outputs) -> dict[str, Numbers]:
         """The largest difference of each quantity in each row, (B,), in the units of the tolerance."""
         classes = outputs.get("classes")
         with np.errstate(invalid="ignore"):  # infinity less infinity; NaN is found by `check`
-            apart = {name: self._apart(name, of_all, classes) for name, of_all in sums(outputs).items()}
+            apart = {name: self._apart(name, array, classes) for name, array in sums(outputs).items()}
         apart["embedding"] /= np.abs(self._sums["embedding"]).max()
         if "logits" not in outputs:
             return apart
@@ -109,10 +109,10 @@ def sums(outputs: Outputs) -> dict[str, Numbers]:
 
     The batch comes first; where there is a number for each class, the classes come next.
     """
-    others = {name: of_all.astype(np.float64) for name, of_all in outputs.items() if name not in ("logits", "classes")}
+    others = {name: array.astype(np.float64) for name, array in outputs.items() if name not in ("logits", "classes")}
     if "lens" in others:
         others["lens"] = others["lens"].swapaxes(1, 2)  # (B, L, K)
-    return {name: of_all @ _weights(of_all.shape[-1]) if name in SUMMED else of_all for name, of_all in others.items()}
+    return {name: array @ _weights(array.shape[-1]) if name in SUMMED else array for name, array in others.items()}
 
 
 def _weights(count: int) -> Numbers:

@@ -30,7 +30,7 @@ class Latency(NamedTuple):
 
 
 class Model:
-    """An engine that was asked the known answer in every batch size before it answers others in it."""
+    """An engine that has given the known answer in every batch size before it answers other images in it."""
 
     def __init__(
         self, *, engine: Engine, image_size: tuple[int, int], known_answer: KnownAnswer, max_batch: int
@@ -40,11 +40,11 @@ class Model:
         self.max_batch = max_batch
         self._known = KnownImage(known_answer, image_size)
         self._latency = {graph: LatencyModel(max_batch=max_batch) for graph in GRAPHS}
-        self._asked: set[tuple[Graph, int]] = set()
+        self._checked: set[tuple[Graph, int]] = set()
 
     def warm_up(self, max_memory: float) -> None:
         """Run each graph with one image, then larger batches as long as they pay, WARM_UP_S is not over and this
-        process keeps within `max_memory` bytes. Every run asks the known answer.
+        process keeps within `max_memory` bytes. Every run is of the known image.
 
         Raises WrongAnswer.
         """
@@ -64,44 +64,43 @@ class Model:
 
         Where the engine pads nothing, a batch has a size that ran before. A larger one that may pay is tried as soon as
         there are images for it, and in place of the last of them has the known image, so that none waits for a run that
-        only asks.
+        only checks.
         """
         latency = self._latency[graph]
         images = min(waiting, latency.best)
         if self.engine.pads:
             return Plan(images, latency.size(images))
         size = max(size for size in latency.sizes if size <= images)
-        return Plan(size if self._was_asked(graph, size) else max(size - 1, 1), size)
+        return Plan(size if (graph, size) in self._checked else max(size - 1, 1), size)
 
     def run(self, graph: Graph, images: Images, size: int) -> Outputs:
         """Outputs for `images`, each uint8 (height, width, 3), in a batch of this size, as planned.
 
-        Raises WrongAnswer instead, if the size was not asked the known answer before and gives another one.
+        The first run of a size is checked by the known image. Raises WrongAnswer if that gives another answer.
         """
-        if self._was_asked(graph, size):
-            return self._timed(graph, images)
-        if len(images) == size:
-            self.ask(graph, size)
+        if (graph, size) not in self._checked and len(images) == size:
+            self.check(graph, size)
+        if (graph, size) in self._checked:
             return self._timed(graph, images)
         count = len(images)
         tried = self.engine.run(graph, [*images, *self._known.images(size - count)])
-        self._check(graph, {name: rows[count:] for name, rows in tried.items()})
-        self._asked.add((graph, size))
+        self._compare(graph, {name: rows[count:] for name, rows in tried.items()})
+        self._checked.add((graph, size))
         return {name: rows[:count] for name, rows in tried.items()}
 
-    def ask(self, graph: Graph, size: int) -> None:
+    def check(self, graph: Graph, size: int) -> None:
         """Measure a batch of this size that consists of the known image. Raises WrongAnswer."""
-        self._check(graph, self._timed(graph, self._known.images(size)))
-        self._asked.add((graph, size))
+        self._compare(graph, self._timed(graph, self._known.images(size)))
+        self._checked.add((graph, size))
 
     def probe(self, graph: Graph) -> None:
-        """Ask the known answer once. Raises WrongAnswer.
+        """Check the known image once. Raises WrongAnswer.
 
         After a pause the processor's caches are cold, so the time is a measurement only if it is less than was
         expected. Then it replaces that: after a slow while, too high an expectation would refuse every image.
         """
         start = time.perf_counter()
-        self._check(graph, self.engine.run(graph, self._known.images(1)))
+        self._compare(graph, self.engine.run(graph, self._known.images(1)))
         self._latency[graph].lower(1, time.perf_counter() - start)
 
     def best_batch(self, graph: Graph) -> int:
@@ -135,10 +134,7 @@ class Model:
         """The largest difference from the known answer so far, as a share of what is allowed."""
         return dict(self._known.largest)
 
-    def _was_asked(self, graph: Graph, size: int) -> bool:
-        return (graph, size) in self._asked
-
-    def _check(self, graph: Graph, outputs: Outputs) -> None:
+    def _compare(self, graph: Graph, outputs: Outputs) -> None:
         self._known.check(graph, outputs, provider=self.engine.provider)
 
     def _timed(self, graph: Graph, images: Images) -> Outputs:
@@ -150,7 +146,7 @@ class Model:
     def _measure(self, graph: Graph, size: int, memory: MemoryModel, *, runs: int) -> None:
         before = resident_memory()
         for _ in range(runs):
-            self.ask(graph, size)
+            self.check(graph, size)
         memory.add(graph, size, resident_memory() - before)
 
     def _fit(self, memory: MemoryModel) -> None:

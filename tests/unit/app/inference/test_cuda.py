@@ -151,13 +151,13 @@ def test_every_size_is_recorded_before_serving_the_largest_first_under_a_number_
     }
 
 
-def test_after_the_last_recording_each_is_compared_with_a_plain_run_and_asked_again(sessions):
+def test_after_the_last_recording_each_is_compared_with_a_plain_run_and_checked_again(sessions):
     model = opened()
     warm(model)
     for session in sessions:
         assert session.runs == [3, 2, 1, -1, 3, 3, -1, 2, 2, -1, 1, 1]
     assert model.run("classify", images(1, 2, 3), 4)["logits"].ravel().tolist() == [1, 2, 3]
-    assert len(sessions[0].runs) == 13  # it is not asked again
+    assert len(sessions[0].runs) == 13  # it is not checked again
     model.probe("explain")
     assert sessions[1].runs[12:] == [1]
 

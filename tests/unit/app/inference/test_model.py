@@ -105,7 +105,7 @@ def test_a_batch_has_a_size_that_ran_before_or_tries_the_next_with_the_known_ima
 
 
 @pytest.mark.usefixtures("no_time", "batches_pay")
-def test_a_size_that_is_tried_is_asked_and_not_measured(model, watched, images):
+def test_a_size_that_is_tried_is_checked_and_not_measured(model, watched, images):
     model.warm_up(PLENTY)
     watched.after = last_row_of(4)
     model.run("explain", images[:1], 2)
@@ -113,7 +113,7 @@ def test_a_size_that_is_tried_is_asked_and_not_measured(model, watched, images):
     with pytest.raises(WrongAnswer, match=r"image 1 of a batch of 1"):
         model.run("explain", images[:3], 4)
     with pytest.raises(WrongAnswer):
-        model.run("explain", images[:3], 4)  # what was answered wrongly has not been asked
+        model.run("explain", images[:3], 4)  # a wrong answer is no check
     assert {row.batch for row in model.latency()} == {1}
 
 
