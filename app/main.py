@@ -15,7 +15,6 @@ from fastapi_offline import FastAPIOffline
 from app.api import attention, classify, embed, huggingface, model, page, probes, report, verify, wall
 from app.api.drawings import Drawings
 from app.api.json_reader import JsonReader
-from app.api.problems import install_handlers, problems
 from app.api.services import Services
 from app.api.v2 import infer
 from app.api.v2 import model as v2
@@ -26,6 +25,7 @@ from app.door.cors import Cors
 from app.door.door import Door
 from app.door.keys import open_keys
 from app.door.observation import MACHINES, Observation
+from app.door.problems import install_handlers, problems
 from app.door.root import RootPath, below, check_root_path
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse
 
 from app.api.conditional import ConditionalDep
-from app.api.problems import problems
 from app.api.representation import Format, npy, representations
 from app.api.services import ChoiceDep, ImageAnswer, ServicesDep, StagesDep
+from app.door.problems import problems
 from app.drawing.colormaps import Colormap
 from app.drawing.heatmap import Interpolation, Style, draw
 from app.drawing.scale import Scale, limits

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from app.api.each_image import IMAGE_BODY, FailedResult, ImageInfo, each_image, image_info, results
-from app.api.problems import problems
 from app.api.services import ModelName, ServicesDep, StagesDep
 from app.classifier import Processed
+from app.door.problems import problems
 from app.errors import NoClasses
 from app.inference.scoring import Prediction
 

@@ -13,11 +13,11 @@ from starlette.requests import ClientDisconnect
 
 from app.api.hangup import unless_gone
 from app.api.json_images import JSON_BODY
-from app.api.problems import Problem, Refusal, problem_of
 from app.api.representation import BINARY
 from app.api.services import Services
 from app.api.uploads import read_images
 from app.classifier import Image, Processed
+from app.door.problems import Problem, Refusal, problem_of
 from app.errors import DeadlineExceeded, Fault, ServiceError
 from app.images.upload import Upload
 from app.telemetry.logs import access_log

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from app.api.each_image import IMAGE_BODY, FailedResult, ImageInfo, each_image, image_info, refusal, results
-from app.api.problems import problems
 from app.api.representation import MEDIA_TYPES, npy, preferred_format
 from app.api.services import ModelName, ServicesDep, StagesDep
 from app.classifier import Processed
+from app.door.problems import problems
 
 
 class Embedded(BaseModel):

@@ -14,10 +14,10 @@ from app.api.classify import TOP_K
 from app.api.each_image import IMAGE_BODY, processed
 from app.api.json_images import Function, Parameters, read_json
 from app.api.probes import readyz
-from app.api.problems import problems
 from app.api.services import Services, ServicesDep, StagesDep
 from app.api.uploads import is_json, read_images
 from app.classifier import Processed
+from app.door.problems import problems
 from app.errors import NoClasses, ServiceError
 
 

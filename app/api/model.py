@@ -10,10 +10,10 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
 from app.api.conditional import MAX_AGE_S, ConditionalDep
-from app.api.problems import problems
 from app.api.representation import representations
 from app.api.services import ServicesDep
 from app.bundle import PICTURE_FORMATS, Bundle, KnownAnswer, Manifest, PictureFormat, picture_file
+from app.door.problems import problems
 from app.drawing.chart import draw_distance
 from app.errors import UnknownPicture
 from app.inference.engine import Computed, Graph

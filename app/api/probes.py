@@ -3,8 +3,8 @@
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from app.api.problems import problems
 from app.api.services import ServicesDep
+from app.door.problems import problems
 from app.errors import Unavailable
 from app.lifecycle import Lifecycle
 

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from app.api.problems import problems
 from app.api.services import ImageAnswer, ServicesDep, StagesDep
+from app.door.problems import problems
 from app.errors import NoClasses
 from app.inference.scoring import Prediction
 from app.maps.choice import find_class

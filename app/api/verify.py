@@ -8,8 +8,8 @@ from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
 from app.api.hangup import unless_gone
-from app.api.problems import problems
 from app.api.services import ChoiceDep, ImageAnswer, ServicesDep, StagesDep
+from app.door.problems import problems
 from app.errors import NoClasses
 from app.maps.choice import Chosen, choose, find_class
 from app.maps.faithfulness import Curve, Fill

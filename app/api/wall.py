@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from app.api.conditional import ConditionalDep
-from app.api.problems import problems
 from app.api.representation import Format, npy, representations
 from app.api.services import ImageAnswer, ServicesDep, StagesDep
+from app.door.problems import problems
 from app.drawing.colormaps import Colormap
 from app.drawing.heatmap import Interpolation, Style
 from app.drawing.scale import Scale, limits

@@ -1,10 +1,7 @@
-"""What every response carries, whatever made it."""
-
-from collections.abc import Callable
+"""The header fields of every response, whatever made it."""
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
-from starlette.types import Message, Send
 
 from app.door.cors import Cors
 from app.door.header import REQUEST_ID
@@ -22,34 +19,17 @@ HEADERS = {
 }
 
 
-class Answer:
-    """Wraps `send` to add the request's id, missing security headers, those of CORS, and `Connection: close` where
-    one ends.
+def complete(
+    headers: MutableHeaders, request: HTTPConnection, *, request_id: str, path: str | None, cors: Cors, closing: bool
+) -> None:
+    """Add the request's id, the security headers that a route has not set, those of CORS, and `Connection: close` when
+    the connection will close. `path` has no prefix of VIT_ROOT_PATH.
     """
-
-    def __init__(
-        self, send: Send, *, request: HTTPConnection, request_id: str, cors: Cors, closing: Callable[[], bool]
-    ) -> None:
-        self._send = send
-        self._request = request
-        self._path = request.scope.get("path")
-        self._cors = cors
-        self._request_id = request_id
-        self._closing = closing
-        self.started = False
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            self._complete(MutableHeaders(raw=message["headers"]))
-        await self._send(message)
-
-    def _complete(self, headers: MutableHeaders) -> None:
-        headers[REQUEST_ID] = self._request_id
-        if self._path == "/docs":
-            headers["Content-Security-Policy"] = DOCS_POLICY
-        for name, value in HEADERS.items():
-            headers.setdefault(name, value)
-        self._cors.complete(headers, self._request)
-        if self._closing():
-            headers["Connection"] = "close"
+    headers[REQUEST_ID] = request_id
+    if path == "/docs":
+        headers["Content-Security-Policy"] = DOCS_POLICY
+    for name, value in HEADERS.items():
+        headers.setdefault(name, value)
+    cors.complete(headers, request)
+    if closing:
+        headers["Connection"] = "close"

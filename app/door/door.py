@@ -12,17 +12,18 @@ import asyncio
 import logging
 from typing import Any
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.problems import respond_to, respond_to_fault
-from app.door.answer import Answer
+from app.door.answer import complete
 from app.door.body import Bodies, Body
 from app.door.cors import Cors
 from app.door.header import Refusal, check_room, deadline, request_id
 from app.door.keys import ApiKeys
 from app.door.paths import check_port, upload_route
+from app.door.problems import respond_to, respond_to_fault
 from app.errors import ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings
@@ -66,25 +67,36 @@ class Door:
         request = HTTPConnection(scope)
         state["request_id"] = request_id(request)
         body = Body(self._bodies, request, receive)
-
-        def closing() -> bool:
-            return not body.finished or state.get("crowded", False)
-
         path = scope["path"]
-        answer = Answer(send, request=request, request_id=state["request_id"], cors=self._cors, closing=closing)
+        started = False
+
+        async def answer(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                complete(
+                    MutableHeaders(raw=message["headers"]),
+                    request,
+                    request_id=state["request_id"],
+                    path=path,
+                    cors=self._cors,
+                    closing=not body.finished or state.get("crowded", False),
+                )
+            await send(message)
+
         try:
             self._check(request)
             if self._cors.is_preflight(request):
-                await self._cors.preflight()(scope, receive, answer.send)
+                await self._cors.preflight()(scope, receive, answer)
                 return
             if scope["method"] == "POST" and upload_route(path):
                 await body.arrive()
             scope.update(root_path=self._root_path, path=self._root_path + path)
-            await self._app(scope, body.receive, answer.send)
+            await self._app(scope, body.receive, answer)
         except (Exception, asyncio.CancelledError) as error:
-            if answer.started:
+            if started:
                 raise
-            await _response(error, state)(scope, receive, answer.send)
+            await _response(error, state)(scope, receive, answer)
         finally:
             body.release()
 

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from app.api.problems import PROBLEM_TYPE
 from app.door.paths import INFER, INFER_VERSION, UPLOADS
+from app.door.problems import PROBLEM_TYPE
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 
 from app.api.each_image import Outcome, processed
-from app.api.problems import Refusal, problem_of, problems
 from app.api.representation import BINARY
 from app.api.services import Services, ServicesDep, StagesDep
 from app.api.v2.head import Asked, Head, count, flag
@@ -20,6 +19,7 @@ from app.api.v2.model import VERSION, NamedDep, max_batch, tensors
 from app.api.v2.request import HEADER, Expected, read_request
 from app.api.v2.response import Output, named_classes, respond_with
 from app.classifier import Processed
+from app.door.problems import Refusal, problem_of, problems
 from app.errors import MalformedRequest
 
 BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}}

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 
 from app.api.probes import check_alive, check_ready
-from app.api.problems import problems
 from app.api.services import Services, ServicesDep
 from app.api.v2.request import IMAGES
+from app.door.problems import problems
 from app.errors import UnknownModel
 
 VERSION = "1"  # of the model: there is one

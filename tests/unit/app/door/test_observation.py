@@ -10,8 +10,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app.api.problems import respond_to
 from app.door.observation import Observation
+from app.door.problems import respond_to
 from app.errors import Overloaded
 from app.telemetry.metrics import Metrics
 

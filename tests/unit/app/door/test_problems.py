@@ -1,10 +1,18 @@
-"""app/api/problems.py: one shape, written once, for every kind of failure."""
+"""app/door/problems.py: one shape, written once, for every kind of failure."""
 
 import json
 
 import pytest
 
-from app.api.problems import PROBLEM_TYPE, Problem, framework_problem, problem_of, respond, respond_to, respond_to_fault
+from app.door.problems import (
+    PROBLEM_TYPE,
+    Problem,
+    framework_problem,
+    problem_of,
+    respond,
+    respond_to,
+    respond_to_fault,
+)
 from app.errors import Overloaded, Unauthorized, UnusableImage
 
 
