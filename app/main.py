@@ -12,9 +12,10 @@ from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
-from app.api import attention, classify, embed, huggingface, model, page, probes, report, verify, wall
+from app.api import huggingface
+from app.api.body.json_reader import JsonReader
 from app.api.drawings import Drawings
-from app.api.json_reader import JsonReader
+from app.api.routes import attention, classify, embed, model, page, probes, report, verify, wall
 from app.api.services import Services
 from app.api.v2 import infer
 from app.api.v2 import model as v2

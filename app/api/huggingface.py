@@ -7,16 +7,16 @@
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from app.api.classify import TOP_K
-from app.api.each_image import IMAGE_BODY, processed
-from app.api.json_images import Function, Parameters, read_json
-from app.api.probes import readyz
-from app.api.services import Services, ServicesDep, StagesDep
-from app.api.uploads import is_json, read_images
+from app.api.body.json_images import Function, Parameters
+from app.api.image_request import IMAGE_BODY, ImageRequestDep
+from app.api.routes.classify import TOP_K
+from app.api.routes.probes import readyz
+from app.api.services import Services, ServicesDep
 from app.classifier import Processed
+from app.door.paths import HOME, PREDICT
 from app.door.problems import problems
 from app.errors import NoClasses, ServiceError
 
@@ -32,12 +32,11 @@ router.add_api_route("/health", readyz, methods=["GET", "HEAD"], include_in_sche
 PROBLEMS = problems(400, 408, 409, 413, 415, 422, 500, 503)
 
 
-@router.post("/", responses=PROBLEMS, openapi_extra=IMAGE_BODY, operation_id="predict_at_root")
-@router.post("/predict", responses=PROBLEMS, openapi_extra=IMAGE_BODY)
+@router.post(HOME, responses=PROBLEMS, openapi_extra=IMAGE_BODY, operation_id="predict_at_root")
+@router.post(PREDICT, responses=PROBLEMS, openapi_extra=IMAGE_BODY)
 async def predict(
-    request: Request,
+    image_request: ImageRequestDep,
     services: ServicesDep,
-    stages: StagesDep,
     top_k: Annotated[int | None, Query(ge=1, description=f"Labels to return at most; {TOP_K} by default")] = None,
     function_to_apply: Annotated[
         Function | None,
@@ -49,24 +48,20 @@ async def predict(
     """
     if not services.bundle.manifest.labels:
         raise NoClasses
-    asked = Parameters(top_k=top_k, function_to_apply=function_to_apply)
-    if is_json(request):
-        images, said = await read_json(request, services.json_reader, max_images=1)
-        asked = asked.model_copy(update=said.model_dump(exclude_none=True))
-    else:
-        images = await read_images(request, services.json_reader, max_images=1)
-    (done,) = await processed(request, services, stages, images, attention=False, outcome="classified")
-    if isinstance(done, ServiceError):
-        raise done
-    return ranked(services, done, asked)
+    of_query = Parameters(top_k=top_k, function_to_apply=function_to_apply)
+    images, of_body = await image_request.read(max_images=1)
+    (outcome,) = await image_request.run(images, attention=False, success="classified")
+    if isinstance(outcome, ServiceError):
+        raise outcome
+    return ranked(services, outcome, of_query.model_copy(update=of_body.model_dump(exclude_none=True)))
 
 
-def ranked(services: Services, done: Processed, asked: Parameters) -> list[LabelScore]:
+def ranked(services: Services, image: Processed, parameters: Parameters) -> list[LabelScore]:
     """The most likely labels. For the function `none` the score is the logit."""
-    scoring, function = services.scoring, asked.function_to_apply
+    scoring, function = services.scoring, parameters.function_to_apply
     if function and function != "none":
         scoring = replace(scoring, kind=function)
     return [
-        LabelScore(label=best.label, score=float(done.logits[best.index]) if function == "none" else best.score)
-        for best in scoring.rank(done.logits, top_k=asked.top_k or TOP_K)
+        LabelScore(label=best.label, score=float(image.logits[best.index]) if function == "none" else best.score)
+        for best in scoring.rank(image.logits, top_k=parameters.top_k or TOP_K)
     ]

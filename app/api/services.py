@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel
 
+from app.api.body.json_reader import JsonReader
 from app.api.drawings import Drawings
-from app.api.json_reader import JsonReader
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.door.admission import Admission

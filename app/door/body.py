@@ -76,10 +76,10 @@ class Body:
             self._count(len(message.get("body", b"")))
             self.finished = not message.get("more_body", False)
         except ServiceError:
-            self._received_until_now()
+            self._record_receive_time()
             raise
         if expected and self.finished:
-            self._received_until_now()
+            self._record_receive_time()
         return message
 
     async def _in_time(self) -> Message:
@@ -99,7 +99,7 @@ class Body:
         if self._bodies.bytes_in_work > self._bodies.max_bytes_in_work:
             raise Overloaded("The service is receiving too many bytes. Send this request again in a moment.")
 
-    def _received_until_now(self) -> None:
+    def _record_receive_time(self) -> None:
         self._stages.add("receive", self._stages.began, time.perf_counter())
 
     def release(self) -> None:

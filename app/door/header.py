@@ -29,9 +29,9 @@ def deadline(request: HTTPConnection, *, max_s: float) -> float:
 
     In seconds of `time.monotonic()`. Raises InvalidParameter.
     """
-    asked = request.headers.get(TIMEOUT)
+    value = request.headers.get(TIMEOUT)
     try:
-        seconds = max_s if asked is None else float(asked)
+        seconds = max_s if value is None else float(value)
     except ValueError:
         seconds = math.nan
     if not seconds > 0:

@@ -24,7 +24,7 @@ class ApiKeyError(CannotStart):
 
 
 def read_keys(listed: str, file: Path | None) -> list[str]:
-    """Keys from a comma separated list and from a file with one a line. Raises ApiKeyError."""
+    """Keys from a comma separated list and from a file with one per line. Raises ApiKeyError."""
     keys = [key.strip() for key in listed.split(",")]
     if file is not None:
         try:

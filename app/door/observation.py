@@ -55,7 +55,7 @@ class Observation:
             await send(message)
 
         self._metrics.request_started()
-        with _known_to_the_log(scope):
+        with _request_in_log(scope):
             try:
                 await self._app(scope, receive, watched)
             except Exception:  # answered outside of this layer
@@ -85,7 +85,7 @@ class Observation:
 
 
 @contextmanager
-def _known_to_the_log(scope: Scope) -> Iterator[None]:
+def _request_in_log(scope: Scope) -> Iterator[None]:
     """Lines that are logged inside name the request, and the trace that its client began."""
     request = request_state.set(scope["state"])
     current = context.get_current()

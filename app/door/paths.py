@@ -1,4 +1,4 @@
-"""Which paths need no API key, and which paths each port answers."""
+"""The paths of images and probes, which paths need no API key, and which paths each port answers."""
 
 import re
 
@@ -8,11 +8,15 @@ from app.errors import NotFound
 
 PROBES = frozenset({"/livez", "/readyz", "/health", "/v2/health/live", "/v2/health/ready"})
 METRICS = "/metrics"
-UPLOADS = frozenset({"/", "/predict", "/classify", "/embed"})
+HOME = "/"
+PREDICT = "/predict"
+CLASSIFY = "/classify"
+EMBED = "/embed"
+UPLOADS = frozenset({HOME, PREDICT, CLASSIFY, EMBED})
 INFER = "/v2/models/{name}/infer"
 INFER_VERSION = "/v2/models/{name}/versions/{version}/infer"
 _INFER = {route: re.compile(re.sub(r"\{\w+\}", "[^/]+", route)) for route in (INFER, INFER_VERSION)}
-PUBLIC = PROBES | {"/", "/docs", "/openapi.json"}
+PUBLIC = PROBES | {HOME, "/docs", "/openapi.json"}
 PUBLIC_FOLDERS = ("/page/", "/static-offline-docs/")
 
 

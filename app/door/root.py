@@ -1,4 +1,4 @@
-"""The path that every address of the service stands under, where it shares a host name with others."""
+"""The URL prefix of the service, VIT_ROOT_PATH, for a host name that it shares with others."""
 
 from collections.abc import Iterable
 

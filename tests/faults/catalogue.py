@@ -47,13 +47,13 @@ FAULTS = {
     ),
     # Requests
     "json-escape": Fault(
-        "app/api/json_body.py",
+        "app/api/body/json_body.py",
         'return (len(before) - len(before.rstrip(b"\\\\"))) % 2 == 1',
         "return True",
         "A string that ends with an escaped backslash does not end there.",
     ),
     "form-images": Fault(
-        "app/api/uploads.py",
+        "app/api/body/images.py",
         "max_files=max_images,",
         "max_files=max_images + 1,",
         "A form may have one image too many.",
@@ -65,7 +65,7 @@ FAULTS = {
         "256 is taken for a byte, and becomes 0.",
     ),
     "page-policy": Fault(
-        "app/api/page.py",
+        "app/api/routes/page.py",
         "script-src 'self';",
         "script-src 'self' 'unsafe-inline';",
         "The page's policy allows scripts in the page.",

@@ -8,7 +8,7 @@ import zlib
 import pytest
 from PIL import Image
 
-from app.api.uploads import MAX_FIELDS
+from app.api.body.images import MAX_FIELDS
 from app.errors import ServiceError
 from app.images.intake import Intake
 from tests.support.problems import check_problem

@@ -15,7 +15,7 @@ Size = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]  # messages repeat it
 Parameters = dict[StrictStr, Any]
 
 
-class Asked(BaseModel):
+class RequestedOutput(BaseModel):
     """An output that is asked for."""
 
     name: Name
@@ -35,7 +35,7 @@ class Tensor(BaseModel):
 class Head(BaseModel):
     id: StrictStr = ""
     inputs: list[Tensor] = Field(min_length=1, fail_fast=True)
-    outputs: Annotated[list[Asked], Field(fail_fast=True)] | None = None
+    outputs: Annotated[list[RequestedOutput], Field(fail_fast=True)] | None = None
     parameters: Parameters = Field(default_factory=dict)
 
 
@@ -44,11 +44,9 @@ def read_head(text: bytes) -> Head:
     try:
         head = Head.model_validate_json(text)
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(map(str, found["loc"]))
-        raise MalformedRequest(
-            f"The request is not what the protocol describes: {place or 'JSON'}: {found['msg']}."
-        ) from None
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "JSON"
+        raise MalformedRequest(f"The request is not what the protocol describes: {place}: {first['msg']}.") from None
     for part in (*head.inputs, *(head.outputs or ())):
         if any(name.startswith("shared_memory") for name in part.parameters):
             raise MalformedRequest("Shared memory is not supported: send the tensor with the request.")

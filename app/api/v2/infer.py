@@ -11,14 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 
-from app.api.each_image import Outcome, processed
+from app.api.image_request import ImageRequestDep, Outcome
 from app.api.representation import BINARY
-from app.api.services import Services, ServicesDep, StagesDep
-from app.api.v2.head import Asked, Head, count, flag
+from app.api.services import Services, ServicesDep
+from app.api.v2.head import Head, RequestedOutput, count, flag
 from app.api.v2.model import VERSION, NamedDep, max_batch, tensors
 from app.api.v2.request import HEADER, Expected, read_request
 from app.api.v2.response import Output, named_classes, respond_with
 from app.classifier import Processed
+from app.door.paths import INFER, INFER_VERSION
 from app.door.problems import Refusal, problem_of, problems
 from app.errors import MalformedRequest
 
@@ -28,14 +29,14 @@ PROBLEMS = problems(400, 404, 408, 413, 415, 422, 500, 503)
 router = APIRouter(tags=["Open Inference Protocol"])
 
 
-@router.post("/v2/models/{name}/infer", openapi_extra=BODY, responses=PROBLEMS)
+@router.post(INFER, openapi_extra=BODY, responses=PROBLEMS)
 @router.post(
-    "/v2/models/{name}/versions/{version}/infer",
+    INFER_VERSION,
     openapi_extra=BODY,
     responses=PROBLEMS,
     operation_id="infer_of_version",
 )
-async def infer(request: Request, services: ServicesDep, stages: StagesDep, name: NamedDep) -> Response:
+async def infer(request: Request, image_request: ImageRequestDep, services: ServicesDep, name: NamedDep) -> Response:
     """Scores of images, which are UINT8 pixels of the network's input size, or BYTES of encoded images.
 
     The parameter `attention` keeps their maps; the answer's parameter `ids` has their ids, with commas between.
@@ -52,29 +53,29 @@ async def infer(request: Request, services: ServicesDep, stages: StagesDep, name
     attention = flag(head.parameters, "attention")
     if microseconds := count(head.parameters, "timeout"):
         request.state.deadline = min(request.state.deadline, time.monotonic() + microseconds / 1e6)
-    outcomes = await processed(request, services, stages, images, attention=attention, outcome="classified")
-    done = _succeeded(outcomes)
+    outcomes = await image_request.run(images, attention=attention, success="classified")
+    processed = _succeeded(outcomes)
     return respond_with(
-        [_output(services, done, output) for output in outputs],
+        [_output(services, processed, output) for output in outputs],
         id=head.id,
         model=name,
         version=VERSION,
-        parameters={"ids": ",".join(of_one.id or "" for of_one in done)} if attention else {},
+        parameters={"ids": ",".join(image.id or "" for image in processed)} if attention else {},
     )
 
 
 def _succeeded(outcomes: list[Outcome]) -> list[Processed]:
     """Raises the failure of an image, and of one among several says which it is."""
-    done = []
+    processed = []
     for place, outcome in enumerate(outcomes, start=1):
         if isinstance(outcome, Processed):
-            done.append(outcome)
+            processed.append(outcome)
         elif len(outcomes) == 1:
             raise outcome
         else:
-            said = f"Image {place} of {len(outcomes)}: {outcome.detail}"
-            raise Refusal(problem_of(outcome).model_copy(update={"detail": said}), outcome.headers)
-    return done
+            detail = f"Image {place} of {len(outcomes)}: {outcome.detail}"
+            raise Refusal(problem_of(outcome).model_copy(update={"detail": detail}), outcome.headers)
+    return processed
 
 
 class Wanted(NamedTuple):
@@ -93,40 +94,41 @@ def wanted(head: Head, services: Services) -> list[Wanted]:
     known = tensors(services)
     binary = flag(head.parameters, "binary_data_output")
     model = services.bundle.manifest.name
-    found = [_wanted(asked, known, model, binary) for asked in head.outputs or [Asked(name=next(iter(known)))]]
-    if len({output.name for output in found}) < len(found):
+    requested = head.outputs or [RequestedOutput(name=next(iter(known)))]
+    outputs = [_wanted(output, known, model, binary) for output in requested]
+    if len({output.name for output in outputs}) < len(outputs):
         raise MalformedRequest("An output is asked for twice.")
-    return found
+    return outputs
 
 
-def _wanted(asked: Asked, widths: dict[str, int], model: str, binary: bool) -> Wanted:
+def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary: bool) -> Wanted:
     """`binary` is what the request says of all its outputs."""
-    if asked.name not in widths:
-        raise MalformedRequest(f"unexpected inference output {asked.name!r} for model {model!r}")
-    classes = count(asked.parameters, "classification")
-    if "classification" in asked.parameters and not classes:
+    if output.name not in widths:
+        raise MalformedRequest(f"unexpected inference output {output.name!r} for model {model!r}")
+    classes = count(output.parameters, "classification")
+    if "classification" in output.parameters and not classes:
         raise MalformedRequest("The parameter classification has to be at least 1.")
-    if classes and asked.name == "embedding":
+    if classes and output.name == "embedding":
         raise MalformedRequest("An embedding has no classes to name: ask for the classification of scores or logits.")
     return Wanted(
-        asked.name,
-        classes=min(classes, widths[asked.name]),
-        binary=flag(asked.parameters, "binary_data", default=binary),
+        output.name,
+        classes=min(classes, widths[output.name]),
+        binary=flag(output.parameters, "binary_data", default=binary),
     )
 
 
-def _output(services: Services, done: list[Processed], output: Wanted) -> Output:
-    values = np.stack([_values(services, of_one, output.name) for of_one in done])
+def _output(services: Services, images: list[Processed], output: Wanted) -> Output:
+    values = np.stack([_values(services, image, output.name) for image in images])
     if not output.classes:
         return Output(output.name, values, (len(values), values.shape[1]), output.binary)
     texts = named_classes(values, services.bundle.manifest.labels, output.classes)
     return Output(output.name, texts, (len(values), output.classes), output.binary)
 
 
-def _values(services: Services, done: Processed, name: str) -> npt.NDArray[np.float32]:
+def _values(services: Services, image: Processed, name: str) -> npt.NDArray[np.float32]:
     """(classes,) or (features,)."""
     if name == "embedding":
-        return done.embedding.astype(np.float32)
+        return image.embedding.astype(np.float32)
     if name == "logits":
-        return done.logits.astype(np.float32)
-    return services.scoring.scores(done.logits).astype(np.float32)
+        return image.logits.astype(np.float32)
+    return services.scoring.scores(image.logits).astype(np.float32)

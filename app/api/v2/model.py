@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 
-from app.api.probes import check_alive, check_ready
+from app.api.routes.probes import check_alive, check_ready
 from app.api.services import Services, ServicesDep
 from app.api.v2.request import IMAGES
 from app.door.problems import problems

@@ -12,9 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from app.api.base64_image import decode
-from app.api.json_body import JsonBody
-from app.api.json_reader import JsonReader
+from app.api.body.base64_image import decode
+from app.api.body.json_body import JsonBody
+from app.api.body.json_reader import JsonReader
 from app.api.v2.head import Head, Tensor, count, read_head
 from app.api.v2.numbers import read_numbers
 from app.errors import MalformedRequest
@@ -75,7 +75,7 @@ async def read_request(
     expected: Expected,
     deadline: float,
 ) -> tuple[Head, Images]:
-    """The head, and the images, which it has no more.
+    """The head without the data of its images, and the images.
 
     `head_length` is the header Inference-Header-Content-Length, `deadline` is in seconds of time.monotonic. Raises
     MalformedRequest, ClientDisconnect, and what admission and the door raise.
@@ -108,8 +108,8 @@ async def _json(body: Bytes, head_length: str | None) -> bytes:
     return _joined(upload)
 
 
-def _bad_length(most: int, told: str) -> MalformedRequest:
-    return MalformedRequest(f"inference header size should be in range (1, {most}), got: {told[:20]}")
+def _bad_length(most: int, length: str) -> MalformedRequest:
+    return MalformedRequest(f"inference header size should be in range (1, {most}), got: {length[:20]}")
 
 
 def _read(text: bytes | bytearray, *, expected: Expected) -> tuple[Head, Images | None]:
@@ -119,7 +119,7 @@ def _read(text: bytes | bytearray, *, expected: Expected) -> tuple[Head, Images 
     except ValueError as error:
         raise MalformedRequest(f"The request is not what the protocol describes: the JSON has {error}.") from None
     head = read_head(body.rest)
-    tensor = _images(head, expected)
+    tensor = _input_tensor(head, expected)
     if tensor.data is None:
         return head, None
     if "binary_data_size" in tensor.parameters:
@@ -129,7 +129,7 @@ def _read(text: bytes | bytearray, *, expected: Expected) -> tuple[Head, Images 
     return head, images
 
 
-def _images(head: Head, expected: Expected) -> Tensor:
+def _input_tensor(head: Head, expected: Expected) -> Tensor:
     """The one input, with the shape and type that the model takes."""
     for tensor in head.inputs:
         if tensor.name != IMAGES:
@@ -146,9 +146,9 @@ def _images(head: Head, expected: Expected) -> Tensor:
     shapes = {"UINT8": [[height, width, 3]], "BYTES": [[], [1]]}[tensor.datatype]
     if tensor.shape[0] < 1 or tensor.shape[1:] not in shapes:
         wanted = f"[-1,{height},{width},3]" if tensor.datatype == "UINT8" else "[-1]"
-        found = str(tensor.shape).replace(" ", "")
+        shape = str(tensor.shape).replace(" ", "")
         raise MalformedRequest(
-            f"unexpected shape for input {IMAGES!r} for model {expected.name!r}. Expected {wanted}, got {found}"
+            f"unexpected shape for input {IMAGES!r} for model {expected.name!r}. Expected {wanted}, got {shape}"
         )
     if tensor.shape[0] > expected.max_batch:
         raise MalformedRequest(f"inference request batch-size must be <= {expected.max_batch} for {expected.name!r}")
@@ -218,11 +218,11 @@ async def _elements(body: Bytes, number: int, size: int) -> list[Upload]:
     """Each element is its length in 4 bytes, little-endian, and as many bytes."""
     uploads = []
     for _ in range(number):
-        told = await body.take(min(LENGTH_BYTES, size))
-        length = int.from_bytes(_joined(told), "little")
-        size -= len(told)
+        prefix = await body.take(min(LENGTH_BYTES, size))
+        length = int.from_bytes(_joined(prefix), "little")
+        size -= len(prefix)
         upload = await body.take(min(length, size))
-        if len(told) < LENGTH_BYTES or len(upload) < length:
+        if len(prefix) < LENGTH_BYTES or len(upload) < length:
             raise MalformedRequest(
                 f"incomplete string data for inference input {IMAGES!r}, expecting string of length {length} but only "
                 f"{len(upload)} bytes available"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.json_reader import JsonReader
+from app.api.body.json_reader import JsonReader
 from app.api.v2.head import Head
 from app.api.v2.request import MAX_HEAD_BYTES, MAX_JSON_BYTES, Expected, read_request
 from app.door.admission import Admission

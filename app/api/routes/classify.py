@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from app.api.each_image import IMAGE_BODY, FailedResult, ImageInfo, each_image, image_info, results
-from app.api.services import ModelName, ServicesDep, StagesDep
+from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, image_info, results
+from app.api.services import ModelName, ServicesDep
 from app.classifier import Processed
+from app.door.paths import CLASSIFY
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.inference.scoring import Prediction
@@ -33,15 +34,14 @@ router = APIRouter(tags=["images"])
 
 
 @router.post(
-    "/classify",
+    CLASSIFY,
     response_model_exclude_none=True,
     openapi_extra=IMAGE_BODY,
     responses=problems(400, 408, 409, 413, 415, 422, 500, 503),
 )
 async def classify(
-    request: Request,
+    image_request: ImageRequestDep,
     services: ServicesDep,
-    stages: StagesDep,
     top_k: Annotated[
         int | None, Query(ge=1, description=f"Largest number of labels; {TOP_K} by default, or all with `threshold`")
     ] = None,
@@ -56,16 +56,17 @@ async def classify(
     """
     if not services.bundle.manifest.labels:
         raise NoClasses
-    outcomes = await each_image(request, services, stages, attention=attention, outcome="classified")
+    images, _ = await image_request.read(max_images=services.settings.max_images_per_request)
+    outcomes = await image_request.run(images, attention=attention, success="classified")
     if threshold is None:
         top_k, threshold = top_k or TOP_K, 0.0
 
-    def result(done: Processed) -> Result:
+    def result(image: Processed) -> Result:
         return Result(
-            id=done.id,
-            predictions=services.scoring.rank(done.logits, top_k=top_k, threshold=threshold),
-            attention=services.attention_path(done.id),
-            image=image_info(done),
+            id=image.id,
+            predictions=services.scoring.rank(image.logits, top_k=top_k, threshold=threshold),
+            attention=services.attention_path(image.id),
+            image=image_info(image),
         )
 
     return ClassifyResponse(model=services.model_name, results=results(outcomes, result))

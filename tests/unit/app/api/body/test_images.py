@@ -1,4 +1,4 @@
-"""app/api/uploads.py: the images of a request's body."""
+"""app/api/body/images.py: the images of a request's body."""
 
 import asyncio
 import base64
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect, Request
 
-from app.api.json_reader import JsonReader
-from app.api.uploads import MAX_FIELD_BYTES, MAX_FIELDS, read_images
+from app.api.body.images import MAX_FIELD_BYTES, MAX_FIELDS, read_body
+from app.api.body.json_reader import JsonReader
 from app.door.admission import Admission
 from app.errors import BodyTooLarge, MalformedRequest, UnsupportedType
 from app.lifecycle import Lifecycle
@@ -36,7 +36,7 @@ def read(*messages: bytes | dict[str, Any] | Exception, content_type: str | None
     scope = {"type": "http", "headers": headers, "state": {"deadline": time.monotonic() + 60}}
     reader = JsonReader(admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()))
     try:
-        uploads = asyncio.run(read_images(Request(scope, receive), reader, max_images=max_images))
+        uploads, _ = asyncio.run(read_body(Request(scope, receive), reader, max_images=max_images))
     finally:
         reader.close()
     return [b"".join(upload.parts()) for upload in uploads]

@@ -1,13 +1,13 @@
-"""app/api/hangup.py: the work of a client that hangs up is cancelled, and asyncio has nothing to complain of."""
+"""app/api/disconnect.py: the work for a client that disconnects is cancelled, and asyncio logs nothing."""
 
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
 
 import pytest
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
-from app.api.hangup import unless_gone
+from app.api.disconnect import cancel_on_disconnect
 from app.errors import BodyTooLarge
 
 MORE = {"type": "http.request", "body": b"x", "more_body": True}
@@ -17,7 +17,7 @@ Work = Callable[[asyncio.Event], Awaitable[object]]
 
 
 def attended(work: Work, *messages: dict[str, object] | Exception) -> object:
-    """What `unless_gone` gives when `work(begun)` is done twice at a time.
+    """What `cancel_on_disconnect` gives when `work(begun)` is done twice at a time.
 
     The messages, or the exception that reading them raises, come once `begun` is set; after them the client only waits.
     Fails when the work has not ended by then, or when asyncio has logged anything.
@@ -47,7 +47,7 @@ def attended(work: Work, *messages: dict[str, object] | Exception) -> object:
                 running -= 1
 
         try:
-            return await unless_gone(Request({"type": "http"}, receive), asyncio.gather(part(), part()))
+            return await cancel_on_disconnect(Request({"type": "http"}, receive), asyncio.gather(part(), part()))
         finally:
             assert running == 0
             await asyncio.sleep(0)
@@ -79,13 +79,14 @@ async def broken(begun: asyncio.Event) -> None:
 
 
 @pytest.mark.parametrize("messages", [(), (MORE,)], ids=["all was sent", "more of the body came"])
-def test_work_that_is_done_first_is_the_answer(messages):
+def test_work_that_ends_first_is_the_result(messages):
     assert attended(done, *messages) == ["done", "done"]
 
 
 @pytest.mark.parametrize("messages", [(LEFT,), (MORE, LEFT)], ids=["all was sent", "more of the body came"])
-def test_a_client_that_hangs_up_ends_the_work(messages):
-    assert attended(endless, *messages) is None
+def test_a_client_that_disconnects_cancels_the_work(messages):
+    with pytest.raises(ClientDisconnect):
+        attended(endless, *messages)
 
 
 def test_an_exception_of_the_work_is_raised():
@@ -93,6 +94,6 @@ def test_an_exception_of_the_work_is_raised():
         attended(broken)
 
 
-def test_what_is_wrong_with_the_rest_of_the_body_is_raised():
+def test_an_error_in_the_rest_of_the_body_is_raised():
     with pytest.raises(BodyTooLarge):
         attended(endless, MORE, BodyTooLarge("Too much."))

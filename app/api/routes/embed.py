@@ -7,10 +7,11 @@ import numpy.typing as npt
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.each_image import IMAGE_BODY, FailedResult, ImageInfo, each_image, image_info, refusal, results
+from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, image_info, refusal, results
 from app.api.representation import MEDIA_TYPES, npy, preferred_format
-from app.api.services import ModelName, ServicesDep, StagesDep
+from app.api.services import ModelName, ServicesDep
 from app.classifier import Processed
+from app.door.paths import EMBED
 from app.door.problems import problems
 
 
@@ -32,7 +33,7 @@ router = APIRouter(tags=["images"])
 
 
 @router.post(
-    "/embed",
+    EMBED,
     response_model=EmbedResponse,
     response_model_exclude_none=True,
     openapi_extra=IMAGE_BODY,
@@ -40,8 +41,8 @@ router = APIRouter(tags=["images"])
 )
 async def embed(
     request: Request,
+    image_request: ImageRequestDep,
     services: ServicesDep,
-    stages: StagesDep,
     normalize: Annotated[bool, Query(description="Divide each embedding by its Euclidean norm")] = False,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = False,
 ) -> Any:
@@ -50,27 +51,28 @@ async def embed(
     With `Accept: application/x-npy` the answer is one float32 array (images, features). If one image fails, it is a
     problem.
     """
-    outcomes = await each_image(request, services, stages, attention=attention, outcome="embedded")
+    images, _ = await image_request.read(max_images=services.settings.max_images_per_request)
+    outcomes = await image_request.run(images, attention=attention, success="embedded")
     if preferred_format(request.headers.get("accept", ""), among=("json", "npy")) == "npy":
-        embedded = [done for done in outcomes if isinstance(done, Processed)]
+        embedded = [outcome for outcome in outcomes if isinstance(outcome, Processed)]
         if len(embedded) < len(outcomes):
             raise refusal(outcomes)
-        rows = np.stack([_embedding(done, normalize=normalize) for done in embedded])
+        rows = np.stack([_embedding(image, normalize=normalize) for image in embedded])
         return Response(npy(rows), media_type=MEDIA_TYPES["npy"])
 
-    def result(done: Processed) -> Embedded:
+    def result(image: Processed) -> Embedded:
         return Embedded(
-            id=done.id,
-            embedding=_embedding(done, normalize=normalize).tolist(),
-            attention=services.attention_path(done.id),
-            image=image_info(done),
+            id=image.id,
+            embedding=_embedding(image, normalize=normalize).tolist(),
+            attention=services.attention_path(image.id),
+            image=image_info(image),
         )
 
     return EmbedResponse(model=services.model_name, results=results(outcomes, result))
 
 
-def _embedding(done: Processed, *, normalize: bool) -> npt.NDArray[np.float32]:
+def _embedding(image: Processed, *, normalize: bool) -> npt.NDArray[np.float32]:
     """(features,)."""
-    embedding = done.embedding.astype(np.float32)
+    embedding = image.embedding.astype(np.float32)
     length = float(np.linalg.norm(embedding))
     return np.asarray(embedding / length) if normalize and length > 0 else embedding

@@ -9,8 +9,8 @@ from typing import Any
 from fastapi import Request
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from app.api.json_images import read_json
-from app.api.json_reader import JsonReader
+from app.api.body.json_images import Parameters, read_json
+from app.api.body.json_reader import JsonReader
 from app.errors import MalformedRequest, UnsupportedType
 from app.images.upload import Upload
 
@@ -18,35 +18,24 @@ MAX_FIELDS = 16  # parts of a form that are not files; they are ignored
 MAX_FIELD_BYTES = 64 * 1024
 
 
-async def read_images(request: Request, reader: JsonReader, *, max_images: int) -> list[Upload]:
-    """Every image in the body, in order.
+async def read_body(request: Request, reader: JsonReader, *, max_images: int) -> tuple[list[Upload], Parameters]:
+    """Every image in the body, in order, and the parameters that JSON may have beside them.
 
-    Raises MalformedRequest, UnsupportedType for a content type that cannot carry images, ClientDisconnect, and what
-    admission and the door raise.
+    Every content type but JSON's and those of forms is taken for the image itself. Raises MalformedRequest,
+    InvalidParameter, UnsupportedType for a form that cannot carry images, ClientDisconnect, and what admission and the
+    door raise.
     """
-    kind = _kind(request)
-    if kind.startswith("multipart/") and kind != "multipart/form-data":
+    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if kind == "application/json":
+        return await read_json(request, reader, max_images=max_images)
+    if kind == "multipart/form-data":
+        return await _form_images(request, max_images), Parameters()
+    if kind.startswith("multipart/"):
         raise UnsupportedType("Send the image itself as the body, or images as parts of multipart/form-data.")
-    if is_json(request):
-        uploads, _ = await read_json(request, reader, max_images=max_images)
-        return uploads
-    return await (_form_images(request, max_images) if kind == "multipart/form-data" else _image(request))
-
-
-def is_json(request: Request) -> bool:
-    """By its content type: every other type but a form is taken for the image itself."""
-    return _kind(request) == "application/json"
-
-
-def _kind(request: Request) -> str:
-    return request.headers.get("content-type", "").split(";")[0].strip().lower()
-
-
-async def _image(request: Request) -> list[Upload]:
     upload = Upload()
     async for piece in request.stream():
         upload.add(piece)
-    return [upload]
+    return [upload], Parameters()
 
 
 async def _form_images(request: Request, max_images: int) -> list[Upload]:

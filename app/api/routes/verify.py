@@ -5,9 +5,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
-from starlette.requests import ClientDisconnect
 
-from app.api.hangup import unless_gone
+from app.api.disconnect import cancel_on_disconnect
 from app.api.services import ChoiceDep, ImageAnswer, ServicesDep, StagesDep
 from app.door.problems import problems
 from app.errors import NoClasses
@@ -80,10 +79,7 @@ async def verify(
         seed=id,
         deadline=request.state.deadline,
     )
-    curves = await unless_gone(request, asyncio.ensure_future(verifying))
-    if curves is None:
-        raise ClientDisconnect
-    deletion, insertion = curves
+    deletion, insertion = await cancel_on_disconnect(request, asyncio.ensure_future(verifying))
     return VerifyResponse(
         **shown.chosen.model_dump(exclude={"label"}),
         id=id,

@@ -4,21 +4,22 @@ import asyncio
 from typing import TypeVar
 
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 
 T = TypeVar("T")
 
 
-async def unless_gone(request: Request, work: asyncio.Future[T]) -> T | None:
-    """The result of `work`, or None if the client disconnects first. The work has ended either way.
+async def cancel_on_disconnect(request: Request, work: asyncio.Future[T]) -> T:
+    """The result of `work`, which has ended when this returns or raises. Drops the rest of the body.
 
-    Drops what is left of the body.
+    Raises ClientDisconnect if the client disconnects first, and what `work` and reading the body raise.
     """
     disconnected = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait((work, disconnected), return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
-            disconnected.result()  # raises if something is wrong with the body that is dropped
-            return None
+            disconnected.result()  # raises what is wrong with the body
+            raise ClientDisconnect
         return work.result()
     finally:
         if not disconnected.cancel() and not disconnected.cancelled():

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, get_args
 from fastapi import Request
 from pydantic import AliasChoices, BaseModel, Field, StrictInt, StrictStr, ValidationError
 
-from app.api.base64_image import decode
-from app.api.json_body import JsonBody
-from app.api.json_reader import JsonReader
+from app.api.body.base64_image import decode
+from app.api.body.json_body import JsonBody
+from app.api.body.json_reader import JsonReader
 from app.errors import InvalidParameter, MalformedRequest
 from app.images.upload import Upload
 
@@ -65,24 +65,24 @@ async def read_json(request: Request, reader: JsonReader, *, max_images: int) ->
     return await reader.read(partial(_read, max_images=max_images), body, deadline=request.state.deadline)
 
 
-def _read(text: bytes | bytearray, *, max_images: int) -> tuple[list[Upload], Parameters]:
+def _read(json: bytes | bytearray, *, max_images: int) -> tuple[list[Upload], Parameters]:
     try:
-        body = JsonBody(text)
-        asked = JsonImages.model_validate_json(body.rest)
+        body = JsonBody(json)
+        content = JsonImages.model_validate_json(body.rest)
     except ValidationError as error:
-        wrong = error.errors(include_input=False, include_url=False)[0]
-        if wrong["loc"][:1] == ("parameters",) and len(wrong["loc"]) > 1:
-            raise InvalidParameter(f"{wrong['loc'][1]}: {wrong['msg']}.") from None
+        first = error.errors(include_input=False, include_url=False)[0]
+        if first["loc"][:1] == ("parameters",) and len(first["loc"]) > 1:
+            raise InvalidParameter(f"{first['loc'][1]}: {first['msg']}.") from None
         raise MalformedRequest(_FORM) from None
     except ValueError as error:
         raise MalformedRequest(f"{_FORM} The body has {error}.") from None
-    values = asked.inputs if isinstance(asked.inputs, list) else [asked.inputs]
+    values = content.inputs if isinstance(content.inputs, list) else [content.inputs]
     if not 1 <= len(values) <= max_images:
         raise MalformedRequest(f"The request has {len(values)} images: send from 1 to {max_images}.")
-    texts = [found for value in values if (found := body.text(value)) is not None]
+    texts = [text for value in values if (text := body.text(value)) is not None]
     if len(texts) < len(values):
         raise MalformedRequest(_FORM)
     try:
-        return [decode(text) for text in texts], asked.parameters
+        return [decode(text) for text in texts], content.parameters
     except ValueError:
         raise MalformedRequest("An image in JSON must be base64.") from None

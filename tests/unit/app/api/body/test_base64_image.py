@@ -1,4 +1,4 @@
-"""app/api/base64_image.py: base64 as JSON carries it, in as many steps as it takes."""
+"""app/api/body/base64_image.py: base64 as JSON carries it, in as many steps as it takes."""
 
 import base64
 import json
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api import base64_image
-from app.api.base64_image import decode
+from app.api.body import base64_image
+from app.api.body.base64_image import decode
 from app.errors import MalformedRequest
 
 EVERY_BYTE = bytes(range(256)) * 3

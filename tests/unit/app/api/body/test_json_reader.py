@@ -1,4 +1,4 @@
-"""app/api/json_reader.py: bodies in JSON are read beside the event loop, and admission counts them."""
+"""app/api/body/json_reader.py: bodies in JSON are read beside the event loop, and admission counts them."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.api.json_reader import MAX_ON_LOOP_BYTES, JsonReader
+from app.api.body.json_reader import MAX_ON_LOOP_BYTES, JsonReader
 from app.door.admission import Admission
 from app.errors import DeadlineExceeded, Overloaded
 from app.lifecycle import Lifecycle

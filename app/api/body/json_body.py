@@ -56,9 +56,9 @@ class JsonBody:
 
     def _between(self, start: int, end: int) -> None:
         """All that stands between two strings: brackets, numbers, names such as true."""
-        found = _NUMBER.search(self._body, start, min(end, start + MAX_REST_BYTES))
-        if found and end - start >= LARGE_BYTES:
-            first = found.start()
+        number = _NUMBER.search(self._body, start, min(end, start + MAX_REST_BYTES))
+        if number and end - start >= LARGE_BYTES:
+            first = number.start()
             last = self._last_number(first, end)
             depth = self._count(b"[", first, last) - self._count(b"]", first, last)
             self._keep(start, first)
@@ -121,8 +121,8 @@ class JsonBody:
 
 def _find(body: bytes | bytearray, byte: bytes, start: int, end: int) -> int:
     """Its place, or `end`."""
-    found = body.find(byte, start, end)
-    return found if found >= 0 else end
+    place = body.find(byte, start, end)
+    return place if place >= 0 else end
 
 
 def _too_much() -> ValueError:

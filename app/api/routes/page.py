@@ -7,8 +7,9 @@ from fastapi.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
 
 from app.api.services import ServicesDep
+from app.door.paths import HOME
 
-FILES = StaticFiles(directory=Path(__file__).parents[1] / "page")
+FILES = StaticFiles(directory=Path(__file__).parents[2] / "page")
 HEADERS = {
     "Cache-Control": "no-cache",  # checked by ETag each time, so that files of different versions never mix
     "Content-Security-Policy": (
@@ -20,7 +21,7 @@ HEADERS = {
 router = APIRouter()
 
 
-@router.get("/", include_in_schema=False)
+@router.get(HOME, include_in_schema=False)
 async def page(request: Request, services: ServicesDep) -> Response:
     """The page for a person who opens the service in a browser. Its links are relative to an address that ends in /."""
     if not request.scope["raw_path"].endswith(b"/"):

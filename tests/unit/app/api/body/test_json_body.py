@@ -1,4 +1,4 @@
-"""app/api/json_body.py: a body in JSON falls into a small rest and slices, and can be put together again."""
+"""app/api/body/json_body.py: a body in JSON falls into a small rest and slices, and can be put together again."""
 
 import json
 import re
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api import json_body
-from app.api.json_body import LARGE_BYTES, MAX_REST_BYTES, JsonBody
+from app.api.body import json_body
+from app.api.body.json_body import LARGE_BYTES, MAX_REST_BYTES, JsonBody
 
 LARGE = 16  # in the tests that draw bodies
 NUMBERS = st.lists(st.integers(0, 255), max_size=LARGE)

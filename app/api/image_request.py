@@ -1,0 +1,165 @@
+"""Read, run and log the images of a request."""
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Request
+from pydantic import BaseModel
+from starlette.requests import ClientDisconnect
+
+from app.api.body.images import read_body
+from app.api.body.json_images import JSON_BODY, Parameters
+from app.api.disconnect import cancel_on_disconnect
+from app.api.representation import BINARY
+from app.api.services import Services, ServicesDep, StagesDep
+from app.classifier import Image, Processed
+from app.door.problems import Problem, Refusal, problem_of
+from app.errors import DeadlineExceeded, Fault, ServiceError
+from app.images.upload import Upload
+from app.telemetry.logs import access_log
+from app.telemetry.stages import Stages
+
+IMAGE_BODY: dict[str, Any] = {  # of OpenAPI; the image itself may be called by any type, and generators know this one
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/octet-stream": {"schema": BINARY},
+            "multipart/form-data": {
+                "schema": {
+                    "title": "ImageForm",
+                    "type": "object",
+                    "properties": {"image": {"type": "array", "items": BINARY}},
+                    "required": ["image"],
+                }
+            },
+            "application/json": {"schema": JSON_BODY},
+        },
+    }
+}
+MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
+
+log = logging.getLogger(__name__)
+
+Outcome = Processed | ServiceError  # of one image
+Result = TypeVar("Result", bound=BaseModel)
+
+
+class ImageInfo(BaseModel):
+    """The upright image as decoded."""
+
+    width: int
+    height: int
+    format: str
+
+
+class FailedResult(BaseModel):
+    """Takes the place of an image that could not be used."""
+
+    error: Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageRequest:
+    """A request that brings images, and the services that it needs."""
+
+    request: Request
+    services: Services
+    stages: Stages
+
+    async def read(self, *, max_images: int) -> tuple[list[Upload], Parameters]:
+        """The images of the body, and the parameters beside them. Raises what `read_body` raises."""
+        return await read_body(self.request, self.services.json_reader, max_images=max_images)
+
+    async def run(self, images: Sequence[Image], *, attention: bool, success: str) -> list[Outcome]:
+        """Run the model on the images, in order, and keep the maps of each if `attention`.
+
+        `success` counts the images that succeed in the metrics. Raises ClientDisconnect, and what admission raises.
+        """
+        services = self.services
+        with services.admission.admit(len(images), deadline=self.request.state.deadline) as answered:
+            running = asyncio.gather(*(self._run_one(image, attention=attention) for image in images))
+            try:
+                outcomes = await cancel_on_disconnect(self.request, running)
+            except ClientDisconnect:
+                services.metrics.images("abandoned", len(images))
+                raise
+            if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
+                answered()  # images that never reach the model say nothing about the wait for it
+        for outcome in outcomes:
+            services.metrics.images(outcome.kind if isinstance(outcome, ServiceError) else success)
+        if access_log.isEnabledFor(logging.INFO):
+            pairs = zip(images, outcomes, strict=True)
+            self.request.state.images = [await self._log_entry(image, outcome) for image, outcome in pairs]
+        return outcomes
+
+    async def _run_one(self, image: Image, *, attention: bool) -> Outcome:
+        """An exception that was not expected fails this image alone."""
+        deadline: float = self.request.state.deadline
+        try:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                return await self.services.classifier.process(
+                    image, keep=attention, deadline=deadline, stages=self.stages
+                )
+        except TimeoutError:
+            return DeadlineExceeded()
+        except ServiceError as error:
+            return error
+        except Exception:
+            log.exception("an image failed unexpectedly")
+            return Fault()
+
+    async def _log_entry(self, image: Image, outcome: Outcome) -> dict[str, object]:
+        """Enough to recognise an image, and nothing of its content."""
+        size = len(image) if isinstance(image, Upload) else image.nbytes
+        checksum = image.sha256 if isinstance(image, Upload) else hashlib.sha256(image.data).digest
+        if size <= MAX_HASHED_ON_LOOP_BYTES:
+            digest = checksum()
+        else:
+            digest = await asyncio.get_running_loop().run_in_executor(self.services.cpu_pool, checksum)
+        facts = {"problem": outcome.kind} if isinstance(outcome, ServiceError) else image_info(outcome).model_dump()
+        return {"sha256": digest.hex()[:16], "bytes": size, **facts}
+
+
+def results(outcomes: list[Outcome], result: Callable[[Processed], Result]) -> list[Result | FailedResult]:
+    """What each image gets, in order. Raises Refusal if none succeeded."""
+    if all(isinstance(outcome, ServiceError) for outcome in outcomes):
+        raise refusal(outcomes)
+    return [
+        FailedResult(error=problem_of(outcome)) if isinstance(outcome, ServiceError) else result(outcome)
+        for outcome in outcomes
+    ]
+
+
+def image_info(image: Processed) -> ImageInfo:
+    return ImageInfo(width=image.width, height=image.height, format=image.format)
+
+
+def refusal(outcomes: list[Outcome]) -> Refusal:
+    """The failure of a single image is the answer. Of several images, the failures are listed under the status that
+    most of them share.
+    """
+    failures = {i: outcome for i, outcome in enumerate(outcomes) if isinstance(outcome, ServiceError)}
+    statuses = [failure.status for failure in failures.values()]
+    first = [*failures.values()][statuses.index(max(statuses, key=statuses.count))]
+    problem = problem_of(first)
+    if len(outcomes) > 1:
+        errors = [
+            {"pointer": f"/images/{i}", **problem_of(failure).model_dump(exclude_none=True)}
+            for i, failure in failures.items()
+        ]
+        used = len(outcomes) - len(failures)
+        detail = f"{used or 'None'} of the {len(outcomes)} images could be used."
+        problem = problem.model_copy(update={"detail": detail, "errors": errors})
+    return Refusal(problem, first.headers)
+
+
+async def _image_request(request: Request, services: ServicesDep, stages: StagesDep) -> ImageRequest:
+    return ImageRequest(request=request, services=services, stages=stages)
+
+
+ImageRequestDep = Annotated[ImageRequest, Depends(_image_request)]
