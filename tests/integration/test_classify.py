@@ -29,14 +29,6 @@ def test_a_raw_body_is_named_and_linked(client, star):
     assert 0.5 < best["score"] <= 1
 
 
-@pytest.mark.parametrize("content_type", [None, "image/png", "application/octet-stream", "text/html"])
-def test_the_content_type_of_a_raw_body_does_not_matter(client, star, content_type):
-    headers = {"content-type": content_type} if content_type else {}
-    (result,) = client.post("/classify", content=star, headers=headers).json()["results"]
-    assert result["predictions"][0]["label"] == "star"
-    assert result["image"] == {"width": 320, "height": 240, "format": "JPEG"}
-
-
 def test_many_images_are_answered_in_order(client, encode):
     pictures = list(held_out(12, seed=77))
     files = [(f"part{i}", (f"{i}.png", encode(Image.fromarray(p.pixels)))) for i, p in enumerate(pictures)]

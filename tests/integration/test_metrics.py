@@ -31,7 +31,7 @@ def counted(client):
     return since
 
 
-def test_what_is_served_is_told(client):
+def test_the_info_metric_names_the_model(client):
     (info,) = (dict(labels) for name, labels in samples(client) if name == "vit_model_info")
     model = client.get("/model").json()
     assert info["digest"] == model["digest"]
@@ -51,7 +51,7 @@ def test_an_image_goes_through_every_stage(client, counted, star):
     assert counted("vit_requests_total", method="GET", route="/attention/{id}", status="200") == 1
 
 
-def test_images_are_counted_by_what_became_of_them(client, counted, star):
+def test_images_are_counted_by_outcome(client, counted, star):
     client.post("/classify", files=[("image", star), ("image", b"junk")])
     client.post("/classify", content=b"\xff\xd8\xff broken")
     assert counted("vit_images_total", outcome="classified") == 1
@@ -71,12 +71,12 @@ def test_refusals_are_counted_by_their_reason(client, counted, star, monkeypatch
     assert counted("vit_requests_total", method="GET", route="unmatched", status="404") == 1
 
 
-def test_a_client_that_leaves_is_counted(client, counted, star, hang_up):
+def test_images_of_a_client_that_disconnects_are_counted(client, counted, star, hang_up):
     assert hang_up(client.app, "/classify", star) == 499
     assert counted("vit_images_total", outcome="abandoned") == 1
 
 
-def test_idle_means_nothing_waits(client, star):
+def test_gauges_of_an_idle_service_are_zero(client, star):
     client.post("/classify", content=star)
     found = {name: value for (name, _), value in samples(client).items()}
     assert found["vit_waiting_images"] == 0
@@ -84,7 +84,7 @@ def test_idle_means_nothing_waits(client, star):
     assert found["vit_requests_in_flight"] == 1  # the one that asks
 
 
-def test_the_client_is_told_where_the_time_went(client, star):
+def test_server_timing_lists_the_stages(client, star):
     answer = client.post("/classify", content=star)
     stages = re.findall(r"(\w+);dur=\d+\.\d\d(?:, |$)", answer.headers["server-timing"])
     assert stages == ["receive", "decode", "queue", "inference", "store"]

@@ -83,15 +83,6 @@ def test_a_class_that_is_not_kept_is_refused(client, classified):
     assert response.status_code == 422
 
 
-def test_an_unknown_id_is_the_same_404_as_elsewhere(client):
-    unknown = "A" * 22
-    named = {"X-Request-ID": "same"}  # which the problem repeats
-    paths = (f"/attention/{unknown}/report?label=nothing", f"/attention/{unknown}")
-    found = [client.get(path, headers=named) for path in paths]
-    assert found[0].status_code == 404
-    assert found[0].json() == found[1].json()
-
-
 def test_a_model_with_an_oblong_grid(serve, oblong_bundle, encode):
     with serve(bundle=oblong_bundle) as client:
         result = client.post("/classify", content=encode(Image.new("RGB", (200, 100), "teal"))).json()["results"][0]

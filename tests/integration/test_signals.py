@@ -36,7 +36,7 @@ def metric(base: str, name: str) -> float:
     return float(value)
 
 
-def test_sigterm_is_seen_by_balancers_before_anything_is_refused(star):
+def test_after_sigterm_it_is_not_ready_before_it_refuses_connections(star):
     with served(drain_delay_s="3") as (process, base), httpx.Client(base_url=base) as client:
         assert "connection" not in client.get("/livez").headers
         process.send_signal(signal.SIGTERM)
@@ -51,7 +51,7 @@ def test_sigterm_is_seen_by_balancers_before_anything_is_refused(star):
         assert "Traceback" not in process.output()
 
 
-def test_what_is_in_work_is_finished(star):
+def test_requests_in_work_are_finished(star):
     with served(module=SLOW, drain_delay_s="0") as (process, base), ThreadPoolExecutor(1) as pool:
         asked = pool.submit(httpx.post, f"{base}/classify", content=star, timeout=20)
         eventually(lambda: metric(base, "vit_queue_images") == 1)
@@ -60,7 +60,7 @@ def test_what_is_in_work_is_finished(star):
         assert process.wait(60) == 0
 
 
-def test_a_verification_does_not_hold_up_the_end(star):
+def test_a_verification_does_not_delay_the_end(star):
     """It would take a minute."""
     with served(module=SLOW, drain_delay_s="0") as (process, base), ThreadPoolExecutor(1) as pool:
         map_of_it = httpx.post(f"{base}/classify", content=star, timeout=20).json()["results"][0]["attention"]
@@ -71,7 +71,7 @@ def test_a_verification_does_not_hold_up_the_end(star):
         assert process.wait(30) == 0
 
 
-def test_who_has_not_sent_everything_when_time_is_over_is_told():
+def test_unfinished_upload_gets_503_when_draining():
     with served(drain_delay_s="0", drain_timeout_s="1", receive_timeout_s="60") as (process, base):
         with Connection(port(base)) as connection:
             connection.send(message("POST /classify", "Content-Length: 100", "Expect: 100-continue"))
@@ -84,7 +84,7 @@ def test_who_has_not_sent_everything_when_time_is_over_is_told():
         assert "Traceback" not in process.output()
 
 
-def test_whoever_presses_ctrl_c_does_not_wait(star):
+def test_sigint_skips_the_drain_delay(star):
     with served(drain_delay_s="60") as (process, base):
         assert httpx.post(f"{base}/classify", content=star).status_code == 200
         process.send_signal(signal.SIGINT)
@@ -110,7 +110,7 @@ def test_a_signal_while_it_starts_ends_it(number):
         assert process.output() == "loading\n"
 
 
-def test_a_broken_engine_ends_the_process_and_answers_everybody_first(star, encode):
+def test_a_broken_engine_ends_the_process_after_all_answers(star, encode):
     black = encode(Image.new("RGB", (64, 64)))
     with served(module=SLOW, max_queue_wait_s="60") as (process, base), ThreadPoolExecutor(8) as pool:
 

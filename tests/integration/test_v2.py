@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
@@ -18,7 +18,6 @@ from tests.support.processes import served
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), dtype=np.uint8)  # the demo's input size
 HEADER = "Inference-Header-Content-Length"
-KEY = "a-key"
 CLASSIFIED = 'vit_images_total{outcome="classified"}'
 
 
@@ -65,7 +64,7 @@ def scores(server) -> np.ndarray:
     return np.array(rows)
 
 
-def test_questions_about_server_and_model(door):
+def test_metadata_and_health(door):
     assert door.is_server_live()
     assert door.is_server_ready()
     assert door.is_model_ready("shapes")
@@ -98,7 +97,7 @@ def test_encoded_images_give_the_scores_of_classify(door, scores, column):
     assert found.as_numpy("scores") == pytest.approx(scores, abs=1e-6)
 
 
-def test_outputs_are_those_that_are_asked_for(door, server):
+def test_the_requested_outputs_are_returned(door, server):
     wanted = [
         triton.InferRequestedOutput("embedding", binary_data=False),
         triton.InferRequestedOutput("logits"),
@@ -120,7 +119,7 @@ def test_outputs_are_those_that_are_asked_for(door, server):
     assert int(index) == found.as_numpy("logits")[0].argmax()
 
 
-def test_classification_takes_all_classes_when_more_are_asked_for(door):
+def test_classification_returns_at_most_all_classes(door):
     wanted = [triton.InferRequestedOutput("logits", binary_data=False, class_count=100)]
     found = door.infer("shapes", [given(PIXELS[:1], "UINT8")], outputs=wanted)
     assert found.get_output("logits")["datatype"] == "BYTES"
@@ -157,10 +156,7 @@ def test_the_client_for_asyncio(server, scores):
 @pytest.mark.parametrize(
     ("ask", "status", "said"),
     [
-        (lambda: [given(PIXELS[:, :32], "UINT8")], 400, "unexpected shape for input 'images' for model 'shapes'"),
-        (lambda: [given(PIXELS.astype(np.float32), "FP32")], 400, "data-type is 'FP32'"),
         (lambda: [given(PIXELS[[0] * 17], "UINT8")], 400, "batch-size must be <= 16"),
-        (lambda: [given(elements(b"no image"), "BYTES")], 415, "This is not an image"),
         (lambda: [given(elements(ENCODED[0], b"no image"), "BYTES")], 415, "Image 2 of 2: This is not an image"),
     ],
 )
@@ -189,9 +185,6 @@ def head(pixels: np.ndarray, **more: Any) -> dict[str, Any]:
     return {"inputs": [tensor], **more}
 
 
-Change = Callable[[dict[str, Any]], object]
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -210,7 +203,7 @@ Change = Callable[[dict[str, Any]], object]
         ({"parameters": {"binary_data_output": "yes"}}, "binary_data_output must be true or false"),
     ],
 )
-def test_what_is_wrong_with_a_request_is_said(client, more, said):
+def test_an_invalid_request_is_refused_with_the_reason(client, more, said):
     answer = client.post("/v2/models/shapes/infer", json=head(PIXELS[:1], **more))
     assert (answer.status_code, said in answer.json()["error"]) == (400, True), answer.text
 
@@ -223,7 +216,7 @@ def test_what_is_wrong_with_a_request_is_said(client, more, said):
         {"outputs": [{"name": "scores", "parameters": {"classification": "1"}}]},
     ],
 )
-def test_what_is_wrong_with_outputs_is_found_before_the_model_runs(client, more):
+def test_invalid_outputs_are_refused_before_the_model_runs(client, more):
     before = classified(client)
     assert client.post("/v2/models/shapes/infer", json=head(PIXELS[:1], **more)).status_code == 400
     assert classified(client) == before
@@ -250,19 +243,6 @@ def test_without_a_head_the_embedding_is_declared(serve, headless_bundle):
         assert [len(output["data"]) for output in answer.json()["outputs"]] == [32]
 
 
-def test_keys_guard_the_door_but_not_its_probes(serve):
-    with serve(api_keys=KEY) as client:
-        assert client.get("/v2/health/ready").json() == {"ready": True}
-        assert client.get("/v2/health/live").json() == {"live": True}
-        for path in ("/v2", "/v2/models/shapes", "/v2/models/shapes/config", "/v2/models/shapes/ready"):
-            assert client.get(path).status_code == 401, path
-            assert client.get(path, headers={"X-API-Key": KEY}).status_code == 200, path
-        answer = client.post("/v2/models/shapes/infer", json=head(PIXELS[:1]))
-        assert (answer.status_code, answer.json()["error"]) == (401, answer.json()["detail"])
-        given_key = {"Authorization": f"Bearer {KEY}"}
-        assert client.post("/v2/models/shapes/infer", json=head(PIXELS[:1]), headers=given_key).status_code == 200
-
-
 def test_answers_without_binary_outputs_are_json(client):
     text = json.dumps(head(PIXELS[:1], parameters={"binary_data_output": True})).encode()
     binary = client.post("/v2/models/shapes/infer", content=text, headers={HEADER: str(len(text))})
@@ -271,11 +251,3 @@ def test_answers_without_binary_outputs_are_json(client):
     assert (plain.headers["content-type"], HEADER in plain.headers) == ("application/json", False)
     length = int(binary.headers[HEADER])
     assert np.frombuffer(binary.content[length:], "<f4") == pytest.approx(plain.json()["outputs"][0]["data"])
-
-
-def test_requests_are_counted_under_the_template_of_their_path(client):
-    client.post("/v2/models/shapes/infer", json=head(PIXELS[:1]))
-    client.post("/v2/models/nope/infer", json=head(PIXELS[:1]))
-    metrics = client.get("/metrics").text
-    assert 'route="/v2/models/{name}/infer"' in metrics
-    assert "nope" not in metrics

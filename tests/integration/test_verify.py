@@ -87,17 +87,6 @@ def test_parameters_out_of_range_are_422(client, link, query):
     assert response.json()["type"] == "urn:vit-serve:problem:invalid-parameter"
 
 
-def test_an_unknown_id_is_the_same_404_as_elsewhere(client):
-    unknown = "A" * 22
-    named = {"X-Request-ID": "same"}  # which the problem repeats
-    found = [
-        client.post(f"/attention/{unknown}/verify?layer=99", headers=named),
-        client.get(f"/attention/{unknown}", headers=named),
-    ]
-    assert found[0].status_code == 404
-    assert found[0].json() == found[1].json()
-
-
 def test_a_client_that_hangs_up_leaves_the_line(client, link, hang_up):
     for _ in range(MAX_IN_WORK + 1):
         assert hang_up(client.app, f"{link}/verify", b"") == 499

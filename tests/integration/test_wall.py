@@ -77,10 +77,3 @@ def test_a_method_without_heads_is_refused_in_a_sentence(client, link, method):
 @pytest.mark.parametrize("query", ["colormap=jet", "alpha=2", "scale=log", "format=gif", "method=magic"])
 def test_parameters_out_of_range_are_422(client, link, query):
     assert client.get(f"{link}?{query}").status_code == 422
-
-
-def test_an_unknown_id_is_the_404_of_all_maps(client):
-    named = {"X-Request-ID": "same"}  # which the problem repeats
-    wall, single = (client.get(f"/attention/{'A' * 22}{path}", headers=named) for path in ("/wall", ""))
-    assert wall.status_code == 404
-    assert wall.json() == single.json()

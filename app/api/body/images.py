@@ -44,9 +44,11 @@ async def _form_images(request: Request, max_images: int) -> list[Upload]:
         request.headers, request.stream(), max_files=max_images, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES
     )
     try:
-        await (await parser.parse()).close()
+        await parser.parse()
     except MultiPartException:
         raise MalformedRequest(f"The multipart body is broken or has more than {max_images} images.") from None
+    finally:
+        parser.close()
     if not parser.uploads:
         raise MalformedRequest("The form has no image: send each image as a file part.")
     return parser.uploads
@@ -59,6 +61,11 @@ class _FormParser(MultiPartParser):
         super().__init__(*args, **limits)
         self.uploads: list[Upload] = []  # of the parts that have ended
         self._upload = Upload()
+
+    def close(self) -> None:
+        """Starlette leaves the file of a part that is cut off open."""
+        for file in self._files_to_close_on_error:
+            file.close()
 
     def on_headers_finished(self) -> None:
         super().on_headers_finished()

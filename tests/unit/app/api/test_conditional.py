@@ -115,7 +115,7 @@ def test_the_tag_is_the_same_in_every_process():
     assert ETAG == '"73276c0559fbde8c18eb8d656654f85d"'
 
 
-def test_what_fails_is_raised_and_timed():
+def test_a_failure_is_raised_and_timed():
     drawing = Drawing(fails=ValueError("broken"))
     with pytest.raises(ValueError, match="broken"):
         drawing.answer()

@@ -22,7 +22,7 @@ def draw(scenario, *, max_in_work: int = 2):
         return asyncio.run(main())
 
 
-def test_one_too_many_is_refused_at_once_and_places_come_back():
+def test_a_drawing_over_the_limit_is_refused_at_once():
     async def scenario(drawings: Drawings) -> None:
         go_on = threading.Event()
         drawn = [asyncio.ensure_future(drawings.draw(go_on.wait, deadline=math.inf)) for _ in range(2)]
@@ -36,7 +36,7 @@ def test_one_too_many_is_refused_at_once_and_places_come_back():
     draw(scenario)
 
 
-def test_what_waits_until_its_deadline_is_never_drawn():
+def test_a_drawing_that_waits_until_its_deadline_never_begins():
     async def scenario(drawings: Drawings) -> None:
         go_on, late = threading.Event(), []
         first = asyncio.ensure_future(drawings.draw(go_on.wait, deadline=math.inf))
@@ -51,7 +51,7 @@ def test_what_waits_until_its_deadline_is_never_drawn():
     draw(scenario)
 
 
-def test_a_place_comes_back_from_what_fails():
+def test_a_failed_drawing_frees_its_place():
     async def scenario(drawings: Drawings) -> None:
         for _ in range(3):
             with pytest.raises(ZeroDivisionError):
@@ -60,7 +60,7 @@ def test_a_place_comes_back_from_what_fails():
     draw(scenario, max_in_work=1)
 
 
-def test_what_is_drawn_past_its_deadline_counts_until_it_is_done():
+def test_a_drawing_past_its_deadline_counts_until_it_ends():
     async def scenario(drawings: Drawings) -> None:
         go_on = threading.Event()
         with pytest.raises(DeadlineExceeded):
@@ -74,7 +74,7 @@ def test_what_is_drawn_past_its_deadline_counts_until_it_is_done():
     draw(scenario, max_in_work=1)
 
 
-def test_what_waits_for_a_client_that_leaves_is_never_drawn():
+def test_a_drawing_for_a_client_that_disconnected_never_begins():
     async def scenario(drawings: Drawings) -> None:
         go_on, drawn = threading.Event(), []
         first = asyncio.ensure_future(drawings.draw(go_on.wait, deadline=math.inf))

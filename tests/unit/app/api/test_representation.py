@@ -21,7 +21,7 @@ from app.api.representation import MEDIA_TYPES, preferred_format
         ("application/pdf", "png"),
     ],
 )
-def test_the_format_that_is_liked_best(accept, format):
+def test_the_preferred_format(accept, format):
     assert preferred_format(accept) == format
 
 

@@ -1,4 +1,4 @@
-"""app/door/cors.py: whose pages may read answers, and what a preflight is."""
+"""app/door/cors.py: which pages may read answers, and which requests are preflights."""
 
 import pytest
 from hypothesis import given
@@ -28,7 +28,7 @@ def test_an_allowed_origin_may_read(request_of):
 
 
 @pytest.mark.parametrize("headers", [{}, {"origin": "https://evil.example"}, {"origin": "null"}, {"origin": ""}])
-def test_others_may_not_and_caches_know_it(request_of, headers):
+def test_other_origins_may_not_read_and_the_answer_varies(request_of, headers):
     assert completed(Cors([APP]), request_of(**headers)) == {"vary": "Origin"}
 
 
@@ -36,13 +36,13 @@ NEAR = (f"{APP}.evil", f"{APP}:443", f"{APP}/", APP.upper(), f"{APP}, {APP}", "*
 
 
 @given(origin=st.text(st.characters(max_codepoint=255)) | st.sampled_from(NEAR))
-def test_nothing_but_the_origin_itself_is_allowed(request_of, origin):
+def test_only_the_exact_origin_is_allowed(request_of, origin):
     if origin != APP:
         assert completed(Cors([APP]), request_of(origin=origin)) == {"vary": "Origin"}
 
 
 @pytest.mark.parametrize("headers", [{}, {"origin": APP}, {"origin": "null"}])
-def test_any_origin_may_read_where_all_are_allowed(request_of, headers):
+def test_a_star_allows_every_origin(request_of, headers):
     found = completed(Cors(["*"]), request_of(**headers))
     assert found["access-control-allow-origin"] == "*"
     assert "vary" not in found
@@ -63,11 +63,11 @@ def test_without_origins_nothing_is_added(request_of):
         ("OPTIONS", {"origin": "https://evil.example", **ASKS}, False),
     ],
 )
-def test_a_preflight_is_of_an_allowed_origin(request_of, method, headers, is_one):
+def test_a_preflight_needs_an_allowed_origin(request_of, method, headers, is_one):
     assert Cors([APP]).is_preflight(request_of("/classify", method, **headers)) == is_one
 
 
-def test_a_preflight_learns_what_may_be_sent():
+def test_a_preflight_lists_methods_and_headers():
     answer = Cors([APP]).preflight()
     assert (answer.status_code, answer.body) == (204, b"")
     assert answer.headers["access-control-allow-methods"] == "GET, HEAD, POST"

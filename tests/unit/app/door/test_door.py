@@ -76,7 +76,7 @@ class Guarded:
         return start["status"], fields, b"".join(part["body"] for part in parts)
 
 
-def test_a_good_request_reaches_the_application_with_a_name_and_a_deadline():
+def test_a_request_reaches_the_application_with_an_id_and_a_deadline():
     guarded = Guarded()
     status, fields, body = guarded.ask(body=b"x", content_length="1", x_request_id="mine", x_request_timeout="2")
     assert (status, body) == (200, b"ok")
@@ -85,7 +85,7 @@ def test_a_good_request_reaches_the_application_with_a_name_and_a_deadline():
     assert "connection" not in fields
 
 
-def test_an_image_that_never_arrives_costs_nothing_of_the_application():
+def test_an_image_that_never_arrives_does_not_reach_the_application():
     guarded = Guarded(settings=Settings(receive_timeout_s=0.05), stalls=True)
     assert guarded.ask(content_length="1")[0] == 408
     assert not guarded.reached
@@ -140,18 +140,18 @@ def test_an_answer_before_the_end_of_the_body_ends_the_connection():
     assert fields["connection"] == "close"
 
 
-def test_what_passes_a_limit_on_the_way_is_refused_where_it_is_read():
+def test_a_body_that_grows_over_the_limit_is_refused():
     status, fields, _ = Guarded().ask(body=bytes(101), transfer_encoding="chunked")
     assert (status, fields["connection"]) == (413, "close")
 
 
-def test_bodies_of_all_requests_are_bounded_and_let_go():
+def test_all_bodies_together_are_bounded_and_released():
     guarded = Guarded(settings=Settings(max_intake_bytes=50))
     assert guarded.ask(body=bytes(51), content_length="51")[0] == 503
     assert guarded.ask(body=bytes(50), content_length="50")[0] == 200
 
 
-def test_errors_of_the_service_are_told_and_others_are_not(caplog):
+def test_only_errors_of_the_service_show_their_detail(caplog):
     assert json.loads(Guarded(fails=UnusableImage("It is torn.")).ask()[2])["detail"] == "It is torn."
     status, _, body = Guarded(fails=RuntimeError("secret")).ask()
     assert status == 500
@@ -160,12 +160,12 @@ def test_errors_of_the_service_are_told_and_others_are_not(caplog):
 
 
 @pytest.mark.parametrize("fails", [RuntimeError("x"), BodyTooLarge("x")])
-def test_an_answer_that_has_begun_is_left_to_the_server_to_abort(fails):
+def test_an_error_after_the_start_of_an_answer_is_raised(fails):
     with pytest.raises(type(fails)):
         Guarded(fails=fails, starts=True).ask()
 
 
-def test_a_client_still_waiting_when_the_service_ends_gets_503():
+def test_a_cancelled_request_gets_503():
     status, fields, body = Guarded(fails=asyncio.CancelledError()).ask()
     assert (status, fields["retry-after"] in {"1", "2", "3"}) == (503, True)
     assert json.loads(body)["type"] == "urn:vit-serve:problem:unavailable"
@@ -187,7 +187,7 @@ def test_the_page_of_an_allowed_origin_can_read_every_refusal(request_, guarded,
 
 
 @pytest.mark.parametrize("fails", [RuntimeError("x"), UnusableImage("x"), asyncio.CancelledError()])
-def test_it_can_read_every_failure(fails):
+def test_the_page_of_an_allowed_origin_can_read_every_failure(fails):
     assert Guarded(**OPEN, fails=fails).ask(origin=APP)[1]["access-control-allow-origin"] == APP
 
 
@@ -226,7 +226,7 @@ def test_the_framework_gets_the_path_with_its_prefix():
     assert (guarded.scope["root_path"], guarded.scope["path"]) == ("/vit", "/vit/model")
 
 
-def test_what_is_no_http_passes_through():
+def test_other_protocols_pass_through():
     seen = []
 
     async def app(scope, receive, send):

@@ -13,20 +13,20 @@ class Wire:
     """A transport that records the calls."""
 
     def __init__(self, unsent: int = 0) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
         self.get_write_buffer_size = lambda: unsent
 
     def __getattr__(self, name):
-        return lambda *args: self.told.append(name)
+        return lambda *args: self.calls.append(name)
 
     def is_closing(self) -> bool:
-        return "close" in self.told or "abort" in self.told
+        return "close" in self.calls or "abort" in self.calls
 
 
 @pytest.mark.parametrize(
-    ("sending", "told"), [(True, ["write_eof", "resume_reading", "abort"]), (False, ["close", "abort"])]
+    ("sending", "calls"), [(True, ["write_eof", "resume_reading", "abort"]), (False, ["close", "abort"])]
 )
-def test_it_half_closes_while_the_client_sends_and_never_waits_for_ever(monkeypatch, sending, told):
+def test_it_half_closes_while_the_client_sends_and_waits_a_limited_time(monkeypatch, sending, calls):
     monkeypatch.setattr(linger, "LINGER_S", 0.01)
     wire = Wire()
 
@@ -38,14 +38,14 @@ def test_it_half_closes_while_the_client_sends_and_never_waits_for_ever(monkeypa
         transport.close()  # once is enough
         transport.write(b"too late")
         assert transport.is_closing()
-        while "abort" not in wire.told:
+        while "abort" not in wire.calls:
             await asyncio.sleep(0.005)
 
     asyncio.run(asyncio.wait_for(close(), linger.LINGER_S + 20))
-    assert wire.told == ["write", *told]
+    assert wire.calls == ["write", *calls]
 
 
-def test_what_is_written_at_one_turn_is_sent_together():
+def test_writes_of_one_turn_are_sent_together():
     sent: list[bytes] = []
     wire = Wire()
     wire.write = sent.append
@@ -62,10 +62,10 @@ def test_what_is_written_at_one_turn_is_sent_together():
 
     asyncio.run(answer())
     assert sent == [b"head, body", b"more"]
-    assert wire.told[0] == "close"
+    assert wire.calls[0] == "close"
 
 
-def test_nothing_is_written_to_a_client_that_leaves_before_the_turn_ends():
+def test_nothing_is_written_after_a_disconnect():
     """uvloop raises then, and the event loop would log it."""
     wire = Wire()
 
@@ -75,7 +75,7 @@ def test_nothing_is_written_to_a_client_that_leaves_before_the_turn_ends():
         await asyncio.sleep(0)
 
     asyncio.run(answer())
-    assert wire.told == ["abort"]
+    assert wire.calls == ["abort"]
 
 
 @pytest.mark.parametrize("sending", [True, False])
@@ -85,7 +85,7 @@ def test_a_client_that_reads_slowly_has_more_time(monkeypatch, sending):
 
     async def close():
         LingeringTransport(wire, sending=lambda: sending).close()
-        while "abort" not in wire.told:
+        while "abort" not in wire.calls:
             await asyncio.sleep(0.005)
 
     asyncio.run(asyncio.wait_for(close(), 20))
@@ -106,7 +106,7 @@ def test_nothing_is_kept_of_a_connection_that_has_ended(monkeypatch):
         await asyncio.sleep(0.05)
 
     asyncio.run(close())
-    assert "abort" not in wire.told
+    assert "abort" not in wire.calls
 
 
 def test_a_connection_that_is_gone_is_left_alone():
@@ -115,4 +115,4 @@ def test_a_connection_that_is_gone_is_left_alone():
     transport = LingeringTransport(wire, sending=lambda: True)
     transport.write(b"answer")
     transport.close()
-    assert wire.told == ["close"]
+    assert wire.calls == ["close"]

@@ -74,7 +74,7 @@ def test_an_image_refused_before_its_route_is_known_is_counted_under_that_route(
     assert requests(metrics, route="/classify", status="404") == 1
 
 
-def test_the_client_is_told_where_the_time_went(client):
+def test_server_timing_lists_the_stages(client):
     assert client.get("/things/1").headers["server-timing"] == "decode;dur=250.00"
     assert "server-timing" not in client.get("/refused").headers
 
@@ -84,7 +84,7 @@ def test_stages_reach_the_metrics(client, metrics):
     assert metrics.registry.get_sample_value("vit_stage_seconds_sum", {"stage": "decode"}) == 0.25
 
 
-def test_one_line_for_each_request(client, caplog):
+def test_each_request_has_one_log_line(client, caplog):
     client.get("/things/secret?key=secret")
     (line,) = [line for line in caplog.records if line.name == "app.access"]
     assert line.getMessage() == "GET /things/{id} 200"
@@ -92,7 +92,7 @@ def test_one_line_for_each_request(client, caplog):
     assert line.fields == {"method": "GET", "route": "/things/{id}", "status": 200, "images": [{"sha256": "abc"}]}
 
 
-def test_probes_have_a_line_only_for_debugging(client, metrics, caplog):
+def test_probes_are_logged_at_debug_only(client, metrics, caplog):
     for level, expected in ((logging.INFO, 0), (logging.DEBUG, 1)):
         caplog.clear()
         caplog.set_level(level)
@@ -113,11 +113,11 @@ def test_a_failure_is_counted_as_500(metrics, client):
     assert metrics.registry.get_sample_value("vit_requests_in_flight") == 0
 
 
-def test_the_clients_trace_is_known_inside_and_not_to_the_next_request(client):
+def test_the_trace_of_the_client_holds_for_its_request_only(client):
     assert client.get("/things/1", headers={"traceparent": f"00-{TRACE}-{SPAN}-01"}).text == TRACE
     assert client.get("/things/1").text == "0" * 32
 
 
 @pytest.mark.parametrize("header", ["", "nonsense", f"00-{'0' * 32}-{SPAN}-01", f"ff-{TRACE}-{SPAN}-01", "0" * 9999])
-def test_a_trace_that_is_none_is_ignored(client, header):
+def test_an_invalid_trace_is_ignored(client, header):
     assert client.get("/things/1", headers={"traceparent": header}).text == "0" * 32

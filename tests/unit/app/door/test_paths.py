@@ -1,4 +1,4 @@
-"""app/door/paths.py: what is open to everybody, and which port answers what."""
+"""app/door/paths.py: which paths are public, and which port answers which path."""
 
 import pytest
 
@@ -8,16 +8,22 @@ from app.errors import NotFound
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/livez", "/readyz", "/health", "/v2/health/live", "/v2/health/ready", "/docs", "/openapi.json"],
+    [
+        "/",
+        "/livez",
+        "/readyz",
+        "/health",
+        "/v2/health/live",
+        "/v2/health/ready",
+        "/docs",
+        "/openapi.json",
+        "/page/main.js",
+    ],
 )
 def test_probes_page_and_description_are_public(path):
     assert is_public("GET", path)
     assert is_public("HEAD", path)
     assert not is_public("POST", path)
-
-
-def test_files_of_the_page_are_public():
-    assert is_public("GET", "/page/main.js")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +41,7 @@ def test_files_of_the_page_are_public():
         "/v2/models/a/ready",
     ],
 )
-def test_everything_else_is_not(path):
+def test_other_paths_are_not_public(path):
     assert not is_public("GET", path)
 
 
@@ -51,7 +57,7 @@ def test_everything_else_is_not(path):
         ("/attention/x/verify", None),
     ],
 )
-def test_where_images_are_sent(path, route):
+def test_routes_of_uploads(path, route):
     assert upload_route(path) == route
 
 
@@ -68,7 +74,7 @@ def test_where_images_are_sent(path, route):
         ("/classify", 8000, True),
     ],
 )
-def test_metrics_at_a_port_of_their_own(request_of, path, port, answered):
+def test_a_metrics_port_answers_metrics_and_probes_only(request_of, path, port, answered):
     if answered:
         check_port(request_of(path, port=port), metrics_port=9000)
     else:
@@ -77,5 +83,5 @@ def test_metrics_at_a_port_of_their_own(request_of, path, port, answered):
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/livez", "/classify", "/"])
-def test_one_port_answers_everything(request_of, path):
+def test_a_single_port_answers_every_path(request_of, path):
     check_port(request_of(path), metrics_port=0)  # raises NotFound at the wrong one of two ports, see above

@@ -1,4 +1,4 @@
-"""app/door/problems.py: one shape, written once, for every kind of failure."""
+"""app/door/problems.py: one shape for every kind of error."""
 
 import json
 
@@ -41,7 +41,7 @@ def test_a_problem_names_the_request_it_belongs_to(detail):
         (respond_to_fault, "internal-server-error"),
     ],
 )
-def test_its_kind_is_left_for_metrics_and_the_log(respond_to_it, kind):
+def test_the_kind_is_kept_for_metrics_and_the_log(respond_to_it, kind):
     state = {"request_id": "r-1"}
     respond_to_it(state)
     assert state["problem"] == kind

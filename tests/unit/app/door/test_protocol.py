@@ -1,4 +1,4 @@
-"""app/door/protocol.py: what is left of a connection."""
+"""app/door/protocol.py: memory of a closed connection."""
 
 import asyncio
 import gc
@@ -17,6 +17,7 @@ from app.door.protocol import GuardedProtocol
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
+CHUNKED = POST.replace(b"Content-Length: 100", b"Transfer-Encoding: chunked")
 
 
 async def app(scope, receive, send):
@@ -36,7 +37,7 @@ async def leave(writer):
         await writer.wait_closed()
 
 
-def told(request: bytes, status: bytes, *, until: bytes = b"\r\n"):
+def answered(request: bytes, status: bytes, *, until: bytes = b"\r\n"):
     """A client that sends `request`, reads until `until`, and leaves."""
 
     async def client(reader, writer):
@@ -66,19 +67,21 @@ async def left_with_requests_in_the_pipeline(reader, writer):
 
 
 CLIENTS = {
-    "answered": told(GET, b"200", until=b"hello"),
-    "upgraded": told(GET.replace(b"Host", b"Connection: upgrade\r\nUpgrade: h2c\r\nHost"), b"200", until=b"hello"),
+    "answered": answered(GET, b"200", until=b"hello"),
+    "upgraded": answered(GET.replace(b"Host", b"Connection: upgrade\r\nUpgrade: h2c\r\nHost"), b"200", until=b"hello"),
     "reset": reset,
     "left early": left_early,
     "left with requests in the pipeline": left_with_requests_in_the_pipeline,
-    "no HTTP": told(b"no HTTP\r\n\r\n", b"400"),
-    "no chunk": told(POST.replace(b"Content-Length: 100", b"Transfer-Encoding: chunked") + b"5\r\nhello\r\nno", b"400"),
-    "header too large": told(b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 102, b"431"),
+    "no HTTP": answered(b"no HTTP\r\n\r\n", b"400"),
+    "no chunk": answered(
+        POST.replace(b"Content-Length: 100", b"Transfer-Encoding: chunked") + b"5\r\nhello\r\nno", b"400"
+    ),
+    "header too large": answered(b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 102, b"431"),
 }
 
 
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS.keys())
-def test_a_connection_that_has_ended_leaves_nothing_to_the_garbage_collector(client):
+def test_a_closed_connection_leaves_no_reference_cycle(client):
     config = uvicorn.Config(app, log_config=None)
     config.load()
     made: list[weakref.ref[GuardedProtocol]] = []

@@ -53,7 +53,7 @@ def test_a_prefix_that_is_a_path_of_the_service_is_refused(root_path):
 
 
 @pytest.mark.parametrize("root_path", ["", "/vit", "/vit/model", "/models", "/livez2"])
-def test_any_other_may_be_used(root_path):
+def test_other_prefixes_are_allowed(root_path):
     check_root_path(root_path, paths=["/", "/model/{name}"])  # raises RootPathError otherwise, see above
 
 

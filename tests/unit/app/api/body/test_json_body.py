@@ -73,7 +73,7 @@ def test_a_large_value_is_set_aside_once(text):
     assert whole(body) == bare(text)
 
 
-def test_a_mark_that_a_client_writes_means_nothing():
+def test_a_mark_of_a_client_is_not_one_of_ours():
     text = b'{"a": "' + b"A" * LARGE_BYTES + b'"}'
     mark = json.loads(JsonBody(text).rest)["a"]
     assert JsonBody(text).text(mark) is None
@@ -98,7 +98,7 @@ def test_a_string_without_an_end_is_refused(text):
     "piece",
     [b"[]", b"{},", b"[", b"true,", b'"",', b'"a":"b",', b'{"a":', rb'"\"', rb"\"", b" "],
 )
-def test_what_is_no_image_is_bounded_whatever_it_is(piece):
+def test_the_rest_is_bounded_whatever_it_is(piece):
     text = b'{"inputs":["' + piece * (2**20 // len(piece)) + b'"]}' if b"\\" in piece else piece * 2**20
     tracemalloc.start()
     try:

@@ -59,7 +59,7 @@ def test_a_changed_text_is_refused_or_read_as_json_reads_it(tensor, data):
         "[" + "1" * 99,
     ],
 )
-def test_anything_else_is_refused(text):
+def test_other_text_is_refused(text):
     with pytest.raises(ValueError):  # noqa: PT011 - whatever its message
         read_numbers(text.encode(), (2,))
 

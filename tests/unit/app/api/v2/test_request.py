@@ -1,4 +1,4 @@
-"""app/api/v2/request.py: heads and tensors, in any pieces, and everything that is wrong with them."""
+"""app/api/v2/request.py: heads and tensors, in any pieces, and every refusal."""
 
 import asyncio
 import base64
@@ -86,14 +86,14 @@ def test_encoded_images_in_json_are_base64():
     assert list(map(content_of, uploads)) == [b"an image"]
 
 
-def test_parameters_that_are_the_callers_own_are_kept_and_not_refused():
+def test_unknown_parameters_are_kept():
     head = {**head_of(shape=[2, 2, 3, 3], data=PIXELS.tolist()), "id": "a", "parameters": {"mine": [1], "priority": 1}}
     found, _ = read(json.dumps({**head, "strange": 1}).encode())
     assert (found.id, found.parameters, found.outputs) == ("a", {"mine": [1], "priority": 1}, None)
 
 
 @pytest.mark.parametrize(
-    ("head", "said"),
+    ("head", "reason"),
     [
         ([], "Input should be an object"),
         ({}, "inputs: Field required"),
@@ -128,14 +128,14 @@ def test_parameters_that_are_the_callers_own_are_kept_and_not_refused():
         ({"inputs": head_of(shape=[1, 2, 3, 3])["inputs"] * 2}, "input 'images' 2 times"),
     ],
 )
-def test_what_is_wrong_with_a_head_is_said(head, said):
+def test_an_invalid_head_is_refused_with_the_reason(head, reason):
     with pytest.raises(MalformedRequest) as refused:
         read(json.dumps(head).encode())
-    assert said in refused.value.detail
+    assert reason in refused.value.detail
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"NaN", b'{"inputs": NaN}'])
-def test_what_is_no_json_is_refused(body):
+def test_invalid_json_is_refused(body):
     with pytest.raises(MalformedRequest, match="not what the protocol describes"):
         read(body)
 
@@ -159,7 +159,7 @@ def test_json_is_bounded():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "tensors", "said"),
+    ("parameters", "tensors", "reason"),
     [
         ({"binary_data_size": 36}, PIXELS.tobytes()[:-1], "expecting 1 additional bytes for model 'shapes'"),
         ({"binary_data_size": 36}, b"", "expecting 36 additional bytes"),
@@ -172,14 +172,14 @@ def test_json_is_bounded():
         ({"binary_data_size": "36"}, PIXELS.tobytes(), "must be a whole number"),
     ],
 )
-def test_what_is_wrong_with_pixels_is_said(parameters, tensors, said):
+def test_invalid_pixels_are_refused_with_the_reason(parameters, tensors, reason):
     with pytest.raises(MalformedRequest) as refused:
         binary(head_of(shape=[2, 2, 3, 3], **parameters), tensors)
-    assert said in refused.value.detail
+    assert reason in refused.value.detail
 
 
 @pytest.mark.parametrize(
-    ("tensors", "said"),
+    ("tensors", "reason"),
     [
         (element(b"ab") + b"\xff\xff\xff\xff" + b"x", "expecting string of length 4294967295 but only 1 bytes"),
         (element(b"ab") + b"\x01\x00", "incomplete string data"),
@@ -187,7 +187,7 @@ def test_what_is_wrong_with_pixels_is_said(parameters, tensors, said):
         (element(b"ab") * 3, "unexpected number of string elements 3"),
     ],
 )
-def test_what_is_wrong_with_elements_is_said(tensors, said):
+def test_invalid_elements_are_refused_with_the_reason(tensors, reason):
     with pytest.raises(MalformedRequest) as refused:
         binary(head_of(shape=[2], datatype="BYTES", binary_data_size=len(tensors)), tensors)
-    assert said in refused.value.detail
+    assert reason in refused.value.detail

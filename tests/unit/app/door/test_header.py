@@ -1,0 +1,105 @@
+"""app/door/header.py: the id and the deadline of a request, and whether there is room for it."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.door.header import check_room, deadline, request_id
+from app.errors import InvalidParameter, Overloaded
+
+
+@pytest.mark.parametrize("name", ["a", "3f1c-77", "A_b.C-9", "x" * 64])
+def test_a_plain_request_id_is_kept(request_of, name):
+    assert request_id(request_of(x_request_id=name)) == name
+
+
+@pytest.mark.parametrize("name", ["", "x" * 65, "a b", "a\nlevel=error", "é", "<script>", "a;b"])
+def test_any_other_request_id_is_replaced(request_of, name):
+    assert re.fullmatch(r"[0-9a-f]{32}", request_id(request_of(x_request_id=name)))
+
+
+def test_each_request_without_an_id_gets_its_own(request_of):
+    assert len({request_id(request_of()) for _ in range(100)}) == 100
+
+
+@given(name=st.text(st.characters(max_codepoint=255)))
+def test_a_request_id_is_always_plain(request_of, name):
+    assert re.fullmatch(r"[\w.-]{1,64}", request_id(request_of(x_request_id=name)), re.ASCII)
+
+
+@pytest.fixture
+def now(monkeypatch) -> float:
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
+    return 1000.0
+
+
+@pytest.mark.parametrize(("asked", "seconds"), [("5", 5), ("0.25", 0.25), ("1e-3", 0.001), ("99", 30), ("inf", 30)])
+def test_a_deadline_is_at_most_the_setting(request_of, now, asked, seconds):
+    assert deadline(request_of(x_request_timeout=asked), max_s=30) == now + seconds
+
+
+def test_without_a_header_the_deadline_is_the_setting(request_of, now):
+    assert deadline(request_of(), max_s=30) == now + 30
+
+
+@pytest.mark.parametrize("asked", ["", "0", "-1", "nan", "-inf", "soon", "1,5", "5s"])
+def test_a_deadline_that_is_not_a_positive_number_is_refused(request_of, asked):
+    with pytest.raises(InvalidParameter):
+        deadline(request_of(x_request_timeout=asked), max_s=30)
+
+
+@given(asked=st.text(st.characters(max_codepoint=255)) | st.floats().map(str))
+def test_a_deadline_is_never_past_nor_beyond_the_setting(request_of, asked):
+    before = time.monotonic()
+    try:
+        until = deadline(request_of(x_request_timeout=asked), max_s=30)
+    except InvalidParameter:
+        return
+    assert before <= until <= time.monotonic() + 30
+
+
+def full(deadline):
+    return Overloaded("Full.") if deadline == 9 else None
+
+
+def empty(deadline):
+    return None
+
+
+CROWDED = {"crowded": True}
+
+
+@pytest.mark.parametrize(
+    ("refusal", "path", "method", "state"),
+    [
+        (full, "/classify", "POST", {}),
+        (full, "/attention/x/verify", "POST", {}),
+        (empty, "/classify", "POST", CROWDED),
+        (empty, "/attention/x", "GET", CROWDED),
+    ],
+)
+def test_without_room_a_request_is_refused_with_retry_after(request_of, refusal, path, method, state):
+    with pytest.raises(Overloaded) as refused:
+        check_room(request_of(path, method, state=state | {"deadline": 9}), refusal=refusal)
+    assert 1 <= int(refused.value.headers["Retry-After"]) <= 5
+
+
+def test_retry_after_is_spread():
+    assert len({Overloaded("x").headers["Retry-After"] for _ in range(100)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("refusal", "path", "method", "state"),
+    [
+        (empty, "/classify", "POST", {}),
+        (full, "/attention/x", "GET", {}),
+        (full, "/livez", "GET", CROWDED),
+        (full, "/readyz", "GET", CROWDED),
+    ],
+)
+def test_maps_and_probes_need_no_room(request_of, refusal, path, method, state):
+    """`check_room` raises Overloaded otherwise, see `test_without_room_a_request_is_refused_with_retry_after`."""
+    check_room(request_of(path, method, state=state | {"deadline": 9}), refusal=refusal)
