@@ -27,7 +27,7 @@ from app.door.door import Door
 from app.door.keys import open_keys
 from app.door.observation import MACHINES, Observation
 from app.door.problems import install_handlers, problems
-from app.door.root import RootPath, below, check_root_path
+from app.door.root import below, check_root_path
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.distance import RunningDistance
@@ -142,10 +142,10 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         settings=settings,
         keys=keys,
         cors=Cors(settings.cors_origins),
-        refusal=lambda until: admission.refusal(deadline=until),
+        admission=admission,
     )
-    app.add_middleware(Observation, metrics=metrics)  # outside of the door, so that it counts refusals too
-    app.add_middleware(RootPath, root_path=settings.root_path)
+    # Outside of the door, so that it counts refusals too.
+    app.add_middleware(Observation, metrics=metrics, root_path=settings.root_path)
     metrics.watch_queue(waiting=lambda: backend.batcher.waiting, admitted=lambda: admission.images)
     metrics.expect((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods)
     metrics.describe(

@@ -51,7 +51,7 @@ HOMES = {
     "cachetools": {"images.quarantine", "stores.memory"},
     "httptools": {"door.protocol"},
     "opentelemetry": {"telemetry", "door.observation"},
-    "prometheus_client": {"telemetry.metrics", "api.probes"},
+    "prometheus_client": {"telemetry.metrics", "api.routes.probes"},
     "PIL": {"images", "drawing", "maps.faithfulness"},
 }
 

@@ -17,13 +17,15 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.door.admission import Admission
 from app.door.answer import complete
 from app.door.body import Bodies, Body
 from app.door.cors import Cors
-from app.door.header import Refusal, check_room, deadline, request_id
+from app.door.header import check_room, deadline, request_id
 from app.door.keys import ApiKeys
 from app.door.paths import check_port, upload_route
 from app.door.problems import respond_to, respond_to_fault
+from app.door.root import below
 from app.errors import ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings
@@ -34,7 +36,7 @@ log = logging.getLogger(__name__)
 class Door:
     """ASGI middleware. Sets `request_id` and `deadline` in the scope's state, and needs `stages` there.
 
-    For every POST it calls `refusal` with the request's deadline, to learn whether an image can be let in now.
+    It decides by the path below VIT_ROOT_PATH.
     """
 
     def __init__(
@@ -44,7 +46,7 @@ class Door:
         settings: Settings,
         keys: ApiKeys,
         cors: Cors,
-        refusal: Refusal,
+        admission: Admission,
     ) -> None:
         self._app = app
         self._bodies = Bodies(
@@ -57,17 +59,17 @@ class Door:
         self._cors = cors
         self._root_path = settings.root_path
         self._request_timeout_s = settings.request_timeout_s
-        self._refusal = refusal
+        self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         state: dict[str, Any] = scope.setdefault("state", {})
+        path = scope["path"] = below(self._root_path, scope["path"])
         request = HTTPConnection(scope)
         state["request_id"] = request_id(request)
         body = Body(self._bodies, request, receive)
-        path = scope["path"]
         started = False
 
         async def answer(message: Message) -> None:
@@ -91,7 +93,7 @@ class Door:
                 return
             if scope["method"] == "POST" and upload_route(path):
                 await body.arrive()
-            scope.update(root_path=self._root_path, path=self._root_path + path)
+            scope.update(root_path=self._root_path, path=self._root_path + path)  # as ASGI has it
             await self._app(scope, body.receive, answer)
         except (Exception, asyncio.CancelledError) as error:
             if started:
@@ -106,7 +108,7 @@ class Door:
         if not self._cors.is_preflight(request):  # browsers send none with it
             self._keys.check(request)
         request.state.deadline = deadline(request, max_s=self._request_timeout_s)
-        check_room(request, refusal=self._refusal)
+        check_room(request, admission=self._admission)
         self._bodies.check(request)
 
 

@@ -4,18 +4,16 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Callable
 
 from starlette.requests import HTTPConnection
 
+from app.door.admission import Admission
 from app.door.paths import PROBES
-from app.errors import InvalidParameter, Overloaded, ServiceError
+from app.errors import InvalidParameter, Overloaded
 
 REQUEST_ID = "X-Request-ID"
 TIMEOUT = "X-Request-Timeout"
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-
-Refusal = Callable[[float], ServiceError | None]  # by deadline: why no image is let in now, or None
 
 
 def request_id(request: HTTPConnection) -> str:
@@ -39,15 +37,15 @@ def deadline(request: HTTPConnection, *, max_s: float) -> float:
     return time.monotonic() + min(seconds, max_s)
 
 
-def check_room(request: HTTPConnection, *, refusal: Refusal) -> None:
-    """Refuse new images while `refusal` gives a reason, and everything on a crowded connection. Never refuse a probe.
+def check_room(request: HTTPConnection, *, admission: Admission) -> None:
+    """Refuse new images that `admission` refuses, and everything on a crowded connection. Never refuse a probe.
 
-    Needs `deadline` in the request's state. Raises Overloaded, or what `refusal` gives.
+    Needs `deadline` in the request's state. Raises Overloaded, or the refusal of `admission`.
     """
     if request.scope["path"] in PROBES:
         return
     if request.scope["state"].get("crowded"):
         raise Overloaded("Too many connections are open. Send this request again in a moment.")
     # A map of an image that was classified before costs little, and its client has waited once already.
-    if request.scope["method"] == "POST" and (reason := refusal(request.state.deadline)):
-        raise reason
+    if request.scope["method"] == "POST" and (refusal := admission.refusal(deadline=request.state.deadline)):
+        raise refusal

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.door.paths import METRICS, PROBES, upload_route
 from app.door.problems import UNANSWERED
+from app.door.root import below
 from app.telemetry.logs import access_log, request_state
 from app.telemetry.metrics import Metrics
 from app.telemetry.stages import Stages
@@ -33,9 +34,10 @@ class Observation:
     A valid W3C `traceparent` names the trace in the log, whether or not spans are exported.
     """
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, root_path: str) -> None:
         self._app = app
         self._metrics = metrics
+        self._root_path = root_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -44,7 +46,7 @@ class Observation:
         state: dict[str, Any] = scope.setdefault("state", {})
         stages = state["stages"] = Stages(observe=self._metrics.stage)
         status = UNANSWERED
-        unrouted = upload_route(scope["path"]) or "unmatched"  # if it is refused at the door
+        unrouted = upload_route(below(self._root_path, scope["path"])) or "unmatched"  # if it is refused at the door
 
         async def watched(message: Message) -> None:
             nonlocal status

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
 from app.door.paths import PUBLIC, PUBLIC_FOLDERS
 from app.errors import CannotStart
 
@@ -24,20 +22,3 @@ def below(root_path: str, path: str) -> str:
     if root_path and path == root_path:
         return "/"
     return path.removeprefix(root_path) if path.startswith(f"{root_path}/") else path
-
-
-class RootPath:
-    """The outermost ASGI layer: takes VIT_ROOT_PATH off, once, where the proxy in front has not.
-
-    Keys, limits and ports are decided by the path that this leaves. The door hands it on with the prefix again, because
-    a framework expects ASGI's `path` to begin with its `root_path`.
-    """
-
-    def __init__(self, app: ASGIApp, *, root_path: str) -> None:
-        self._app = app
-        self._root_path = root_path
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            scope["path"] = below(self._root_path, scope["path"])
-        await self._app(scope, receive, send)

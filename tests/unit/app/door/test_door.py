@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from app.door.admission import Admission
 from app.door.cors import Cors
 from app.door.door import Door
 from app.door.keys import ApiKeys
-from app.errors import BodyTooLarge, Overloaded, UnusableImage
+from app.errors import BodyTooLarge, UnusableImage
+from app.lifecycle import Lifecycle
 from app.settings import Settings
 from app.telemetry.stages import Stages
 
@@ -34,12 +36,14 @@ class Guarded:
     timed: list[tuple[str, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        admission = Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle())
+        admission.images = int(self.full)
         self.door = Door(
             self.app,
             settings=self.settings,
             keys=ApiKeys(self.keys, metrics_port=9000),
             cors=Cors(self.settings.cors_origins),
-            refusal=lambda deadline: Overloaded("Full.") if self.full else None,
+            admission=admission,
         )
 
     async def app(self, scope, receive, send):
@@ -221,9 +225,10 @@ def test_the_body_of_a_preflight_is_not_read():
 
 
 def test_the_framework_gets_the_path_with_its_prefix():
-    guarded = Guarded(settings=Settings(root_path="/vit"))
-    guarded.ask("/model", "GET")
-    assert (guarded.scope["root_path"], guarded.scope["path"]) == ("/vit", "/vit/model")
+    for path in ("/model", "/vit/model"):
+        guarded = Guarded(settings=Settings(root_path="/vit"))
+        guarded.ask(path, "GET")
+        assert (guarded.scope["root_path"], guarded.scope["path"]) == ("/vit", "/vit/model")
 
 
 def test_other_protocols_pass_through():
@@ -232,6 +237,12 @@ def test_other_protocols_pass_through():
     async def app(scope, receive, send):
         seen.append(scope["type"])
 
-    door = Door(app, settings=SETTINGS, keys=ApiKeys([], metrics_port=0), cors=Cors([]), refusal=lambda deadline: None)
+    door = Door(
+        app,
+        settings=SETTINGS,
+        keys=ApiKeys([], metrics_port=0),
+        cors=Cors([]),
+        admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()),
+    )
     asyncio.run(door({"type": "lifespan"}, None, None))
     assert seen == ["lifespan"]

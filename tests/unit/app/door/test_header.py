@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.door.admission import Admission
 from app.door.header import check_room, deadline, request_id
 from app.errors import InvalidParameter, Overloaded
+from app.lifecycle import Lifecycle
 
 
 @pytest.mark.parametrize("name", ["a", "3f1c-77", "A_b.C-9", "x" * 64])
@@ -61,30 +63,31 @@ def test_a_deadline_is_never_past_nor_beyond_the_setting(request_of, asked):
     assert before <= until <= time.monotonic() + 30
 
 
-def full(deadline):
-    return Overloaded("Full.") if deadline == 9 else None
+def admission(*, images: int) -> Admission:
+    """With `images` of at most 10 in work, each of which takes a second."""
+    made = Admission(max_images=10, max_wait_s=60, image_s=1, lifecycle=Lifecycle())
+    made.images = images
+    return made
 
 
-def empty(deadline):
-    return None
-
-
+FULL, LATE, EMPTY = (admission(images=images) for images in (10, 8, 0))
 CROWDED = {"crowded": True}
 
 
 @pytest.mark.parametrize(
-    ("refusal", "path", "method", "state"),
+    ("admission", "path", "method", "state"),
     [
-        (full, "/classify", "POST", {}),
-        (full, "/attention/x/verify", "POST", {}),
-        (empty, "/classify", "POST", CROWDED),
-        (empty, "/attention/x", "GET", CROWDED),
+        (FULL, "/classify", "POST", {}),
+        (FULL, "/attention/x/verify", "POST", {}),
+        (LATE, "/classify", "POST", {}),
+        (EMPTY, "/classify", "POST", CROWDED),
+        (EMPTY, "/attention/x", "GET", CROWDED),
     ],
 )
-def test_without_room_a_request_is_refused_with_retry_after(request_of, refusal, path, method, state):
+def test_without_room_a_request_is_refused_with_retry_after(request_of, admission, path, method, state):
     with pytest.raises(Overloaded) as refused:
-        check_room(request_of(path, method, state=state | {"deadline": 9}), refusal=refusal)
-    assert 1 <= int(refused.value.headers["Retry-After"]) <= 5
+        check_room(request_of(path, method, state=state | {"deadline": time.monotonic() + 5}), admission=admission)
+    assert 1 <= int(refused.value.headers["Retry-After"]) <= 15
 
 
 def test_retry_after_is_spread():
@@ -92,14 +95,14 @@ def test_retry_after_is_spread():
 
 
 @pytest.mark.parametrize(
-    ("refusal", "path", "method", "state"),
+    ("admission", "path", "method", "state"),
     [
-        (empty, "/classify", "POST", {}),
-        (full, "/attention/x", "GET", {}),
-        (full, "/livez", "GET", CROWDED),
-        (full, "/readyz", "GET", CROWDED),
+        (EMPTY, "/classify", "POST", {}),
+        (FULL, "/attention/x", "GET", {}),
+        (FULL, "/livez", "GET", CROWDED),
+        (FULL, "/readyz", "GET", CROWDED),
     ],
 )
-def test_maps_and_probes_need_no_room(request_of, refusal, path, method, state):
+def test_maps_and_probes_need_no_room(request_of, admission, path, method, state):
     """`check_room` raises Overloaded otherwise, see `test_without_room_a_request_is_refused_with_retry_after`."""
-    check_room(request_of(path, method, state=state | {"deadline": 9}), refusal=refusal)
+    check_room(request_of(path, method, state=state | {"deadline": time.monotonic() + 5}), admission=admission)

@@ -47,7 +47,7 @@ def client(metrics) -> TestClient:
         Route("/refused", refused),
         Route("/broken", broken),
     ]
-    app = Observation(Starlette(routes=routes), metrics=metrics)
+    app = Observation(Starlette(routes=routes), metrics=metrics, root_path="/vit")
     return TestClient(app, raise_server_exceptions=False)
 
 
@@ -70,8 +70,9 @@ def test_a_request_is_counted_under_its_routes_template(client, metrics):
 
 
 def test_an_image_refused_before_its_route_is_known_is_counted_under_that_route(client, metrics):
-    client.get("/classify")
-    assert requests(metrics, route="/classify", status="404") == 1
+    for path in ("/classify", "/vit/classify"):
+        client.get(path)
+    assert requests(metrics, route="/classify", status="404") == 2
 
 
 def test_server_timing_lists_the_stages(client):

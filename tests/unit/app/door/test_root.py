@@ -1,12 +1,10 @@
 """app/door/root.py: the path below VIT_ROOT_PATH."""
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.door.root import RootPath, RootPathError, below, check_root_path
+from app.door.root import RootPathError, below, check_root_path
 
 SEGMENTS = st.text("ab.%/", max_size=6)
 ROOTS = st.sampled_from(["", "/a", "/a/b", "/b.a"])
@@ -55,14 +53,3 @@ def test_a_prefix_that_is_a_path_of_the_service_is_refused(root_path):
 @pytest.mark.parametrize("root_path", ["", "/vit", "/vit/model", "/models", "/livez2"])
 def test_other_prefixes_are_allowed(root_path):
     check_root_path(root_path, paths=["/", "/model/{name}"])  # raises RootPathError otherwise, see above
-
-
-@pytest.mark.parametrize(("kind", "path"), [("http", "/model"), ("lifespan", "/vit/model")])
-def test_only_requests_have_a_path(kind, path):
-    seen = []
-
-    async def app(scope, receive, send):
-        seen.append(scope["path"])
-
-    asyncio.run(RootPath(app, root_path="/vit")({"type": kind, "path": "/vit/model"}, None, None))
-    assert seen == [path]
