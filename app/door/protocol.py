@@ -22,8 +22,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from app.door.answer import complete
 from app.door.cors import Cors
 from app.door.header import request_id
-from app.door.linger import LingeringTransport
 from app.door.problems import respond_to
+from app.door.transport import LingeringTransport
 from app.errors import HeaderTooLarge, MalformedRequest, ServiceError, SlowRequest
 
 MAX_HEADER_BYTES = 16 * 1024
@@ -65,10 +65,10 @@ class GuardedProtocol(HttpToolsProtocol):
         if len(self.connections) > 2 * self._max_connections:
             transport.abort()
         else:
-            self._expect_header()
+            self._start_header_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._header_is_there()
+        self._stop_header_timer()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()  # after a reset uvicorn lets this timer run and keep the connection
         # Break reference cycles, which would otherwise wait for Python's garbage collector.
@@ -80,7 +80,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._refused or self.transport.is_closing():
             return
         if not self._in_message:
-            self._expect_header()
+            self._start_header_timer()
         self._unparsed += len(data)
         self._unset_keepalive_if_required()
         self._parse(data)
@@ -122,7 +122,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._in_message = True
         self._header_bytes = self._header_fields = self._unparsed = 0
-        self._expect_header()
+        self._start_header_timer()
         super().on_message_begin()
         self.scope["state"]["crowded"] = len(self.connections) > self._max_connections
 
@@ -137,7 +137,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._header_is_there()
+        self._stop_header_timer()
         if self.parser.get_method() == b"CONNECT":
             raise ValueError  # there are no tunnels
         if not self.parser.should_upgrade():
@@ -164,11 +164,11 @@ class GuardedProtocol(HttpToolsProtocol):
 
     # The header's time
 
-    def _expect_header(self) -> None:
+    def _start_header_timer(self) -> None:
         if self._header_timer is None:
             self._header_timer = self.loop.call_later(HEADER_TIMEOUT_S, self._header_is_late)
 
-    def _header_is_there(self) -> None:
+    def _stop_header_timer(self) -> None:
         if self._header_timer is not None:
             self._header_timer.cancel()
             self._header_timer = None
@@ -176,7 +176,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _header_is_late(self) -> None:
         self._header_timer = None
         if self.cycle is not None and not self.cycle.response_complete:
-            self._expect_header()  # a pipelined request: nothing is read before the request ahead of it is answered
+            self._start_header_timer()  # a pipelined request: nothing is read before the request ahead of it is answered
         elif self._in_message:
             self._refuse(SlowRequest(f"The header did not arrive within {HEADER_TIMEOUT_S:g} seconds."))
         else:
@@ -187,7 +187,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _refuse(self, error: ServiceError) -> None:
         """Stop reading. Answer the request that was understood, or else answer with `error`."""
         self._refused = True
-        self._header_is_there()
+        self._stop_header_timer()
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
             if self.pipeline or not cycle.more_body or cycle.response_started:

@@ -1,12 +1,12 @@
-"""app/door/linger.py: how a connection ends."""
+"""app/door/transport.py: how a connection ends."""
 
 import asyncio
 import weakref
 
 import pytest
 
-from app.door import linger
-from app.door.linger import LingeringTransport
+from app.door import transport as module
+from app.door.transport import LingeringTransport
 
 
 class Wire:
@@ -27,7 +27,7 @@ class Wire:
     ("sending", "calls"), [(True, ["write_eof", "resume_reading", "abort"]), (False, ["close", "abort"])]
 )
 def test_it_half_closes_while_the_client_sends_and_waits_a_limited_time(monkeypatch, sending, calls):
-    monkeypatch.setattr(linger, "LINGER_S", 0.01)
+    monkeypatch.setattr(module, "LINGER_S", 0.01)
     wire = Wire()
 
     async def close():
@@ -41,7 +41,7 @@ def test_it_half_closes_while_the_client_sends_and_waits_a_limited_time(monkeypa
         while "abort" not in wire.calls:
             await asyncio.sleep(0.005)
 
-    asyncio.run(asyncio.wait_for(close(), linger.LINGER_S + 20))
+    asyncio.run(asyncio.wait_for(close(), module.LINGER_S + 20))
     assert wire.calls == ["write", *calls]
 
 
@@ -80,7 +80,7 @@ def test_nothing_is_written_after_a_disconnect():
 
 @pytest.mark.parametrize("sending", [True, False])
 def test_a_client_that_reads_slowly_has_more_time(monkeypatch, sending):
-    monkeypatch.setattr(linger, "FLUSH_S", 0.01)
+    monkeypatch.setattr(module, "FLUSH_S", 0.01)
     wire = Wire(unsent=1)
 
     async def close():
@@ -92,7 +92,7 @@ def test_a_client_that_reads_slowly_has_more_time(monkeypatch, sending):
 
 
 def test_nothing_is_kept_of_a_connection_that_has_ended(monkeypatch):
-    monkeypatch.setattr(linger, "LINGER_S", 0.01)
+    monkeypatch.setattr(module, "LINGER_S", 0.01)
     wire = Wire()
 
     async def close():

@@ -1,4 +1,4 @@
-"""Every door gives the same labels and scores."""
+"""Every protocol gives the same labels and scores."""
 
 from io import BytesIO
 
@@ -45,14 +45,14 @@ def same(found: list[tuple[str, float]], expected: list[tuple[str, float]]) -> b
     )
 
 
-def test_hugging_faces(client, encoded, expected):
+def test_hugging_face(client, encoded, expected):
     for image, ranked in zip(encoded, expected, strict=True):
         found = [(one["label"], one["score"]) for one in client.post("/?top_k=12", content=image).json()]
         assert same(found, ranked)
 
 
 @pytest.mark.parametrize("datatype", ["BYTES", "UINT8"])
-def test_the_open_inference_protocols(client, images, encoded, expected, datatype):
+def test_open_inference_protocol(client, images, encoded, expected, datatype):
     found = []
     for start in range(0, IMAGES, BATCH):
         if datatype == "UINT8":
