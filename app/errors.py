@@ -14,7 +14,7 @@ MIN_SPREAD_S = 2  # drawn at random, so that refused clients do not all come bac
 
 
 class CannotStart(Exception):
-    """The settings ask for something that this process cannot have; the message says why."""
+    """The process cannot start with these settings; the message says why."""
 
 
 class ServiceError(Exception):
@@ -25,7 +25,7 @@ class ServiceError(Exception):
     title = "The service failed"
 
     def __init__(self, detail: str, *, wait_s: float = 0.0) -> None:
-        """`wait_s` is the wait that is predicted for a request that comes now, where one is."""
+        """`wait_s` is the predicted wait of a request that comes now, in seconds."""
         super().__init__(detail)
         self.detail = detail
         self._wait_s = wait_s
@@ -122,7 +122,7 @@ class HeaderTooLarge(ServiceError):
 
 
 class Fault(ServiceError):
-    """Something that was not expected. It reveals nothing."""
+    """An unexpected failure. It reveals nothing."""
 
     status, kind, title = HTTPStatus.INTERNAL_SERVER_ERROR, "internal-server-error", "Internal Server Error"
 

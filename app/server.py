@@ -67,7 +67,7 @@ def load() -> "tuple[FastAPI, Settings]":
 
 
 def serve(app: "FastAPI", settings: Settings) -> None:
-    """Run one server at one or two ports. The door tells them apart. Exits with 3 if it cannot have them."""
+    """Run one server at one or two ports, which the door tells apart. Exits with 3 if a port cannot be used."""
     ports = [settings.port, settings.metrics_port] if settings.metrics_port else [settings.port]
     try:
         sockets = [_bind(settings.host, port) for port in ports]

@@ -45,7 +45,7 @@ class Body:
         self.finished = headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in headers
         self._stages: Stages = request.state.stages
         self._until = asyncio.get_running_loop().time() + bodies.timeout_s
-        self._ahead: Message | None = None  # received, and not yet asked for
+        self._ahead: Message | None = None  # received, and not yet read
 
     async def arrive(self) -> None:
         """Wait for the end of the body, or for AHEAD_BYTES of it. Raises what `receive` raises.

@@ -23,7 +23,7 @@ def request_id(request: HTTPConnection) -> str:
 
 
 def deadline(request: HTTPConnection, *, max_s: float) -> float:
-    """Until when an answer is worth having: X-Request-Timeout seconds from now, at most `max_s`.
+    """When the answer has to be ready: X-Request-Timeout seconds from now, at most `max_s`.
 
     In seconds of `time.monotonic()`. Raises InvalidParameter.
     """

@@ -57,7 +57,7 @@ def problem_of(error: ServiceError) -> Problem:
 
 
 def framework_problem(status: int, detail: str) -> Problem:
-    """The problem for a failure that the framework found: its kind is the name of the status."""
+    """The problem for an error of the framework. Its kind is the name of the status."""
     phrase = HTTPStatus(status).phrase
     kind = phrase.lower().replace(" ", "-")
     return Problem(type=NAMESPACE + kind, title=phrase, status=status, detail=detail)
@@ -97,7 +97,7 @@ def respond_to_fault(state: MutableMapping[str, Any]) -> Response:
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Give every failure that the framework finds the one shape. The door handles those that the framework does not."""
+    """Give every error of the framework the one shape. The door handles those that the framework does not."""
 
     @app.exception_handler(ClientDisconnect)
     async def client_disconnect(request: Request, error: ClientDisconnect) -> Response:

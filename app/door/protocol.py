@@ -176,7 +176,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _header_is_late(self) -> None:
         self._header_timer = None
         if self.cycle is not None and not self.cycle.response_complete:
-            self._start_header_timer()  # a pipelined request: nothing is read before the request ahead of it is answered
+            self._start_header_timer()  # pipelined: nothing is read before the request ahead is answered
         elif self._in_message:
             self._refuse(SlowRequest(f"The header did not arrive within {HEADER_TIMEOUT_S:g} seconds."))
         else:

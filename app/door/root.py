@@ -7,7 +7,7 @@ from app.errors import CannotStart
 
 
 class RootPathError(CannotStart):
-    """VIT_ROOT_PATH cannot be told from a path of the service."""
+    """VIT_ROOT_PATH begins like a path of the service."""
 
 
 def check_root_path(root_path: str, *, paths: Iterable[str]) -> None:

@@ -33,10 +33,6 @@ def test_a_file_that_has_not_changed_is_not_sent_again(client):
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_the_page_is_its_index(client):
-    assert client.get("/").content == Path("app/page/index.html").read_bytes()
-
-
 @pytest.mark.parametrize("name", ["nope.js", "../api/page.py", "..%2fapi%2fpage.py", "", "samples"])
 def test_nothing_else_is_served(client, name):
     response = client.get(f"/page/{name}")

@@ -1,6 +1,7 @@
 """VIT_ROOT_PATH: every path with the prefix and without it, links with it, and no way around a key or a port."""
 
 import re
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -109,7 +110,8 @@ def test_the_description_of_the_api_says_where_it_is(client, plain, prefix):
 def test_the_prefix_alone_leads_to_the_page(client):
     answer = client.get(ROOT, follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (307, f"{ROOT}/")
-    assert client.get(ROOT).content == client.get(f"{ROOT}/").content == client.get("/").content
+    page = Path("app/page/index.html").read_bytes()
+    assert page == client.get(ROOT).content == client.get(f"{ROOT}/").content == client.get("/").content
 
 
 def test_the_page_has_relative_links_only(client):

@@ -137,12 +137,6 @@ def test_maps_are_kept_on_request(door, server):
     assert "parameters" not in door.infer("shapes", [images]).get_response()
 
 
-def test_many_at_a_time(door, scores):
-    running = [door.async_infer("shapes", [given(PIXELS, "UINT8")]) for _ in range(24)]
-    for one in running:
-        assert one.get_result().as_numpy("scores") == pytest.approx(scores, abs=1e-6)
-
-
 def test_the_client_for_asyncio(server, scores):
     async def ask() -> np.ndarray:
         async with triton_aio.InferenceServerClient(server.removeprefix("http://")) as client:

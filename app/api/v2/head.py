@@ -1,4 +1,4 @@
-"""The JSON of a request to `/infer` in the Open Inference Protocol: which tensors come, and what is wanted of them.
+"""The JSON of a request to `/infer` in the Open Inference Protocol: its input tensors and its requested outputs.
 
 kserve/open-inference-protocol, `specification/protocol/inference_rest.md`; parameters for tensors in binary and for
 classification as in Triton's `docs/protocol/extension_binary_data.md` and `extension_classification.md`.
@@ -16,7 +16,7 @@ Parameters = dict[StrictStr, Any]
 
 
 class RequestedOutput(BaseModel):
-    """An output that is asked for."""
+    """A requested output."""
 
     name: Name
     parameters: Parameters = Field(default_factory=dict)
