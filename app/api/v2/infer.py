@@ -107,7 +107,7 @@ def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary:
         raise MalformedRequest(f"unexpected inference output {output.name!r} for model {model!r}")
     classes = count(output.parameters, "classification")
     if "classification" in output.parameters and not classes:
-        raise MalformedRequest("The parameter classification has to be at least 1.")
+        raise MalformedRequest("The parameter classification must be at least 1.")
     if classes and output.name == "embedding":
         raise MalformedRequest("An embedding has no classes to name: ask for the classification of scores or logits.")
     return Wanted(
