@@ -38,7 +38,7 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
 def measure() -> list[dict[str, str | float]]:
     log = logging.getLogger("app.access")
     log.propagate = False
-    observed = Observation(answer, metrics=Metrics())
+    observed = Observation(answer, metrics=Metrics(), root_path="")
 
     def observing(formatter: logging.Formatter | None) -> Callable[[], float]:
         def timed() -> float:
