@@ -14,7 +14,7 @@ from PIL import Image
 from app.bundle import ImageSpec
 from app.images.preprocess import preprocess
 from app.inference.contract import Pixels
-from model.demo.shapes import LABELS, draw, held_out
+from model.shapes import LABELS, draw, held_out
 
 SEED = 7
 LONGEST_SIDE = 500  # pixels

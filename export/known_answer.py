@@ -13,7 +13,7 @@ from export.graphs import MOST_LIKELY
 from export.parity import ROUNDINGS, TOLERANCES, ParityError, largest_of
 from export.reference import normalised, reference
 from model.checkpoints.checkpoint import Checkpoint
-from model.demo.shapes import draw
+from model.shapes import draw
 
 SEED = 23
 SIZE = (32, 32)

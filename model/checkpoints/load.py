@@ -155,7 +155,7 @@ def _describe(
 def _without_head(description: Description, facts: Facts) -> Description:
     """As it is, or without the head if a person has set num_classes to 0. Raises CheckpointError for another number."""
     classes = description.config.num_classes
-    chosen = facts.note("num_classes", classes, "rows of the head" if classes else "there is no head")
+    chosen = facts.resolve("num_classes", classes, "rows of the head" if classes else "there is no head")
     if chosen not in (0, classes):
         raise CheckpointError(f"--set num_classes={chosen}: the head has {classes:,} classes; 0 leaves the head out")
     return replace(description, config=replace(description.config, num_classes=chosen))

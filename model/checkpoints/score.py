@@ -9,7 +9,7 @@ Score = Literal["softmax", "sigmoid"]
 IMAGENET_21K = 21843  # classes of Google's version, in every library that has its weights
 
 
-def note_score(facts: Facts, classes: int, *, stated: Score | None = None, origin: str = "") -> Score:
+def resolve_score(facts: Facts, classes: int, *, stated: Score | None = None, origin: str = "") -> Score:
     """What the checkpoint says at `origin`, else what training with so many classes implies.
 
     Google trained its ImageNet-21k models with a sigmoid for each label (big_vision configs/vit_i21k.py,
@@ -23,7 +23,7 @@ def note_score(facts: Facts, classes: int, *, stated: Score | None = None, origi
         score, origin = "sigmoid", "one class, whose softmax is always 1"
     else:
         score, origin = "softmax", "the usual loss of classifiers"
-    score = facts.note("score", score, origin)
+    score = facts.resolve("score", score, origin)
     if score not in get_args(Score):
         raise CheckpointError(f"--set score={score}: it is softmax or sigmoid")
     return score

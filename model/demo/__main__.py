@@ -14,8 +14,8 @@ from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.families.native import FAMILY, save
 from model.demo.evaluate import evaluate
-from model.demo.shapes import LABELS, draw, held_out
 from model.demo.train import CONFIG, PREPROCESSING, Recipe, train
+from model.shapes import LABELS, draw, held_out
 
 WEIGHTS = Path(__file__).parent / "shapes.safetensors"
 SHEET_COLUMNS, SHEET_ROWS = 12, 8

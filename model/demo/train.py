@@ -21,12 +21,12 @@ from torch.optim import Optimizer
 from tqdm import tqdm
 
 from model.config import ViTConfig
-from model.demo.shapes import LABELS, draw
 from model.fit.loop import Course, learn
 from model.fit.normalise import normalise
 from model.fit.schedule import linear
 from model.fit.snapshot import Snapshot, digest_of_weights
 from model.preprocessing import Preprocessing
+from model.shapes import LABELS, draw
 from model.vit import VisionTransformer
 
 CONFIG = ViTConfig(image_size=(64, 64), patch_size=8, width=128, depth=6, mlp_dim=512, heads=4, num_classes=len(LABELS))

@@ -15,7 +15,7 @@ from app.bundle import load_bundle
 from export.command import main
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import save
-from model.demo.shapes import draw
+from model.shapes import draw
 from tests.support.disk import room_for
 from tests.support.samples import squares
 from tests.support.toy import toy_checkpoint

@@ -15,7 +15,7 @@ from model.checkpoints.facts import Facts
 from model.checkpoints.families.huggingface_config import kind_of, labels, pair, score
 from model.checkpoints.families.huggingface_images import check_size, describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS
-from model.checkpoints.score import note_score
+from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import first_present, take_layer, without_slots
 from model.config import ViTConfig
@@ -91,16 +91,16 @@ def describe(source: Source, facts: Facts) -> Description:
     }
     for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
         found = "config.json" if key in config else f"transformers' default for {model_type}"
-        fields[field] = facts.note(field, fields[field], architecture if field in switches else found)
+        fields[field] = facts.resolve(field, fields[field], architecture if field in switches else found)
     return Description(
-        name=facts.note("name", source.name, "name of the checkpoint"),
+        name=facts.resolve("name", source.name, "name of the checkpoint"),
         family="transformers",
         architecture=architecture,
         config=ViTConfig(**fields),
         preprocessing=preprocessing,
         labels=labels(config.get("id2label"), classes) if head else (),
         labels_from="config.json",
-        score=note_score(facts, classes, stated=score(config.get("problem_type")), origin="config.json"),
+        score=resolve_score(facts, classes, stated=score(config.get("problem_type")), origin="config.json"),
     )
 
 

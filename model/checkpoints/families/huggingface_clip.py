@@ -16,7 +16,7 @@ from model.checkpoints.facts import Facts
 from model.checkpoints.families.huggingface_config import kind_of, labels, pair, score
 from model.checkpoints.families.huggingface_images import check_size, describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS
-from model.checkpoints.score import Score, note_score
+from model.checkpoints.score import Score, resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import take_layer, without_slots
 from model.config import ViTConfig
@@ -84,9 +84,9 @@ def describe(source: Source, facts: Facts) -> Description:
     }
     for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
         found = "config.json" if key in _tower(source) else f"transformers' default for {model_type}"
-        fields[field] = facts.note(field, fields[field], found)
+        fields[field] = facts.resolve(field, fields[field], found)
     return Description(
-        name=facts.note("name", source.name, "name of the checkpoint"),
+        name=facts.resolve("name", source.name, "name of the checkpoint"),
         family="transformers",
         architecture=architecture,
         config=ViTConfig(
@@ -107,7 +107,7 @@ def describe(source: Source, facts: Facts) -> Description:
         preprocessing=preprocessing,
         labels=labels(config.get("id2label"), classes) if classes else (),
         labels_from="config.json",
-        score=note_score(
+        score=resolve_score(
             facts,
             classes,
             stated=kind.score if text_tower else score(config.get("problem_type")),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
-from model.checkpoints.recipe import need_recipe, note_recipe
+from model.checkpoints.recipe import need_recipe, resolve_recipe
 from model.checkpoints.source import Source
 from model.preprocessing import Preprocessing
 
@@ -69,7 +69,7 @@ def describe_images(source: Source, facts: Facts, *, processor: str, size: tuple
         recipe = _recipe(found, processor)
     except ValueError as error:
         return need_recipe(facts, str(error), size=size, crop_rounding=CROP_ROUNDING)
-    return note_recipe(facts, recipe, FILE)
+    return resolve_recipe(facts, recipe, FILE)
 
 
 def check_size(preprocessing: Preprocessing, size: tuple[int, int], facts: Facts, *, architecture: str) -> None:

@@ -15,7 +15,7 @@ from export.answers import Answers, answers
 from export.image_spec import image_spec
 from export.images import RANGES, DrawnImages
 from export.reference import normalised
-from model.demo.shapes import LABELS
+from model.shapes import LABELS
 from tests.support.toy import toy_checkpoint, toy_model
 
 
