@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 
-from app.bundle import ImageSpec
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
@@ -15,6 +14,7 @@ from app.images.preprocess import Framing, preprocess
 from app.inference.contract import Pixels
 from app.settings import Settings
 from export.folder_labels import By, folder_labels
+from export.image_spec import image_spec
 from export.progress import bars
 from model.checkpoints.checkpoint import Checkpoint
 
@@ -61,7 +61,7 @@ class FolderImages:
         return zip(self._pixels[self.range_images :], classes[self.range_images :], strict=True)
 
 
-def read_folder(folder: Path, spec: ImageSpec, checkpoint: Checkpoint) -> FolderImages:
+def read_folder(folder: Path, checkpoint: Checkpoint) -> FolderImages:
     """The images in `folder` and in folders below it. A file that cannot be decoded is named on stderr and skipped.
 
     They have labels if the folders in `folder` are called by those of the checkpoint, and then every image must be in
@@ -76,12 +76,13 @@ def read_folder(folder: Path, spec: ImageSpec, checkpoint: Checkpoint) -> Folder
     labels = folder_labels(folders, checkpoint.labels, checkpoint.wordnet)
     if labels and (stray := [file.name for file, of_file in parts.items() if len(of_file) == 1]):
         raise ValueError(f"--pictures {folder}: folders are labels, but {stray[0]} is in none of them")
+    framing = image_spec(checkpoint.preprocessing).framing
     pixels: list[Pixels] = []
     classes: list[int] = []
     with bars() as shown:
-        for file in shown.track(_some(files, spec), description="reading images"):
+        for file in shown.track(_some(files, framing.size), description="reading images"):
             try:
-                pixels.append(read_pixels(file, spec.framing))
+                pixels.append(read_pixels(file, framing))
             except (UnsupportedType, UnusableImage) as error:
                 shown.print(f"{file} is skipped: {error.detail}", soft_wrap=True, markup=False, highlight=False)
                 continue
@@ -108,9 +109,9 @@ def visible_files(folder: Path) -> Iterator[Path]:
         yield from (Path(root, name) for name in names if not name.startswith("."))
 
 
-def _some(files: list[Path], spec: ImageSpec) -> list[Path]:
-    """As many as there may be, evenly chosen, in a random order."""
-    most = min(MOST, max(FEWEST, MOST_BYTES // (3 * spec.size[0] * spec.size[1])), len(files))
+def _some(files: list[Path], size: tuple[int, int]) -> list[Path]:
+    """As many as fit in memory at this size, evenly chosen, in a random order."""
+    most = min(MOST, max(FEWEST, MOST_BYTES // (3 * size[0] * size[1])), len(files))
     even = np.linspace(0, len(files) - 1, most).round().astype(int)
     return [files[place] for place in np.random.default_rng(SEED).permutation(even)]
 

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import ImageSpec, Parity, Precision
+from app.bundle import Parity, Precision
 from app.inference.contract import Engine, Outputs, Pixels
+from export.image_spec import image_spec
 from export.images import reference_pixels
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
@@ -45,7 +46,7 @@ class Compared(NamedTuple):
 
 
 def check_parity(
-    checkpoint: Checkpoint, spec: ImageSpec, engine: Engine, precision: Precision, *, given: Pixels | None = None
+    checkpoint: Checkpoint, engine: Engine, precision: Precision, *, given: Pixels | None = None
 ) -> Compared:
     """The largest differences found. Raises ParityError when one is over its tolerance.
 
@@ -56,7 +57,8 @@ def check_parity(
     Where attention is so sharp that PyTorch's own float32 rounding is as large as the tolerance, a multiple of that
     rounding, measured against float64, replaces the tolerance.
     """
-    batches = np.split(reference_pixels(spec, sum(BATCHES)), np.cumsum(BATCHES)[:-1])
+    pixels = reference_pixels(image_spec(checkpoint.preprocessing), sum(BATCHES))
+    batches = np.split(pixels, np.cumsum(BATCHES)[:-1])
     if given is not None:
         batches.append(given)
     worst: dict[str, float] = {}

@@ -11,14 +11,16 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.imagenet import names_of, version_of
 
 NONE = "none"  # in place of a file: number the classes
-BY_NUMBER = "by the number of classes"
 UNNAMED = "numbered, as the checkpoint has no names"
+NAME_THEM = "--labels FILE names them."
+OR_NUMBER_THEM = "If the model has other classes, name them with --labels FILE, or number them with --labels none."
 
 
 class Labels(NamedTuple):
     names: tuple[str, ...]
     origin: str
     wordnet: tuple[str, ...] = ()  # ids of the synsets that the names stand for, where they are known
+    advice: str = ""  # a sentence, if the names are a guess
 
 
 def choose(
@@ -44,8 +46,9 @@ def choose(
     if version := version_of(classes):
         found = names_of(version.wordnet)
         assert found
-        return Labels(found, f"{version.name}, {dataset or BY_NUMBER}", version.wordnet)
-    return _numbered(classes, UNNAMED)
+        origin = f"{version.name}, {dataset or 'by the number of classes'}"
+        return Labels(found, origin, version.wordnet, advice="" if dataset else OR_NUMBER_THEM)
+    return _numbered(classes, UNNAMED)._replace(advice=NAME_THEM)
 
 
 def from_file(path: Path) -> Labels:

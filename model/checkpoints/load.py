@@ -175,7 +175,13 @@ def _named(description: Description, given: str | None) -> Description:
         dataset=description.dataset,
         given=given,
     )
-    return replace(description, labels=labels.names, wordnet=labels.wordnet, labels_from=labels.origin)
+    return replace(
+        description,
+        labels=labels.names,
+        wordnet=labels.wordnet,
+        labels_from=labels.origin,
+        labels_advice=labels.advice,
+    )
 
 
 def _unknown(source: Source) -> str:

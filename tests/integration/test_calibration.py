@@ -60,7 +60,7 @@ def test_the_manifest_says_what_was_measured_and_on_what(calibrated, images):
     assert found.temperature > 1.5  # the toy is sure, and mostly wrong
     assert found.error_after < found.error_before
     assert "holiday" not in (calibrated / "manifest.json").read_text()
-    given = read_folder(images, bundle.manifest.image, toy_checkpoint())
+    given = read_folder(images, toy_checkpoint())
     judged = list(given.judged())
     batches = [np.stack([pixels for pixels, _ in judged[start : start + 8]]) for start in range(0, 120, 8)]
     logits = np.concatenate([engine_of(bundle.folder).run("classify", batch)["logits"] for batch in batches])

@@ -5,7 +5,7 @@ from PIL import Image
 
 from app.drawing.canvas import FAINT, INK, Canvas, text_width
 from export.fit.report.judged import Judged
-from export.fit.report.picture import Picture
+from export.picture import Picture
 
 SIDE = 640  # pixels of the matrix, about
 SMALLEST, LARGEST = 3, 64  # of a cell

@@ -10,7 +10,7 @@ from typing import Any
 from export.fit.report.confusion import mistaken_pairs
 from export.fit.report.judged import Judged
 from export.fit.report.mistakes import Mistake
-from export.fit.report.picture import Picture
+from export.picture import Picture
 
 TEMPLATE = Path(__file__).with_name("page.html")
 MOST_LABELS = 200  # of the table

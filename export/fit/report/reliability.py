@@ -6,7 +6,7 @@ from app.drawing.canvas import FAINT, INK, Canvas
 from export.calibration import BINS
 from export.fit.report.axes import Axes
 from export.fit.report.judged import Judged
-from export.fit.report.picture import Picture
+from export.picture import Picture
 
 WIDTH, HEIGHT = 640, 640
 TICKS = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]

@@ -13,7 +13,6 @@ from export.image_spec import image_spec
 from tests.support.toy import toy_checkpoint
 
 CHECKPOINT = toy_checkpoint()
-SPEC = image_spec(CHECKPOINT.preprocessing)
 
 
 def gray(level: int) -> Image.Image:
@@ -29,7 +28,7 @@ def fill(folder, count, *, names=("",), suffix="png"):
 
 
 def read(folder, checkpoint=CHECKPOINT):
-    return read_folder(folder, SPEC, checkpoint)
+    return read_folder(folder, checkpoint)
 
 
 def levels(images) -> tuple[list[int], list[tuple[int, int]]]:
@@ -58,7 +57,8 @@ def test_pixels_are_those_of_the_service(tmp_path):
     for number, picture in enumerate(pictures):
         picture.save(tmp_path / f"{number}.png", exif=exif)
     images = read(tmp_path)
-    turned = {preprocess(p.transpose(Image.Transpose.ROTATE_270), SPEC.framing)[0].tobytes() for p in pictures}
+    framing = image_spec(CHECKPOINT.preprocessing).framing
+    turned = {preprocess(p.transpose(Image.Transpose.ROTATE_270), framing)[0].tobytes() for p in pictures}
     assert {pixels.tobytes() for pixels, _ in images.judged()} <= turned
 
 

@@ -32,7 +32,7 @@ class Off:
 def check(precision, factor, *, lean_alone=False, scaled=LOGITS):
     checkpoint = toy_checkpoint()
     engine = Off(checkpoint, factor, lean_alone=lean_alone, scaled=scaled)
-    return check_parity(checkpoint, image_spec(checkpoint.preprocessing), engine, precision)
+    return check_parity(checkpoint, engine, precision)
 
 
 @pytest.mark.parametrize(("precision", "factor"), [("fp32", 1.0), ("fp16", 1.01), ("int8", 1.1)])

@@ -116,7 +116,7 @@ def test_names_of_the_checkpoint_win():
 
 def test_wordnet_ids_become_names_and_are_kept(tmp_path):
     labels = choose(2, own=("n02099601", "n01440764"), wordnet=(), origin="config.json", dataset="", given=None)
-    assert labels == (("golden retriever", "tench"), "config.json, as WordNet ids", ("n02099601", "n01440764"))
+    assert labels == (("golden retriever", "tench"), "config.json, as WordNet ids", ("n02099601", "n01440764"), "")
     words = {"n02099601": "a golden dog", "n01440764": "a fish"}
     folder = hub_folder("timm-plain", label_names=[*words], label_descriptions=words)(tmp_path, 2)
     described = describe_checkpoint(folder, overrides=stated("timm-plain"))

@@ -1,4 +1,4 @@
-"""export/portraits/filters.py: the components are those of the kernels that see pixels."""
+"""export/pictures/filters.py: the components are those of the kernels that see pixels."""
 
 from io import BytesIO
 
@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-from export.portraits.filters import filters, principal_components, rgb_filters
+from export.pictures.filters import filters, principal_components, rgb_filters
 from model.patch_embed import DualNormPatchEmbed
 from tests.support.toy import toy_checkpoint
 
