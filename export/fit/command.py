@@ -11,8 +11,8 @@ from export.fit.run import NotReported, run
 from export.fit.scratch import scratch
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError, Description
-from model.config import VARIANTS
 from model.fit.pretrain import POSITIONS
+from model.variants import VARIANTS
 
 
 def fit(options: argparse.Namespace) -> None:

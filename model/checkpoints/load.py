@@ -149,7 +149,7 @@ def _describe(
         )
     else:
         description = _named(description, labels)
-    return family, replace(description, weights=source.weights)
+    return family, replace(description, weights=source.chosen)
 
 
 def _without_head(description: Description, facts: Facts) -> Description:

@@ -16,8 +16,9 @@ from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.openclip import CONFIG
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
-from model.checkpoints.families.timm_architectures import Architecture, find, is_known, network, patch_side
+from model.checkpoints.families.timm_architectures import Architecture, find, is_known
 from model.checkpoints.families.timm_layers import absent_layers, classes, conv_patches, fused_layers
+from model.checkpoints.families.timm_network import network, patch_side, with_arguments
 from model.checkpoints.families.timm_positions import fit_positions, grid_of_file, learned_rope, relative_tables
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.families.timm_tower import PROJECTION, prefix, projection, take_projection
@@ -85,7 +86,7 @@ def describe(source: Source, facts: Facts) -> Description:
         projects = facts.resolve("projection", projects, f"the published head of {architecture.name}")
     projected = projection(source) or (outputs if projects or tower else 0) or None
     num_classes = 0 if projected else num_classes
-    arguments = architecture.with_arguments(_arguments(source, config, facts, architecture))
+    arguments = with_arguments(architecture, _arguments(source, config, facts, architecture))
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
     size = _image_size(source, facts, architecture, arguments, stated, published)

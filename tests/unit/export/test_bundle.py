@@ -21,7 +21,8 @@ from export.images import reference_pixels
 from export.parity import ParityError
 from export.reference import normalised, reference
 from model.checkpoints import load_checkpoint
-from model.config import ViTConfig, variant
+from model.config import ViTConfig
+from model.variants import variant
 from tests.golden.test_checkpoints import describe
 from tests.integration.test_families import CLASSIFYING, EMBEDDING
 from tests.support.engines import ENGINES, engine_of, model_of

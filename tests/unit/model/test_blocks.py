@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from model.attention import relative_position_index
-from model.config import variant
+from model.variants import variant
 from tests.support.toy import toy_model
 
 TOKENS = torch.randn(2, 7, 32, generator=torch.Generator().manual_seed(2))

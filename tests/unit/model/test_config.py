@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from model.config import VARIANTS, RopeConfig, ViTConfig, variant
+from model.config import RopeConfig, ViTConfig
+from model.variants import VARIANTS, variant
 
 
 def test_a_named_variant_is_the_papers():

@@ -6,7 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.config import RopeConfig, variant
+from model.config import RopeConfig
+from model.variants import variant
 from tests.support.toy import toy_model
 
 SIZE = (32, 48)  # two rows and three columns of patches

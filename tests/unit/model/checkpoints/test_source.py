@@ -73,14 +73,14 @@ def test_timms_average_of_the_weights_is_preferred_and_said(tmp_path):
     """As timm's load_state_dict with use_ema does it, and so its evaluation."""
     torch.save({"epoch": 3, "state_dict": AVERAGED, "state_dict_ema": TENSORS}, tmp_path / "x.pth.tar")
     source = Source(tmp_path / "x.pth.tar")
-    assert source.weights == "state_dict_ema; the file has state_dict too"
+    assert source.chosen == "state_dict_ema; the file has state_dict too"
     check(source)
 
 
 def test_a_file_with_one_state_dict_has_nothing_to_say(tmp_path):
     torch.save({"state_dict": TENSORS, "state_dict_ema": None, "model": {"depth": 12}}, tmp_path / "x.pth")
     source = Source(tmp_path / "x.pth")
-    assert source.weights == ""
+    assert source.chosen == ""
     check(source)
 
 

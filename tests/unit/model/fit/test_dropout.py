@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from model.config import variant
 from model.fit.dropout import WithDropout, dropout
 from model.fit.measure import Measured
+from model.variants import variant
 from tests.support.toy import toy_model
 
 SIZE, SHARE = (16, 24), 0.25

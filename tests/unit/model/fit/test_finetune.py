@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import model.fit.snapshot
-from model.config import variant
 from model.fit import finetune as finetuning
 from model.fit.augment import Augmentation
 from model.fit.classification import Classification
@@ -17,6 +16,7 @@ from model.fit.loop import Diverged
 from model.fit.measure import measure
 from model.fit.probe import ProbeRecipe, probe
 from model.fit.samples import Samples
+from model.variants import variant
 from tests.support.samples import PREPROCESSING, SIZE, squares
 from tests.support.toy import toy_model
 

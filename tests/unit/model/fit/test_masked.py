@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import model.fit.snapshot
-from model.config import variant
 from model.fit.augment import Augmentation
 from model.fit.batches import Batches
 from model.fit.masked import COLOURS, ColourHead, Corruption, MaskedPatches, MaskedRecipe, masked, mean_colours
 from model.fit.network import initialised
 from model.fit.samples import Samples
+from model.variants import variant
 from tests.support.samples import PREPROCESSING, SIZE, squares
 
 CONFIG = variant("mu/8", image_size=SIZE)

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 import model.fit.snapshot
-from model.config import variant
 from model.fit.augment import Augmentation
 from model.fit.classification import Classification
 from model.fit.finetune import FinetuneRecipe, finetune
 from model.fit.network import initialised
 from model.fit.pretrain import POSITIONS, PretrainRecipe, pretrain
+from model.variants import variant
 from tests.support.samples import PREPROCESSING, SIZE, squares
 
 TRAIN, HELD_OUT = squares(60), squares(30, seed=1)

@@ -8,11 +8,11 @@ from sklearn.linear_model import LogisticRegressionCV, RidgeClassifierCV
 from sklearn.preprocessing import StandardScaler
 
 from model.checkpoints import load_checkpoint
-from model.config import variant
 from model.demo.__main__ import WEIGHTS
 from model.fit.network import with_new_head
 from model.fit.probe import ProbeRecipe, features, probe
 from model.fit.samples import Samples
+from model.variants import variant
 from tests.support.scans import digits
 from tests.support.toy import toy_checkpoint
 

@@ -13,7 +13,8 @@ from torch import Tensor
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families import timm
-from model.checkpoints.families.timm_architectures import find, network, table
+from model.checkpoints.families.timm_architectures import find, table
+from model.checkpoints.families.timm_network import network, with_arguments
 from model.checkpoints.load import describe_checkpoint
 from model.checkpoints.source import Source
 from model.config import RopeConfig
@@ -30,7 +31,7 @@ NAMES = ["ant", "bee", "cow", "dog", "eel"]
 def toy(architecture: str, *, num_classes: int = 5, **arguments: Any):
     """A network as timm's arguments describe it, and its tensors under our names, which mostly are timm's."""
     found, _ = find(architecture)
-    config = network(found, found.with_arguments(SMALL | arguments), image_size=(32, 32), num_classes=num_classes)
+    config = network(found, with_arguments(found, SMALL | arguments), image_size=(32, 32), num_classes=num_classes)
     model = toy_model(config)
     return model, {key: tensor.clone() for key, tensor in model.state_dict().items()}
 
@@ -144,7 +145,7 @@ def test_what_fits_no_patch_is_cut_off_at_the_bottom_and_right(tmp_path):
 def test_the_published_size_of_a_lone_file_may_fit_no_whole_patches(tmp_path):
     architecture = "vit_so400m_patch14_siglip_gap_384"
     found, _ = find(architecture)
-    arguments = found.with_arguments({"embed_dim": 24, "depth": 1, "num_heads": 3})
+    arguments = with_arguments(found, {"embed_dim": 24, "depth": 1, "num_heads": 3})
     state = toy_model(network(found, arguments, image_size=(378, 378), num_classes=5)).state_dict()
     sizes = {"embed_dim": "24", "depth": "1", "num_heads": "3"}
     file = write(tmp_path, state) / "model.safetensors"
