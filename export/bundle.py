@@ -202,7 +202,7 @@ def _calibration(answered: Answers, checkpoint: Checkpoint, *, required: bool) -
     if answered.labels is None or checkpoint.score != "softmax":
         return None
     try:
-        return calibration(answered.found, answered.labels)
+        return calibration(answered.lean, answered.labels)
     except Uncalibrated as reason:
         if required:
             raise

@@ -92,7 +92,7 @@ def export(options: argparse.Namespace) -> None:
 
 
 def measured(manifest: Manifest) -> Iterator[str]:
-    """What was measured on images: sentences."""
+    """Sentences on what was measured with images."""
     if agreement := manifest.agreement:
         other = "PyTorch" if manifest.precision == "fp32" else "fp32"
         yield (

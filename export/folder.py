@@ -98,7 +98,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> FolderImages:
 
 
 def image_files(folder: Path) -> Iterator[Path]:
-    """Those of `visible_files` that have the suffix of an image."""
+    """The visible files that have the suffix of an image."""
     return (file for file in visible_files(folder) if file.suffix.lower() in SUFFIXES)
 
 
@@ -117,7 +117,7 @@ def _some(files: list[Path], size: tuple[int, int]) -> list[Path]:
 
 
 def read_pixels(file: Path, framing: Framing) -> Pixels:
-    """What the service, with its default limits, would give the network for this file: uint8 (height, width, 3).
+    """The network's input for this file in the service with its default limits: uint8 (height, width, 3).
 
     Raises UnsupportedType, UnusableImage, or OSError for a file that cannot be read.
     """

@@ -50,7 +50,7 @@ def known_answer(checkpoint: Checkpoint, engine: Engine, precision: Precision) -
 
 
 def _limits(checkpoint: Checkpoint, precision: Precision) -> dict[str, float]:
-    """What every machine may differ by. For fp16 it leaves room for GPUs: here, fp16 graphs are computed in float32."""
+    """The difference that every machine may have. fp16 leaves room for GPUs: CPUs compute fp16 graphs in float32."""
     if precision == "fp32":
         return {name: TOLERANCES[name] for name in Tolerance.model_fields}
     share = SHARES[precision]

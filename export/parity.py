@@ -1,4 +1,4 @@
-"""Whether the graphs compute what the model computes: PyTorch against ONNX Runtime, on the path that serves.
+"""The check that the graphs compute what the model computes: PyTorch against ONNX Runtime, on the path that serves.
 
 Both get the pixels of the service's preprocessing. PyTorch normalises them explicitly and runs model/vit.py; ONNX
 Runtime runs the graphs through the service's engine, with everything folded and fused.

@@ -1,4 +1,4 @@
-"""`python -m export fit CHECKPOINT --images FOLDER --out FILE`: what a person types, and what it says."""
+"""The command `python -m export fit CHECKPOINT --images FOLDER --out FILE`: its options and its messages."""
 
 import argparse
 import sys

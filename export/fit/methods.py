@@ -1,4 +1,4 @@
-"""The ways to learn, and their recipes: a person's words to what model/fit takes."""
+"""The methods of learning, and their recipes from the command line."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields, is_dataclass
@@ -89,7 +89,7 @@ def _defaults(values: Any, place: str = "") -> list[str]:
 
 
 def of_crops(recipe: Recipe, preprocessing: Preprocessing) -> Preprocessing:
-    """How images to learn from are prepared: larger than the network's input where small crops are taken of them.
+    """The preprocessing of images to learn from: larger than the network's input where small crops are taken of them.
 
     A probe reads them whole, and so does fine-tuning at first; its crops are nearly whole images.
     """

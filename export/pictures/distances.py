@@ -1,4 +1,4 @@
-"""How far away patches read, by layer and head, over the reference images (paper, Fig. 7 right)."""
+"""The attention distance by layer and head, over the reference images (paper, Fig. 7 right)."""
 
 import numpy as np
 import numpy.typing as npt

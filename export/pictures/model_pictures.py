@@ -12,6 +12,6 @@ from model.vit import VisionTransformer
 
 
 def model_pictures(model: VisionTransformer, distance: npt.NDArray[np.floating]) -> list[Picture]:
-    """Those that this model has, given the attention distance of the reference images, (images, L, H)."""
+    """The pictures that this model has, given the attention distance of the reference images, (images, L, H)."""
     mean = reference_distance(distance, patch_size=model.config.patch_size)
     return [picture for picture in (filters(model), positions(model), relative_bias(model), mean) if picture]

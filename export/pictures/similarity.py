@@ -1,4 +1,4 @@
-"""How similar the positions of two patches are (paper, Fig. 7 centre)."""
+"""The similarity of the positions of two patches (paper, Fig. 7 centre)."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What a checkpoint holds, whatever the format of its file."""
+"""The contents of a checkpoint, in every format of its file."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -59,8 +59,8 @@ def from_file(path: Path) -> Labels:
 def read(path: Path) -> tuple[str, ...]:
     """The labels in a file, in the order of the classes. Raises CheckpointError, with the reason.
 
-    The content is one label a line; or JSON: a list, an object of indices and labels either way round, or the object of
-    Keras' imagenet_class_index.json, whose labels are pairs of a WordNet id and a name; or, in a file that ends in
+    The content is one label per line; or JSON: a list, an object of indices and labels either way round, or the object
+    of Keras' imagenet_class_index.json, whose labels are pairs of a WordNet id and a name; or, in a file that ends in
     .csv, a table with a column `label` and perhaps one `index`.
     """
     try:

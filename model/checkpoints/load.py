@@ -29,10 +29,10 @@ from model.vit import VisionTransformer
 
 
 class Family(Protocol):
-    """What a module of model/checkpoints/families/ offers to load the files of one library."""
+    """A module of model/checkpoints/families/, which loads the files of one library."""
 
     def recognises(self, source: Source) -> bool:
-        """Whether the names of the tensors, and the JSON files beside them, are those of this library."""
+        """Whether the tensors' names, and the JSON files beside them, are those of this library."""
 
     def describe(self, source: Source, facts: Facts) -> Description:
         """Everything but the weights, without reading a tensor; each fact goes through `facts`.
@@ -185,7 +185,7 @@ def _named(description: Description, given: str | None) -> Description:
 
 
 def _unknown(source: Source) -> str:
-    """Which family the file resembles most, and the names of tensors that do not belong to that family."""
+    """The family that the file resembles most, and the names of tensors that do not belong to that family."""
     keys = sorted(source.names)
     alike = {name: [key for key in keys if re.match(start, key)] for name, start in LIKENESS.items()}
     nearest = max(alike, key=lambda name: len(alike[name]))

@@ -1,4 +1,4 @@
-"""Whether the scores of the labels are a softmax, which sums to 1, or a sigmoid of each label by itself."""
+"""The score of the labels: a softmax, which sums to 1, or a sigmoid of each label by itself."""
 
 from typing import Literal, get_args
 
@@ -10,7 +10,7 @@ IMAGENET_21K = 21843  # classes of Google's version, in every library that has i
 
 
 def resolve_score(facts: Facts, classes: int, *, stated: Score | None = None, origin: str = "") -> Score:
-    """What the checkpoint says at `origin`, else what training with so many classes implies.
+    """The score that the checkpoint states at `origin`, else that which training with so many classes implies.
 
     Google trained its ImageNet-21k models with a sigmoid for each label (big_vision configs/vit_i21k.py,
     `config.loss = 'sigmoid_xent'`): softmax of their logits is not a probability that was ever fitted.

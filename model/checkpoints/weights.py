@@ -167,7 +167,7 @@ def _holds_tensors(content: Any) -> bool:
 
 
 def _from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-    """NumPy reads bfloat16 arrays from npz as two raw bytes an element."""
+    """NumPy reads bfloat16 arrays from npz as two raw bytes per element."""
     if array.dtype.kind == "V" and array.dtype.itemsize == 2:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(np.ascontiguousarray(array))

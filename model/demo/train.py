@@ -110,7 +110,7 @@ def batches(data: Dataset, recipe: Recipe, *, start: int = 0) -> Iterator[tuple[
 
 
 class Shapes:
-    """What the network learns: the label of each image, and with a head beside it that of each patch."""
+    """The objective: the label of each image, and with a head beside it that of each patch."""
 
     def __init__(self, network: VisionTransformer, patch_head: nn.Linear, data: Dataset, recipe: Recipe) -> None:
         self._network, self._patch_head = network, patch_head
@@ -139,8 +139,8 @@ def train(recipe: Recipe, *, data: Dataset | None = None, work: Path | None = No
     patch_head = nn.Linear(CONFIG.width, len(LABELS) + 1)
     snapshot = None
     if work is not None:
-        told = {**asdict(recipe), "network": digest_of_weights(network)}
-        snapshot = Snapshot(work / "shapes.pt", identity=told)
+        known = {**asdict(recipe), "network": digest_of_weights(network)}
+        snapshot = Snapshot(work / "shapes.pt", identity=known)
     matrices = [p for p in network.blocks.parameters() if p.ndim == 2]
     others = [p for p in [*network.parameters(), *patch_head.parameters()] if all(p is not m for m in matrices)]
     optimisers: list[Optimizer] = [

@@ -1,4 +1,4 @@
-"""How right a network is on images that it has not learned from."""
+"""Loss and accuracy of a network on images that it has not learned from."""
 
 from dataclasses import dataclass
 

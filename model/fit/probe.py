@@ -1,4 +1,4 @@
-"""Learns a person's classes without changing the network: a linear head on its features, in closed form."""
+"""Learns new classes without changing the network: a linear head on its features, in closed form."""
 
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class ProbeRecipe:
 
 
 class LeftOut(NamedTuple):
-    """What leaving each image out in turn says of a head."""
+    """Results of leaving each image out in turn."""
 
     strength: float  # of the regularisation, chosen by it
     temperature: float  # chosen by it, and folded into the head
@@ -61,7 +61,7 @@ def probe(
 
 @torch.inference_mode()
 def features(network: VisionTransformer, samples: Samples, preprocessing: Preprocessing) -> Tensor:
-    """What the head reads of each image, float32 (N, F) on the CPU."""
+    """The vectors that the head reads, float32 (N, F) on the CPU."""
     device = next(network.parameters()).device
     chunks = tqdm(samples.pixels.split(CHUNK), desc="features", unit=f"x{CHUNK}")
     return torch.cat(

@@ -89,10 +89,10 @@ def _mistakes(judged: Judged, mistakes: Sequence[Mistake]) -> str:
 
 
 def _mistake(mistake: Mistake) -> str:
-    said = f"{mistake.answer} ({_percent(mistake.answer_score)}) in place of {mistake.right} "
-    said += f"({_percent(mistake.right_score)})"
+    text = f"{mistake.answer} ({_percent(mistake.answer_score)}) in place of {mistake.right} "
+    text += f"({_percent(mistake.right_score)})"
     return (
-        f"<figure>{_image(mistake.png, said)}<figcaption>{escape(said)}<br>"
+        f"<figure>{_image(mistake.png, text)}<figcaption>{escape(text)}<br>"
         f'<span class="file">{escape(str(mistake.file))}</span></figcaption></figure>'
     )
 

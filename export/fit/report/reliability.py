@@ -16,7 +16,7 @@ BAR, PALE_BAR, DOT = (158, 202, 225), (222, 235, 244), (31, 119, 180)
 
 def reliability(judged: Judged) -> Picture:
     """640 x 640 pixels; the same bins as the calibration error."""
-    score, right = judged.scores.max(1), judged.found == judged.right
+    score, right = judged.scores.max(1), judged.answers == judged.right
     place = np.ceil(score * BINS).astype(int) - 1  # bins are open on the left
     images = np.bincount(place, minlength=BINS)
     filled = np.maximum(images, 1)

@@ -115,7 +115,7 @@ def test_of_many_images_some_are_chosen_evenly(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("names", "count", "said"),
+    ("names", "count", "message"),
     [
         (("",), FEWEST - 1, "it has 31 images that can be decoded, and 32 are needed"),
         (("a", "b", "moon"), 60, "2 of 3 folders are called by the name of one label, but not moon"),
@@ -123,8 +123,8 @@ def test_of_many_images_some_are_chosen_evenly(tmp_path, monkeypatch):
         (("a",), 0, "this is not a folder"),
     ],
 )
-def test_refusals(tmp_path, names, count, said):
+def test_refusals(tmp_path, names, count, message):
     fill(tmp_path / "images", count, names=names)
     with pytest.raises(ValueError, match="a") as refusal:
         read(tmp_path / "images")
-    assert said in str(refusal.value)
+    assert message in str(refusal.value)

@@ -82,7 +82,7 @@ def described(proto: onnx.ModelProto) -> tuple[list[object], list[object]]:
     return nodes, [(value.name, known[value.name], value.type.SerializeToString()) for value in proto.graph.output]
 
 
-def test_the_lean_graph_is_what_tracing_it_alone_gives(oblong_bundle):
+def test_the_lean_graph_equals_a_trace_of_it_alone(oblong_bundle):
     toy = toy_checkpoint()
     alone = trace(ClassifyGraph(toy.model, toy.preprocessing, precision="fp32"))
     assert described(onnx.load(oblong_bundle / "classify.onnx")) == described(alone)

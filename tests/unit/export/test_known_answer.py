@@ -55,7 +55,7 @@ def test_fp32_graphs_that_are_off_by_more_than_rounding_are_refused(factor):
         answer("fp32", factor)
 
 
-def test_what_was_exported_is_what_is_compared():
+def test_a_replica_is_compared_with_the_exported_answer():
     known = KnownImage(answer("fp32", 1.0), CHECKPOINT.preprocessing.size)
     for graph in ("classify", "explain"):
         known.check(graph, Off(1.0).run(graph, known.images(2)), provider="here")

@@ -7,7 +7,7 @@ import pytest
 from model.durable import replacing, replacing_folder
 
 
-def test_what_is_written_takes_the_place(tmp_path):
+def test_the_written_file_takes_the_place(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
     with replacing(path) as temporary:
@@ -17,7 +17,7 @@ def test_what_is_written_takes_the_place(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_error_leaves_what_was_there(tmp_path):
+def test_an_error_leaves_the_old_file(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
     with pytest.raises(OSError, match="full"), replacing(path) as temporary:  # noqa: PT012

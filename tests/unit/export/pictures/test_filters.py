@@ -47,7 +47,7 @@ def test_filters_that_are_all_the_same_have_no_picture(value):
     assert filters(model) is None
 
 
-def test_the_picture_has_a_tile_a_component_and_its_numbers():
+def test_the_picture_has_a_tile_for_each_component():
     model = toy_checkpoint().model
     found = filters(model)
     assert found is not None

@@ -28,7 +28,7 @@ def test_a_fact_has_its_value_and_its_origin():
         (None, "text", "text"),
     ],
 )
-def test_what_is_set_by_hand_replaces_what_was_found(found, text, value):
+def test_an_override_replaces_the_fact_in_the_file(found, text, value):
     facts = Facts({"fact": text})
     set_by_hand = facts.resolve("fact", found, "config.json")
     assert (set_by_hand, type(set_by_hand)) == (value, type(value))
@@ -64,7 +64,7 @@ def test_a_value_of_another_kind_is_refused_with_an_example(found, text):
     assert str(refusal.value) == f"--set fact={text}: expected something like fact={example}"
 
 
-def test_all_that_is_missing_is_asked_for_at_once():
+def test_one_error_names_all_missing_facts():
     facts = Facts({"heads": "3"})
     with pytest.raises(CheckpointError) as refusal:
         facts.need_all({"heads": 12, "mean": (0.5, 0.5, 0.5), "image_size": (224, 224)})
@@ -74,7 +74,7 @@ def test_all_that_is_missing_is_asked_for_at_once():
     )
 
 
-def test_what_is_needed_and_set_is_returned():
+def test_a_needed_fact_that_is_set_is_returned():
     facts = Facts({"heads": "3", "image_size": "28,36"})
     assert facts.need_all({"heads": 12, "image_size": (224, 224)}) == [3, (28, 36)]
     assert facts.missing_flags({"heads": 12}) == ""

@@ -69,7 +69,7 @@ def test_a_file_without_tensors_is_refused(tmp_path):
 AVERAGED = {name: tensor + 1 for name, tensor in TENSORS.items()}
 
 
-def test_timms_average_of_the_weights_is_preferred_and_said(tmp_path):
+def test_timms_average_of_the_weights_is_preferred_and_named(tmp_path):
     """As timm's load_state_dict with use_ema does it, and so its evaluation."""
     torch.save({"epoch": 3, "state_dict": AVERAGED, "state_dict_ema": TENSORS}, tmp_path / "x.pth.tar")
     source = Source(tmp_path / "x.pth.tar")
@@ -77,7 +77,7 @@ def test_timms_average_of_the_weights_is_preferred_and_said(tmp_path):
     check(source)
 
 
-def test_a_file_with_one_state_dict_has_nothing_to_say(tmp_path):
+def test_a_file_with_one_state_dict_names_no_choice(tmp_path):
     torch.save({"state_dict": TENSORS, "state_dict_ema": None, "model": {"depth": 12}}, tmp_path / "x.pth")
     source = Source(tmp_path / "x.pth")
     assert source.chosen == ""
@@ -108,7 +108,7 @@ def test_a_lone_file_of_any_suffix_in_a_folder(tmp_path, file):
     check(source)
 
 
-def test_what_is_not_taken_is_remembered(tmp_path):
+def test_tensors_that_are_not_taken_are_remembered(tmp_path):
     save_file(TENSORS, tmp_path / "x.safetensors")
     source = Source(tmp_path / "x.safetensors")
     source.take("b")
