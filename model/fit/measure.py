@@ -20,11 +20,6 @@ class Measured:
     loss: float  # mean cross-entropy
     accuracy: float  # top-1
 
-    @property
-    def rank(self) -> tuple[float, float]:
-        """The larger the better: the loss decides between networks that are right equally often."""
-        return self.accuracy, -self.loss
-
 
 def measure(network: VisionTransformer, samples: Samples, preprocessing: Preprocessing) -> Measured:
     """Raises ValueError if there are no images."""

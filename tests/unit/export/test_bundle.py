@@ -229,7 +229,7 @@ def test_a_wrong_graph_is_not_written(tmp_path, already_traced):
     changed = toy_checkpoint()
     with torch.no_grad():
         changed.model.head.weight *= 1.001  # the graph is that of the toy before
-    with pytest.raises(ParityError, match=r"(logits|evidence): .* differ by"):
+    with pytest.raises(ParityError, match="PyTorch and ONNX Runtime differ by"):
         write_bundle(changed, tmp_path / "wrong", replace=False)
     assert list(tmp_path.iterdir()) == []
 
