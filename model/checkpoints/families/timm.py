@@ -123,15 +123,15 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
         source.ignore(pattern)
     if tower:
         source.ignore(r"(?!visual\.).*")  # the text tower, and the scale and bias of the comparison
-    found = take_projection(source)
+    state = take_projection(source)
     for key in [key for key in source.unused if key.startswith(tower)]:
         name = key.removeprefix(tower)
         for pattern, replacement in RENAMED:
             name = re.sub(pattern, replacement, name)
-        found[name] = source.take(key)
+        state[name] = source.take(key)
     for transform in TRANSFORMS:
-        transform(found, config)
-    return found
+        transform(state, config)
+    return state
 
 
 TRANSFORMS: tuple[Callable[[dict[str, Tensor], ViTConfig], None], ...] = (
