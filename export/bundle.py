@@ -15,7 +15,6 @@ from app.bundle import (
     CLASSIFY_GRAPH,
     COMBINED_GRAPH,
     EXPLAIN_GRAPH,
-    FORMAT,
     MANIFEST,
     PICTURE_FORMATS,
     WEIGHTS,
@@ -110,7 +109,7 @@ def _fill(
         pictures = model_pictures(checkpoint.model, comparison.distance)
         files = _write_pictures(pictures, folder)
     manifest = Manifest(
-        format=FORMAT,
+        format=2,
         **_facts(checkpoint),
         precision=precision,
         explains=graphs.shapes,
