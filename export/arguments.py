@@ -1,4 +1,4 @@
-"""What the commands of `python -m export` have in common: arguments and how they are read."""
+"""Arguments that several commands of `python -m export` take, and their parsers."""
 
 CHECKPOINT = "a file with weights, a folder as a model hub stores it, or hf://org/name[@revision]"
 SET = "override a fact of the checkpoint, or give one that the file does not contain, such as heads=12"

@@ -2,9 +2,11 @@
 
 import dataclasses
 import sys
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnxruntime
@@ -23,6 +25,7 @@ from app.bundle import (
     picture_file,
     sha256,
 )
+from app.inference.engine import Engine
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
@@ -36,7 +39,8 @@ from export.images import DrawnImages, Images
 from export.known_answer import known_answer
 from export.onnx_file import SharedWeights, part
 from export.parity import check_parity
-from export.portraits.gallery import portraits
+from export.picture import Picture
+from export.pictures.model_pictures import model_pictures
 from export.precision import model_for
 from export.progress import working
 from export.trace import trace
@@ -44,6 +48,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.durable import replacing_folder
 
 GIVEN_PARITY = 8  # given images that parity is checked on, besides drawn ones
+GRAPHS = (CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH)
 PACKAGES = ("torch", "onnx", "onnxscript", "numpy", "pillow")
 
 
@@ -66,104 +71,137 @@ def write_bundle(
     """
     if out.exists() and not replace:
         raise FileExistsError(f"{out} exists; --replace replaces it")
-    if calibrate and not (images and images.labelled):
-        raise ValueError("--calibrate needs labelled images: --pictures FOLDER, and in it a folder for each label")
-    if calibrate and checkpoint.score != "softmax":
-        raise ValueError("--calibrate fits one temperature to softmax, and the scores of this model are sigmoid")
+    if calibrate:
+        _check_calibration(checkpoint, images)
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(out) as folder:
         return _fill(folder, checkpoint, precision, images, calibrate=calibrate)
 
 
+def _check_calibration(checkpoint: Checkpoint, images: Images | None) -> None:
+    if not (images and images.labelled):
+        raise ValueError("--calibrate needs labelled images: --pictures FOLDER, and in it a folder for each label")
+    if checkpoint.score != "softmax":
+        raise ValueError("--calibrate fits one temperature to softmax, and the scores of this model are sigmoid")
+    if not checkpoint.labels:
+        raise ValueError("the model has no head, so it has no scores to calibrate")
+
+
 def _fill(
     folder: Path, checkpoint: Checkpoint, precision: Precision, given: Images | None, *, calibrate: bool
 ) -> Manifest:
-    if calibrate and not checkpoint.labels:
-        raise ValueError("the model has no head, so it has no scores to calibrate")
-    weights = SharedWeights(folder / WEIGHTS)
-    spec, preprocessing = image_spec(checkpoint.preprocessing), checkpoint.preprocessing
-    images = given or DrawnImages(spec, labels=checkpoint.labels)
+    images = given or DrawnImages(image_spec(checkpoint.preprocessing), labels=checkpoint.labels)
     with working("tracing"):
-        model = model_for(checkpoint, precision, images.ranges)
-        explaining = partial(ExplainGraph, model, preprocessing, precision=precision, score=checkpoint.score)
-        explain = explaining()
-        shapes = _write(explain, folder, weights)
-    kind = OpenVinoEngine if precision == "bf16" else OnnxEngine  # ONNX Runtime has no kernels in bfloat16
-    open_engine = partial(
-        kind, graph=folder / COMBINED_GRAPH, shapes=shapes, precision=precision, threads=allowed_cores()
-    )
-    engine = open_engine()
-    compared = checkpoint.config.num_classes > 0 and not (precision == "fp32" and given is None)
-    measured = answers(checkpoint, images, engine) if compared else None
-    calibrated = _calibration(measured, checkpoint, required=calibrate) if measured else None
+        graphs = _Graphs(folder, checkpoint, precision, images)
+        engine = graphs.write(temperature=1.0)
+    compared = checkpoint.config.num_classes and (given or precision != "fp32")
+    answered = answers(checkpoint, images, engine) if compared else None
+    calibrated = _calibration(answered, checkpoint, required=calibrate) if answered else None
     if calibrate and calibrated:
         checkpoint = dataclasses.replace(checkpoint, temperature=calibrated.temperature)
-        with working("tracing again"):
-            _write(explaining(temperature=checkpoint.temperature), folder, weights)
-        engine = open_engine()
+        with working("tracing again"):  # the lens has scores of the classes, and so the temperature
+            engine = graphs.write(temperature=checkpoint.temperature)
     with working("comparing with PyTorch"):
         some = given.ranges()[:GIVEN_PARITY] if given else None
-        comparison = check_parity(checkpoint, spec, engine, precision, given=some)
-        answer = known_answer(checkpoint, spec, engine, precision)
+        comparison = check_parity(checkpoint, engine, precision, given=some)
+        answer = known_answer(checkpoint, engine, precision)
     with working("drawing"):
-        gallery = portraits(checkpoint.model, comparison.distance)
-    for portrait in gallery:
-        portrait.write(folder)
-    pictures = [picture_file(portrait.name, kind) for portrait in gallery for kind in PICTURE_FORMATS]
-    config = checkpoint.model.config
+        pictures = model_pictures(checkpoint.model, comparison.distance)
+        files = _write_pictures(pictures, folder)
     manifest = Manifest(
         format=2,
-        name=checkpoint.name,
-        family=checkpoint.family,
+        **_facts(checkpoint),
         precision=precision,
-        image=spec,
-        tokens=Tokens(patch=config.patch_size, grid=config.grid, prefix=config.prefix),
-        layers=config.depth,
-        heads=config.heads,
-        pool=config.pool,
-        explains=shapes,
-        features=config.embedding,
-        labels=checkpoint.labels,
-        labels_from=checkpoint.labels_from,
-        prompts=checkpoint.prompts,
-        wordnet=checkpoint.wordnet,
-        score=checkpoint.score,
-        temperature=checkpoint.temperature,
+        explains=graphs.shapes,
         parity=comparison.parity,
-        agreement=agreement(measured, images, checkpoint) if measured else None,
+        agreement=agreement(answered, images, checkpoint) if answered else None,
         calibration=calibrated,
         known_answer=answer,
-        overrides=checkpoint.overrides,
-        figures=checkpoint.figures,
-        recipe=checkpoint.recipe,
-        inspect={portrait.name: portrait.title for portrait in gallery},
+        inspect={picture.name: picture.title for picture in pictures},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
-        files={
-            name: sha256(folder / name) for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH, WEIGHTS, *pictures)
-        },
+        files={name: sha256(folder / name) for name in (*GRAPHS, WEIGHTS, *files)},
     )
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
     return manifest
 
 
-def _write(graph: ExplainGraph, folder: Path, weights: SharedWeights) -> dict[str, tuple[int, ...]]:
-    """Write the explaining graph, as the lean graph the part of it that gives the answer alone, and both in one. The
-    shapes of one image's outputs of the explaining graph.
-    """
-    proto = trace(graph)
-    weights.externalise(proto)
-    onnx.save(proto, folder / EXPLAIN_GRAPH)
-    onnx.save(part(proto, graph.answers), folder / CLASSIFY_GRAPH)
-    onnx.save(combine(proto, graph.answers), folder / COMBINED_GRAPH)
-    return {o.name: tuple(size.dim_value for size in o.type.tensor_type.shape.dim[1:]) for o in proto.graph.output}
+class _Graphs:
+    """The three graphs in a folder, which share one file of weights."""
+
+    def __init__(self, folder: Path, checkpoint: Checkpoint, precision: Precision, images: Images) -> None:
+        self.shapes: dict[str, tuple[int, ...]] = {}  # of one image's outputs of the explaining graph
+        self._folder, self._weights = folder, SharedWeights(folder / WEIGHTS)
+        self._precision: Precision = precision
+        self._graph = partial(
+            ExplainGraph,
+            model_for(checkpoint, precision, images.ranges),
+            checkpoint.preprocessing,
+            precision=precision,
+            score=checkpoint.score,
+        )
+
+    def write(self, *, temperature: float) -> Engine:
+        """Write the explaining graph, as the lean graph the part of it that gives the answer alone, and both in one.
+        An engine of this machine that runs them.
+        """
+        graph = self._graph(temperature=temperature)
+        proto = trace(graph)
+        self._weights.externalise(proto)
+        onnx.save(proto, self._folder / EXPLAIN_GRAPH)
+        onnx.save(part(proto, graph.answers), self._folder / CLASSIFY_GRAPH)
+        onnx.save(combine(proto, graph.answers), self._folder / COMBINED_GRAPH)
+        outputs = {value.name: value.type.tensor_type.shape.dim[1:] for value in proto.graph.output}
+        self.shapes = {name: tuple(size.dim_value for size in sizes) for name, sizes in outputs.items()}
+        # ONNX Runtime has no kernels in bfloat16.
+        kind = OpenVinoEngine if self._precision == "bf16" else OnnxEngine
+        return kind(
+            graph=self._folder / COMBINED_GRAPH,
+            shapes=self.shapes,
+            precision=self._precision,
+            threads=allowed_cores(),
+        )
 
 
-def _calibration(measured: Answers, checkpoint: Checkpoint, *, required: bool) -> Calibration | None:
-    """That of the lean graph. None, or Uncalibrated where it is `required`, if there is none."""
-    if measured.labels is None or checkpoint.score != "softmax":
+def _write_pictures(pictures: Sequence[Picture], folder: Path) -> list[str]:
+    """Their files, relative to the folder of the bundle."""
+    files = [picture_file(picture.name, kind) for picture in pictures for kind in PICTURE_FORMATS]
+    place = (folder / files[0]).parent
+    place.mkdir()
+    for picture in pictures:
+        picture.write(place)
+    return files
+
+
+def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The fields of a manifest that the checkpoint has."""
+    config = checkpoint.model.config
+    return {
+        "name": checkpoint.name,
+        "family": checkpoint.family,
+        "image": image_spec(checkpoint.preprocessing),
+        "tokens": Tokens(patch=config.patch_size, grid=config.grid, prefix=config.prefix),
+        "layers": config.depth,
+        "heads": config.heads,
+        "pool": config.pool,
+        "features": config.embedding,
+        "labels": checkpoint.labels,
+        "labels_from": checkpoint.labels_from,
+        "prompts": checkpoint.prompts,
+        "wordnet": checkpoint.wordnet,
+        "score": checkpoint.score,
+        "temperature": checkpoint.temperature,
+        "overrides": checkpoint.overrides,
+        "figures": checkpoint.figures,
+        "recipe": checkpoint.recipe,
+    }
+
+
+def _calibration(answered: Answers, checkpoint: Checkpoint, *, required: bool) -> Calibration | None:
+    """That of the lean graph, or None without labels. Where there is none, raises Uncalibrated if it is `required`."""
+    if answered.labels is None or checkpoint.score != "softmax":
         return None
     try:
-        return calibration(measured.found, measured.labels)
+        return calibration(answered.lean, answered.labels)
     except Uncalibrated as reason:
         if required:
             raise

@@ -50,7 +50,7 @@ def temperature(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64])
 
 def calibration_error(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64]) -> float:
     """Expected calibration error of softmax(logits), equation 3 of the paper: (images, classes), (images,)."""
-    score, found = (part.numpy() for part in torch.from_numpy(logits).double().softmax(1).max(1))
+    score, answer = (part.numpy() for part in torch.from_numpy(logits).double().softmax(1).max(1))
     place = np.ceil(score * BINS).astype(int)  # bins are open on the left
-    apart = np.bincount(place, weights=(found == labels) - score)
+    apart = np.bincount(place, weights=(answer == labels) - score)
     return float(np.abs(apart).sum() / len(labels))

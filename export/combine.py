@@ -70,11 +70,11 @@ def _with_dequantisers(branch: list[onnx.NodeProto], trunk: list[onnx.NodeProto]
 def _joined(nodes: list[onnx.NodeProto], maps: list[str]) -> onnx.GraphProto:
     flat = [helper.make_node("Flatten", [name], [f"{name}_flat"]) for name in maps]
     joined = helper.make_node("Concat", [f"{name}_flat" for name in maps], [f"{MAPS}_joined"], axis=1)
-    found = helper.make_tensor_value_info(f"{MAPS}_joined", TensorProto.FLOAT, ["rows", "numbers"])
-    return helper.make_graph([*nodes, *flat, joined], "explaining", [], [found])
+    output = helper.make_tensor_value_info(f"{MAPS}_joined", TensorProto.FLOAT, ["rows", "numbers"])
+    return helper.make_graph([*nodes, *flat, joined], "explaining", [], [output])
 
 
 def _nothing() -> onnx.GraphProto:
     zero = helper.make_tensor("zero", TensorProto.FLOAT, [1, 1], [0.0])
-    found = helper.make_tensor_value_info(NONE, TensorProto.FLOAT, [1, 1])
-    return helper.make_graph([helper.make_node("Constant", [], [NONE], value=zero)], "lean", [], [found])
+    output = helper.make_tensor_value_info(NONE, TensorProto.FLOAT, [1, 1])
+    return helper.make_graph([helper.make_node("Constant", [], [NONE], value=zero)], "lean", [], [output])

@@ -1,4 +1,4 @@
-"""What a person types after `python -m export`, which turns a checkpoint into a checked bundle, and what it says.
+"""The command `python -m export`, which turns a checkpoint into a checked bundle: its options and its messages.
 
 `python -m export inspect` shows what a checkpoint is, and `python -m export fit` learns one from a person's images.
 """
@@ -16,9 +16,8 @@ from export.arguments import CHECKPOINT, SET, assignment, image_size
 from export.fit.command import fit, fit_parser
 from export.progress import working
 from model.checkpoints import load_checkpoint
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.describe import report
-from model.checkpoints.labels import BY_NUMBER, UNNAMED
 from model.checkpoints.load import describe_checkpoint
 from model.checkpoints.zero_shot import PROMPT
 
@@ -40,8 +39,8 @@ def inspect(options: argparse.Namespace) -> None:
     except (CheckpointError, ValueError) as error:
         sys.exit(f"not inspected: {error}")
     print(report(description))  # noqa: T201
-    if doubt := _doubt(description.labels_from):
-        print(f"Labels: {description.labels_from}{doubt}")  # noqa: T201
+    if description.labels_advice:
+        print(_labels(description))  # noqa: T201
 
 
 def export(options: argparse.Namespace) -> None:
@@ -49,7 +48,6 @@ def export(options: argparse.Namespace) -> None:
     with working("starting", leave=False):
         from export.bundle import write_bundle
         from export.folder import read_folder
-        from export.image_spec import image_spec
         from export.parity import ParityError
 
     for name in ("torch.onnx", "onnxscript"):
@@ -64,7 +62,7 @@ def export(options: argparse.Namespace) -> None:
             )
         images = None
         if options.pictures:
-            images = read_folder(options.pictures, image_spec(checkpoint.preprocessing), checkpoint)
+            images = read_folder(options.pictures, checkpoint)
         manifest = write_bundle(
             checkpoint,
             options.out,
@@ -86,7 +84,7 @@ def export(options: argparse.Namespace) -> None:
     if checkpoint.weights:
         print(f"Weights: {checkpoint.weights}.")  # noqa: T201
     if manifest.labels_from:
-        print(f"Labels: {manifest.labels_from}{_doubt(manifest.labels_from)}")  # noqa: T201
+        print(_labels(checkpoint))  # noqa: T201
     if images:
         print(f"Images: {images}.")  # noqa: T201
     for line in measured(manifest):
@@ -94,7 +92,7 @@ def export(options: argparse.Namespace) -> None:
 
 
 def measured(manifest: Manifest) -> Iterator[str]:
-    """What was measured on images: sentences."""
+    """Sentences on what was measured with images."""
     if agreement := manifest.agreement:
         other = "PyTorch" if manifest.precision == "fp32" else "fp32"
         yield (
@@ -118,11 +116,9 @@ def measured(manifest: Manifest) -> Iterator[str]:
         )
 
 
-def _doubt(labels_from: str) -> str:
-    """What to do about labels that the checkpoint does not have."""
-    if labels_from.endswith(BY_NUMBER):
-        return ". If the model has other classes, name them with --labels FILE, or number them with --labels none."
-    return ". --labels FILE names them." if labels_from == UNNAMED else ""
+def _labels(description: Description) -> str:
+    """Where the labels were found, and what to do if they are a guess."""
+    return ". ".join(filter(None, ("Labels: " + description.labels_from, description.labels_advice)))
 
 
 def _inspect_parser() -> argparse.ArgumentParser:
@@ -189,7 +185,7 @@ def _add_facts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--labels",
         metavar="FILE",
-        help="names of the classes: one a line, a JSON list or object, or a CSV with a column label and perhaps one "
+        help="names of the classes: one per line, a JSON list or object, or a CSV with a column label and perhaps one "
         "index. `none` numbers them. Without it, names are the checkpoint's own, or those of the ImageNet that has "
         "as many classes. For CLIP and SigLIP the file has the labels to choose among, and without it they give "
         "embeddings.",

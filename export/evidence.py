@@ -25,7 +25,7 @@ from model.vit import VisionTransformer
 
 
 class LayerFacts(NamedTuple):
-    """What one block computed. Q is T, or the number of tokens that the last block computes."""
+    """Tensors that one block computed. Q is T, or the number of tokens that the last block computes."""
 
     block: EncoderBlock | HeadTokensBlock
     read: Tensor  # (B, T, D): input of attention, in the block's precision
@@ -42,7 +42,7 @@ class Evidence(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Which tokens of the residual stream a readout reads, and after how many blocks."""
+    """A readout, the tokens of the residual stream that it reads, and the number of blocks before them."""
 
     readout: Readout
     tokens: slice
@@ -68,7 +68,7 @@ def evidence(network: VisionTransformer, classes: Tensor, streams: list[Tensor],
 
 
 def _readings(network: VisionTransformer, classes: Tensor, streams: list[Tensor]) -> tuple[list[Reading], Tensor]:
-    """Which tokens of which streams the logits read, and how; and the part (B, K) of an attention pool's own MLP."""
+    """The readings that give the logits, and the part (B, K) of an attention pool's own MLP."""
     config, depth = network.config, len(streams) - 1
     normed = network.normed(streams)  # (B, T, D), or the last head_layers side by side
     vector = network.pooled(normed)  # (B, features)

@@ -14,6 +14,7 @@ from app.images.preprocess import ImageSpec, preprocess
 from app.inference.engine import Pixels
 from app.settings import Settings
 from export.folder_labels import By, folder_labels
+from export.image_spec import image_spec
 from export.progress import bars
 from model.checkpoints.checkpoint import Checkpoint
 
@@ -60,7 +61,7 @@ class FolderImages:
         return zip(self._pixels[self.range_images :], classes[self.range_images :], strict=True)
 
 
-def read_folder(folder: Path, spec: ImageSpec, checkpoint: Checkpoint) -> FolderImages:
+def read_folder(folder: Path, checkpoint: Checkpoint) -> FolderImages:
     """The images in `folder` and in folders below it. A file that cannot be decoded is named on stderr and skipped.
 
     They have labels if the folders in `folder` are called by those of the checkpoint, and then every image must be in
@@ -75,10 +76,11 @@ def read_folder(folder: Path, spec: ImageSpec, checkpoint: Checkpoint) -> Folder
     labels = folder_labels(folders, checkpoint.labels, checkpoint.wordnet)
     if labels and (stray := [file.name for file, of_file in parts.items() if len(of_file) == 1]):
         raise ValueError(f"--pictures {folder}: folders are labels, but {stray[0]} is in none of them")
+    spec = image_spec(checkpoint.preprocessing)
     pixels: list[Pixels] = []
     classes: list[int] = []
     with bars() as shown:
-        for file in shown.track(_some(files, spec), description="reading images"):
+        for file in shown.track(_some(files, spec.size), description="reading images"):
             try:
                 pixels.append(read_pixels(file, spec))
             except (UnsupportedType, UnusableImage) as error:
@@ -96,7 +98,7 @@ def read_folder(folder: Path, spec: ImageSpec, checkpoint: Checkpoint) -> Folder
 
 
 def image_files(folder: Path) -> Iterator[Path]:
-    """Those of `visible_files` that have the suffix of an image."""
+    """The visible files that have the suffix of an image."""
     return (file for file in visible_files(folder) if file.suffix.lower() in SUFFIXES)
 
 
@@ -107,15 +109,15 @@ def visible_files(folder: Path) -> Iterator[Path]:
         yield from (Path(root, name) for name in names if not name.startswith("."))
 
 
-def _some(files: list[Path], spec: ImageSpec) -> list[Path]:
-    """As many as there may be, evenly chosen, in a random order."""
-    most = min(MOST, max(FEWEST, MOST_BYTES // (3 * spec.size[0] * spec.size[1])), len(files))
+def _some(files: list[Path], size: tuple[int, int]) -> list[Path]:
+    """As many as fit in memory at this size, evenly chosen, in a random order."""
+    most = min(MOST, max(FEWEST, MOST_BYTES // (3 * size[0] * size[1])), len(files))
     even = np.linspace(0, len(files) - 1, most).round().astype(int)
     return [files[place] for place in np.random.default_rng(SEED).permutation(even)]
 
 
 def read_pixels(file: Path, spec: ImageSpec) -> Pixels:
-    """What the service, with its default limits, would give the network for this file: uint8 (height, width, 3).
+    """The network's input for this file in the service with its default limits: uint8 (height, width, 3).
 
     Raises UnsupportedType, UnusableImage, or OSError for a file that cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Which class each folder of FOLDER/label/image.jpg stands for; torchvision calls this form ImageFolder."""
+"""The class that each folder of FOLDER/label/image.jpg stands for; torchvision calls this form ImageFolder."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence

@@ -13,7 +13,7 @@ from PIL import Image
 
 from app.images.preprocess import ImageSpec, preprocess
 from app.inference.engine import Pixels
-from model.demo.shapes import LABELS, draw, held_out
+from model.shapes import LABELS, draw, held_out
 
 SEED = 7
 LONGEST_SIDE = 500  # pixels
@@ -30,11 +30,11 @@ class Images(Protocol):
     judged_images: int
 
     def ranges(self) -> Pixels:
-        """(n, height, width, 3): those from which ranges are taken. None of them is judged."""
+        """(n, height, width, 3): images from which ranges are taken. None of them is judged."""
         ...
 
     def judged(self) -> Iterator[tuple[Pixels, int]]:
-        """Those on which answers are compared, in no order of labels; and the index of the right label, or -1."""
+        """Images on which answers are compared, in no order of labels, each with the index of its label, or -1."""
         ...
 
 

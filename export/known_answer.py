@@ -7,14 +7,13 @@ import numpy as np
 import torch
 
 from app.bundle import KnownAnswer, Precision, Tolerance
-from app.images.preprocess import ImageSpec
 from app.inference.engine import Engine, Outputs, Pixels
 from app.inference.known_answer import KnownImage, sums
 from export.graphs import MOST_LIKELY
 from export.parity import ROUNDINGS, TOLERANCES, ParityError, largest_of
 from export.reference import normalised, reference
 from model.checkpoints.checkpoint import Checkpoint
-from model.demo.shapes import draw
+from model.shapes import draw
 
 SEED = 23
 SIZE = (32, 32)
@@ -22,7 +21,7 @@ DIGITS = 7  # as many as float32 has
 SHARES = {"fp16": 0.05, "bf16": 0.1, "int8": 0.1}  # of the largest logit, of 1, and of the grid's longer side
 
 
-def known_answer(checkpoint: Checkpoint, spec: ImageSpec, engine: Engine, precision: Precision) -> KnownAnswer:
+def known_answer(checkpoint: Checkpoint, engine: Engine, precision: Precision) -> KnownAnswer:
     """PyTorch's answer in float32. The tolerance is the limit of the precision, or ROUNDINGS times what `engine`, which
     runs the new graphs on this machine, differs by where that is more: another machine rounds differently.
 
@@ -33,14 +32,15 @@ def known_answer(checkpoint: Checkpoint, spec: ImageSpec, engine: Engine, precis
     answer = KnownAnswer(
         size=SIZE, pixels=pixels.tobytes(), logits=(), classes=(), sums={}, tolerance=Tolerance(**limits)
     )
-    image = KnownImage(answer, spec.size).images(1)
+    size = checkpoint.preprocessing.size
+    image = KnownImage(answer, size).images(1)
     expected = _reference(checkpoint, image)
     answer = answer.model_copy(update=_numbers(expected))
-    measured = _worst(answer, spec, engine)
+    measured = _worst(answer, size, engine)
     if precision == "fp32" and not all(measured[name] <= limits[name] for name in measured):
         in_float64 = dataclasses.replace(checkpoint, model=copy.deepcopy(checkpoint.model).double())
         exact = answer.model_copy(update=_numbers(reference(in_float64, image, expected.get("classes"))))
-        rounding = KnownImage(exact, spec.size).differences(expected)
+        rounding = KnownImage(exact, size).differences(expected)
         for name, difference in measured.items():
             allowed = max(limits[name], ROUNDINGS * float(rounding[name].max()))
             if not difference <= allowed:
@@ -50,7 +50,7 @@ def known_answer(checkpoint: Checkpoint, spec: ImageSpec, engine: Engine, precis
 
 
 def _limits(checkpoint: Checkpoint, precision: Precision) -> dict[str, float]:
-    """What every machine may differ by. For fp16 it leaves room for GPUs: here, fp16 graphs are computed in float32."""
+    """The difference that every machine may have. fp16 leaves room for GPUs: CPUs compute fp16 graphs in float32."""
     if precision == "fp32":
         return {name: TOLERANCES[name] for name in Tolerance.model_fields}
     share = SHARES[precision]
@@ -76,9 +76,9 @@ def _numbers(expected: Outputs) -> dict[str, object]:
     }
 
 
-def _worst(answer: KnownAnswer, spec: ImageSpec, engine: Engine) -> dict[str, float]:
+def _worst(answer: KnownAnswer, size: tuple[int, int], engine: Engine) -> dict[str, float]:
     """The largest difference of each quantity in both graphs, for one image and for several."""
-    known = KnownImage(answer, spec.size)
+    known = KnownImage(answer, size)
     worst: dict[str, float] = {}
     for images in (known.images(1), known.images(3)):
         explained = known.differences(engine.run("explain", images))

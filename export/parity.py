@@ -1,4 +1,4 @@
-"""Whether the graphs compute what the model computes: PyTorch against ONNX Runtime, on the path that serves.
+"""The check that the graphs compute what the model computes: PyTorch against ONNX Runtime, on the path that serves.
 
 Both get the pixels of the service's preprocessing. PyTorch normalises them explicitly and runs model/vit.py; ONNX
 Runtime runs the graphs through the service's engine, with everything folded and fused.
@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Parity, Precision
-from app.images.preprocess import ImageSpec
 from app.inference.engine import Engine, Outputs, Pixels
+from export.image_spec import image_spec
 from export.images import reference_pixels
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
@@ -46,7 +46,7 @@ class Compared(NamedTuple):
 
 
 def check_parity(
-    checkpoint: Checkpoint, spec: ImageSpec, engine: Engine, precision: Precision, *, given: Pixels | None = None
+    checkpoint: Checkpoint, engine: Engine, precision: Precision, *, given: Pixels | None = None
 ) -> Compared:
     """The largest differences found. Raises ParityError when one is over its tolerance.
 
@@ -57,7 +57,8 @@ def check_parity(
     Where attention is so sharp that PyTorch's own float32 rounding is as large as the tolerance, a multiple of that
     rounding, measured against float64, replaces the tolerance.
     """
-    batches = np.split(reference_pixels(spec, sum(BATCHES)), np.cumsum(BATCHES)[:-1])
+    pixels = reference_pixels(image_spec(checkpoint.preprocessing), sum(BATCHES))
+    batches = np.split(pixels, np.cumsum(BATCHES)[:-1])
     if given is not None:
         batches.append(given)
     worst: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""What a person sees on the terminal while an export works: bars that move several times a second."""
+"""Progress bars of an export on the terminal."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""How large the numbers inside a network become, over some images."""
+"""The ranges of the numbers inside a network, over some images."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack

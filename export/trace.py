@@ -100,7 +100,7 @@ def _replace(node: Node, by: Node) -> None:
 
 
 def _optimise(model: onnx_ir.Model) -> None:
-    """What `onnxscript.optimizer.optimize_ir` does, with RULES in place of all rules."""
+    """As `onnxscript.optimizer.optimize_ir`, with RULES in place of all rules."""
     passes.InlinePass()(model)
     for _ in range(2):
         fold_constants_ir(model, onnx_shape_inference=True)

@@ -1,4 +1,4 @@
-"""Sizes and switches of a Vision Transformer: one frozen record and the table of named variants. Without torch."""
+"""Sizes and switches of a Vision Transformer: one frozen record. Without torch."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -78,7 +78,7 @@ class ViTConfig:
     num_classes: int  # 0: no head, the network ends with the vector that a head would read
 
     # Patches
-    stem_layers: tuple[int, ...] | None = None  # hybrids: ResNet units a stage, () the root alone; None is no stem
+    stem_layers: tuple[int, ...] | None = None  # hybrids: ResNet units per stage, () the root alone; None is no stem
     stem_numerics: Literal["timm", "flax"] = "timm"  # timm and Hugging Face, or Google; see model/resnet.py
     patch_bias: bool = True  # False: CLIP and all with norm_pre
     patch_norm: Literal["none", "after", "dual"] = "none"  # "after": AIMv2; "dual" (LN-Linear-LN): vit-pytorch >= 1.0
@@ -128,7 +128,7 @@ class ViTConfig:
             raise ValueError(complaint)
 
     def _complaints(self) -> Iterator[str]:
-        """What is wrong, one sentence each. The sizes come first, because the rest computes with them."""
+        """Sentences on what is wrong. The sizes come first, because the rest computes with them."""
         for name, largest in LARGEST.items():
             value = getattr(self, name)
             parts = value if isinstance(value, tuple) else (value,)
@@ -243,31 +243,3 @@ def _check_literals(config: Any) -> None:
 def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
     """JSON has lists in their place."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-
-
-# width, depth, mlp_dim, heads: paper, Table 1 (B, L, H); big_vision `models/vit.py` decode_variant (mu, Ti, S).
-SIZES: dict[str, tuple[int, int, int, int]] = {
-    "mu": (32, 2, 128, 2),  # the same architecture at a size for tests
-    "Ti": (192, 12, 768, 3),
-    "S": (384, 12, 1536, 6),
-    "B": (768, 12, 3072, 12),
-    "L": (1024, 24, 4096, 16),
-    "H": (1280, 32, 5120, 16),
-}
-PATCH_SIZES = (8, 14, 16, 32)
-VARIANTS: tuple[str, ...] = tuple(f"{size}/{patch}" for size in SIZES for patch in PATCH_SIZES)
-
-
-def variant(
-    name: str, *, image_size: tuple[int, int] = (224, 224), num_classes: int = 1000, **changes: Any
-) -> ViTConfig:
-    """The configuration of a named variant, such as `variant("B/16")`.
-
-    Raises ValueError for a name that is not in VARIANTS.
-    """
-    if name not in VARIANTS:
-        raise ValueError(f"unknown variant {name!r}, known are {', '.join(VARIANTS)}")
-    size, patch = name.split("/")
-    width, depth, mlp_dim, heads = SIZES[size]
-    sizes: dict[str, Any] = {"width": width, "depth": depth, "mlp_dim": mlp_dim, "heads": heads}
-    return ViTConfig(image_size=image_size, patch_size=int(patch), num_classes=num_classes, **{**sizes, **changes})

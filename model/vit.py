@@ -134,7 +134,7 @@ class VisionTransformer(nn.Module):
         return torch.tanh(hidden) if self.config.representation == "tanh" else hidden
 
     def pooled(self, tokens: Tensor) -> Tensor:
-        """Tokens of `encode` to one vector an image, (B, features)."""
+        """Tokens of `encode` to one vector per image, (B, features)."""
         patches = tokens[:, len(self.config.prefix) :, -self.config.width :]  # of the last block
         match self.config.pool:
             case "cls":

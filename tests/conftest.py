@@ -18,7 +18,7 @@ from PIL import Image
 
 from app.main import create_app
 from app.settings import Settings
-from model.demo.shapes import LABELS, draw
+from model.shapes import LABELS, draw
 from tests.support.redis_server import RedisServer, running_redis
 
 Encode = Callable[..., bytes]

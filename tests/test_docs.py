@@ -18,8 +18,8 @@ from app.images.preparer import Preparer
 from app.main import VERSION
 from app.settings import DEMO_BUNDLE, Settings
 from app.stores.memory import bytes_of
-from model.config import variant
 from model.demo.train import CONFIG as DEMO_CONFIG
+from model.variants import variant
 from tests.benchmarks.__main__ import BENCHMARKS, FOLDER
 from tests.benchmarks.age import HOT_PATH
 from tests.benchmarks.figures import FIGURES, MARK

@@ -1,4 +1,4 @@
-"""`python -m export fit CHECKPOINT --images FOLDER --out FILE`: what a person types, and what it says."""
+"""The command `python -m export fit CHECKPOINT --images FOLDER --out FILE`: its options and its messages."""
 
 import argparse
 import sys
@@ -11,8 +11,8 @@ from export.fit.run import NotReported, run
 from export.fit.scratch import scratch
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError, Description
-from model.config import VARIANTS
 from model.fit.pretrain import POSITIONS
+from model.variants import VARIANTS
 
 
 def fit(options: argparse.Namespace) -> None:

@@ -36,7 +36,7 @@ class Dataset:
     left_out: tuple[LeftOut, ...]  # images that cannot be decoded
 
     def count(self, part: Part) -> dict[str, int]:
-        """How many images of `part` have each label."""
+        """The number of images of `part` by label."""
         found = Counter(part.classes)
         return {label: found[index] for index, label in enumerate(self.labels)}
 

@@ -1,4 +1,4 @@
-"""Which image has which label: a folder for each label, `train` and `val` with such folders inside, or a CSV."""
+"""Images with their labels: a folder for each label, `train` and `val` with such folders inside, or a CSV."""
 
 import csv
 from collections import Counter
@@ -24,7 +24,7 @@ class Labelled(NamedTuple):
 class Listing:
     train: tuple[Labelled, ...]  # all images, where `held_out` is None
     held_out: tuple[Labelled, ...] | None  # None: some of `train` are to be chosen
-    notes: tuple[str, ...] = ()  # what was found there and is not used, a sentence each
+    notes: tuple[str, ...] = ()  # on files that are not used, one sentence each
 
 
 def list_images(images: Path, *, labelled: bool = True) -> Listing:

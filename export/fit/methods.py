@@ -1,4 +1,4 @@
-"""The ways to learn, and their recipes: a person's words to what model/fit takes."""
+"""The methods of learning, and their recipes from the command line."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields, is_dataclass
@@ -66,30 +66,30 @@ def describe() -> str:
 
 
 def _fields(kind: Any, place: str = "") -> dict[str, Any]:
-    """The names of a recipe's fields, those of a part of it with its name before them, and what their types are."""
-    found: dict[str, Any] = {}
+    """Types of a recipe's fields by name; the fields of a part of it have its name before theirs."""
+    kinds: dict[str, Any] = {}
     for name, hint in get_type_hints(kind).items():
         if is_dataclass(hint):
-            found |= _fields(hint, f"{name}.")
+            kinds |= _fields(hint, f"{name}.")
         elif name != SEED:
-            found[place + name] = get_origin(hint) or hint
-    return found
+            kinds[place + name] = get_origin(hint) or hint
+    return kinds
 
 
 def _defaults(values: Any, place: str = "") -> list[str]:
-    found = []
+    texts = []
     for field in fields(values):
         value = getattr(values, field.name)
         if is_dataclass(value):
-            found += _defaults(value, f"{field.name}.")
+            texts += _defaults(value, f"{field.name}.")
         elif field.name != SEED:
             text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            found.append(f"{place}{field.name}={CHOSEN if value is None else text}")
-    return found
+            texts.append(f"{place}{field.name}={CHOSEN if value is None else text}")
+    return texts
 
 
 def of_crops(recipe: Recipe, preprocessing: Preprocessing) -> Preprocessing:
-    """How images to learn from are prepared: larger than the network's input where small crops are taken of them.
+    """The preprocessing of images to learn from: larger than the network's input where small crops are taken of them.
 
     A probe reads them whole, and so does fine-tuning at first; its crops are nearly whole images.
     """

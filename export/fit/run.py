@@ -98,7 +98,7 @@ def run(
 
 
 def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: str) -> Checkpoint:
-    """What was learned, as a checkpoint of this project. Folders that are called by WordNet ids get their names."""
+    """The learned model as a checkpoint of this project. Folders that are called by WordNet ids get their names."""
     names = names_of(dataset.labels)
     return Checkpoint(
         name=name,
@@ -116,7 +116,7 @@ def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: 
 
 
 def headline(learned: Checkpoint, judged: Judged | None) -> str:
-    """How good the model is, in a sentence or two."""
+    """The accuracy of the model, in a sentence or two."""
     figures = learned.figures
     if judged is None:
         return (
@@ -133,7 +133,7 @@ def headline(learned: Checkpoint, judged: Judged | None) -> str:
 def _notes(
     listing: Listing, chosen: Split, dataset: Dataset, left_out: tuple[LeftOut, ...], fitted: Fitted
 ) -> Iterator[str]:
-    """What a person should know about the images, and about what was learned."""
+    """Sentences on the images and on the run."""
     train, held_out = len(dataset.train.files), len(dataset.held_out.files)
     tenth = "A tenth of each label was held out" if dataset.labels else "A tenth was held out"
     how = tenth if chosen.chosen else "The held-out images were given"

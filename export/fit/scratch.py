@@ -2,9 +2,9 @@
 
 from model.checkpoints.checkpoint import Description
 from model.checkpoints.families.native import FAMILY
-from model.config import variant
 from model.fit.pretrain import POSITIONS
 from model.preprocessing import Preprocessing
+from model.variants import variant
 
 IMAGE_SIZE = "224,224"  # pixels
 MIDDLE = (0.5, 0.5, 0.5)  # pixels become numbers from -1 to 1, as in vit_jax

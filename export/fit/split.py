@@ -1,4 +1,4 @@
-"""Which images are learned from and which are held out: each image once, whatever files have copies of it."""
+"""The division into images to learn from and held-out images: each image once, even if several files have copies."""
 
 import hashlib
 from collections import defaultdict

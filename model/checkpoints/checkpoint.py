@@ -1,4 +1,4 @@
-"""What a checkpoint holds, whatever the format of its file."""
+"""The contents of a checkpoint, in every format of its file."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -24,6 +24,7 @@ class Description:
     labels: tuple[str, ...]  # one for each class; a family's loader gives none if the checkpoint has none
     wordnet: tuple[str, ...] = ()  # ids of the synsets that the labels stand for, where they are known
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
+    labels_advice: str = ""  # a sentence for a person, if they are a guess
     dataset: str = ""  # where the checkpoint names the ImageNet that it was trained on
     weights: str = ""  # which were taken, where the file has several
     score: Literal["softmax", "sigmoid"] = "softmax"

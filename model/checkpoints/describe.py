@@ -1,4 +1,4 @@
-"""What a checkpoint is and where each fact was found, as text: `python -m export inspect CHECKPOINT`."""
+"""The facts of a checkpoint and their origins as text: `python -m export inspect CHECKPOINT`."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from model.vit import VisionTransformer
 
 
 def report(description: Description) -> str:
-    """One fact a line: name, value, origin."""
+    """One fact per line: name, value, origin."""
     config = description.config
     facts = {
         "family": description.family,

@@ -19,8 +19,8 @@ class Facts:
         self.values: dict[str, Any] = {}
         self.origins: dict[str, str] = {}
 
-    def note(self, name: str, value: T, origin: str) -> T:
-        """Record a fact and return it, or return the value that a person has set instead."""
+    def resolve(self, name: str, value: T, origin: str) -> T:
+        """The value that a person has set, else `value`; recorded with its origin."""
         if name in self.overrides:
             value, origin = self._parse(name, value), "set by hand"
         self.values[name] = value
@@ -37,7 +37,7 @@ class Facts:
         if missing:
             flags = self.missing_flags(examples)
             raise CheckpointError(f"the file does not say {', '.join(missing)}: give it, as in this example: {flags}")
-        return [self.note(name, example, "") for name, example in examples.items()]
+        return [self.resolve(name, example, "") for name, example in examples.items()]
 
     def missing_flags(self, examples: Mapping[str, Any]) -> str:
         """The `--set` options for the facts that are not set yet, with the values of the examples."""

@@ -11,14 +11,16 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.imagenet import names_of, version_of
 
 NONE = "none"  # in place of a file: number the classes
-BY_NUMBER = "by the number of classes"
 UNNAMED = "numbered, as the checkpoint has no names"
+NAME_THEM = "--labels FILE names them."
+OR_NUMBER_THEM = "If the model has other classes, name them with --labels FILE, or number them with --labels none."
 
 
 class Labels(NamedTuple):
     names: tuple[str, ...]
     origin: str
     wordnet: tuple[str, ...] = ()  # ids of the synsets that the names stand for, where they are known
+    advice: str = ""  # a sentence, if the names are a guess
 
 
 def choose(
@@ -42,10 +44,11 @@ def choose(
     if own:
         return Labels(own, origin, wordnet) if wordnet else _readable(own, origin)
     if version := version_of(classes):
-        found = names_of(version.wordnet)
-        assert found
-        return Labels(found, f"{version.name}, {dataset or BY_NUMBER}", version.wordnet)
-    return _numbered(classes, UNNAMED)
+        names = names_of(version.wordnet)
+        assert names
+        origin = f"{version.name}, {dataset or 'by the number of classes'}"
+        return Labels(names, origin, version.wordnet, advice="" if dataset else OR_NUMBER_THEM)
+    return _numbered(classes, UNNAMED)._replace(advice=NAME_THEM)
 
 
 def from_file(path: Path) -> Labels:
@@ -56,8 +59,8 @@ def from_file(path: Path) -> Labels:
 def read(path: Path) -> tuple[str, ...]:
     """The labels in a file, in the order of the classes. Raises CheckpointError, with the reason.
 
-    The content is one label a line; or JSON: a list, an object of indices and labels either way round, or the object of
-    Keras' imagenet_class_index.json, whose labels are pairs of a WordNet id and a name; or, in a file that ends in
+    The content is one label per line; or JSON: a list, an object of indices and labels either way round, or the object
+    of Keras' imagenet_class_index.json, whose labels are pairs of a WordNet id and a name; or, in a file that ends in
     .csv, a table with a column `label` and perhaps one `index`.
     """
     try:
@@ -84,8 +87,8 @@ def _from_csv(text: str) -> list[str]:
     columns = {name.strip().lower(): name for name in rows.fieldnames or ()}
     if "label" not in columns:
         raise ValueError(f"its first line is {', '.join(columns) or 'empty'}, and no column is called label")
-    found = [(row.get(columns.get("index", "")), row[columns["label"]] or "") for row in rows]
-    return _in_order(found) if "index" in columns else [label for _, label in found]
+    pairs = [(row.get(columns.get("index", "")), row[columns["label"]] or "") for row in rows]
+    return _in_order(pairs) if "index" in columns else [label for _, label in pairs]
 
 
 def _from_json(content: Any) -> list[str]:
@@ -109,24 +112,24 @@ def _name(label: Any) -> str:
 
 def _in_order(pairs: Iterable[tuple[Any, str]]) -> list[str]:
     """Labels by index. Raises ValueError unless the indices are 0, 1, 2 and so on, in any order."""
-    found: dict[int, str] = {}
+    labels: dict[int, str] = {}
     for index, label in pairs:
         if not isinstance(index, int | str) or isinstance(index, bool) or not str(index).strip().isdecimal():
             raise ValueError(f"{index!r} is not an index")
         number = int(index)
-        if number in found:
+        if number in labels:
             raise ValueError(f"index {number} is there twice")
-        found[number] = label
-    for i in range(len(found)):
-        if i not in found:
+        labels[number] = label
+    for i in range(len(labels)):
+        if i not in labels:
             raise ValueError(f"there is no label of index {i}")
-    return [found[i] for i in range(len(found))]
+    return [labels[i] for i in range(len(labels))]
 
 
 def _readable(names: tuple[str, ...], origin: str) -> Labels:
     """WordNet ids as names; other labels as they are."""
-    found = names_of(names)
-    return Labels(names, origin) if found is None else Labels(found, f"{origin}, as WordNet ids", names)
+    readable = names_of(names)
+    return Labels(names, origin) if readable is None else Labels(readable, f"{origin}, as WordNet ids", names)
 
 
 def _numbered(classes: int, origin: str) -> Labels:

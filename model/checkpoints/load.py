@@ -29,10 +29,10 @@ from model.vit import VisionTransformer
 
 
 class Family(Protocol):
-    """What a module of model/checkpoints/families/ offers to load the files of one library."""
+    """A module of model/checkpoints/families/, which loads the files of one library."""
 
     def recognises(self, source: Source) -> bool:
-        """Whether the names of the tensors, and the JSON files beside them, are those of this library."""
+        """Whether the tensors' names, and the JSON files beside them, are those of this library."""
 
     def describe(self, source: Source, facts: Facts) -> Description:
         """Everything but the weights, without reading a tensor; each fact goes through `facts`.
@@ -149,13 +149,13 @@ def _describe(
         )
     else:
         description = _named(description, labels)
-    return family, replace(description, weights=source.weights)
+    return family, replace(description, weights=source.chosen)
 
 
 def _without_head(description: Description, facts: Facts) -> Description:
     """As it is, or without the head if a person has set num_classes to 0. Raises CheckpointError for another number."""
     classes = description.config.num_classes
-    chosen = facts.note("num_classes", classes, "rows of the head" if classes else "there is no head")
+    chosen = facts.resolve("num_classes", classes, "rows of the head" if classes else "there is no head")
     if chosen not in (0, classes):
         raise CheckpointError(f"--set num_classes={chosen}: the head has {classes:,} classes; 0 leaves the head out")
     return replace(description, config=replace(description.config, num_classes=chosen))
@@ -175,11 +175,17 @@ def _named(description: Description, given: str | None) -> Description:
         dataset=description.dataset,
         given=given,
     )
-    return replace(description, labels=labels.names, wordnet=labels.wordnet, labels_from=labels.origin)
+    return replace(
+        description,
+        labels=labels.names,
+        wordnet=labels.wordnet,
+        labels_from=labels.origin,
+        labels_advice=labels.advice,
+    )
 
 
 def _unknown(source: Source) -> str:
-    """Which family the file resembles most, and the names of tensors that do not belong to that family."""
+    """The family that the file resembles most, and the names of tensors that do not belong to that family."""
     keys = sorted(source.names)
     alike = {name: [key for key in keys if re.match(start, key)] for name, start in LIKENESS.items()}
     nearest = max(alike, key=lambda name: len(alike[name]))

@@ -18,22 +18,22 @@ EXAMPLE: Mapping[str, Any] = {
 }
 
 
-def note_recipe(facts: Facts, found: Preprocessing, origin: str) -> Preprocessing:
+def resolve_recipe(facts: Facts, found: Preprocessing, origin: str) -> Preprocessing:
     """The recipe that was found, with what a person has set instead; another image size scales the resize with it.
 
     Raises CheckpointError for a recipe whose results differ in size.
     """
-    scaled = found.resized(facts.note("image_size", found.size, origin))
+    scaled = found.resized(facts.resolve("image_size", found.size, origin))
     return checked(
         Preprocessing(
             size=scaled.size,
-            resize_mode=facts.note("resize_mode", scaled.resize_mode, origin),
-            resize_size=facts.note("resize_size", scaled.resize_size, origin),
-            crop=facts.note("crop", scaled.crop, origin),
+            resize_mode=facts.resolve("resize_mode", scaled.resize_mode, origin),
+            resize_size=facts.resolve("resize_size", scaled.resize_size, origin),
+            crop=facts.resolve("crop", scaled.crop, origin),
             crop_rounding=scaled.crop_rounding,
-            interpolation=facts.note("interpolation", scaled.interpolation, origin),
-            mean=facts.note("mean", scaled.mean, origin),
-            std=facts.note("std", scaled.std, origin),
+            interpolation=facts.resolve("interpolation", scaled.interpolation, origin),
+            mean=facts.resolve("mean", scaled.mean, origin),
+            std=facts.resolve("std", scaled.std, origin),
         )
     )
 
@@ -43,7 +43,7 @@ def need_recipe(facts: Facts, why: str, *, size: tuple[int, int], crop_rounding:
     if flags := facts.missing_flags(EXAMPLE):
         raise CheckpointError(f"{why}, or set it by hand, such as {flags}")
     values = dict(zip(EXAMPLE, facts.need_all(EXAMPLE), strict=True))
-    size = facts.note("image_size", size, "the network")
+    size = facts.resolve("image_size", size, "the network")
     return checked(Preprocessing(size=size, crop_rounding=crop_rounding, **values))
 
 

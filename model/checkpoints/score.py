@@ -1,4 +1,4 @@
-"""Whether the scores of the labels are a softmax, which sums to 1, or a sigmoid of each label by itself."""
+"""The score of the labels: a softmax, which sums to 1, or a sigmoid of each label by itself."""
 
 from typing import Literal, get_args
 
@@ -9,8 +9,8 @@ Score = Literal["softmax", "sigmoid"]
 IMAGENET_21K = 21843  # classes of Google's version, in every library that has its weights
 
 
-def note_score(facts: Facts, classes: int, *, stated: Score | None = None, origin: str = "") -> Score:
-    """What the checkpoint says at `origin`, else what training with so many classes implies.
+def resolve_score(facts: Facts, classes: int, *, stated: Score | None = None, origin: str = "") -> Score:
+    """The score that the checkpoint states at `origin`, else that which training with so many classes implies.
 
     Google trained its ImageNet-21k models with a sigmoid for each label (big_vision configs/vit_i21k.py,
     `config.loss = 'sigmoid_xent'`): softmax of their logits is not a probability that was ever fitted.
@@ -23,7 +23,7 @@ def note_score(facts: Facts, classes: int, *, stated: Score | None = None, origi
         score, origin = "sigmoid", "one class, whose softmax is always 1"
     else:
         score, origin = "softmax", "the usual loss of classifiers"
-    score = facts.note("score", score, origin)
+    score = facts.resolve("score", score, origin)
     if score not in get_args(Score):
         raise CheckpointError(f"--set score={score}: it is softmax or sigmoid")
     return score

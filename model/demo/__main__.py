@@ -1,4 +1,4 @@
-"""`python -m model.demo`: train the demo model, measure it, or draw images."""
+"""`python -m model.demo`: train the demo model, measure it, or draw its held-out images."""
 
 import argparse
 import dataclasses
@@ -6,7 +6,6 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 from PIL import Image
 from tqdm import tqdm
 
@@ -14,11 +13,10 @@ from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.families.native import FAMILY, save
 from model.demo.evaluate import evaluate
-from model.demo.shapes import LABELS, draw, held_out
 from model.demo.train import CONFIG, PREPROCESSING, Recipe, train
+from model.shapes import LABELS, held_out
 
 WEIGHTS = Path(__file__).parent / "shapes.safetensors"
-SHEET_COLUMNS, SHEET_ROWS = 12, 8
 
 
 def main() -> None:
@@ -27,11 +25,9 @@ def main() -> None:
     for name, text in (
         ("train", "train with the recipe (about 40 minutes on two cores), measure and save"),
         ("evaluate", "measure saved weights on 2,000 held-out images"),
-        ("sheet", "draw a contact sheet of images to a PNG"),
     ):
         command = commands.add_parser(name, help=text)
-        default = Path("sheet.png") if name == "sheet" else WEIGHTS
-        command.add_argument("--file", type=Path, default=default, help=f"default: {default.name}")
+        command.add_argument("--file", type=Path, default=WEIGHTS, help=f"default: {WEIGHTS.name}")
     images = commands.add_parser("images", help="write held-out images as FOLDER/label/number.png")
     images.add_argument("folder", type=Path)
     images.add_argument("--count", type=int, default=2000, help="default: 2000")
@@ -40,10 +36,8 @@ def main() -> None:
         train_and_save(arguments.file)
     elif arguments.command == "evaluate":
         print(json.dumps(evaluate(load_checkpoint(arguments.file).model), indent=2))  # noqa: T201
-    elif arguments.command == "images":
-        write_images(arguments.folder, arguments.count)
     else:
-        sheet().save(arguments.file)
+        write_images(arguments.folder, arguments.count)
 
 
 def train_and_save(path: Path) -> None:
@@ -69,16 +63,6 @@ def write_images(folder: Path, count: int) -> None:
         path = folder / LABELS[sample.label] / f"{number:05}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(sample.pixels).save(path)
-
-
-def sheet() -> Image.Image:
-    """A shape in each column, a background in each row."""
-    side = CONFIG.image_size[0]
-    out = Image.new("RGB", (SHEET_COLUMNS * side, SHEET_ROWS * side))
-    for index in range(SHEET_COLUMNS * SHEET_ROWS):
-        sample = draw(np.random.default_rng(index), size=(side, side), label=index % len(LABELS))
-        out.paste(Image.fromarray(sample.pixels), (index % SHEET_COLUMNS * side, index // SHEET_COLUMNS * side))
-    return out
 
 
 if __name__ == "__main__":

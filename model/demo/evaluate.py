@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from model.demo.shapes import held_out
 from model.demo.train import PREPROCESSING
 from model.fit.normalise import normalise
+from model.shapes import held_out
 from model.vit import VisionTransformer
 
 CHUNK = 250

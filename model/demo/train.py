@@ -21,12 +21,12 @@ from torch.optim import Optimizer
 from tqdm import tqdm
 
 from model.config import ViTConfig
-from model.demo.shapes import LABELS, draw
 from model.fit.loop import Course, learn
 from model.fit.normalise import normalise
 from model.fit.schedule import linear
 from model.fit.snapshot import Snapshot, digest_of_weights
 from model.preprocessing import Preprocessing
+from model.shapes import LABELS, draw
 from model.vit import VisionTransformer
 
 CONFIG = ViTConfig(image_size=(64, 64), patch_size=8, width=128, depth=6, mlp_dim=512, heads=4, num_classes=len(LABELS))
@@ -110,7 +110,7 @@ def batches(data: Dataset, recipe: Recipe, *, start: int = 0) -> Iterator[tuple[
 
 
 class Shapes:
-    """What the network learns: the label of each image, and with a head beside it that of each patch."""
+    """The objective: the label of each image, and with a head beside it that of each patch."""
 
     def __init__(self, network: VisionTransformer, patch_head: nn.Linear, data: Dataset, recipe: Recipe) -> None:
         self._network, self._patch_head = network, patch_head
@@ -139,8 +139,8 @@ def train(recipe: Recipe, *, data: Dataset | None = None, work: Path | None = No
     patch_head = nn.Linear(CONFIG.width, len(LABELS) + 1)
     snapshot = None
     if work is not None:
-        told = {**asdict(recipe), "network": digest_of_weights(network)}
-        snapshot = Snapshot(work / "shapes.pt", identity=told)
+        known = {**asdict(recipe), "network": digest_of_weights(network)}
+        snapshot = Snapshot(work / "shapes.pt", identity=known)
     matrices = [p for p in network.blocks.parameters() if p.ndim == 2]
     others = [p for p in [*network.parameters(), *patch_head.parameters()] if all(p is not m for m in matrices)]
     optimisers: list[Optimizer] = [

@@ -1,4 +1,4 @@
-"""What each step learns from."""
+"""The images of each step."""
 
 import math
 from dataclasses import dataclass

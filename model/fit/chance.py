@@ -7,7 +7,7 @@ import torch
 
 
 class Draw(IntEnum):
-    """What the numbers are for: each has its own."""
+    """The uses of random numbers: each has its own."""
 
     ORDER = 0
     AUGMENTATION = 1

@@ -1,4 +1,4 @@
-"""Where the network runs: on a GPU with CUDA if there is one, else on the CPU."""
+"""The device that runs the network: a GPU with CUDA if there is one, else the CPU."""
 
 from contextlib import AbstractContextManager, nullcontext
 

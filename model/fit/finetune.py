@@ -1,4 +1,4 @@
-"""Learns a person's classes by changing every weight of a pre-trained network, from the probe's head on.
+"""Learns new classes by changing every weight of a pre-trained network, from the probe's head on.
 
 Linear probing, then fine-tuning: with a head of zeros the first steps would spoil what the network knows (Kumar et al.
 2022, arXiv 2202.10054). The paper begins with zeros, and learns by SGD (section 3.2, appendix B.1.1).

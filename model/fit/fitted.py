@@ -1,4 +1,4 @@
-"""What a method of learning gives."""
+"""The result of a method of learning."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -11,7 +11,7 @@ STRENGTHS = tuple(10.0 ** (power / 2) for power in range(-12, 7))  # of the regu
 
 @dataclass(frozen=True, kw_only=True)
 class LinearMap:
-    """What was learned. Logits are features @ weight.T + bias; the target of the right class is 1, of others -1."""
+    """A linear head. Logits are features @ weight.T + bias; the target of the right class is 1, of others -1."""
 
     weight: Tensor  # float64 (C, F)
     bias: Tensor  # float64 (C,)

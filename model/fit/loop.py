@@ -26,7 +26,7 @@ class Diverged(ValueError):
 
 
 class Objective(Protocol):
-    """What a network is to learn. `loss` depends on its step and on the weights alone."""
+    """The loss to minimise. `loss` depends on its step and on the weights alone."""
 
     def loss(self, step: int) -> Tensor:
         """The mean loss of the batch of this step."""
@@ -37,7 +37,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """How long and how fast."""
+    """Length and learning rate of a run."""
 
     steps: int
     an_epoch: int  # steps
@@ -61,7 +61,7 @@ class Learned:
 
 @dataclass
 class Progress:
-    """Where a run stands."""
+    """The state of a run."""
 
     step: int = 0
     loss: Tensor | float = 0.0  # summed over the steps since the last point

@@ -63,8 +63,8 @@ def masked(
     network = initialised(replace(config, num_classes=0, representation_size=None), recipe.seed)
     snapshot = None
     if work is not None:
-        told = identity("masked", asdict(recipe), network, preprocessing, train, held_out)
-        snapshot = Snapshot(work / "masked.pt", identity=told)
+        known = identity("masked", asdict(recipe), network, preprocessing, train, held_out)
+        snapshot = Snapshot(work / "masked.pt", identity=known)
     device = best_device()
     network.to(device)
     colours = ColourHead(config.width).to(device)
@@ -107,9 +107,9 @@ class ColourHead(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class Corruption:
-    """What happens to each patch embedding of a batch."""
+    """The fate of each patch embedding of a batch."""
 
-    corrupted: Tensor  # bool (B, N): their colours are to be told
+    corrupted: Tensor  # bool (B, N): their colours are to be predicted
     hidden: Tensor  # bool (B, N): those of them that become the mask
     source: Tensor  # int64 (B * N,): which patch of the batch each is taken from; most are their own
 
@@ -148,7 +148,7 @@ class MaskedPatches:
 
     def loss(self, step: int) -> Tensor:
         pixels = self._batches.pixels(step, self._colours.mask.device)
-        logits, wanted = self._told(self._network, pixels, generator(self._batches.seed, Draw.CORRUPTION, step))
+        logits, wanted = self._predict(self._network, pixels, generator(self._batches.seed, Draw.CORRUPTION, step))
         return F.cross_entropy(logits, wanted)
 
     @torch.no_grad()
@@ -162,13 +162,13 @@ class MaskedPatches:
         for number, pixels in enumerate(self._held_out.pixels.split(CHUNK)):
             chance = generator(self._batches.seed, Draw.MEASUREMENT, number)
             shown = pixels.to(self._colours.mask.device).permute(0, 3, 1, 2).float()
-            logits, wanted = self._told(network, shown, chance)
+            logits, wanted = self._predict(network, shown, chance)
             loss += F.cross_entropy(logits.double(), wanted, reduction="sum").item()
             right, count = right + (logits.argmax(1) == wanted).sum().item(), count + len(wanted)
         network.train(training)
         return Measured(loss=loss / count, accuracy=right / count)
 
-    def _told(self, network: VisionTransformer, pixels: Tensor, chance: torch.Generator) -> tuple[Tensor, Tensor]:
+    def _predict(self, network: VisionTransformer, pixels: Tensor, chance: torch.Generator) -> tuple[Tensor, Tensor]:
         """Logits (K, COLOURS) and colours (K,) of the corrupted patches of pixels (B, 3, height, width), 0 to 255."""
         colours = mean_colours(pixels, network.config.patch_size)
         images, patches_each = colours.shape
@@ -187,7 +187,7 @@ class MaskedPatches:
 
 
 def mean_colours(pixels: Tensor, patch_size: int) -> Tensor:
-    """The mean colour of each patch in 3 bits a channel, int64 (B, N), for pixels (B, 3, height, width), 0 to 255."""
+    """The mean colour of each patch in 3 bits per channel, int64 (B, N), for pixels (B, 3, height, width), 0 to 255."""
     levels = (F.avg_pool2d(pixels, patch_size) * (LEVELS / 256)).long().clamp(0, LEVELS - 1)
     red, green, blue = levels.flatten(2).unbind(1)
     return (red * LEVELS + green) * LEVELS + blue

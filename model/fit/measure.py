@@ -1,4 +1,4 @@
-"""How right a network is on images that it has not learned from."""
+"""Loss and accuracy of a network on images that it has not learned from."""
 
 from dataclasses import dataclass
 
@@ -19,11 +19,6 @@ CHUNK = 128  # images at a time
 class Measured:
     loss: float  # mean cross-entropy
     accuracy: float  # top-1
-
-    @property
-    def rank(self) -> tuple[float, float]:
-        """The larger the better: the loss decides between networks that are right equally often."""
-        return self.accuracy, -self.loss
 
 
 def measure(network: VisionTransformer, samples: Samples, preprocessing: Preprocessing) -> Measured:

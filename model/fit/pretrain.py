@@ -67,8 +67,8 @@ def pretrain(
     )
     snapshot = None
     if work is not None:
-        told = identity("pretrain", asdict(recipe), network, preprocessing, train, held_out)
-        snapshot = Snapshot(work / "pre-training.pt", identity=told)
+        known = identity("pretrain", asdict(recipe), network, preprocessing, train, held_out)
+        snapshot = Snapshot(work / "pre-training.pt", identity=known)
     network.to(best_device())
     batches = Batches(
         samples=train,

@@ -1,4 +1,4 @@
-"""Learns a person's classes without changing the network: a linear head on its features, in closed form."""
+"""Learns new classes without changing the network: a linear head on its features, in closed form."""
 
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class ProbeRecipe:
 
 
 class LeftOut(NamedTuple):
-    """What leaving each image out in turn says of a head."""
+    """Results of leaving each image out in turn."""
 
     strength: float  # of the regularisation, chosen by it
     temperature: float  # chosen by it, and folded into the head
@@ -48,20 +48,20 @@ def probe(
     check_sizes(preprocessing, train, held_out)
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
     network.to(best_device())
-    found = fit_head(network, features(network, train, preprocessing), train.classes)
+    left_out = fit_head(network, features(network, train, preprocessing), train.classes)
     measured = None if held_out is None else measure(network, held_out, preprocessing)
-    chosen = {"pool": network.config.pool, "strength": found.strength, "temperature": found.temperature}
+    chosen = {"pool": network.config.pool, "strength": left_out.strength, "temperature": left_out.temperature}
     return Fitted(
         model=network.cpu(),
         history=(),
-        figures={"left_out_accuracy": found.accuracy, **figures_of(measured, train, held_out)},
+        figures={"left_out_accuracy": left_out.accuracy, **figures_of(measured, train, held_out)},
         recipe={"method": "probe", **asdict(recipe), **chosen},
     )
 
 
 @torch.inference_mode()
 def features(network: VisionTransformer, samples: Samples, preprocessing: Preprocessing) -> Tensor:
-    """What the head reads of each image, float32 (N, F) on the CPU."""
+    """The vectors that the head reads, float32 (N, F) on the CPU."""
     device = next(network.parameters()).device
     chunks = tqdm(samples.pixels.split(CHUNK), desc="features", unit=f"x{CHUNK}")
     return torch.cat(
@@ -72,13 +72,13 @@ def features(network: VisionTransformer, samples: Samples, preprocessing: Prepro
 def fit_head(network: VisionTransformer, features: Tensor, classes: Tensor) -> LeftOut:
     """Put the head that features (N, F) and classes (N,) teach into the network."""
     assert isinstance(network.head, nn.Linear)
-    found = least_squares(features, classes, count=network.config.num_classes)
-    hardness = probe_temperature(found.left_out, classes)
+    head = least_squares(features, classes, count=network.config.num_classes)
+    hardness = probe_temperature(head.left_out, classes)
     with torch.no_grad():
-        network.head.weight.copy_(found.weight / hardness)
-        network.head.bias.copy_(found.bias / hardness)
-    right = (found.left_out.argmax(1) == classes).double().mean().item()
-    return LeftOut(found.strength, hardness, right)
+        network.head.weight.copy_(head.weight / hardness)
+        network.head.bias.copy_(head.bias / hardness)
+    right = (head.left_out.argmax(1) == classes).double().mean().item()
+    return LeftOut(head.strength, hardness, right)
 
 
 def probe_temperature(left_out: Tensor, classes: Tensor) -> float:

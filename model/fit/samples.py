@@ -36,7 +36,7 @@ class Samples:
 
 
 def count_classes(train: Samples, held_out: Samples | None) -> int:
-    """How many classes there are. Raises ValueError unless there are two, each with an image to learn from."""
+    """The number of classes. Raises ValueError unless there are two, each with an image to learn from."""
     images = torch.bincount(train.classes)  # raises for a negative class
     if len(images) < 2:
         raise ValueError("there must be images of at least two classes to learn from")

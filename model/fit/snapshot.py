@@ -1,4 +1,4 @@
-"""What a run has learned so far, in a file that survives a kill and a full disk."""
+"""The state of a run in a file that survives a kill and a full disk."""
 
 import hashlib
 import pickle
@@ -26,7 +26,7 @@ class Snapshot:
         self._written = time.monotonic()
 
     def load(self) -> dict[str, Any] | None:
-        """What was saved last, or None. Raises ValueError if that is of another run, or cannot be read."""
+        """The last saved state, or None. Raises ValueError if it is of another run, or cannot be read."""
         if not self.path.exists():
             return None
         try:
@@ -49,7 +49,7 @@ class Snapshot:
         return time.monotonic() - self._written >= EVERY_S
 
     def save(self, state: dict[str, Any]) -> bool:
-        """Whether it was written. Without room on the disk the last one stays, a warning says so, and the run goes on.
+        """Write the state; return whether it was written. A full disk is no error but a warning: the last file stays.
 
         `state` has tensors, numbers, text, lists and dicts.
         """

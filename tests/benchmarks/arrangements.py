@@ -16,7 +16,8 @@ import torch
 
 from export.graphs import ClassifyGraph
 from export.trace import trace
-from model.config import RopeConfig, ViTConfig, variant
+from model.config import RopeConfig, ViTConfig
+from model.variants import variant
 from model.vit import VisionTransformer
 from tests.benchmarks.precision import processor_times
 from tests.benchmarks.random_model import random_checkpoint

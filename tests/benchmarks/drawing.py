@@ -14,7 +14,7 @@ from app.drawing.heatmap import Style, draw
 from app.drawing.scale import limits
 from app.drawing.wall import draw_wall
 from app.images.preprocess import Box
-from model.demo.shapes import draw as draw_shape
+from model.shapes import draw as draw_shape
 from tests.support.records import make_record
 
 SIDE, SEEN, GRID = 512, 224, (14, 14)

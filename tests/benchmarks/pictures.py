@@ -6,7 +6,7 @@ from io import BytesIO
 import numpy as np
 from PIL import Image
 
-from model.demo.shapes import draw
+from model.shapes import draw
 
 
 @cache

@@ -65,7 +65,7 @@ def measure() -> list[dict[str, str | float]]:
                 build(checkpoint, path)
             requests[name] = request(paths[0])
             found, hard = (
-                agreement(Answers(expected=expected, found=logits(request(path), pixels), labels=labels), images, demo)
+                agreement(Answers(expected=expected, lean=logits(request(path), pixels), labels=labels), images, demo)
                 for path in paths[1:]
             )
             assert found.accuracy is not None

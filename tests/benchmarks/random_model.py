@@ -5,8 +5,8 @@ from typing import Any
 import torch
 
 from model.checkpoints.checkpoint import Checkpoint
-from model.config import variant
 from model.preprocessing import Preprocessing
+from model.variants import variant
 from model.vit import VisionTransformer
 
 

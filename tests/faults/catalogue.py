@@ -242,7 +242,7 @@ FAULTS = {
     "agreement-fp32": Fault(
         "export/agreement.py",
         "accuracy_fp32=float(np.mean(expected == answers.labels))",
-        "accuracy_fp32=float(np.mean(found == answers.labels))",
+        "accuracy_fp32=float(np.mean(lean == answers.labels))",
         "The accuracy of float32 is that of the lean graph.",
     ),
     "own-temperature": Fault(

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from app.main import create_app
-from model.demo.shapes import LABELS, draw
+from model.shapes import LABELS, draw
 
 DOCS = Path("docs")
 SIDE = 384

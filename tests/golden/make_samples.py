@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from model.demo.shapes import LABELS, draw
+from model.shapes import LABELS, draw
 
 SAMPLES = Path("app/page/samples")
 SCENES = (

@@ -117,12 +117,12 @@ def stem(embed_layer: Any) -> list[int] | str | None:
 
 def position_resize(checkpoint_filter: Any) -> dict[str, str]:
     """How timm interpolates positions of this architecture's files, where that is not its usual way."""
-    said = getattr(checkpoint_filter, "keywords", {})
-    if "interpolation" not in said:
+    message = getattr(checkpoint_filter, "keywords", {})
+    if "interpolation" not in message:
         return {}
-    assert said["interpolation"] == "bilinear"
-    assert said["antialias"] is False
-    return {"position_resize": "bilinear_corners" if said.get("align_corners") else "bilinear"}
+    assert message["interpolation"] == "bilinear"
+    assert message["antialias"] is False
+    return {"position_resize": "bilinear_corners" if message.get("align_corners") else "bilinear"}
 
 
 def tags(name: str, recipes: list[dict[str, Any]]) -> dict[str, list[int]]:

@@ -8,7 +8,7 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
-from model.demo.shapes import held_out
+from model.shapes import held_out
 from tests.support.engines import engine_of
 
 

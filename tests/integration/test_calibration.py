@@ -49,7 +49,7 @@ def calibrated(images, checkpoint, once):
     return once("calibrated", lambda out: main(["--checkpoint", str(checkpoint), "--out", str(out), *options]))
 
 
-def test_the_manifest_says_what_was_measured_and_on_what(calibrated, images):
+def test_the_manifest_has_the_measurements_and_their_images(calibrated, images):
     bundle = load_bundle(calibrated)
     found, agreement = bundle.manifest.calibration, bundle.manifest.agreement
     assert found is not None
@@ -60,7 +60,7 @@ def test_the_manifest_says_what_was_measured_and_on_what(calibrated, images):
     assert found.temperature > 1.5  # the toy is sure, and mostly wrong
     assert found.error_after < found.error_before
     assert "holiday" not in (calibrated / "manifest.json").read_text()
-    given = read_folder(images, bundle.manifest.image, toy_checkpoint())
+    given = read_folder(images, toy_checkpoint())
     judged = list(given.judged())
     batches = [np.stack([pixels for pixels, _ in judged[start : start + 8]]) for start in range(0, 120, 8)]
     logits = np.concatenate([engine_of(bundle.folder).run("classify", batch)["logits"] for batch in batches])
@@ -101,14 +101,14 @@ def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serv
 def test_without_calibrate_it_is_measured_and_not_applied(images, checkpoint, already_traced, tmp_path, capsys):
     main(["--checkpoint", str(checkpoint), "--out", str(tmp_path / "out"), "--pictures", str(images)])
     manifest = load_bundle(tmp_path / "out").manifest
-    said = capsys.readouterr().out
+    message = capsys.readouterr().out
     assert manifest.temperature == 1
     assert manifest.calibration is not None
     assert manifest.agreement is not None
     assert manifest.agreement.accuracy == manifest.agreement.accuracy_fp32
-    assert "160 files; 160 are used, 40 for ranges and 120 to compare answers, labelled by folders (name)" in said
-    assert "fp32 gives the same label as PyTorch on 100.0% of 120 images." in said
-    assert "--calibrate applies it to the scores" in said
+    assert "160 files; 160 are used, 40 for ranges and 120 to compare answers, labelled by folders (name)" in message
+    assert "fp32 gives the same label as PyTorch on 100.0% of 120 images." in message
+    assert "--calibrate applies it to the scores" in message
 
 
 def test_images_without_labels_are_for_agreement_alone(images, checkpoint, already_traced, tmp_path, capsys):
@@ -124,7 +124,7 @@ def test_images_without_labels_are_for_agreement_alone(images, checkpoint, alrea
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--calibrate"], "--calibrate needs labelled images: --pictures FOLDER"),
         (["--calibrate", "--pictures", "{images}/.."], "--calibrate needs labelled images: --pictures FOLDER"),
@@ -132,11 +132,11 @@ def test_images_without_labels_are_for_agreement_alone(images, checkpoint, alrea
         (["--pictures", "{images}/nowhere"], "nowhere: this is not a folder"),
     ],
 )
-def test_refusals_are_one_sentence_and_leave_nothing(images, checkpoint, tmp_path, options, said):
+def test_refusals_are_one_sentence_and_leave_nothing(images, checkpoint, tmp_path, options, message):
     with pytest.raises(SystemExit, match="not exported: ") as refusal:
         main(
             ["--checkpoint", str(checkpoint), "--out", str(tmp_path / "out")]
             + [option.format(images=images) for option in options]
         )
-    assert said in str(refusal.value)
+    assert message in str(refusal.value)
     assert not (tmp_path / "out").exists()

@@ -11,7 +11,7 @@ from PIL import Image
 
 from app.bundle import load_bundle
 from app.settings import DEMO_BUNDLE
-from model.demo.shapes import LABELS, held_out
+from model.shapes import LABELS, held_out
 
 
 def test_a_raw_body_is_named_and_linked(client, star):

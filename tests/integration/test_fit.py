@@ -15,7 +15,7 @@ from app.bundle import load_bundle
 from export.command import main
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import save
-from model.demo.shapes import draw
+from model.shapes import draw
 from tests.support.disk import room_for
 from tests.support.samples import squares
 from tests.support.toy import toy_checkpoint
@@ -43,11 +43,11 @@ def test_the_served_model_is_as_often_right_as_the_report_says(photos, tmp_path,
     learned, bundle = tmp_path / "mine.safetensors", tmp_path / "mine"
     recipe = ["--recipe", "read=cls"]
     main(["fit", "model/demo/shapes.safetensors", "--images", str(photos), "--out", str(learned), *recipe])
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == "180 images were learned from and 20 held out. A tenth of each label was held out."
-    assert " of the 20 held-out images got the right one of 4 labels." in said[-3]
-    assert said[-2] == f"Report: {tmp_path}/mine.report/index.html"
-    assert said[-1] == f"Next: make export CHECKPOINT={learned} OUT=bundles/mine && make serve BUNDLE=bundles/mine"
+    message = capsys.readouterr().out.splitlines()
+    assert message[0] == "180 images were learned from and 20 held out. A tenth of each label was held out."
+    assert " of the 20 held-out images got the right one of 4 labels." in message[-3]
+    assert message[-2] == f"Report: {tmp_path}/mine.report/index.html"
+    assert message[-1] == f"Next: make export CHECKPOINT={learned} OUT=bundles/mine && make serve BUNDLE=bundles/mine"
     main(["--checkpoint", str(learned), "--out", str(bundle)])
     manifest = load_bundle(bundle).manifest
     assert (manifest.labels, manifest.pool, manifest.recipe["method"]) == (tuple(COUNTS), "cls", "probe")
@@ -65,7 +65,7 @@ def test_the_served_model_is_as_often_right_as_the_report_says(photos, tmp_path,
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--recipe", "epochs=3"], "not learned: --recipe epochs: the recipe of probe has read"),
         (["--images", "nowhere"], "not learned: --images nowhere: this is neither a folder nor a CSV file"),
@@ -75,11 +75,11 @@ def test_the_served_model_is_as_often_right_as_the_report_says(photos, tmp_path,
         (["--set", "colour=red"], "not learned: --set colour: this kind of checkpoint has "),
     ],
 )
-def test_refusals_are_one_clear_line(photos, tmp_path, arguments, said):
+def test_refusals_are_one_clear_line(photos, tmp_path, arguments, message):
     out = tmp_path / "mine.safetensors"
     with pytest.raises(SystemExit) as refusal:
         main(["fit", "model/demo/shapes.safetensors", "--images", str(photos), "--out", str(out), *arguments])
-    assert str(refusal.value).startswith(said)
+    assert str(refusal.value).startswith(message)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -93,15 +93,15 @@ def faint_squares(folder: Path, count: int) -> Path:
     return folder / "toy.safetensors"
 
 
-def test_a_full_disk_is_one_clear_line_and_leaves_what_was_there(tmp_path):
+def test_a_full_disk_is_one_clear_line_and_leaves_the_old_file(tmp_path):
     toy, out = faint_squares(tmp_path, 12), tmp_path / "mine.safetensors"
     out.write_text("precious")
     with room_for(50_000), pytest.raises(SystemExit) as refusal:
         main(["fit", str(toy), "--images", str(tmp_path / "images"), "--out", str(out), "--replace"])
-    said = str(refusal.value)
-    assert said.startswith(f"not learned: {out}: ")
-    assert "File too large" in said
-    assert said.endswith("Run the same command again; it goes on from the last snapshot, if there is one.")
+    message = str(refusal.value)
+    assert message.startswith(f"not learned: {out}: ")
+    assert "File too large" in message
+    assert message.endswith("Run the same command again; it goes on from the last snapshot, if there is one.")
     assert out.read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "mine.safetensors", "toy.safetensors"]
 

@@ -11,7 +11,7 @@ import pytest
 from app.bundle import load_bundle
 from app.inference.onnxruntime import OnnxEngine
 from app.settings import DEMO_BUNDLE
-from model.config import variant
+from model.variants import variant
 from tests.benchmarks.random_model import random_checkpoint
 from tests.gpu import bundles, check, parity, peers, scarcity, serving
 from tests.gpu.place import Place

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from model.demo.shapes import held_out
+from model.shapes import held_out
 from tests.benchmarks.doors import tensor
 
 IMAGES, BATCH = 200, 10

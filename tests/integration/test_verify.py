@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from app.maps.verifier import MAX_IN_WORK
-from model.demo.shapes import LABELS
+from model.shapes import LABELS
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from app.images.preprocess import preprocess
 from export.image_spec import image_spec
 from model.checkpoints.families.timm_architectures import table
 from model.checkpoints.load import describe_checkpoint
-from model.demo.shapes import draw
+from model.shapes import draw
 from tests.parity.comparison import Pipeline
 
 IMAGES = 50

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from model.demo.shapes import draw
 from model.fit.samples import Samples
+from model.shapes import draw
 
 PRE_TRAINING = 32_000
 COUNTS = {"pre-training": PRE_TRAINING, "fine-tuning": 2_400, "held out": 1_200}

@@ -5,8 +5,9 @@ from typing import Any
 import torch
 
 from model.checkpoints.checkpoint import Checkpoint
-from model.config import ViTConfig, variant
+from model.config import ViTConfig
 from model.preprocessing import Preprocessing
+from model.variants import variant
 from model.vit import VisionTransformer
 
 

@@ -5,7 +5,7 @@ from PIL import Image
 
 from app.drawing.canvas import FAINT, INK, Canvas, text_width
 from export.fit.report.judged import Judged
-from export.fit.report.picture import Picture
+from export.picture import Picture
 
 SIDE = 640  # pixels of the matrix, about
 SMALLEST, LARGEST = 3, 64  # of a cell
@@ -64,7 +64,7 @@ def mistaken_pairs(judged: Judged) -> list[tuple[str, str, int, int]]:
 
 
 def _cells(judged: Judged) -> list[dict[str, int]]:
-    """Those with images: indices of the right label and of the answer, and how many."""
+    """Cells with images: indices of the right label and of the answer, and the number of images."""
     return [{"right": right, "answer": answer, "images": count} for right, answer, count in _triples(judged)]
 
 

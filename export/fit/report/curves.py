@@ -7,7 +7,7 @@ from math import isfinite
 from app.drawing.canvas import Canvas, Color
 from app.drawing.chart import nice_ticks
 from export.fit.report.axes import Axes, legend
-from export.fit.report.picture import Picture
+from export.picture import Picture
 from model.fit.fitted import Point
 
 WIDTH, HEIGHT = 900, 700

@@ -1,4 +1,4 @@
-"""What a network answers for held-out images, and how good that is: N images, C classes."""
+"""The answers of a network for held-out images, and their quality: N images, C classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,10 +28,10 @@ class Judged:
     logits: npt.NDArray[np.float32]  # (N, C)
 
     @cached_property
-    def found(self) -> npt.NDArray[np.int64]:
+    def answers(self) -> npt.NDArray[np.int64]:
         """(N,): the likeliest classes."""
-        found: npt.NDArray[np.int64] = self.logits.argmax(1)
-        return found
+        answers: npt.NDArray[np.int64] = self.logits.argmax(1)
+        return answers
 
     @cached_property
     def scores(self) -> npt.NDArray[np.float64]:
@@ -42,12 +42,12 @@ class Judged:
     def confusion(self) -> npt.NDArray[np.int64]:
         """(C, C): how many images of a class, down, got which label, across."""
         classes = len(self.labels)
-        counts = np.bincount(self.right * classes + self.found, minlength=classes**2)
+        counts = np.bincount(self.right * classes + self.answers, minlength=classes**2)
         return counts.reshape(classes, classes).astype(np.int64)
 
     def figures(self) -> dict[str, float]:
         """Shares are from 0 to 1. `top1_low` and `top1_high` are the ends of the 95 % interval of `top1_accuracy`."""
-        hits = self.found == self.right
+        hits = self.answers == self.right
         low, high = interval(int(hits.sum()), len(hits))
         of_right = np.take_along_axis(self.scores, self.right[:, None], axis=1)
         figures = {
@@ -94,7 +94,7 @@ def judge(checkpoint: Checkpoint, files: Sequence[Path], samples: Samples) -> Ju
 
 
 def interval(hits: int, images: int) -> tuple[float, float]:
-    """Where a share of which `hits` of `images` were found lies with 95 %: Wilson 1927, "Probable inference"."""
+    """The 95 % interval of a share of which `hits` of `images` were seen: Wilson 1927, "Probable inference"."""
     share, spread = hits / images, NORMAL**2 / images
     middle = (share + spread / 2) / (1 + spread)
     half = np.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)

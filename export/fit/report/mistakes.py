@@ -1,4 +1,4 @@
-"""The most confident mistakes, each with a map of what spoke for the answer and one of where the network looked."""
+"""The most confident mistakes, each with a map of the evidence for the answer and a map of the rollout."""
 
 import json
 from dataclasses import dataclass
@@ -53,8 +53,8 @@ class Mistake:
 
 
 def mistakes(checkpoint: Checkpoint, judged: Judged) -> list[Mistake]:
-    """Those of the largest score of a wrong answer, at most 24."""
-    wrong = np.flatnonzero(judged.found != judged.right)
+    """The wrong answers of the largest scores, at most 24."""
+    wrong = np.flatnonzero(judged.answers != judged.right)
     worst = wrong[np.argsort(-judged.scores[wrong].max(1), kind="stable")][:MOST]
     preparer = Preparer(limits=LIMITS, spec=image_spec(checkpoint.preprocessing), thumbnail_px=SIDE)
     places = tqdm(worst.tolist(), desc="mapping mistakes", unit="image")
@@ -71,7 +71,7 @@ def write(found: list[Mistake], folder: Path) -> None:
 
 
 def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Preparer) -> Mistake:
-    answer, right = int(judged.found[place]), int(judged.right[place])
+    answer, right = int(judged.answers[place]), int(judged.right[place])
     prepared = preparer.prepare(judged.files[place].read_bytes(), thumbnail=True, max_pixels=LIMITS.max_pixels)
     assert isinstance(prepared, Prepared)
     outputs = reference(checkpoint, prepared.pixels[None].copy(), np.array([[answer, right]]))

@@ -10,7 +10,7 @@ from typing import Any
 from export.fit.report.confusion import mistaken_pairs
 from export.fit.report.judged import Judged
 from export.fit.report.mistakes import Mistake
-from export.fit.report.picture import Picture
+from export.picture import Picture
 
 TEMPLATE = Path(__file__).with_name("page.html")
 MOST_LABELS = 200  # of the table
@@ -89,10 +89,10 @@ def _mistakes(judged: Judged, mistakes: Sequence[Mistake]) -> str:
 
 
 def _mistake(mistake: Mistake) -> str:
-    said = f"{mistake.answer} ({_percent(mistake.answer_score)}) in place of {mistake.right} "
-    said += f"({_percent(mistake.right_score)})"
+    text = f"{mistake.answer} ({_percent(mistake.answer_score)}) in place of {mistake.right} "
+    text += f"({_percent(mistake.right_score)})"
     return (
-        f"<figure>{_image(mistake.png, said)}<figcaption>{escape(said)}<br>"
+        f"<figure>{_image(mistake.png, text)}<figcaption>{escape(text)}<br>"
         f'<span class="file">{escape(str(mistake.file))}</span></figcaption></figure>'
     )
 

@@ -6,7 +6,7 @@ from app.drawing.canvas import FAINT, INK, Canvas
 from export.calibration import BINS
 from export.fit.report.axes import Axes
 from export.fit.report.judged import Judged
-from export.fit.report.picture import Picture
+from export.picture import Picture
 
 WIDTH, HEIGHT = 640, 640
 TICKS = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -16,7 +16,7 @@ BAR, PALE_BAR, DOT = (158, 202, 225), (222, 235, 244), (31, 119, 180)
 
 def reliability(judged: Judged) -> Picture:
     """640 x 640 pixels; the same bins as the calibration error."""
-    score, right = judged.scores.max(1), judged.found == judged.right
+    score, right = judged.scores.max(1), judged.answers == judged.right
     place = np.ceil(score * BINS).astype(int) - 1  # bins are open on the left
     images = np.bincount(place, minlength=BINS)
     filled = np.maximum(images, 1)

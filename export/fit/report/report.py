@@ -26,14 +26,14 @@ PAGE, NUMBERS, SPLIT = "index.html", "report.json", "split.csv"
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What there is to tell about a run."""
+    """The contents of a report."""
 
     checkpoint: Checkpoint
     history: Sequence[Point]
     dataset: Dataset
     judged: Judged | None  # None where there are no labels
     headline: str
-    notes: Sequence[str]  # what a person should know about the images
+    notes: Sequence[str]  # on the images
     left_out: Sequence[LeftOut]
 
     def write(self, out: Path) -> None:
@@ -66,7 +66,7 @@ class Report:
         (folder / PAGE).write_text(text, encoding="utf-8")
 
     def _numbers(self, counts: list[int]) -> dict[str, Any]:
-        """Everything that no picture has."""
+        """The numbers that are in no picture."""
         return {
             "name": self.checkpoint.name,
             "recipe": self.checkpoint.recipe,
@@ -78,7 +78,7 @@ class Report:
         }
 
     def _write_split(self, file: Path, out: Path) -> None:
-        """Which image was on which side, in the form that --images takes. Files are relative to the folder."""
+        """The side of each image, in the form that --images takes. Files are relative to the folder."""
         with file.open("w", encoding="utf-8", newline="") as text:
             table = csv.writer(text)
             table.writerow(COLUMNS)

@@ -14,8 +14,8 @@ from torch import Tensor
 from model.checkpoints.checkpoint import Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.timm_architectures import is_known
-from model.checkpoints.recipe import note_recipe
-from model.checkpoints.score import note_score
+from model.checkpoints.recipe import resolve_recipe
+from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import square_grid, without_slots
 from model.config import PositionResize, ViTConfig
@@ -109,23 +109,23 @@ def describe(source: Source, facts: Facts) -> Description:
 
     width, _, patch, _ = shape("patch_embed.proj.weight")
     grid, _ = square_grid(shape("pos_embed")[1], most_slots=len(TOKENS))
-    preprocessing = note_recipe(facts, _recipe(member, member.side or grid * patch), member.evaluation)
+    preprocessing = resolve_recipe(facts, _recipe(member, member.side or grid * patch), member.evaluation)
     sized_by = member.evaluation if member.side else "the table of positions"
-    image_size = facts.note("image_size", preprocessing.size, sized_by)
+    image_size = facts.resolve("image_size", preprocessing.size, sized_by)
     if width in HEADS:
-        heads = facts.note("heads", HEADS[width], f"all published models of width {width}")
+        heads = facts.resolve("heads", HEADS[width], f"all published models of width {width}")
     else:
         heads = facts.need("heads", max(width // 64, 1))
     num_classes, features = shape("head.weight") if "head.weight" in names else (0, width)
     vectors = features // width  # that the head reads side by side
     if num_classes:
         pool = "cls" if member is DINO and vectors != 2 else member.pool
-        pool = facts.note("pool", pool, f"width {features} of the head")
+        pool = facts.resolve("pool", pool, f"width {features} of the head")
     else:
-        pool = facts.note("pool", "cls", f"a backbone of {member.name} without the file of a linear head beside it")
+        pool = facts.resolve("pool", "cls", f"a backbone of {member.name} without the file of a linear head beside it")
     gated = shape("blocks.0.mlp.fc1.weight")[0] != shape("blocks.0.mlp.fc2.weight")[1]
     return Description(
-        name=facts.note("name", source.name, "the file's name"),
+        name=facts.resolve("name", source.name, "the file's name"),
         family="facebookresearch",
         architecture=member.name,
         config=ViTConfig(
@@ -149,7 +149,7 @@ def describe(source: Source, facts: Facts) -> Description:
         ),
         preprocessing=preprocessing,
         labels=(),
-        score=note_score(facts, num_classes),
+        score=resolve_score(facts, num_classes),
     )
 
 

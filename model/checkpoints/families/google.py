@@ -24,8 +24,8 @@ from model.checkpoints.families.flax_layers import (
     map_head_layers,
     stem_layers,
 )
-from model.checkpoints.recipe import note_recipe
-from model.checkpoints.score import note_score
+from model.checkpoints.recipe import resolve_recipe
+from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import square_grid, without_slots
 from model.config import ViTConfig
@@ -112,8 +112,8 @@ def describe(source: Source, facts: Facts) -> Description:
         size = (side * patch, side * patch)
     else:
         size = facts.need("image_size", (224, 224))
-    preprocessing = note_recipe(facts, *_recipe(layout.library, size))
-    image_size = facts.note("image_size", preprocessing.size, "the table of positions")
+    preprocessing = resolve_recipe(facts, *_recipe(layout.library, size))
+    image_size = facts.resolve("image_size", preprocessing.size, "the table of positions")
     num_classes = shape("head/kernel")[1]
     class_token = f"{layout.root}cls" in source
     config = ViTConfig(
@@ -134,13 +134,13 @@ def describe(source: Source, facts: Facts) -> Description:
         representation_size=(shape("pre_logits/kernel")[1] if f"{layout.root}pre_logits/kernel" in source else None),
     )
     return Description(
-        name=facts.note("name", source.name, "the file's name"),
+        name=facts.resolve("name", source.name, "the file's name"),
         family=layout.library,
         architecture=f"{layout.library} ViT",
         config=config,
         preprocessing=preprocessing,
         labels=(),
-        score=note_score(facts, num_classes),
+        score=resolve_score(facts, num_classes),
     )
 
 

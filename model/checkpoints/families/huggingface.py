@@ -10,12 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.checkpoint import Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_config import kind_of, labels, pair, score
-from model.checkpoints.families.huggingface_images import check_size, describe_images
-from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS
-from model.checkpoints.score import note_score
+from model.checkpoints.families.huggingface_config import CLASSIFIER, describe_model, kind_of, pair
+from model.checkpoints.families.huggingface_kinds import DEFAULTS, KINDS
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import first_present, take_layer, without_slots
 from model.config import ViTConfig
@@ -27,9 +25,8 @@ STEM = (("embedder.convolution.", "stem.conv."), ("embedder.", "stem."), ("encod
 WEIGHTS = tuple(f"{name}.weight" for name in PATCHES)
 PREFIX = {"cls_token": "cls_token", "dist_token": "distillation_token"}
 NORM = {"before_pool": ("norm", ("layernorm", "norm")), "after_pool": ("fc_norm", ("pooler.layernorm",))}
-CLASSIFIER = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how their classes' names end
 POOLER = "pooler.dense"
-HEADS = ("classifier", "cls_classifier")  # the second beside a distillation_classifier
+HEADS = (CLASSIFIER, "cls_classifier")  # the second beside a distillation_classifier
 BLOCKS = ("encoder.layer.", "encoder.layers.", "layers.", "layer.", "model.layer.")  # the last two: DINOv3
 # Names of our layers to theirs, those of version 4 first. Names in one string are stacked in that order.
 BLOCK = {
@@ -54,53 +51,28 @@ def recognises(source: Source) -> bool:
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    config = source.config
-    kind = kind_of(config, KINDS, supported="image classifiers")
-    stated, model_type = _stated(source), config["model_type"]
-    architecture = (config.get("architectures") or [f"a {model_type} model"])[0]
-    head = next((name for name in HEADS if f"{name}.weight" in source), None)
-    if head is None and architecture.endswith(CLASSIFIER):
-        raise CheckpointError(f"{source.file.name} holds {architecture} without {HEADS[0]}.weight")
-    if stated["num_channels"] != 3:
-        raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
-    size = pair(stated["image_size"])
-    preprocessing = describe_images(source, facts, processor=kind.processor, size=size)
-    if not kind.interpolates:
-        check_size(preprocessing, size, facts, architecture=architecture)
-    switches = kind.switches(stated)
-    classes = source.shape(f"{head}.weight")[0] if head else 0
-    # Convolutions of a stem see what no patch covers.
-    if "stem_layers" not in switches and "image_size" not in facts.overrides and stated["patch_size"]:
-        preprocessing = preprocessing.in_patches(stated["patch_size"])
+    kind = kind_of(source.config, KINDS, supported="image classifiers")
+    stated, head = _stated(source), next((name for name in HEADS if f"{name}.weight" in source), None)
+    fields = kind.switches(stated)
+    # The convolutions of a stem see what no patch covers.
+    in_patches = "stem_layers" not in fields and "image_size" not in facts.overrides
     if head is None:
-        switches |= _pooler(source, switches)
-    fields: dict[str, Any] = {
-        "image_size": preprocessing.size,
-        "patch_size": stated["patch_size"],
-        "width": stated["hidden_size"],
-        "depth": stated["num_hidden_layers"],
-        "mlp_dim": stated["intermediate_size"],
-        "heads": stated["num_attention_heads"],
-        "num_classes": classes,
-        "position_resize": "bicubic",
-        "norm_eps": stated["layer_norm_eps"],
-        "qkv_bias": stated["qkv_bias"],
-        "activation": ACTIVATIONS.get(stated["hidden_act"], stated["hidden_act"]),
-        "distillation_head": head == "cls_classifier",
-        **switches,
-    }
-    for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
-        found = "config.json" if key in config else f"transformers' default for {model_type}"
-        fields[field] = facts.note(field, fields[field], architecture if field in switches else found)
-    return Description(
-        name=facts.note("name", source.name, "name of the checkpoint"),
-        family="transformers",
-        architecture=architecture,
-        config=ViTConfig(**fields),
-        preprocessing=preprocessing,
-        labels=labels(config.get("id2label"), classes) if head else (),
-        labels_from="config.json",
-        score=note_score(facts, classes, stated=score(config.get("problem_type")), origin="config.json"),
+        fields |= _pooler(source, fields)
+    return describe_model(
+        source,
+        facts,
+        stated,
+        {
+            "patch_size": stated["patch_size"],
+            "qkv_bias": stated["qkv_bias"],
+            "distillation_head": head == HEADS[1],
+            **fields,
+        },
+        written=source.config,
+        head=head,
+        processor=kind.processor,
+        interpolates=kind.interpolates,
+        patch=stated["patch_size"] if in_patches else None,
     )
 
 

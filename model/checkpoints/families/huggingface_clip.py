@@ -13,16 +13,14 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_config import kind_of, labels, pair, score
-from model.checkpoints.families.huggingface_images import check_size, describe_images
-from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS
-from model.checkpoints.score import Score, note_score
+from model.checkpoints.families.huggingface_config import CLASSIFIER, architecture_of, describe_model, kind_of, pair
+from model.checkpoints.families.huggingface_kinds import DEFAULTS
+from model.checkpoints.score import Score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import take_layer, without_slots
 from model.config import ViTConfig
 
 PATCHES = "embeddings.patch_embedding"
-HEAD = "classifier"
 PROJECTION = "visual_projection"
 # Names of our layers to theirs. Names in one string are stacked in that order.
 BLOCK = {
@@ -60,60 +58,29 @@ def recognises(source: Source) -> bool:
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    config = source.config
-    kind = kind_of(config, KINDS, supported="models with such an image tower")
-    stated, model_type = _stated(source), config["model_type"]
-    architecture = (config.get("architectures") or [f"a {model_type} model"])[0]
-    if stated["num_channels"] != 3:
-        raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
-    size = pair(stated["image_size"])
-    preprocessing = describe_images(source, facts, processor=kind.processor, size=size)
-    check_size(preprocessing, size, facts, architecture=architecture)
-    patch_size = pair(stated["patch_size"])[0]
-    preprocessing = preprocessing.in_patches(patch_size)
-    classes = source.shape(f"{HEAD}.weight")[0] if f"{HEAD}.weight" in source else 0
-    if not classes and architecture.endswith("ForImageClassification"):
-        raise CheckpointError(f"{source.file.name} holds {architecture} without {HEAD}.weight")
-    if not classes and stated.get("vision_use_head") is False:
-        raise CheckpointError(f"{architecture} has no attention pool (vision_use_head), and so no output to serve")
-    text_tower = "text_model.embeddings.token_embedding.weight" in source and not classes
-    fields = {
-        "heads": stated["num_attention_heads"],
-        "norm_eps": stated["layer_norm_eps"],
-        "activation": ACTIVATIONS.get(stated["hidden_act"], stated["hidden_act"]),
-    }
-    for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
-        found = "config.json" if key in _tower(source) else f"transformers' default for {model_type}"
-        fields[field] = facts.note(field, fields[field], found)
-    return Description(
-        name=facts.note("name", source.name, "name of the checkpoint"),
-        family="transformers",
-        architecture=architecture,
-        config=ViTConfig(
-            image_size=preprocessing.size,
-            patch_size=patch_size,
-            width=stated["hidden_size"],
-            depth=stated["num_hidden_layers"],
-            mlp_dim=stated["intermediate_size"],
-            num_classes=classes,
-            patch_bias=f"{_root(source)}{PATCHES}.bias" in source,
-            class_token=kind.class_token,
-            norm_pre=kind.class_token,
-            position_resize="bicubic",
-            head_bias=bool(classes) or "logit_bias" in source,
-            **fields,
-            **_head(source, kind, classes),
-        ),
-        preprocessing=preprocessing,
-        labels=labels(config.get("id2label"), classes) if classes else (),
-        labels_from="config.json",
-        score=note_score(
-            facts,
-            classes,
-            stated=kind.score if text_tower else score(config.get("problem_type")),
-            origin=f"how {architecture} compares images with text" if text_tower else "config.json",
-        ),
-        text_tower=text_tower,
+    kind = kind_of(source.config, KINDS, supported="models with such an image tower")
+    stated, has_head = _stated(source), f"{CLASSIFIER}.weight" in source
+    if not has_head and stated.get("vision_use_head") is False:
+        raise CheckpointError(
+            f"{architecture_of(source)} has no attention pool (vision_use_head), and so no output to serve"
+        )
+    text_tower = "text_model.embeddings.token_embedding.weight" in source and not has_head
+    return describe_model(
+        source,
+        facts,
+        stated,
+        {
+            "patch_bias": f"{_root(source)}{PATCHES}.bias" in source,
+            "class_token": kind.class_token,
+            "norm_pre": kind.class_token,
+            "head_bias": has_head or "logit_bias" in source,
+            **_head(source, kind, has_head=has_head),
+        },
+        written=_tower(source),
+        head=CLASSIFIER if has_head else None,
+        processor=kind.processor,
+        patch=pair(stated["patch_size"])[0],
+        compares=kind.score if text_tower else None,
     )
 
 
@@ -134,16 +101,16 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
         taken |= _attention_pool(source, f"{root}head.")
     if config.representation_size:
         taken |= take_layer(source, "pre_logits", [PROJECTION])
-    if f"{HEAD}.weight" in source:
-        taken |= take_layer(source, "head", [HEAD])
+    if f"{CLASSIFIER}.weight" in source:
+        taken |= take_layer(source, "head", [CLASSIFIER])
         source.ignore(rf"{re.escape(root)}(post_layernorm|head)\..*")  # the classifiers do not use them
     source.ignore(r"text_model\..*|text_projection\.weight|logit_(scale|bias)|.*\.position_ids")
     return taken
 
 
-def _head(source: Source, kind: Kind, classes: int) -> dict[str, Any]:
+def _head(source: Source, kind: Kind, *, has_head: bool) -> dict[str, Any]:
     """What the model's output reads, as fields of ViTConfig."""
-    if classes:  # `last_hidden_state`, which CLIP takes before its last norm and SigLIP after it
+    if has_head:  # `last_hidden_state`, which CLIP takes before its last norm and SigLIP after it
         return {"pool": "mean", "final_norm": "none" if kind.class_token else "before_pool"}
     if not kind.class_token:
         return {"pool": "map"}

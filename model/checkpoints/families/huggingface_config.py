@@ -1,15 +1,22 @@
 """What config.json of transformers says in the same way for every model: sizes, labels and the score."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.score import Score
+from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.facts import Facts
+from model.checkpoints.families.huggingface_images import check_size, describe_images
+from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, Json
+from model.checkpoints.score import Score, resolve_score
+from model.checkpoints.source import Source
+from model.config import ViTConfig
+
+CLASSIFIER = "classifier"
+CLASSIFYING = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how classes with such a layer are named
 
 # Microsoft's BEiT of ImageNet-22k numbers its 21,841 labels as Google's 21,843, without the two that it does not have
 # (models/beit/convert_beit_unilm_to_pytorch.py): the classes are the labels in that order.
 NUMBERS_22K = [number for number in range(21843) if number not in (9205, 15027)]
-
 
 K = TypeVar("K")
 
@@ -26,12 +33,81 @@ def kind_of(config: dict[str, Any], kinds: Mapping[str, K], *, supported: str) -
     return kinds[model_type]
 
 
+def architecture_of(source: Source) -> str:
+    """The class of transformers whose weights these are."""
+    found: str = (source.config.get("architectures") or [f"a {source.config['model_type']} model"])[0]
+    return found
+
+
+def describe_model(
+    source: Source,
+    facts: Facts,
+    stated: Json,
+    fields: Json,
+    *,
+    written: Collection[str],
+    head: str | None,
+    processor: str,
+    interpolates: bool = False,
+    patch: int | None = None,
+    compares: Score | None = None,
+) -> Description:
+    """The description of a model, whose `head` is the name of its classifier.
+
+    `stated` are the keys that are `written` in config.json, with the defaults of the others. `fields` of ViTConfig are
+    those that the architecture implies. Rows and columns that no whole `patch` covers are cut off. `compares` is the
+    score of a model that compares images with text, in place of classes.
+    Raises CheckpointError without the head that the architecture has, or if its images are not RGB.
+    """
+    kind, architecture = source.config["model_type"], architecture_of(source)
+    if not head and architecture.endswith(CLASSIFYING):
+        raise CheckpointError(f"{source.file.name} holds {architecture} without {CLASSIFIER}.weight")
+    if stated["num_channels"] != 3:
+        raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
+    size = pair(stated["image_size"])
+    preprocessing = describe_images(source, facts, processor=processor, size=size)
+    if not interpolates:
+        check_size(preprocessing, size, facts, architecture=architecture)
+    if patch:
+        preprocessing = preprocessing.in_patches(patch)
+    classes = source.shape(f"{head}.weight")[0] if head else 0
+    values = {
+        "image_size": preprocessing.size,
+        "patch_size": patch,
+        "width": stated["hidden_size"],
+        "depth": stated["num_hidden_layers"],
+        "mlp_dim": stated["intermediate_size"],
+        "heads": stated["num_attention_heads"],
+        "num_classes": classes,
+        "position_resize": "bicubic",
+        "norm_eps": stated["layer_norm_eps"],
+        "activation": ACTIVATIONS.get(stated["hidden_act"], stated["hidden_act"]),
+        **fields,
+    }
+    for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
+        origin = "config.json" if key in written else f"transformers' default for {kind}"
+        values[field] = facts.resolve(field, values[field], architecture if field in fields else origin)
+    score = compares or _score(source.config.get("problem_type"))
+    origin = f"how {architecture} compares images with text" if compares else "config.json"
+    return Description(
+        name=facts.resolve("name", source.name, "name of the checkpoint"),
+        family="transformers",
+        architecture=architecture,
+        config=ViTConfig(**values),
+        preprocessing=preprocessing,
+        labels=_labels(source.config.get("id2label"), classes) if head else (),
+        labels_from="config.json",
+        score=resolve_score(facts, classes, stated=score, origin=origin),
+        text_tower=compares is not None,
+    )
+
+
 def pair(size: int | list[int]) -> tuple[int, int]:
     """(height, width) of a size, which is one number for a square."""
     return (size, size) if isinstance(size, int) else (size[0], size[1])
 
 
-def labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
+def _labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
     """Empty without names: LABEL_0, LABEL_1 and so on are what transformers writes then.
 
     Raises CheckpointError for names of other classes.
@@ -46,7 +122,7 @@ def labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
     return () if names == tuple(f"LABEL_{i}" for i in range(classes)) else names
 
 
-def score(problem_type: str | None) -> Score | None:
+def _score(problem_type: str | None) -> Score | None:
     """As in pipelines/image_classification.py. Raises CheckpointError for a regression."""
     if problem_type == "regression":
         raise CheckpointError("config.json says problem_type regression: the outputs are numbers, not scores of labels")

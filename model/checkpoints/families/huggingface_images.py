@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
-from model.checkpoints.recipe import need_recipe, note_recipe
+from model.checkpoints.recipe import need_recipe, resolve_recipe
 from model.checkpoints.source import Source
 from model.preprocessing import Preprocessing
 
@@ -64,12 +64,12 @@ PROCESSORS: dict[str, dict[str, Any]] = {
 def describe_images(source: Source, facts: Facts, *, processor: str, size: tuple[int, int]) -> Preprocessing:
     """The recipe in the file. `processor` is for files that name none, `size` for a recipe that is set by hand."""
     # An image processor in processor_config.json comes first: models/auto/image_processing_auto.py.
-    found = source.json("processor_config.json").get("image_processor") or source.json(FILE)
+    content = source.json("processor_config.json").get("image_processor") or source.json(FILE)
     try:
-        recipe = _recipe(found, processor)
+        recipe = _recipe(content, processor)
     except ValueError as error:
         return need_recipe(facts, str(error), size=size, crop_rounding=CROP_ROUNDING)
-    return note_recipe(facts, recipe, FILE)
+    return resolve_recipe(facts, recipe, FILE)
 
 
 def check_size(preprocessing: Preprocessing, size: tuple[int, int], facts: Facts, *, architecture: str) -> None:
@@ -84,15 +84,15 @@ def check_size(preprocessing: Preprocessing, size: tuple[int, int], facts: Facts
         )
 
 
-def _recipe(found: dict[str, Any], processor: str) -> Preprocessing:
+def _recipe(content: dict[str, Any], processor: str) -> Preprocessing:
     """Raises ValueError if the file does not contain a supported recipe."""
-    if not found:
+    if not content:
         raise ValueError(f"there is no {FILE} beside the weights: download it from their source")
-    named = found.get("image_processor_type") or found.get("feature_extractor_type") or f"{processor}ImageProcessor"
+    named = content.get("image_processor_type") or content.get("feature_extractor_type") or f"{processor}ImageProcessor"
     defaults = PROCESSORS.get(re.sub(r"(ImageProcessor|FeatureExtractor)(Fast|Pil)?$", "", named))
     if defaults is None:
         raise ValueError(f"{FILE} names {named}, which is not supported")
-    stated = {**defaults, **{key: value for key, value in found.items() if value is not None}}
+    stated = {**defaults, **{key: value for key, value in content.items() if value is not None}}
     if not stated["do_resize"] or stated["do_pad"]:
         raise ValueError(f"{FILE} pads or does not resize, but all images must get the same size")
     mode, resized = _size(stated["size"], square=stated["default_to_square"])

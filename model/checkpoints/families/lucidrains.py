@@ -10,8 +10,8 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.recipe import note_recipe
-from model.checkpoints.score import note_score
+from model.checkpoints.recipe import resolve_recipe
+from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import square_grid, without_slots
 from model.config import ViTConfig
@@ -86,7 +86,7 @@ def describe(source: Source, facts: Facts) -> Description:
     examples = {"heads": max(attn_dim // 64, 1), "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
     heads, mean, std, *stated = facts.need_all(examples if grid else {**examples, "image_size": (224, 224)})
     size = (grid[0] * patch, grid[1] * patch) if grid else stated[0]
-    preprocessing = note_recipe(
+    preprocessing = resolve_recipe(
         facts,
         Preprocessing(
             size=size,
@@ -99,16 +99,16 @@ def describe(source: Source, facts: Facts) -> Description:
         ),
         "none in vit-pytorch: torchvision's Resize to the size of the network",
     )
-    image_size = facts.note("image_size", preprocessing.size, "the table of positions")
+    image_size = facts.resolve("image_size", preprocessing.size, "the table of positions")
     class_token = (
         "cls_token" in source and source.shape("cls_token")[-2] > 0
     )  # (0, D): ViT(pool="mean") of the latest releases
-    pool = facts.note("pool", "cls" if class_token else "mean", "whether there is a class token")
+    pool = facts.resolve("pool", "cls" if class_token else "mean", "whether there is a class token")
     if pool not in ("cls", "mean"):
         raise CheckpointError(f"--set pool={pool}: vit-pytorch has cls and mean")
     num_classes = source.shape(f"{rest['head']}.weight")[0]
     return Description(
-        name=facts.note("name", source.name, "the file's name"),
+        name=facts.resolve("name", source.name, "the file's name"),
         family="vit-pytorch",
         architecture="ViT" if grid else "SimpleViT",
         config=ViTConfig(
@@ -131,7 +131,7 @@ def describe(source: Source, facts: Facts) -> Description:
         ),
         preprocessing=preprocessing,
         labels=(),
-        score=note_score(facts, num_classes),
+        score=resolve_score(facts, num_classes),
     )
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from model.checkpoints.assign import assign
 from model.checkpoints.checkpoint import Checkpoint, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.score import note_score
+from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.config import ViTConfig
 from model.durable import replacing
@@ -28,16 +28,16 @@ def recognises(source: Source) -> bool:
 
 def describe(source: Source, facts: Facts) -> Description:
     stated, config = _stated(source), _config(source)
-    size = facts.note("image_size", config.image_size, "metadata")
+    size = facts.resolve("image_size", config.image_size, "metadata")
     return Description(
-        name=facts.note("name", stated["name"], "metadata"),
+        name=facts.resolve("name", stated["name"], "metadata"),
         family=FAMILY,
         architecture="vit",
         config=config.resized(size),
         preprocessing=Preprocessing.from_json(stated["preprocessing"]).resized(size),
         labels=tuple(stated["labels"]),
         wordnet=tuple(stated.get("wordnet", ())),
-        score=note_score(facts, config.num_classes, stated=stated["score"], origin="metadata"),
+        score=resolve_score(facts, config.num_classes, stated=stated["score"], origin="metadata"),
         figures=stated["figures"],
         recipe=stated.get("recipe", {}),
         history=tuple(stated.get("history", ())),

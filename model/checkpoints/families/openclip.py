@@ -12,7 +12,7 @@ from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.huggingface_config import pair
 from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD
-from model.checkpoints.recipe import note_recipe
+from model.checkpoints.recipe import resolve_recipe
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import take_layer, without_slots
 from model.config import ViTConfig
@@ -50,7 +50,7 @@ def describe(source: Source, facts: Facts) -> Description:
     heads = stated["width"] // stated["head_width"]
     eps = (stated["norm_kwargs"] or {}).get("eps", 1e-5)
     return Description(
-        name=facts.note("name", source.name, "name of the checkpoint"),
+        name=facts.resolve("name", source.name, "name of the checkpoint"),
         family=FAMILY,
         architecture="open_clip.VisionTransformer",
         config=ViTConfig(
@@ -59,13 +59,13 @@ def describe(source: Source, facts: Facts) -> Description:
             width=stated["width"],
             depth=stated["layers"],
             mlp_dim=int(stated["width"] * stated["mlp_ratio"]),
-            heads=facts.note("heads", heads, CONFIG),
+            heads=facts.resolve("heads", heads, CONFIG),
             num_classes=0,
             patch_bias=False,
             norm_pre=not stated["no_ln_pre"],
-            norm_eps=facts.note("norm_eps", eps, CONFIG),
+            norm_eps=facts.resolve("norm_eps", eps, CONFIG),
             layer_scale=stated["ls_init_value"] is not None,
-            activation=facts.note("activation", _activation(source, stated), CONFIG),
+            activation=facts.resolve("activation", _activation(source, stated), CONFIG),
             final_norm="after_pool" if stated["final_ln_after_pool"] else "before_pool",
             pool=POOLS[stated["pool_type"]],
             representation_size=source.shape("visual.proj")[1],
@@ -118,7 +118,7 @@ def preprocessing(source: Source, facts: Facts, size: tuple[int, int]) -> Prepro
         mean=tuple(stated["mean"]),
         std=tuple(stated["std"]),
     )
-    return note_recipe(facts, recipe, CONFIG)
+    return resolve_recipe(facts, recipe, CONFIG)
 
 
 def _stated(source: Source) -> dict[str, Any]:

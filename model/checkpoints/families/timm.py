@@ -16,14 +16,15 @@ from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.openclip import CONFIG
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
-from model.checkpoints.families.timm_architectures import Architecture, find, is_known, network, patch_side
+from model.checkpoints.families.timm_architectures import Architecture, find, is_known
 from model.checkpoints.families.timm_layers import absent_layers, classes, conv_patches, fused_layers
+from model.checkpoints.families.timm_network import network, patch_side, with_arguments
 from model.checkpoints.families.timm_positions import fit_positions, grid_of_file, learned_rope, relative_tables
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.families.timm_tower import PROJECTION, prefix, projection, take_projection
 from model.checkpoints.families.timm_tower import config as described
 from model.checkpoints.imagenet import names_of
-from model.checkpoints.score import note_score
+from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.config import ViTConfig
 
@@ -64,9 +65,9 @@ def describe(source: Source, facts: Facts) -> Description:
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
         origin = "config.json" if "architecture" in source.config else CONFIG
-        named = facts.note("architecture", config["architecture"], origin)
+        named = facts.resolve("architecture", config["architecture"], origin)
     elif is_known(source.architecture):
-        named = facts.note("architecture", source.architecture, "arch in the file")
+        named = facts.resolve("architecture", source.architecture, "arch in the file")
     else:
         named = facts.need("architecture", "vit_base_patch16_224")
     architecture, tag = find(named)
@@ -82,10 +83,10 @@ def describe(source: Source, facts: Facts) -> Description:
     labels, wordnet = _labels(config, stated, num_classes)
     projects = not tower and not labels and not trained and _is_projection(architecture, tag, outputs)
     if projects:  # a person who has fine-tuned it to as many classes can say so
-        projects = facts.note("projection", projects, f"the published head of {architecture.name}")
+        projects = facts.resolve("projection", projects, f"the published head of {architecture.name}")
     projected = projection(source) or (outputs if projects or tower else 0) or None
     num_classes = 0 if projected else num_classes
-    arguments = architecture.with_arguments(_arguments(source, config, facts, architecture))
+    arguments = with_arguments(architecture, _arguments(source, config, facts, architecture))
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
     size = _image_size(source, facts, architecture, arguments, stated, published)
@@ -97,7 +98,7 @@ def describe(source: Source, facts: Facts) -> Description:
     if side and "image_size" not in facts.overrides:
         recipe = recipe.in_patches(side)
     return Description(
-        name=facts.note("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
+        name=facts.resolve("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
         family=FAMILY,
         architecture=architecture.name,
         config=replace(
@@ -112,7 +113,7 @@ def describe(source: Source, facts: Facts) -> Description:
         wordnet=wordnet,
         labels_from="config.json",
         dataset="" if trained else _dataset(tag, num_classes),
-        score=note_score(facts, num_classes),
+        score=resolve_score(facts, num_classes),
     )
 
 
@@ -122,15 +123,15 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
         source.ignore(pattern)
     if tower:
         source.ignore(r"(?!visual\.).*")  # the text tower, and the scale and bias of the comparison
-    found = take_projection(source)
+    state = take_projection(source)
     for key in [key for key in source.unused if key.startswith(tower)]:
         name = key.removeprefix(tower)
         for pattern, replacement in RENAMED:
             name = re.sub(pattern, replacement, name)
-        found[name] = source.take(key)
+        state[name] = source.take(key)
     for transform in TRANSFORMS:
-        transform(found, config)
-    return found
+        transform(state, config)
+    return state
 
 
 TRANSFORMS: tuple[Callable[[dict[str, Tensor], ViTConfig], None], ...] = (
@@ -161,9 +162,9 @@ def _arguments(source: Source, config: dict[str, Any], facts: Facts, architectur
     elif len(norms) == 1:
         changes["use_fc_norm" if architecture.model_class == "Beit" else "fc_norm"] = norms[0] == "fc_norm"
     known = {**architecture.arguments, **changes}
-    changes["global_pool"] = facts.note("global_pool", known["global_pool"], origin)
+    changes["global_pool"] = facts.resolve("global_pool", known["global_pool"], origin)
     for name in facts.overrides.keys() & known.keys() - {"img_size", "global_pool"}:
-        changes[name] = facts.note(name, known[name], architecture.name)
+        changes[name] = facts.resolve(name, known[name], architecture.name)
     return changes
 
 
@@ -191,7 +192,7 @@ def _image_size(
         if grid is not None and grid != config.grid:
             size, origin = [side * config.patch_size for side in grid], "number of positions"
     height, width = (size, size) if isinstance(size, int) else size
-    return facts.note("image_size", (height, width), origin)
+    return facts.resolve("image_size", (height, width), origin)
 
 
 def _is_projection(architecture: Architecture, tag: str | None, outputs: int) -> bool:

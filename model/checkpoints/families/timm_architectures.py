@@ -1,4 +1,4 @@
-"""What timm's architecture names stand for, from timm_architectures.json, and the network that computes the same.
+"""What timm's architecture names stand for, from timm_architectures.json.
 
 tests/golden/make_timm_architectures.py writes the JSON from timm's entry points: the arguments that each of them gives
 to its class, where they differ from the defaults of the class, and the published tags. The classes are timm's
@@ -10,53 +10,12 @@ import difflib
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.families import timm_eva
-from model.config import PositionResize, ViTConfig
+from model.config import PositionResize
 
 TABLE = Path(__file__).with_name("timm_architectures.json")
-
-# What this network can do, argument by argument: timm's values to those of ViTConfig.
-TRANSLATIONS: dict[str, dict[Any, Any]] = {
-    "in_chans": {3: 3},
-    "global_pool": {"token": "cls", "avg": "mean", "map": "map"},
-    "pos_embed": {"learn": "learned", "": "none", "none": "none"},
-    "rel_pos_type": {"mlp": "table", "bias": "table"},
-    "norm_layer": {"layernorm": "layer", "rmsnorm": "rms"},
-    "act_layer": {
-        "gelu": "gelu",
-        "gelu_tanh": "gelu_tanh",
-        "quick_gelu": "quick_gelu",
-        "silu": "silu",
-        "swish": "silu",
-    },
-    "block_fn": {
-        "Block": "pre_norm",
-        "RelPosBlock": "pre_norm",
-        "ResPostBlock": "res_post",
-        "ResPostRelPosBlock": "res_post",
-        "ParallelScalingBlock": "parallel",
-    },
-    "attn_layer": {"Attention": "plain", "attn": "plain", "": "plain"},
-    "mlp_layer": {"Mlp": "plain", "SwiGLU": "gated", "SwiGLUPacked": "packed"},  # packed: gate and value are one layer
-    "scale_mlp": {False: False},
-    "use_naflex": {False: False, None: False},
-}
-# What it cannot do: timm's values to words for an error.
-UNSUPPORTED: dict[str, str] = {
-    "ParallelThingsBlock": "two attentions side by side in each block",
-    "DiffParallelScalingBlock": "differential attention",
-    "diff": "differential attention",
-    "ConvStem": "a stem of plain convolutions",
-    "FeatureListNet": "a ResNet-D as stem",
-    "": "no pooling: a label for every token",
-    "avgmax": "pooling by maximum",
-    "max": "pooling by maximum",
-    "prr": "patch representation refinement",
-}
-FACTORY_ARGUMENTS = {"strict_img_size", "pretrained_strict", "out_indices", "features_only"}  # without effect here
 
 
 class Architecture(NamedTuple):
@@ -67,13 +26,6 @@ class Architecture(NamedTuple):
     arguments: dict[str, Any]  # every argument of the class
     position_resize: PositionResize
     tags: dict[str, tuple[int, dict[str, Any]]]  # outputs of the published head, and its preprocessing
-
-    def with_arguments(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """The arguments with some changed. Raises CheckpointError for one that the class does not have."""
-        known = self.arguments.keys() | TRANSLATIONS.keys() | FACTORY_ARGUMENTS
-        if unknown := sorted(name for name in changes.keys() - known if not name.endswith("_rate")):
-            raise CheckpointError(f"{self.name} has no argument {', '.join(unknown)}")
-        return {**self.arguments, **changes}
 
     def published(self, tag: str | None, outputs: int) -> dict[str, dict[str, Any]]:
         """Preprocessing by tag: of `tag` alone, else of the tags with so many outputs, else of all tags."""
@@ -116,163 +68,3 @@ def find(name: str) -> tuple[Architecture, str | None]:
     tags = {tag: (outputs, known["recipes"][recipe]) for tag, (outputs, recipe) in entry.pop("tags").items()}
     arguments = {**known["classes"][model_class], **entry}
     return Architecture(name, model_class, arguments, position_resize, tags), tag or None
-
-
-def network(
-    architecture: Architecture, arguments: dict[str, Any], *, image_size: tuple[int, int], num_classes: int
-) -> ViTConfig:
-    """The configuration that computes what a timm class computes with these arguments.
-
-    Raises CheckpointError with the argument that is not supported.
-    """
-    stated = _as_vision_transformer(architecture, arguments)
-    translated = {
-        name: _translated(architecture, name, stated[name])
-        for name in TRANSLATIONS.keys() & stated.keys() - {"norm_layer"}
-    }
-    norm, norm_eps = _norm(architecture, stated["norm_layer"])
-    stem, block = _stem(architecture, stated["embed_layer"]), translated["block_fn"]
-    relative = _has_relative_positions(architecture, stated)
-    _check_combination(architecture, stated, relative=relative)
-    hidden = int(stated["embed_dim"] * stated["mlp_ratio"])
-    hidden += -hidden % (stated.get("swiglu_align_to") or 1)
-    distilled = architecture.model_class == "VisionTransformerDistilled"
-    try:
-        return ViTConfig(
-            image_size=image_size,
-            patch_size=_side(architecture, stated["patch_size"]) * (1 if stem is None else 4 << max(len(stem) - 1, 0)),
-            width=stated["embed_dim"],
-            depth=stated["depth"],
-            mlp_dim=hidden // 2 if translated["mlp_layer"] == "packed" else hidden,
-            heads=stated["num_heads"],
-            num_classes=num_classes,
-            stem_layers=stem,
-            patch_bias=not stated["pre_norm"],
-            patch_norm="after" if stated["embed_norm_layer"] else "none",
-            class_token=stated["class_token"],
-            distillation_token=distilled,
-            registers=stated["reg_tokens"],
-            positions=translated["pos_embed"],
-            position_resize=_position_resize(architecture, stated, relative=relative),
-            relative_bias=relative,
-            rope=timm_eva.rope(architecture.name, stated),
-            norm_pre=stated["pre_norm"],
-            block=block,
-            norm=norm,
-            norm_eps=norm_eps,
-            layer_scale=bool(stated["init_values"]) and block != "res_post",  # there it initialises the norms
-            inner_norm=stated["scale_attn_norm"],
-            mlp_norm=stated["scale_mlp_norm"] and not stated["scale_attn_norm"],
-            qkv_bias=stated["qkv_bias"],
-            qk_norm=stated["qk_norm"],
-            activation=translated["act_layer"],
-            gated_mlp=translated["mlp_layer"] != "plain",
-            final_norm=_final_norm(stated),
-            pool=_pool(stated, translated["global_pool"]),
-            pool_heads=stated.get("attn_pool_num_heads"),
-            pool_mlp_dim=timm_eva.pool_mlp_dim(stated),
-            distillation_head=distilled,
-        )
-    except ValueError as error:
-        raise CheckpointError(f"{architecture.name}: {error}") from None
-
-
-def patch_side(architecture: Architecture, arguments: dict[str, Any]) -> int | None:
-    """Side of a patch in pixels. None with a stem, whose convolutions see more than the patches cover."""
-    stated = _as_vision_transformer(architecture, arguments)
-    return _side(architecture, stated["patch_size"]) if stated["embed_layer"] is None else None
-
-
-def _as_vision_transformer(architecture: Architecture, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of any of the classes under the names of VisionTransformer, with its defaults for the others."""
-    stated = {**table()["classes"]["VisionTransformer"], **arguments}
-    if architecture.model_class == "Beit":
-        stated["fc_norm"] = stated["use_fc_norm"]
-        stated["pos_embed"] = "learn" if stated["use_abs_pos_emb"] else ""
-        if stated["swiglu_mlp"]:
-            stated.update(mlp_layer="SwiGLU", act_layer="silu")
-    elif architecture.model_class == "VisionTransformerRelPos":
-        stated["pos_embed"] = ""
-    elif architecture.model_class == "Eva":
-        stated.update(timm_eva.as_vision_transformer(architecture.name, stated))
-    return stated
-
-
-def _has_relative_positions(architecture: Architecture, stated: dict[str, Any]) -> bool:
-    return architecture.model_class == "VisionTransformerRelPos" or any(
-        stated.get(name) for name in ("use_rel_pos_bias", "use_shared_rel_pos_bias")
-    )
-
-
-def _check_combination(architecture: Architecture, stated: dict[str, Any], *, relative: bool) -> None:
-    """Raises CheckpointError for arguments that are supported alone and not together."""
-    if stated["scale_attn_norm"] and not stated["scale_mlp_norm"]:
-        raise CheckpointError(f"{architecture.name} has scale_attn_norm without scale_mlp_norm, which is not supported")
-    norms = [_norm(architecture, stated[name]) for name in ("embed_norm_layer", "norm_layer") if stated[name]]
-    if len(set(norms)) > 1:
-        raise CheckpointError(f"{architecture.name} has an embed_norm_layer that is not its norm_layer")
-    if relative and stated["pos_embed"] not in ("", "none"):
-        raise CheckpointError(
-            f"{architecture.name} has absolute and relative positions, which are not supported at once"
-        )
-
-
-def _has_prefix(stated: dict[str, Any]) -> bool:
-    return bool(stated["class_token"] or stated["reg_tokens"])
-
-
-def _position_resize(architecture: Architecture, stated: dict[str, Any], *, relative: bool) -> PositionResize:
-    if not relative:
-        return architecture.position_resize
-    return "none" if stated.get("rel_pos_type") == "mlp" else "geometric"
-
-
-def _pool(stated: dict[str, Any], pool: Any) -> Any:
-    with_prefix = {"mean": "mean_all", "map": "map_all"}
-    return with_prefix.get(pool, pool) if stated["pool_include_prefix"] and _has_prefix(stated) else pool
-
-
-def _final_norm(stated: dict[str, Any]) -> Literal["before_pool", "after_pool", "none"]:
-    if not stated["final_norm"]:
-        return "none"
-    after = stated["global_pool"] in ("avg", "avgmax", "max") if stated["fc_norm"] is None else stated["fc_norm"]
-    return "after_pool" if after else "before_pool"
-
-
-def _translated(architecture: Architecture, argument: str, value: Any) -> Any:
-    for theirs, ours in TRANSLATIONS[argument].items():
-        if value == theirs:
-            return ours
-    reason = f"supported are {', '.join(repr(known) for known in TRANSLATIONS[argument])}"
-    if isinstance(value, str) and value in UNSUPPORTED:
-        reason = f"that is {UNSUPPORTED[value]}, which is not supported"
-    raise CheckpointError(f"{architecture.name} has {argument}={value!r}: {reason}")
-
-
-def _norm(architecture: Architecture, layer: Any) -> tuple[Any, float]:
-    """Kind and eps of a norm: a name alone stands for timm's own class, whose eps is 1e-6."""
-    match layer:
-        case str(name):
-            eps = 1e-6
-        case [str(name), float(eps)]:
-            pass
-        case _:
-            raise CheckpointError(f"{architecture.name} has the norm {layer!r}, which is not supported")
-    return _translated(architecture, "norm_layer", name.replace("_", "").lower()), eps
-
-
-def _stem(architecture: Architecture, layer: Any) -> tuple[int, ...] | None:
-    """Units a stage of a hybrid's ResNet."""
-    if layer is None:
-        return None
-    if isinstance(layer, list | tuple) and all(isinstance(units, int) for units in layer):
-        return tuple(layer)
-    named = UNSUPPORTED.get(layer, layer) if isinstance(layer, str) else f"the embed_layer {layer!r}"
-    raise CheckpointError(f"{architecture.name} has {named}, which is not supported")
-
-
-def _side(architecture: Architecture, size: Any) -> int:
-    sides = {size} if isinstance(size, int) else set(size)
-    if len(sides) != 1:
-        raise CheckpointError(f"{architecture.name} has patches of {size}; only square ones are supported")
-    return int(sides.pop())

@@ -1,4 +1,4 @@
-"""Layers that timm joins, splits or leaves out where model/vit.py does not. Each function changes `found` in place."""
+"""Layers that timm joins, splits or leaves out where model/vit.py does not. Each function changes `state` in place."""
 
 import torch
 from torch import Tensor
@@ -6,35 +6,35 @@ from torch import Tensor
 from model.config import ViTConfig
 
 
-def conv_patches(found: dict[str, Tensor], config: ViTConfig) -> None:
+def conv_patches(state: dict[str, Tensor], config: ViTConfig) -> None:
     """Old files hold a matrix: timm's patch embedding was not a convolution yet."""
-    weight = found["patch_embed.proj.weight"]
+    weight = state["patch_embed.proj.weight"]
     size = config.patch_size // config.stem_stride
     if weight.ndim == 2:
-        found["patch_embed.proj.weight"] = weight.unflatten(1, (-1, size, size))
+        state["patch_embed.proj.weight"] = weight.unflatten(1, (-1, size, size))
 
 
-def fused_layers(found: dict[str, Tensor], config: ViTConfig) -> None:
+def fused_layers(state: dict[str, Tensor], config: ViTConfig) -> None:
     """Layers that timm joins or splits: EVA's projections, BEiT's biases, both parts of SwiGLU, and in_proj."""
     hidden = config.mlp_dim
     for block in (f"blocks.{i}." for i in range(config.depth)):
-        if f"{block}attn.q_proj.weight" in found:
-            _join_projections(found, f"{block}attn.", config)
-        if f"{block}attn.q_bias" in found:
-            q, v = found.pop(f"{block}attn.q_bias"), found.pop(f"{block}attn.v_bias")
-            found[f"{block}attn.qkv.bias"] = torch.cat([q, torch.zeros_like(q), v])
+        if f"{block}attn.q_proj.weight" in state:
+            _join_projections(state, f"{block}attn.", config)
+        if f"{block}attn.q_bias" in state:
+            q, v = state.pop(f"{block}attn.q_bias"), state.pop(f"{block}attn.v_bias")
+            state[f"{block}attn.qkv.bias"] = torch.cat([q, torch.zeros_like(q), v])
         for kind in ("weight", "bias"):
-            if f"{block}mlp.fc1_g.{kind}" in found:
-                halves = [found.pop(f"{block}mlp.{half}.{kind}") for half in ("fc1_g", "fc1_x")]
-                found[f"{block}mlp.fc1.{kind}"] = torch.cat(halves)
-            if f"{block}in_proj.{kind}" in found:
-                joined = found.pop(f"{block}in_proj.{kind}")
-                found[f"{block}mlp.fc1.{kind}"], found[f"{block}attn.qkv.{kind}"] = joined.tensor_split([hidden])
-        if f"{block}mlp_bias" in found:
-            found[f"{block}mlp.fc1.bias"] = found.pop(f"{block}mlp_bias")
+            if f"{block}mlp.fc1_g.{kind}" in state:
+                halves = [state.pop(f"{block}mlp.{half}.{kind}") for half in ("fc1_g", "fc1_x")]
+                state[f"{block}mlp.fc1.{kind}"] = torch.cat(halves)
+            if f"{block}in_proj.{kind}" in state:
+                joined = state.pop(f"{block}in_proj.{kind}")
+                state[f"{block}mlp.fc1.{kind}"], state[f"{block}attn.qkv.{kind}"] = joined.tensor_split([hidden])
+        if f"{block}mlp_bias" in state:
+            state[f"{block}mlp.fc1.bias"] = state.pop(f"{block}mlp_bias")
 
 
-def _join_projections(found: dict[str, Tensor], attention: str, config: ViTConfig) -> None:
+def _join_projections(state: dict[str, Tensor], attention: str, config: ViTConfig) -> None:
     """Queries, keys and values of one layer as one matrix.
 
     EVA's keys have no bias. Where several heads share keys and values (grouped-query attention, arXiv 2305.13245),
@@ -42,13 +42,13 @@ def _join_projections(found: dict[str, Tensor], attention: str, config: ViTConfi
     """
     width = config.attn_width // config.heads
     q_bias = f"{attention}q_proj.bias"
-    if q_bias in found:
-        found.setdefault(f"{attention}k_proj.bias", torch.zeros_like(found[q_bias]))
+    if q_bias in state:
+        state.setdefault(f"{attention}k_proj.bias", torch.zeros_like(state[q_bias]))
     for kind in ("weight", "bias"):
         names = [f"{attention}{name}_proj.{kind}" for name in "qkv"]
-        if all(name in found for name in names):
-            parts = [_for_every_head(found.pop(name), width, config.heads) for name in names]
-            found[f"{attention}qkv.{kind}"] = torch.cat(parts)
+        if all(name in state for name in names):
+            parts = [_for_every_head(state.pop(name), width, config.heads) for name in names]
+            state[f"{attention}qkv.{kind}"] = torch.cat(parts)
 
 
 def _for_every_head(rows: Tensor, width: int, heads: int) -> Tensor:
@@ -60,29 +60,29 @@ def _for_every_head(rows: Tensor, width: int, heads: int) -> Tensor:
     return by_head.repeat_interleave(heads // shared, 0).flatten(0, 1)
 
 
-def absent_layers(found: dict[str, Tensor], config: ViTConfig) -> None:
+def absent_layers(state: dict[str, Tensor], config: ViTConfig) -> None:
     """Biases that no block has: those of timm's proj_bias=False (AIMv2), zeros here. A LayerScale that scales attention
     alone (Sapiens2): ones here for the MLP."""
     blocks = [f"blocks.{i}." for i in range(config.depth)]
-    if config.layer_scale and config.block == "pre_norm" and not any(f"{block}ls2.gamma" in found for block in blocks):
+    if config.layer_scale and config.block == "pre_norm" and not any(f"{block}ls2.gamma" in state for block in blocks):
         for block in blocks:
-            if f"{block}ls1.gamma" in found:
-                found[f"{block}ls2.gamma"] = torch.ones_like(found[f"{block}ls1.gamma"])
+            if f"{block}ls1.gamma" in state:
+                state[f"{block}ls2.gamma"] = torch.ones_like(state[f"{block}ls1.gamma"])
     for layer in ("attn.proj", "mlp.fc1", "mlp.fc2"):
-        if not any(key.endswith(f"{layer}.bias") for key in found):
+        if not any(key.endswith(f"{layer}.bias") for key in state):
             for block in blocks:
-                if f"{block}{layer}.weight" in found:
-                    found[f"{block}{layer}.bias"] = found[f"{block}{layer}.weight"].new_zeros(
-                        found[f"{block}{layer}.weight"].shape[0]
+                if f"{block}{layer}.weight" in state:
+                    state[f"{block}{layer}.bias"] = state[f"{block}{layer}.weight"].new_zeros(
+                        state[f"{block}{layer}.weight"].shape[0]
                     )
 
 
-def classes(found: dict[str, Tensor], config: ViTConfig) -> None:
+def classes(state: dict[str, Tensor], config: ViTConfig) -> None:
     """The rows of the head that are classes: timm's label_offset is the number of rows before them. A projection to
     embeddings is no head.
     """
     for key in ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias"):
-        if key in found and config.representation_size:
-            found[key.replace("head", "pre_logits")] = found.pop(key)
-        elif key in found:
-            found[key] = found[key][-config.num_classes :]
+        if key in state and config.representation_size:
+            state[key.replace("head", "pre_logits")] = state.pop(key)
+        elif key in state:
+            state[key] = state[key][-config.num_classes :]

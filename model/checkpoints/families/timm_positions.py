@@ -24,39 +24,39 @@ def grid_of_file(source: Source, prefix: str, config: ViTConfig) -> Grid | None:
     return _relative_grid(source.shape(tables[0])[0], config) if tables else None
 
 
-def fit_positions(found: dict[str, Tensor], config: ViTConfig) -> None:
+def fit_positions(state: dict[str, Tensor], config: ViTConfig) -> None:
     """Add the slots of the prefix to its tokens, and interpolate the rest if the file is for another size."""
-    if LEARNED not in found:
+    if LEARNED not in state:
         return
-    table = found[LEARNED]  # (1, slots + rows * columns, D)
+    table = state[LEARNED]  # (1, slots + rows * columns, D)
     grid = _grid(table.shape[1], config)
     slots = table.shape[1] - grid[0] * grid[1]
     of_prefix, of_patches = table.tensor_split([slots], dim=1)
-    found[LEARNED] = resize_positions(of_patches, grid, config.grid, config.position_resize)
+    state[LEARNED] = resize_positions(of_patches, grid, config.grid, config.position_resize)
     for name in ("cls_token", "dist_token", "reg_token"):
-        if slots and name in found:
-            own, of_prefix = of_prefix.tensor_split([found[name].shape[1]], dim=1)
-            found[name] = found[name] + own
+        if slots and name in state:
+            own, of_prefix = of_prefix.tensor_split([state[name].shape[1]], dim=1)
+            state[name] = state[name] + own
 
 
-def relative_tables(found: dict[str, Tensor], config: ViTConfig) -> None:
+def relative_tables(state: dict[str, Tensor], config: ViTConfig) -> None:
     """A table of biases for each block: its own, the file's table for all blocks, or one that an MLP computes."""
     if not config.relative_bias:
         return
     for i in range(config.depth):
         target = f"blocks.{i}.attn.{RELATIVE}"
         for origin in (f"blocks.{i}.attn.", f"blocks.{i}.attn.rel_pos.", "rel_pos_bias.", "shared_rel_pos."):
-            if origin + RELATIVE in found:
-                table = found[origin + RELATIVE]
+            if origin + RELATIVE in state:
+                table = state[origin + RELATIVE]
                 grid = _relative_grid(table.shape[0], config)
-                found[target] = resize_relative_bias(table, grid, config.grid, config.position_resize)
-            elif f"{origin}mlp.fc1.weight" in found:
-                found[target] = log_offset_bias(found, f"{origin}mlp.", config)
-    for key in [key for key in found if "rel_pos" in key]:
-        del found[key]
+                state[target] = resize_relative_bias(table, grid, config.grid, config.position_resize)
+            elif f"{origin}mlp.fc1.weight" in state:
+                state[target] = log_offset_bias(state, f"{origin}mlp.", config)
+    for key in [key for key in state if "rel_pos" in key]:
+        del state[key]
 
 
-def log_offset_bias(found: dict[str, Tensor], mlp: str, config: ViTConfig) -> Tensor:
+def log_offset_bias(state: dict[str, Tensor], mlp: str, config: ViTConfig) -> Tensor:
     """timm's RelPosMlp (layers/pos_embed_rel.py, mode "cr") for every offset, (offsets, H).
 
     The class token, where there is one, has no bias.
@@ -64,16 +64,16 @@ def log_offset_bias(found: dict[str, Tensor], mlp: str, config: ViTConfig) -> Te
     rows, columns = (torch.arange(1 - side, side, dtype=torch.float32) for side in config.grid)
     offsets = torch.cartesian_prod(rows, columns)
     logarithms = offsets.sign() * (1 + offsets.abs()).log()
-    hidden = F.relu(F.linear(logarithms, found[f"{mlp}fc1.weight"], found[f"{mlp}fc1.bias"]))
-    table = F.linear(hidden, found[f"{mlp}fc2.weight"], found[f"{mlp}fc2.bias"])
+    hidden = F.relu(F.linear(logarithms, state[f"{mlp}fc1.weight"], state[f"{mlp}fc1.bias"]))
+    table = F.linear(hidden, state[f"{mlp}fc2.weight"], state[f"{mlp}fc2.bias"])
     return F.pad(table, (0, 0, 0, 3 * config.class_token))
 
 
-def learned_rope(found: dict[str, Tensor], config: ViTConfig) -> None:
+def learned_rope(state: dict[str, Tensor], config: ViTConfig) -> None:
     """Frequencies of each block: timm's table (2, L, H, d/2) has those of all blocks."""
-    if "rope.freqs" in found:
-        for i, freqs in enumerate(found.pop("rope.freqs").unbind(1)):
-            found[f"blocks.{i}.attn.rope.freqs"] = freqs
+    if "rope.freqs" in state:
+        for i, freqs in enumerate(state.pop("rope.freqs").unbind(1)):
+            state[f"blocks.{i}.attn.rope.freqs"] = freqs
 
 
 def _grid(entries: int, config: ViTConfig) -> Grid:

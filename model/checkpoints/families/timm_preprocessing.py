@@ -47,21 +47,21 @@ def preprocessing(
     crop_pct, crop_origin = found("resize_size", "crop_pct")
     crop_mode, mode_origin = found("resize_mode", "crop_mode")
     scaled = tuple(math.floor(side / crop_pct) for side in size)
-    mode = facts.note("resize_mode", RESIZE_MODES.get(crop_mode, crop_mode), mode_origin)
+    mode = facts.resolve("resize_mode", RESIZE_MODES.get(crop_mode, crop_mode), mode_origin)
     if mode not in RESIZE_MODES.values():
         raise CheckpointError(
             f"crop_mode {mode!r} is not supported; replace it with --set resize_mode=squash or shortest"
         )
     interpolation, origin = found("interpolation", "interpolation")
-    interpolation = facts.note("interpolation", interpolation, origin)
+    interpolation = facts.resolve("interpolation", interpolation, origin)
     known = get_args(get_type_hints(Preprocessing)["interpolation"])
     if interpolation not in known:
         raise CheckpointError(f"interpolation {interpolation!r} is none of {', '.join(known)}")
     recipe = Preprocessing(
         size=size,
         resize_mode=mode,
-        resize_size=facts.note("resize_size", scaled, f"{crop_origin}: crop_pct {crop_pct}"),
-        crop=facts.note("crop", "center", "timm"),
+        resize_size=facts.resolve("resize_size", scaled, f"{crop_origin}: crop_pct {crop_pct}"),
+        crop=facts.resolve("crop", "center", "timm"),
         interpolation=interpolation,
         mean=_channels(facts, "mean", *found("mean", "mean")),
         std=_channels(facts, "std", *found("std", "std")),
@@ -71,4 +71,4 @@ def preprocessing(
 
 def _channels(facts: Facts, name: str, values: Sequence[float], origin: str) -> tuple[float, float, float]:
     red, green, blue = map(float, values if len(values) > 1 else [*values] * 3)  # timm takes one for all too
-    return facts.note(name, (red, green, blue), origin)
+    return facts.resolve(name, (red, green, blue), origin)

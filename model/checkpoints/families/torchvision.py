@@ -7,8 +7,8 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.recipe import need_recipe, note_recipe
-from model.checkpoints.score import note_score
+from model.checkpoints.recipe import need_recipe, resolve_recipe
+from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import first_present, square_grid, take_layer, without_slots
 from model.config import ViTConfig
@@ -74,7 +74,7 @@ def describe(source: Source, facts: Facts) -> Description:
     architecture, heads = CONSTRUCTORS.get((width, depth, patch), ("VisionTransformer", None))
     preprocessing = _preprocessing(architecture, patch * _grid(source)[0], facts)
     return Description(
-        name=facts.note("name", source.name, "name of the checkpoint"),
+        name=facts.resolve("name", source.name, "name of the checkpoint"),
         family="torchvision",
         architecture=architecture,
         config=ViTConfig(
@@ -83,17 +83,17 @@ def describe(source: Source, facts: Facts) -> Description:
             width=width,
             depth=depth,
             mlp_dim=source.shape(fc1)[0],
-            heads=facts.note("heads", heads, f"torchvision's {architecture}")
+            heads=facts.resolve("heads", heads, f"torchvision's {architecture}")
             if heads
             else facts.need("heads", max(width // 64, 1)),
             num_classes=classes,
             position_resize="bicubic_corners",
-            norm_eps=facts.note("norm_eps", 1e-6, "torchvision's VisionTransformer"),
+            norm_eps=facts.resolve("norm_eps", 1e-6, "torchvision's VisionTransformer"),
             representation_size=source.shape(f"{HIDDEN}.weight")[0] if f"{HIDDEN}.weight" in source else None,
         ),
         preprocessing=preprocessing,
         labels=(),  # torchvision keeps the categories in its code
-        score=note_score(facts, classes),
+        score=resolve_score(facts, classes),
     )
 
 
@@ -136,4 +136,4 @@ def _preprocessing(architecture: str, side: int, facts: Facts) -> Preprocessing:
         mean=(0.485, 0.456, 0.406),
         std=(0.229, 0.224, 0.225),
     )
-    return note_recipe(facts, recipe, f"torchvision's {weights.entry}")
+    return resolve_recipe(facts, recipe, f"torchvision's {weights.entry}")

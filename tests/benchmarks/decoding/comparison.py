@@ -15,7 +15,7 @@ from app.bundle import load_bundle
 from app.inference.device import open_model
 from app.inference.scoring import scores
 from app.settings import DEMO_BUNDLE, Settings
-from model.demo.shapes import draw
+from model.shapes import draw
 from tests.benchmarks.pictures import jpeg
 
 ROOT = Path(__file__).parents[3]

@@ -5,13 +5,13 @@ from statistics import fmean
 import torch
 
 from export.fit.report.judged import interval
-from model.config import variant
 from model.fit.finetune import FinetuneRecipe, finetune
 from model.fit.fitted import Fitted
 from model.fit.network import initialised
 from model.fit.pretrain import PretrainRecipe, pretrain
 from model.fit.probe import ProbeRecipe, probe
 from model.fit.samples import Samples
+from model.variants import variant
 from tests.benchmarks.record import Rows
 from tests.support.samples import PREPROCESSING, SIZE
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from model.demo.shapes import SHAPES, Outline, Points, Shape, paint
+from model.shapes import SHAPES, Outline, Points, Shape, paint
 from tests.support.scans import GREYS, HELD_OUT
 
 KNOWN = ("arrow", "circle", "heart", "star")  # to the checkpoint

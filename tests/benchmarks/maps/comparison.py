@@ -22,7 +22,7 @@ from app.settings import DEMO_BUNDLE, Settings
 from export.reference import normalised
 from model.checkpoints.load import load_checkpoint
 from model.demo.evaluate import patches_on_object
-from model.demo.shapes import Sample, held_out
+from model.shapes import Sample, held_out
 from tests.benchmarks.maps.methods import METHODS, Chunk, Values
 from tests.support.records import make_record
 

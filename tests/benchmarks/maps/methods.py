@@ -11,7 +11,7 @@ from torch import Tensor
 from app.bundle import Manifest
 from app.maps.choice import Choice, choose
 from app.maps.record import Record
-from model.demo.shapes import Sample
+from model.shapes import Sample
 from model.vit import VisionTransformer
 from tests.benchmarks.maps.attention import (
     attention_and_gradients,

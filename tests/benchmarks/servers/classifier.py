@@ -23,7 +23,7 @@ class Classifier:
 def _torch() -> Logits:
     import torch  # only where it is used: it takes seconds and memory
 
-    from model.config import variant
+    from model.variants import variant
     from model.vit import VisionTransformer
 
     torch.set_num_threads(threads())

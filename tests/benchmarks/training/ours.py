@@ -5,10 +5,10 @@ import sys
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.config import variant
 from model.fit.loop import Course, learn
 from model.fit.optimiser import optimiser
 from model.fit.schedule import cosine
+from model.variants import variant
 from model.vit import VisionTransformer
 from tests.benchmarks.training.pace import CLASSES, CLIP, RATE, STEPS, WEIGHT_DECAY, Pace, device
 

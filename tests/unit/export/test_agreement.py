@@ -15,7 +15,7 @@ from export.answers import Answers, answers
 from export.image_spec import image_spec
 from export.images import RANGES, DrawnImages
 from export.reference import normalised
-from model.demo.shapes import LABELS
+from model.shapes import LABELS
 from tests.support.toy import toy_checkpoint, toy_model
 
 
@@ -43,7 +43,7 @@ def measure(checkpoint, *, wrong, time_limit_s=math.inf):
     return agreement(found, drawn(checkpoint), checkpoint)
 
 
-def test_a_picture_with_another_label_counts_as_one_of_all():
+def test_an_image_with_another_label_counts_as_one_of_all():
     found = measure(toy_checkpoint(), wrong=97)
     assert (found.pictures, found.top1, found.accuracy) == (96, 95 / 96, None)
     assert (found.source, found.ranges) == ("drawn", 24)
@@ -78,7 +78,7 @@ def test_no_image_gives_ranges_and_is_judged_too():
 
 def test_differences_are_those_of_the_scores_that_are_served():
     logits = np.array([[0.0, 1.0], [2.0, 1.0]], np.float32)
-    found = Answers(expected=logits, found=logits * np.float32(1.5), labels=np.array([1, 1]))
+    found = Answers(expected=logits, lean=logits * np.float32(1.5), labels=np.array([1, 1]))
     checkpoint = dataclasses.replace(toy_checkpoint(), temperature=3.0)
     apart = [abs(scores(1.5 * z, "softmax", 3.0) - scores(z, "softmax", 3.0)).max() for z in logits]
     measured = agreement(found, drawn(checkpoint), checkpoint)
@@ -87,7 +87,7 @@ def test_differences_are_those_of_the_scores_that_are_served():
 
 
 def test_each_accuracy_is_that_of_its_own_answers():
-    expected, found = np.array([[0.0, 1.0], [2.0, 1.0]], np.float32), np.array([[0.0, 1.0], [1.0, 2.0]], np.float32)
-    answered = Answers(expected=expected, found=found, labels=np.array([1, 1]))
+    expected, lean = np.array([[0.0, 1.0], [2.0, 1.0]], np.float32), np.array([[0.0, 1.0], [1.0, 2.0]], np.float32)
+    answered = Answers(expected=expected, lean=lean, labels=np.array([1, 1]))
     measured = agreement(answered, drawn(toy_checkpoint()), toy_checkpoint())
     assert (measured.top1, measured.accuracy, measured.accuracy_fp32) == (0.5, 1, 0.5)

@@ -81,6 +81,6 @@ def test_each_half_has_the_temperature_of_the_other():
         (np.eye(2).repeat(60, axis=0), [1] * 60 + [0] * 60, "not likelier than others"),
     ],
 )
-def test_what_has_no_temperature_is_said(logits, labels, why):
+def test_the_error_says_why_there_is_no_temperature(logits, labels, why):
     with pytest.raises(Uncalibrated, match=why):
         calibration(logits, np.array(labels))

@@ -34,9 +34,9 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     assert manifest.image.resize.size == (43, 58)  # the crop still cuts off the same share
     assert manifest.precision == "fp16"
     assert manifest.overrides == {"name": "mine", "image_size": "32,48"}
-    said = capsys.readouterr().out
-    assert "Largest difference to PyTorch" in said
-    assert "fp16 gives the same label as fp32 on 100.0% of 96 images." in said
+    message = capsys.readouterr().out
+    assert "Largest difference to PyTorch" in message
+    assert "fp16 gives the same label as fp32 on 100.0% of 96 images." in message
 
 
 def test_export_says_where_the_labels_came_from(tmp_path, capsys, already_traced):
@@ -93,7 +93,7 @@ def test_inspect_says_which_weights_were_taken(tmp_path, capsys):
     assert "arch in the file" in lines["architecture"]
 
 
-def test_inspect_says_what_a_file_is_without_reading_weights(checkpoint, capsys, monkeypatch):
+def test_inspect_describes_a_file_without_reading_weights(checkpoint, capsys, monkeypatch):
     monkeypatch.setattr("model.checkpoints.source.Source.take", lambda *_: pytest.fail("read a tensor"))
     main(["inspect", str(checkpoint), "--set", "name=mine"])
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
@@ -110,7 +110,7 @@ def test_parameters_are_counted_as_torch_does():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--checkpoint", "nowhere.npz"], "nowhere.npz is not a file"),
         (["--checkpoint", "{}", "--set", "colour=red"], "--set colour: this kind of checkpoint has image_size, name"),
@@ -119,11 +119,11 @@ def test_parameters_are_counted_as_torch_does():
         (["--checkpoint", "{}", "--labels", "nowhere.txt"], "nowhere.txt cannot be read as labels: No such file"),
     ],
 )
-def test_refusals_are_one_clear_line_and_leave_nothing(checkpoint, tmp_path, arguments, said):
+def test_refusals_are_one_clear_line_and_leave_nothing(checkpoint, tmp_path, arguments, message):
     out = tmp_path / "out"
     with pytest.raises(SystemExit, match="not exported") as refusal:
         main([argument.format(checkpoint) for argument in arguments] + ["--out", str(out)])
-    assert said in str(refusal.value)
+    assert message in str(refusal.value)
     assert not out.exists()
 
 
@@ -152,7 +152,7 @@ def inspected(case, overrides: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    ("overrides", "message"),
     [
         ({"heads": "0"}, "heads must be from 1 to 1,024, not 0"),
         ({"heads": "-3"}, "heads must be from 1 to 1,024, not -3"),
@@ -168,15 +168,15 @@ def inspected(case, overrides: dict[str, str]) -> str:
         ({"pool": "max"}, "pool 'max' is none of cls, mean, mean_all, map, map_all, cls_mean"),
     ],
 )
-def test_nonsense_is_one_clear_sentence(overrides, said):
+def test_nonsense_is_one_clear_sentence(overrides, message):
     case = next(case for case in CASES if case.name == "deit")
     sentence = inspected(case, overrides)
     assert sentence.startswith("not inspected: ")
-    assert sentence.endswith(said)
+    assert sentence.endswith(message)
 
 
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    ("overrides", "message"),
     [
         ({"patch_size": "0"}, "patch_size must be from 1 to 65,536, not 0"),
         ({"depth": "0"}, "depth must be from 1 to 1,024, not 0"),
@@ -188,11 +188,11 @@ def test_nonsense_is_one_clear_sentence(overrides, said):
         ({"embed_norm_layer": "5"}, "has the norm 5, which is not supported"),
     ],
 )
-def test_nonsense_of_timm_is_one_too(overrides, said):
+def test_nonsense_of_timm_is_one_too(overrides, message):
     case = next(case for case in CASES if case.name == "timm-plain")
     sentence = inspected(case, overrides)
     assert sentence.startswith("not inspected: ")
-    assert sentence.endswith(said)
+    assert sentence.endswith(message)
 
 
 NONSENSE = st.one_of(

@@ -13,7 +13,6 @@ from export.image_spec import image_spec
 from tests.support.toy import toy_checkpoint
 
 CHECKPOINT = toy_checkpoint()
-SPEC = image_spec(CHECKPOINT.preprocessing)
 
 
 def gray(level: int) -> Image.Image:
@@ -29,7 +28,7 @@ def fill(folder, count, *, names=("",), suffix="png"):
 
 
 def read(folder, checkpoint=CHECKPOINT):
-    return read_folder(folder, SPEC, checkpoint)
+    return read_folder(folder, checkpoint)
 
 
 def levels(images) -> tuple[list[int], list[tuple[int, int]]]:
@@ -58,7 +57,8 @@ def test_pixels_are_those_of_the_service(tmp_path):
     for number, picture in enumerate(pictures):
         picture.save(tmp_path / f"{number}.png", exif=exif)
     images = read(tmp_path)
-    turned = {preprocess(p.transpose(Image.Transpose.ROTATE_270), SPEC)[0].tobytes() for p in pictures}
+    spec = image_spec(CHECKPOINT.preprocessing)
+    turned = {preprocess(p.transpose(Image.Transpose.ROTATE_270), spec)[0].tobytes() for p in pictures}
     assert {pixels.tobytes() for pixels, _ in images.judged()} <= turned
 
 
@@ -115,7 +115,7 @@ def test_of_many_images_some_are_chosen_evenly(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("names", "count", "said"),
+    ("names", "count", "message"),
     [
         (("",), FEWEST - 1, "it has 31 images that can be decoded, and 32 are needed"),
         (("a", "b", "moon"), 60, "2 of 3 folders are called by the name of one label, but not moon"),
@@ -123,8 +123,8 @@ def test_of_many_images_some_are_chosen_evenly(tmp_path, monkeypatch):
         (("a",), 0, "this is not a folder"),
     ],
 )
-def test_refusals(tmp_path, names, count, said):
+def test_refusals(tmp_path, names, count, message):
     fill(tmp_path / "images", count, names=names)
     with pytest.raises(ValueError, match="a") as refusal:
         read(tmp_path / "images")
-    assert said in str(refusal.value)
+    assert message in str(refusal.value)

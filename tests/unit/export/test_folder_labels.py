@@ -34,7 +34,7 @@ def test_folders_that_are_no_labels(folders):
 
 
 @pytest.mark.parametrize(
-    ("folders", "said"),
+    ("folders", "message"),
     [
         ({"star", "moon"}, "1 of 2 folders are called by the name of one label, but not moon"),
         ({"star", "crane"}, "but not crane"),  # two labels are called so
@@ -42,10 +42,10 @@ def test_folders_that_are_no_labels(folders):
         ({"0", "5"}, "1 of 2 folders are called by the index of one label, but not 5"),
     ],
 )
-def test_a_folder_that_is_no_label_among_labels_is_refused(folders, said):
+def test_a_folder_that_is_no_label_among_labels_is_refused(folders, message):
     with pytest.raises(ValueError, match="folders") as refusal:
         folder_labels(folders, LABELS, ())
-    assert str(refusal.value).endswith(said)
+    assert str(refusal.value).endswith(message)
 
 
 @pytest.mark.parametrize("way", ["name", "WordNet id", "index"])

@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 
 from app.inference.known_answer import KnownImage, WrongAnswer
-from export.image_spec import image_spec
 from export.known_answer import known_answer
 from export.parity import ParityError
 from export.reference import reference
 from tests.support.toy import toy_checkpoint
 
 CHECKPOINT = toy_checkpoint()
-SPEC = image_spec(CHECKPOINT.preprocessing)
 
 
 class Off:
@@ -28,7 +26,7 @@ class Off:
 
 
 def answer(precision, factor):
-    return known_answer(CHECKPOINT, SPEC, Off(factor), precision)
+    return known_answer(CHECKPOINT, Off(factor), precision)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +55,8 @@ def test_fp32_graphs_that_are_off_by_more_than_rounding_are_refused(factor):
         answer("fp32", factor)
 
 
-def test_what_was_exported_is_what_is_compared():
-    known = KnownImage(answer("fp32", 1.0), SPEC.size)
+def test_a_replica_is_compared_with_the_exported_answer():
+    known = KnownImage(answer("fp32", 1.0), CHECKPOINT.preprocessing.size)
     for graph in ("classify", "explain"):
         known.check(graph, Off(1.0).run(graph, known.images(2)), provider="here")
         with pytest.raises(WrongAnswer):

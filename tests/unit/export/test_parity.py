@@ -32,11 +32,11 @@ class Off:
 def check(precision, factor, *, lean_alone=False, scaled=LOGITS):
     checkpoint = toy_checkpoint()
     engine = Off(checkpoint, factor, lean_alone=lean_alone, scaled=scaled)
-    return check_parity(checkpoint, image_spec(checkpoint.preprocessing), engine, precision)
+    return check_parity(checkpoint, engine, precision)
 
 
 @pytest.mark.parametrize(("precision", "factor"), [("fp32", 1.0), ("fp16", 1.01), ("int8", 1.1)])
-def test_what_a_precision_may_differ_by_is_measured(precision, factor):
+def test_the_difference_within_tolerance_is_measured(precision, factor):
     assert check(precision, factor).parity.logits == pytest.approx(factor - 1, abs=1e-4)
 
 
@@ -47,7 +47,7 @@ def test_distances_are_those_of_every_reference_image():
 
 
 @pytest.mark.parametrize(("precision", "factor"), [("fp32", 1.01), ("fp16", 1.1), ("int8", 1.6), ("int8", np.nan)])
-def test_what_is_beyond_it_is_refused(precision, factor):
+def test_a_difference_beyond_tolerance_is_refused(precision, factor):
     with pytest.raises(ParityError, match=r"differ by|most likely"):
         check(precision, factor)
 

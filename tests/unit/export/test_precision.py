@@ -217,7 +217,7 @@ def test_fp16_is_for_the_blocks_alone():
         ("mlp.fc2", 6e4, r"blocks\.1 gives values beyond 65504"),  # each is in range, the sum of two blocks is not
     ],
 )
-def test_what_fp16_cannot_hold_is_named(layer, bias, complaint):
+def test_the_error_names_numbers_beyond_fp16(layer, bias, complaint):
     checkpoint = toy_checkpoint()
     for block in checkpoint.model.blocks:
         nn.init.constant_(block.get_submodule(layer).bias, bias)

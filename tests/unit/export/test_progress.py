@@ -11,7 +11,7 @@ def test_in_a_log_a_step_is_one_line(capsys):
     assert line.split()[0] == "tracing"
 
 
-def test_in_a_log_nothing_is_said_of_steps_that_do_not_stay(capsys):
+def test_a_log_has_no_line_for_steps_that_do_not_stay(capsys):
     with working("starting", leave=False):
         pass
     assert capsys.readouterr().err == ""

@@ -100,6 +100,6 @@ def test_the_last_layer_of_the_lens_is_the_answer():
 
 
 @pytest.mark.parametrize("changes", [{"pool": "map"}, {"head_layers": 2}])
-def test_there_is_no_lens_where_a_layer_alone_says_nothing(changes):
+def test_a_head_of_several_layers_has_no_lens(changes):
     checkpoint = toy_checkpoint(**changes)
     assert "lens" not in reference(checkpoint, noise(checkpoint), CLASSES)

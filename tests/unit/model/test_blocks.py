@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from model.attention import relative_position_index
-from model.config import variant
+from model.variants import variant
 from tests.support.toy import toy_model
 
 TOKENS = torch.randn(2, 7, 32, generator=torch.Generator().manual_seed(2))
@@ -25,7 +25,7 @@ def test_pre_norm():
 
 
 @torch.no_grad()
-def test_res_post_norms_what_it_adds():
+def test_res_post_norms_its_branches():
     b = block(block="res_post")
     x = TOKENS + b.norm1(b.attn(TOKENS))
     torch.testing.assert_close(b(TOKENS), x + b.norm2(b.mlp(x)))
@@ -48,7 +48,7 @@ def test_a_block_shows_the_attention_of_the_tokens_that_it_gets(kind):
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["pre_norm", "res_post", "parallel"])
-def test_a_block_adds_what_its_branches_are(kind):
+def test_a_block_adds_its_branches(kind):
     b = block(block=kind, layer_scale=kind != "res_post")
     attended, transformed = b.branches(TOKENS)
     torch.testing.assert_close(b(TOKENS), TOKENS + attended + transformed, rtol=0, atol=0)

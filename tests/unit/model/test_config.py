@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from model.config import VARIANTS, RopeConfig, ViTConfig, variant
+from model.config import RopeConfig, ViTConfig
+from model.variants import VARIANTS, variant
 
 
 def test_a_named_variant_is_the_papers():
@@ -39,7 +40,7 @@ def test_the_stem_stride_doubles_with_every_stage_after_the_first(layers, stride
     assert variant("mu/32", stem_layers=layers).stem_stride == stride
 
 
-def test_the_head_reads_what_the_pool_puts_side_by_side():
+def test_the_head_reads_all_vectors_of_the_pool():
     assert variant("mu/16", pool="cls_mean", depth=4, head_layers=4).features == 5 * 32
 
 

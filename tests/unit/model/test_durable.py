@@ -7,41 +7,47 @@ import pytest
 from model.durable import replacing, replacing_folder
 
 
-def test_what_is_written_takes_the_place(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("old")
-    with replacing(path) as temporary:
-        temporary.write_text("new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
+@pytest.fixture(params=[replacing, replacing_folder])
+def replace(request):
+    return request.param
+
+
+def write(path: Path, content: str, *, of) -> None:
+    """A file, or a folder with a file of that name."""
+    if of is replacing:
+        path.write_text(content)
+    else:
+        path.mkdir(exist_ok=True)
+        (path / content).touch()
+
+
+def content(path: Path) -> str:
+    return " ".join(file.name for file in path.iterdir()) if path.is_dir() else path.read_text()
+
+
+def test_the_new_content_takes_the_place_of_the_old(tmp_path, replace):
+    path = tmp_path / "there"
+    write(path, "old", of=replace)
+    with replace(path) as temporary:
+        write(temporary, "new", of=replace)
+        assert content(path) == "old"
+    assert content(path) == "new"
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_error_leaves_what_was_there(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("old")
-    with pytest.raises(OSError, match="full"), replacing(path) as temporary:  # noqa: PT012
-        temporary.write_text("ne")
+def test_an_error_leaves_the_old_content(tmp_path, replace):
+    path = tmp_path / "there"
+    write(path, "old", of=replace)
+    with pytest.raises(OSError, match="full"), replace(path) as temporary:  # noqa: PT012
+        write(temporary, "ne", of=replace)
         raise OSError("full")
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_filled_folder_takes_the_place_of_the_old_one(tmp_path):
-    path = tmp_path / "folder"
-    path.mkdir()
-    (path / "old").touch()
-    with replacing_folder(path) as folder:
-        (folder / "new").touch()
-        assert (path / "old").exists()
-    assert [file.name for file in path.iterdir()] == ["new"]
+    assert content(path) == "old"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_folder_that_cannot_take_the_place_leaves_the_old_one(tmp_path, monkeypatch):
     path = tmp_path / "folder"
-    path.mkdir()
-    (path / "old").touch()
+    write(path, "old", of=replacing_folder)
     rename = Path.rename
 
     def refused(self, target):
@@ -51,17 +57,6 @@ def test_a_folder_that_cannot_take_the_place_leaves_the_old_one(tmp_path, monkey
 
     monkeypatch.setattr(Path, "rename", refused)
     with pytest.raises(OSError, match="no such name"), replacing_folder(path) as folder:
-        (folder / "new").touch()
-    assert [file.name for file in path.iterdir()] == ["old"]
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_an_error_leaves_the_old_folder(tmp_path):
-    path = tmp_path / "folder"
-    path.mkdir()
-    (path / "old").touch()
-    with pytest.raises(OSError, match="full"), replacing_folder(path) as folder:  # noqa: PT012
-        (folder / "new").touch()
-        raise OSError("full")
-    assert [file.name for file in path.iterdir()] == ["old"]
+        write(folder, "new", of=replacing_folder)
+    assert content(path) == "old"
     assert list(tmp_path.iterdir()) == [path]

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from model.config import variant
+from model.variants import variant
 from tests.support.toy import toy_model
 
 IMAGES = torch.randn(2, 3, 32, 48, generator=torch.Generator().manual_seed(3))

@@ -5,8 +5,9 @@ from typing import get_args
 import pytest
 import torch
 
-from model.config import PositionResize, variant
+from model.config import PositionResize
 from model.positions import INTERPOLATION, geometric_weights, resize, resize_positions, resize_relative_bias
+from model.variants import variant
 from tests.support.toy import toy_model
 
 METHODS = list(INTERPOLATION)

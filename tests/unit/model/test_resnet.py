@@ -38,7 +38,7 @@ def test_padding_is_tensorflows_same(side, size, stride, before, after):
 @pytest.mark.parametrize(
     ("layers", "channels", "stride"), [((), 64, 4), ((1,), 256, 4), ((1, 2), 512, 8), ((1, 1, 1), 1024, 16)]
 )
-def test_stages_halve_the_picture_and_double_the_channels(layers, channels, stride):
+def test_stages_halve_the_image_and_double_the_channels(layers, channels, stride):
     network = ResNet(layers, numerics="timm")
     assert network.channels == channels
     assert network(torch.randn(2, 3, 32, 48)).shape == (2, channels, 32 // stride, 48 // stride)

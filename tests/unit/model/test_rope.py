@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 
-from model.config import RopeConfig, variant
+from model.config import RopeConfig
 from model.positions import resize
 from model.rope import Rope
+from model.variants import variant
 from tests.support.toy import toy_model
 
 SIZE = (32, 48)  # two rows and three columns of patches

@@ -6,7 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.config import RopeConfig, variant
+from model.config import RopeConfig
+from model.variants import variant
 from tests.support.toy import toy_model
 
 SIZE = (32, 48)  # two rows and three columns of patches
@@ -53,7 +54,7 @@ def family(request):
 
 
 @torch.no_grad()
-def test_the_embedding_is_what_the_head_reads(family):
+def test_the_embedding_is_the_input_of_the_head(family):
     read = []
     heads = [head for head in (family.head_norm, family.head_dist) if head is not None]
     for head in heads:
@@ -94,7 +95,7 @@ def test_the_default_network_is_the_papers_equations_1_to_4():
 
 
 @torch.no_grad()
-def test_every_family_gives_finite_logits_that_depend_on_the_picture(family):
+def test_every_family_gives_finite_logits_that_depend_on_the_image(family):
     logits = family(images())
     assert logits.shape == (3, family.config.num_classes or family.config.embedding)
     assert logits.isfinite().all()

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.config import variant
 from model.mlp import Mlp
+from model.variants import variant
 from model.vit import VisionTransformer
 from tests.benchmarks.maps.attention import (
     attention_and_gradients,

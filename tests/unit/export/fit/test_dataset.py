@@ -41,7 +41,7 @@ def test_pixels_are_those_of_the_service_in_two_framings(tmp_path):
     assert dataset.train.files == tuple(image.file for image in images.train)
 
 
-def test_torch_takes_the_pixels_and_what_it_writes_stays_in_memory(tmp_path):
+def test_torch_writes_to_a_copy_of_the_pixels_in_memory(tmp_path):
     images = [picture(tmp_path, n, "a")[0] for n in range(3)]
     dataset = read_dataset(split(images[:2], images[2:]), train=SMALL, held_out=SMALL, folder=tmp_path)
     before = (tmp_path / "train.pixels").read_bytes()
@@ -71,18 +71,18 @@ def test_images_without_labels(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "message"),
     [
         ((0, 1), "there are no images to learn from; files that cannot be decoded: 2"),
         ((2,), "there are no images to hold out; files that cannot be decoded: 1"),
         ((1,), "the label b has no image to learn from"),
     ],
 )
-def test_a_part_or_a_label_without_images_is_refused(tmp_path, broken, said):
+def test_a_part_or_a_label_without_images_is_refused(tmp_path, broken, message):
     images = [picture(tmp_path, n, "aba"[n])[0] for n in range(3)]
     for number in broken:
         images[number].file.write_text("no image")
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         read_dataset(split(images[:2], images[2:]), train=SMALL, held_out=SMALL, folder=tmp_path)
 
 

@@ -35,7 +35,7 @@ def test_train_and_val_inside(tmp_path, name):
     assert shown(listing.held_out, tmp_path) == [(f"{name}/cat/b.jpg", "cat")]
 
 
-def test_val_goes_before_test_and_that_is_said(tmp_path):
+def test_val_goes_before_test_with_a_note(tmp_path):
     fill(tmp_path, "train/cat/a.jpg", "test/cat/c.jpg", "val/cat/b.jpg")
     listing = list_images(tmp_path)
     assert shown(listing.held_out, tmp_path) == [("val/cat/b.jpg", "cat")]
@@ -52,7 +52,7 @@ def test_train_may_be_a_label_among_others(tmp_path):
     assert [label for _, label in list_images(tmp_path).train] == ["bus", "train"]
 
 
-def test_what_is_not_used_is_said(tmp_path):
+def test_notes_name_unused_files(tmp_path):
     fill(tmp_path, "cat/a.jpg", "cat/b.heic", "dog/c.heic", "dog/notes.txt", "dog/LICENSE")
     fill(tmp_path, ".ipynb_checkpoints/cat/a.jpg", "cat/.a.jpg", "__MACOSX/cat/._a.jpg")
     listing = list_images(tmp_path)
@@ -118,7 +118,7 @@ def test_no_csv_ends_in_a_traceback(tmp_path_factory, content):
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "message"),
     [
         ([], "has no images"),
         (["cat/a.heic"], "has no images. "),
@@ -126,15 +126,15 @@ def test_no_csv_ends_in_a_traceback(tmp_path_factory, content):
         (["train/cat/a.jpg", "val/fox/b.jpg"], "labels that no other image has: fox"),
     ],
 )
-def test_folders_that_are_refused(tmp_path, files, said):
+def test_folders_that_are_refused(tmp_path, files, message):
     fill(tmp_path, *files)
     with pytest.raises(ValueError, match="a") as refusal:
         list_images(tmp_path)
-    assert said in str(refusal.value)
+    assert message in str(refusal.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "its first line is empty; it lacks file and label"),
         ("image,label\n", "its first line is image, label; it lacks file"),
@@ -144,12 +144,12 @@ def test_folders_that_are_refused(tmp_path, files, said):
         ("file,label,split\na.jpg,cat,train\nb.jpg,dog,val\n", "labels that no other image has: dog"),
     ],
 )
-def test_csv_files_that_are_refused(tmp_path, text, said):
+def test_csv_files_that_are_refused(tmp_path, text, message):
     path = tmp_path / "images.csv"
     path.write_text(text)
     with pytest.raises(ValueError, match="a") as refusal:
         list_images(path)
-    assert said in str(refusal.value)
+    assert message in str(refusal.value)
 
 
 def test_a_path_that_is_neither(tmp_path):

@@ -38,7 +38,7 @@ def test_a_recipe_without_chance_takes_no_seed():
 
 
 @pytest.mark.parametrize(
-    ("method", "given", "said"),
+    ("method", "given", "message"),
     [
         ("probe", ("epochs", "5"), "--recipe epochs: the recipe of probe has read"),
         ("finetune", ("seed", "5"), "--recipe seed: the recipe of finetune has "),
@@ -53,10 +53,10 @@ def test_a_recipe_without_chance_takes_no_seed():
         ),
     ],
 )
-def test_nonsense_is_one_sentence(method, given, said):
+def test_nonsense_is_one_sentence(method, given, message):
     with pytest.raises(ValueError, match="--recipe") as refusal:
         recipe(method, [given], seed=0)
-    assert str(refusal.value).startswith(said)
+    assert str(refusal.value).startswith(message)
 
 
 def test_every_default_that_is_shown_can_be_given():

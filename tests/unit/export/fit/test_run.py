@@ -1,4 +1,4 @@
-"""export/fit/run.py and its report: from images to a model that loads, and what is said about the images."""
+"""export/fit/run.py and its report: from images to a model that loads, and its notes on the images."""
 
 import csv
 import json
@@ -66,7 +66,7 @@ def test_the_file_has_all_that_an_export_needs(images, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "mine.report", "mine.safetensors"]
 
 
-def test_the_report_is_whole_and_its_split_can_be_learnt_from_again(images, tmp_path):
+def test_the_report_is_whole_and_its_split_can_be_learned_from_again(images, tmp_path):
     learn(images, tmp_path / "mine.safetensors")
     folder = tmp_path / "mine.report"
     names = ["confusion.json", "confusion.png", "index.html", "mistakes", "mistakes.json", "reliability.json"]
@@ -142,7 +142,7 @@ def test_fine_tuning_has_curves(images, tmp_path):
     assert not torch.equal(found.model.blocks[0].attn.qkv.weight, CHECKPOINT.model.blocks[0].attn.qkv.weight)
 
 
-def test_that_the_probe_was_taken_is_said(images, tmp_path):
+def test_a_note_says_that_the_probe_was_taken(images, tmp_path):
     outcome = learn(images, tmp_path / "mine.safetensors", method="finetune")
     assert "Fine-tuning could not add to the probe, so the model is the probe." in outcome.notes
     assert not (tmp_path / "mine.report" / "curves.png").exists()
@@ -187,7 +187,7 @@ def test_folders_of_wordnet_ids_get_names(tmp_path):
     assert (found.labels, found.wordnet) == (("tench", "golden retriever"), ("n01440764", "n02099601"))
 
 
-def test_what_is_odd_about_the_images_is_said(tmp_path, capsys):
+def test_notes_name_everything_odd_about_the_images(tmp_path, capsys):
     images = tmp_path / "images"
     fill(images / "train", {"blue": 3, "red": 40})
     fill(images / "val", {"red": 2}, colors={"red": (150, 20, 20)})
@@ -211,14 +211,14 @@ def test_what_is_odd_about_the_images_is_said(tmp_path, capsys):
     assert [left["file"] for left in report["left_out"]] == [f"{images}/train/red/broken.jpg"]
 
 
-def test_strict_refuses_what_is_broken_and_leaves_nothing(images, tmp_path):
+def test_strict_refuses_broken_images_and_leaves_nothing(images, tmp_path):
     (images / "red" / "broken.png").write_text("no image")
     with pytest.raises(ValueError, match="--strict: images that cannot be used, named above: 1"):
         learn(images, tmp_path / "mine.safetensors", strict=True)
     assert [path.name for path in tmp_path.iterdir()] == ["images"]
 
 
-def test_what_is_there_is_replaced_only_if_asked(images, tmp_path):
+def test_an_existing_file_is_replaced_only_on_demand(images, tmp_path):
     out = tmp_path / "mine.safetensors"
     out.write_text("precious")
     with pytest.raises(FileExistsError, match="--replace replaces it"):
@@ -230,7 +230,7 @@ def test_what_is_there_is_replaced_only_if_asked(images, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("out", "counts", "said"),
+    ("out", "counts", "message"),
     [
         ("mine.pth", {"a": 2, "b": 2}, "the name must end in .safetensors"),
         ("images/mine.safetensors", {"a": 2, "b": 2}, "it lies among the images"),
@@ -238,9 +238,9 @@ def test_what_is_there_is_replaced_only_if_asked(images, tmp_path):
         ("mine.safetensors", {"a": 1, "b": 1}, "no label has two images"),
     ],
 )
-def test_refusals_leave_nothing(tmp_path, out, counts, said):
+def test_refusals_leave_nothing(tmp_path, out, counts, message):
     fill(tmp_path / "images", counts)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         learn(tmp_path / "images", tmp_path / out)
     assert [path.name for path in tmp_path.iterdir()] == ["images"]
 
@@ -256,7 +256,7 @@ def test_a_model_is_kept_if_its_report_cannot_be_written(images, tmp_path, monke
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "mine.safetensors"]
 
 
-def test_what_was_learnt_stays_if_the_file_cannot_be_written(images, tmp_path, monkeypatch):
+def test_snapshots_stay_if_the_file_cannot_be_written(images, tmp_path, monkeypatch):
     def full(*_args):
         raise OSError(28, "No space left on device")
 

@@ -35,7 +35,7 @@ def test_a_tenth_of_each_label_is_held_out(tmp_path):
     assert (found.chosen, found.copies, found.across, found.left_out) == (True, (), 0, ())
 
 
-def test_what_is_held_out_depends_on_bytes_and_seed_alone(tmp_path):
+def test_the_held_out_images_depend_on_bytes_and_seed_alone(tmp_path):
     images = files(tmp_path, [b"%d" % n for n in range(50)])
     held_out = {image.file.read_bytes() for image in split(Listing(train=images, held_out=None), seed=0).held_out}
     (tmp_path / "other").mkdir()
@@ -55,7 +55,7 @@ def test_copies_are_used_once(tmp_path):
     assert found.across == 0
 
 
-def test_an_image_that_is_held_out_is_not_learnt_from(tmp_path):
+def test_a_held_out_image_is_not_learned_from(tmp_path):
     train = files(tmp_path, [b"1", b"2", b"3"])
     held_out = files(tmp_path / ".", [b"2", b"4"], "dog")
     held_out = tuple(Labelled(image.file, "cat") for image in held_out)

@@ -31,7 +31,7 @@ def test_after_an_error_snapshots_stay(tmp_path, names, left):
     assert left == ([file.name for file in folder.iterdir()] if folder.exists() else None)
 
 
-def test_one_run_at_a_time_and_the_next_finds_what_a_killed_one_left(tmp_path):
+def test_one_run_at_a_time_and_the_next_finds_the_files_of_a_killed_one(tmp_path):
     with program(HOLD, tmp_path / "work") as holder:
         assert holder.stdout.readline() == "ready\n"
         with pytest.raises(ValueError, match="another run uses "), workspace(tmp_path / "work"):

@@ -8,7 +8,7 @@ from model.checkpoints.facts import Facts
 
 def test_a_fact_has_its_value_and_its_origin():
     facts = Facts()
-    assert facts.note("heads", 12, "config.json") == 12
+    assert facts.resolve("heads", 12, "config.json") == 12
     assert facts.values == {"heads": 12}
     assert facts.origins == {"heads": "config.json"}
 
@@ -28,9 +28,9 @@ def test_a_fact_has_its_value_and_its_origin():
         (None, "text", "text"),
     ],
 )
-def test_what_is_set_by_hand_replaces_what_was_found(found, text, value):
+def test_an_override_replaces_the_fact_in_the_file(found, text, value):
     facts = Facts({"fact": text})
-    set_by_hand = facts.note("fact", found, "config.json")
+    set_by_hand = facts.resolve("fact", found, "config.json")
     assert (set_by_hand, type(set_by_hand)) == (value, type(value))
     assert facts.values == {"fact": value}
     assert facts.origins == {"fact": "set by hand"}
@@ -60,11 +60,11 @@ def test_what_is_set_by_hand_replaces_what_was_found(found, text, value):
 def test_a_value_of_another_kind_is_refused_with_an_example(found, text):
     example = "224,224" if found == (224, 224) else "0.5,0.5,0.5" if isinstance(found, tuple) else str(found)
     with pytest.raises(CheckpointError) as refusal:
-        Facts({"fact": text}).note("fact", found, "config.json")
+        Facts({"fact": text}).resolve("fact", found, "config.json")
     assert str(refusal.value) == f"--set fact={text}: expected something like fact={example}"
 
 
-def test_all_that_is_missing_is_asked_for_at_once():
+def test_one_error_names_all_missing_facts():
     facts = Facts({"heads": "3"})
     with pytest.raises(CheckpointError) as refusal:
         facts.need_all({"heads": 12, "mean": (0.5, 0.5, 0.5), "image_size": (224, 224)})
@@ -74,7 +74,7 @@ def test_all_that_is_missing_is_asked_for_at_once():
     )
 
 
-def test_what_is_needed_and_set_is_returned():
+def test_a_needed_fact_that_is_set_is_returned():
     facts = Facts({"heads": "3", "image_size": "28,36"})
     assert facts.need_all({"heads": 12, "image_size": (224, 224)}) == [3, (28, 36)]
     assert facts.missing_flags({"heads": 12}) == ""
@@ -83,7 +83,7 @@ def test_what_is_needed_and_set_is_returned():
 
 def test_a_fact_that_no_loader_uses_is_refused_with_those_there_are():
     facts = Facts({"colour": "red"})
-    facts.note("name", "mine", "the file's name")
-    facts.note("heads", 3, "config.json")
+    facts.resolve("name", "mine", "the file's name")
+    facts.resolve("heads", 3, "config.json")
     with pytest.raises(CheckpointError, match=r"^--set colour: this kind of checkpoint has heads, name$"):
         facts.check_overrides()

@@ -98,7 +98,7 @@ def forget(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
 
 
-def test_a_repository_is_loaded_with_what_it_needs_and_nothing_else(hub):
+def test_only_the_needed_files_of_a_repository_are_loaded(hub):
     hub.folders["org/name"] = GOLDEN / "huggingface-vit"
     checkpoint = load_checkpoint("hf://org/name")
     assert checkpoint.name == "org/name"
@@ -125,7 +125,7 @@ def test_a_tokeniser_is_fetched_where_labels_have_to_be_read(hub, tmp_path):
     assert sorted(hub.fetched) == [*images_alone, "spiece.model", "tokenizer_config.json"]
 
 
-def test_what_has_been_fetched_is_there_offline(hub, monkeypatch):
+def test_a_fetched_repository_loads_offline(hub, monkeypatch):
     hub.folders["org/name"] = GOLDEN / "huggingface-vit"
     load_checkpoint("hf://org/name")
     hub.fetched.clear()
@@ -146,7 +146,7 @@ def test_a_repository_without_weights_is_refused(hub, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("hf://org/unknown", "there is no repository of that name, or it is private"),
         ("hf://org/gated", "it is gated: accept its terms"),
@@ -154,9 +154,9 @@ def test_a_repository_without_weights_is_refused(hub, tmp_path):
         ("hf://org/name/weights.bin", "the name of a repository is org/name"),
     ],
 )
-def test_what_cannot_be_fetched_is_refused_with_the_reason(hub, path, said):
+def test_the_error_of_a_failed_download_has_the_reason(hub, path, message):
     hub.folders["org/name"] = GOLDEN / "huggingface-vit"
-    with pytest.raises(CheckpointError, match=said):
+    with pytest.raises(CheckpointError, match=message):
         load_checkpoint(path)
 
 

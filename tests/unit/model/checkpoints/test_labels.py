@@ -29,7 +29,7 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("case", FAMILIES)
-def test_a_thousand_classes_without_names_are_those_of_imagenet_and_said_to_be_a_guess(tmp_path, case):
+def test_a_thousand_classes_without_names_get_those_of_imagenet_and_advice(tmp_path, case):
     description = describe_checkpoint(FAMILIES[case](tmp_path, 1000), overrides=stated(case))
     assert (description.labels[207], description.wordnet[207]) == RETRIEVER
     assert description.labels_from == "ImageNet-1k, by the number of classes"
@@ -116,7 +116,7 @@ def test_names_of_the_checkpoint_win():
 
 def test_wordnet_ids_become_names_and_are_kept(tmp_path):
     labels = choose(2, own=("n02099601", "n01440764"), wordnet=(), origin="config.json", dataset="", given=None)
-    assert labels == (("golden retriever", "tench"), "config.json, as WordNet ids", ("n02099601", "n01440764"))
+    assert labels == (("golden retriever", "tench"), "config.json, as WordNet ids", ("n02099601", "n01440764"), "")
     words = {"n02099601": "a golden dog", "n01440764": "a fish"}
     folder = hub_folder("timm-plain", label_names=[*words], label_descriptions=words)(tmp_path, 2)
     described = describe_checkpoint(folder, overrides=stated("timm-plain"))
@@ -162,7 +162,7 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("x.txt", b"cat\n\nnewt", "label 1 is empty"),
         ("x.txt", b"caf\xe9", "not text in UTF-8"),
@@ -183,12 +183,12 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
         ("x.json", b"[" * 100_000, "recursion"),
     ],
 )
-def test_files_that_are_refused_say_why(tmp_path, name, text, said):
+def test_files_that_are_refused_say_why(tmp_path, name, text, message):
     (tmp_path / name).write_bytes(text)
-    with pytest.raises(CheckpointError, match=f"cannot be read as labels: .*{said}"):
+    with pytest.raises(CheckpointError, match=f"cannot be read as labels: .*{message}"):
         read(tmp_path / name)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_file_of_labels_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="No such file"):
         read(tmp_path / "x.txt")

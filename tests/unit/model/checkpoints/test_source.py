@@ -69,32 +69,26 @@ def test_a_file_without_tensors_is_refused(tmp_path):
 AVERAGED = {name: tensor + 1 for name, tensor in TENSORS.items()}
 
 
-def test_timms_average_of_the_weights_is_preferred_and_said(tmp_path):
-    """As timm's load_state_dict with use_ema does it, and so its evaluation."""
-    torch.save({"epoch": 3, "state_dict": AVERAGED, "state_dict_ema": TENSORS}, tmp_path / "x.pth.tar")
+MOMENTA = {"state": {0: {"exp_avg": torch.ones(2)}}, "param_groups": []}
+
+
+@pytest.mark.parametrize(
+    ("content", "chosen"),
+    [
+        # As timm's load_state_dict with use_ema does it, and so its evaluation.
+        ({"state_dict": AVERAGED, "state_dict_ema": TENSORS}, "state_dict_ema; the file has state_dict too"),
+        ({"state_dict": TENSORS, "state_dict_ema": None, "model": {"depth": 12}}, ""),
+        ({"epoch": torch.tensor(3), "loss": torch.zeros(1), "model": TENSORS}, ""),
+        ({"model_state_dict": TENSORS, "optimizer_state_dict": MOMENTA}, ""),  # PyTorch's tutorial on checkpoints
+        ({"module": TENSORS, "optimizer_state_dict": MOMENTA}, ""),  # DeepSpeed
+    ],
+    ids=["timm", "one", "beside tensors", "tutorial", "DeepSpeed"],
+)
+def test_the_state_dict_of_a_training_script_is_loaded(tmp_path, content, chosen):
+    torch.save({"epoch": 3, **content}, tmp_path / "x.pth.tar")
     source = Source(tmp_path / "x.pth.tar")
-    assert source.weights == "state_dict_ema; the file has state_dict too"
+    assert source.chosen == chosen
     check(source)
-
-
-def test_a_file_with_one_state_dict_has_nothing_to_say(tmp_path):
-    torch.save({"state_dict": TENSORS, "state_dict_ema": None, "model": {"depth": 12}}, tmp_path / "x.pth")
-    source = Source(tmp_path / "x.pth")
-    assert source.weights == ""
-    check(source)
-
-
-def test_a_tensor_beside_the_state_dict_does_not_hide_it(tmp_path):
-    torch.save({"epoch": torch.tensor(3), "loss": torch.zeros(1), "model": TENSORS}, tmp_path / "x.pth")
-    check(Source(tmp_path / "x.pth"))
-
-
-@pytest.mark.parametrize("name", ["model_state_dict", "module"])
-def test_the_state_dict_is_found_beside_that_of_the_optimizer(tmp_path, name):
-    """As PyTorch's tutorial on checkpoints saves it, and as DeepSpeed does."""
-    momenta = {"state": {0: {"exp_avg": torch.ones(2)}}, "param_groups": []}
-    torch.save({"epoch": 3, "loss": torch.ones(()), name: TENSORS, "optimizer_state_dict": momenta}, tmp_path / "x.pt")
-    check(Source(tmp_path / "x.pt"))
 
 
 @pytest.mark.parametrize("file", ["x.pth.tar", "x.pth", "x.pt"])
@@ -108,7 +102,7 @@ def test_a_lone_file_of_any_suffix_in_a_folder(tmp_path, file):
     check(source)
 
 
-def test_what_is_not_taken_is_remembered(tmp_path):
+def test_tensors_that_are_not_taken_are_remembered(tmp_path):
     save_file(TENSORS, tmp_path / "x.safetensors")
     source = Source(tmp_path / "x.safetensors")
     source.take("b")

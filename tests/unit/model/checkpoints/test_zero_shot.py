@@ -43,7 +43,7 @@ def test_wordnet_ids_are_read_as_names(labels):
 
 
 @pytest.mark.parametrize(
-    ("names", "prompts", "said"),
+    ("names", "prompts", "message"),
     [
         (("cat", "newt", "cat "), (), "labels.txt has the label cat more than once"),
         (("cat", ""), ("a {}", "a photo"), '--prompt "a photo" has no {} in place of the label'),
@@ -52,10 +52,10 @@ def test_wordnet_ids_are_read_as_names(labels):
         (None, ("a {}",), "--prompt needs --labels FILE"),
     ],
 )
-def test_refusals_are_one_clear_sentence(labels, names, prompts, said):
+def test_refusals_are_one_clear_sentence(labels, names, prompts, message):
     with pytest.raises(CheckpointError) as refusal:
         describe_checkpoint(CLIP, labels=labels(*names) if names else None, prompts=prompts)
-    assert str(refusal.value).startswith(said)
+    assert str(refusal.value).startswith(message)
 
 
 def test_there_are_no_classes_to_number():

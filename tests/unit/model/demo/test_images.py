@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 
 from model.demo.__main__ import main
-from model.demo.shapes import LABELS, held_out
+from model.shapes import LABELS, held_out
 
 
 def test_images_are_those_held_out_under_their_labels(tmp_path, monkeypatch):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-import model.fit.snapshot
 from model.demo.evaluate import evaluate, patches_on_object
 from model.demo.train import CHUNK, CONFIG, Dataset, Recipe, Shapes, batches, draw_dataset, train
+from tests.support.runs import interrupted_at, same_weights
 
 RECIPE = Recipe(images=CHUNK, steps=4, batch=16, warm_up=2)
 
@@ -53,24 +53,12 @@ def test_batches_go_on_where_they_were():
             assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def test_the_recipe_decides_the_weights_although_a_run_is_interrupted(drawn, tmp_path, monkeypatch):
+def test_the_recipe_decides_the_weights_although_a_run_is_interrupted(drawn, tmp_path):
+    with interrupted_at(2, Shapes):
+        train(RECIPE, data=drawn, work=tmp_path)
     whole = train(RECIPE, data=drawn)
     assert not whole.training
-    monkeypatch.setattr(model.fit.snapshot, "EVERY_S", 0)
-    loss = Shapes.loss
-
-    def interrupted(self, step):
-        if step == 2:
-            raise KeyboardInterrupt
-        return loss(self, step)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Shapes, "loss", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            train(RECIPE, data=drawn, work=tmp_path)
-    again = train(RECIPE, data=drawn, work=tmp_path)
-    for a, b in zip(whole.parameters(), again.parameters(), strict=True):
-        assert torch.equal(a, b)
+    assert same_weights(train(RECIPE, data=drawn, work=tmp_path), whole)
 
 
 def test_patches_on_object_are_those_with_a_covered_centre_or_half():

@@ -64,7 +64,9 @@ def test_the_generator_decides():
     assert not torch.equal(one, other)
 
 
-@pytest.mark.parametrize(("fields", "said"), [({"least_area": 0}, "least_area"), ({"most_aspect": 0.5}, "most_aspect")])
-def test_shares_out_of_range_are_refused(fields, said):
-    with pytest.raises(ValueError, match=said):
+@pytest.mark.parametrize(
+    ("fields", "message"), [({"least_area": 0}, "least_area"), ({"most_aspect": 0.5}, "most_aspect")]
+)
+def test_shares_out_of_range_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
         Augmentation(**fields)

@@ -32,7 +32,7 @@ def test_every_epoch_and_every_seed_has_an_order_of_its_own():
     assert first.rows(0).tolist() == orders[0]
 
 
-def test_an_epoch_has_the_samples_that_it_is_to_learn_from():
+def test_an_epoch_has_only_the_chosen_samples():
     among = torch.tensor([1, 4, 5, 8, 9])
     batches = of(10, batch=2, seed=0, among=among)
     rows = [batches.rows(step) for step in range(batches.an_epoch)]

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from model.config import variant
 from model.fit.dropout import WithDropout, dropout
 from model.fit.measure import Measured
+from model.variants import variant
 from tests.support.toy import toy_model
 
 SIZE, SHARE = (16, 24), 0.25
@@ -41,7 +41,7 @@ def test_a_share_is_zero_and_the_rest_is_larger(network, place):
         torch.testing.assert_close(dropped[kept], plain[kept] / (1 - SHARE))
 
 
-def test_what_blocks_add_is_dropped_and_qkv_is_not(network):
+def test_branches_are_dropped_and_qkv_is_not(network):
     tokens = torch.randn(8, 7, 32)
     block = network.blocks[0]
     with dropout(network, SHARE):

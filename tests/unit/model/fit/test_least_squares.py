@@ -46,7 +46,7 @@ def test_it_is_the_solution_of_the_normal_equations(seed, samples, features, str
 
 
 @pytest.mark.parametrize(("samples", "features"), [(30, 8), (12, 40)])
-def test_a_sample_that_is_left_out_is_predicted_by_what_the_others_teach(samples, features):
+def test_a_left_out_sample_is_predicted_by_a_fit_to_the_others(samples, features):
     x, classes = drawn(1, samples, features)
     mean, std = x.mean(0), x.std(0)
     found = least_squares(torch.from_numpy(x), torch.from_numpy(classes), count=CLASSES)

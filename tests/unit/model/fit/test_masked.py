@@ -7,13 +7,13 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
-import model.fit.snapshot
-from model.config import variant
 from model.fit.augment import Augmentation
 from model.fit.batches import Batches
 from model.fit.masked import COLOURS, ColourHead, Corruption, MaskedPatches, MaskedRecipe, masked, mean_colours
 from model.fit.network import initialised
 from model.fit.samples import Samples
+from model.variants import variant
+from tests.support.runs import interrupted_at, same_weights
 from tests.support.samples import PREPROCESSING, SIZE, squares
 
 CONFIG = variant("mu/8", image_size=SIZE)
@@ -86,28 +86,16 @@ def test_the_embedding_of_hidden_patches_learns_and_the_step_decides_which_they_
     assert not torch.equal(objective.loss(3), objective.loss(4))
 
 
-def test_the_seed_decides_and_an_interrupted_run_ends_with_the_same_weights(tmp_path, monkeypatch):
+def test_the_seed_decides_and_an_interrupted_run_ends_with_the_same_weights(tmp_path):
     train, held_out = squares(40), squares(10, seed=1)
 
     def run(work=None):
         return masked(CONFIG, PREPROCESSING, train, held_out, RECIPE, work=work)
 
-    whole = run()
-    monkeypatch.setattr(model.fit.snapshot, "EVERY_S", 0)
-    loss = MaskedPatches.loss
-
-    def interrupted(self, step):
-        if step == 4:
-            raise KeyboardInterrupt
-        return loss(self, step)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MaskedPatches, "loss", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run(tmp_path)
-    again = run(tmp_path)
-    for a, b in zip(whole.model.parameters(), again.model.parameters(), strict=True):
-        assert torch.equal(a, b)
+    with interrupted_at(4, MaskedPatches):
+        run(tmp_path)
+    whole, again = run(), run(tmp_path)
+    assert same_weights(whole.model, again.model)
     assert again.history == whole.history
     assert again.history[0].train_loss == pytest.approx(math.log(COLOURS))  # at first every colour is as likely
     assert json.loads(json.dumps(again.recipe)).keys() == {"method", *asdict(RECIPE)}

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from model.config import variant
 from model.fit.network import with_new_head
 from model.positions import resize
+from model.variants import variant
 from tests.support.toy import toy_model
 
 SIZE = (16, 24)

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from model.config import variant
 from model.fit.optimiser import decays, optimiser
+from model.variants import variant
 from model.vit import VisionTransformer
 
 

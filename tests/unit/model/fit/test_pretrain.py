@@ -6,13 +6,13 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
-import model.fit.snapshot
-from model.config import variant
 from model.fit.augment import Augmentation
 from model.fit.classification import Classification
 from model.fit.finetune import FinetuneRecipe, finetune
 from model.fit.network import initialised
 from model.fit.pretrain import POSITIONS, PretrainRecipe, pretrain
+from model.variants import variant
+from tests.support.runs import interrupted_at, same_weights
 from tests.support.samples import PREPROCESSING, SIZE, squares
 
 TRAIN, HELD_OUT = squares(60), squares(30, seed=1)
@@ -22,10 +22,6 @@ RECIPE = PretrainRecipe(rate=0.003, epochs=2, batch=16, augmentation=Augmentatio
 
 def run(config=CONFIG, recipe=RECIPE, work=None):
     return pretrain(config, PREPROCESSING, TRAIN, HELD_OUT, recipe, work=work)
-
-
-def same(one, other) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))
 
 
 def test_a_network_learns_from_nothing_and_is_fine_tuned():
@@ -48,11 +44,11 @@ def test_positions(name):
     assert len(fitted.history) == 2
 
 
-def test_the_head_has_a_hidden_layer_only_if_asked_for():
+def test_the_hidden_layer_of_the_head_is_optional():
     assert run(recipe=replace(RECIPE, epochs=0.25, hidden_head=False)).model.pre_logits is None
 
 
-def test_dropout_is_in_the_loss_and_not_in_what_is_measured():
+def test_dropout_is_in_the_loss_and_not_in_measurements():
     without, with_dropout = (run(recipe=replace(RECIPE, rate=0.0, dropout=share)) for share in (0.0, 0.9))
     assert without.history[0].train_loss != with_dropout.history[0].train_loss
     assert without.figures == with_dropout.figures
@@ -61,28 +57,17 @@ def test_dropout_is_in_the_loss_and_not_in_what_is_measured():
 def test_the_seed_decides_and_the_random_numbers_of_others_do_not():
     first = run()
     torch.rand(5)
-    assert same(first.model, run().model)
-    assert not same(first.model, run(recipe=replace(RECIPE, seed=1)).model)
+    assert same_weights(first.model, run().model)
+    assert not same_weights(first.model, run(recipe=replace(RECIPE, seed=1)).model)
     assert json.loads(json.dumps(first.recipe)).keys() == {"method", *asdict(RECIPE)}
 
 
 def test_held_out_images_choose_nothing():
     recipe = replace(RECIPE, rate=0.03, epochs=6)
-    assert same(run(recipe=recipe).model, pretrain(CONFIG, PREPROCESSING, TRAIN, None, recipe).model)
+    assert same_weights(run(recipe=recipe).model, pretrain(CONFIG, PREPROCESSING, TRAIN, None, recipe).model)
 
 
-def test_interrupted_it_ends_with_the_same_weights(tmp_path, monkeypatch):
-    whole = run()
-    monkeypatch.setattr(model.fit.snapshot, "EVERY_S", 0)
-    loss = Classification.loss
-
-    def interrupted(self, step):
-        if step == 5:
-            raise KeyboardInterrupt
-        return loss(self, step)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Classification, "loss", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run(work=tmp_path)
-    assert same(run(work=tmp_path).model, whole.model)
+def test_interrupted_it_ends_with_the_same_weights(tmp_path):
+    with interrupted_at(5, Classification):
+        run(work=tmp_path)
+    assert same_weights(run(work=tmp_path).model, run().model)

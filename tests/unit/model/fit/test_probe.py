@@ -1,18 +1,14 @@
 """model/fit/probe.py: what a frozen network's features teach, on real scans and against scikit-learn."""
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from sklearn.linear_model import LogisticRegressionCV, RidgeClassifierCV
-from sklearn.preprocessing import StandardScaler
 
 from model.checkpoints import load_checkpoint
-from model.config import variant
 from model.demo.__main__ import WEIGHTS
-from model.fit.network import with_new_head
-from model.fit.probe import ProbeRecipe, features, probe
+from model.fit.probe import ProbeRecipe, probe
 from model.fit.samples import Samples
+from model.variants import variant
 from tests.support.scans import digits
 from tests.support.toy import toy_checkpoint
 
@@ -32,23 +28,6 @@ def test_the_demo_network_learns_digits(fitted):
     assert abs(fitted.figures["left_out_accuracy"] - fitted.figures["top1_accuracy"]) < 0.03
     assert (fitted.figures["train_images"], fitted.figures["held_out_images"]) == (1437, 360)
     assert not fitted.model.training
-
-
-def test_it_is_as_right_as_the_linear_models_of_scikit_learn(demo, fitted):
-    network = with_new_head(demo.model, classes=10, image_size=(64, 64), read="cls_mean")
-    train, held_out = digits(64)
-    x, unseen = (features(network, part, demo.preprocessing).numpy() for part in (train, held_out))
-    scaler = StandardScaler().fit(x)
-    for other in (
-        RidgeClassifierCV(alphas=np.logspace(-3, 4, 15)),
-        LogisticRegressionCV(
-            Cs=np.logspace(-3, 1, 5), cv=3, max_iter=2000, l1_ratios=(0,), use_legacy_attributes=False,
-            scoring="neg_log_loss",
-        ),
-    ):  # fmt: skip
-        other.fit(scaler.transform(x), train.classes)
-        right = (other.predict(scaler.transform(unseen)) == held_out.classes.numpy()).mean()
-        assert fitted.figures["top1_accuracy"] >= right - 0.005, other
 
 
 def test_the_figures_are_those_of_the_network_and_scores_are_as_large_as_they_are_often_right(fitted):

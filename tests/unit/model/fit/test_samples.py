@@ -18,7 +18,7 @@ def test_a_memory_map_is_taken(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("pixels", "classes", "said"),
+    ("pixels", "classes", "message"),
     [
         (torch.zeros(2, 4, 6, 3), torch.tensor([0, 1]), "pixels must be uint8"),
         (torch.zeros(2, 3, 4, 6, dtype=torch.uint8), torch.tensor([0, 1]), r"not torch.uint8 \(2, 3, 4, 6\)"),
@@ -26,8 +26,8 @@ def test_a_memory_map_is_taken(tmp_path):
         (torch.zeros(2, 4, 6, 3, dtype=torch.uint8), torch.tensor([0.0, 1.0]), "not torch.float32"),
     ],
 )
-def test_other_arrays_are_refused(pixels, classes, said):
-    with pytest.raises(ValueError, match=said):
+def test_other_arrays_are_refused(pixels, classes, message):
+    with pytest.raises(ValueError, match=message):
         Samples(pixels=pixels, classes=classes)
 
 
@@ -37,13 +37,13 @@ def test_classes_are_counted():
 
 
 @pytest.mark.parametrize(
-    ("train", "held_out", "said"),
+    ("train", "held_out", "message"),
     [
         (samples(0, 0), None, "at least two classes"),
         (samples(0, 3), None, "no image to learn from of class 1, 2"),
         (samples(0, 1), samples(0, 2), "no image to learn from of class 2"),
     ],
 )
-def test_a_class_without_an_image_to_learn_from_is_refused(train, held_out, said):
-    with pytest.raises(ValueError, match=said):
+def test_a_class_without_an_image_to_learn_from_is_refused(train, held_out, message):
+    with pytest.raises(ValueError, match=message):
         count_classes(train, held_out)

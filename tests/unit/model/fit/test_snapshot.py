@@ -12,7 +12,7 @@ from tests.support.samples import PREPROCESSING, squares
 STATE = {"step": 3, "loss": 0.1, "weights": {"a": torch.arange(5.0)}, "history": [{"step": 1}]}
 
 
-def test_what_is_saved_comes_back(tmp_path):
+def test_saved_values_come_back(tmp_path):
     snapshot = Snapshot(tmp_path / "work" / "run.pt", identity={"seed": 0, "rates": (0.1, 0.2)})
     assert snapshot.load() is None
     assert snapshot.save(STATE)
@@ -53,7 +53,7 @@ def test_without_room_the_last_snapshot_stays(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "run.pt"]
 
 
-def test_samples_are_told_apart():
+def test_different_samples_have_different_digests():
     samples = squares(600)
     digest = digest_of_samples(samples)
     assert digest == digest_of_samples(squares(600))
@@ -64,7 +64,7 @@ def test_samples_are_told_apart():
     assert len(samples) > SAMPLED
 
 
-def test_weights_are_told_apart():
+def test_different_weights_have_different_digests():
     network = torch.nn.Linear(3, 3)
     before = digest_of_weights(network)
     with torch.no_grad():

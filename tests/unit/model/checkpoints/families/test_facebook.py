@@ -46,7 +46,7 @@ def saved(tmp_path):
         ("dinov2-registers/checkpoint.hub", "DINOv2 with registers", "bicubic_antialias"),
     ],
 )
-def test_each_is_told_by_its_names(case, architecture, dialect):
+def test_tensor_names_tell_the_members_apart(case, architecture, dialect):
     description = describe_checkpoint(GOLDEN / case, overrides=HEADS)
     assert description.family == "facebookresearch"
     assert (description.architecture, description.config.position_resize) == (architecture, dialect)
@@ -146,7 +146,7 @@ def test_three_files_are_refused(saved):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda s: s.update(surplus=torch.zeros(1)), "unused: surplus"),
         (lambda s: s.pop("norm.bias"), r"missing: norm\.bias"),
@@ -154,10 +154,10 @@ def test_three_files_are_refused(saved):
         (lambda s: s.update(pos_embed=torch.zeros(1, 20, 24)), "20 positions does not fit a square grid"),
     ],
 )
-def test_refusals_say_why(saved, change, said):
+def test_refusals_say_why(saved, change, message):
     state = state_of("deit/checkpoint.pth")
     change(state)
-    with pytest.raises(CheckpointError, match=said):
+    with pytest.raises(CheckpointError, match=message):
         load_checkpoint(saved(deit={"model": state}), overrides=HEADS)
 
 

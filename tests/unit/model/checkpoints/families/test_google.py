@@ -47,13 +47,13 @@ def drop(pattern):
         ("google-siglip", "big_vision"),
     ],
 )
-def test_the_two_libraries_are_told_apart(case, family):
+def test_the_two_libraries_are_distinguished(case, family):
     description = describe_checkpoint(GOLDEN / case / "checkpoint.npz")
     assert (description.family, description.config.heads, description.score) == (family, 4, "softmax")
 
 
 @pytest.mark.parametrize(
-    ("case", "change", "said"),
+    ("case", "change", "message"),
     [
         ("google-siglip", drop("head/"), r"no params/img/head/kernel: it is an image tower"),
         ("google-siglip", add(**{"params/txt/Embed_0/embedding": np.zeros(3)}), r"has a text tower"),
@@ -69,12 +69,12 @@ def test_the_two_libraries_are_told_apart(case, family):
         ("google-vit-jax", add(**{"embedding/kernel": np.zeros((8, 4, 3, 32), np.float32)}), r"8 x 4 pixels"),
     ],
 )
-def test_refusals_say_why(altered, case, change, said):
-    with pytest.raises(CheckpointError, match=said):
+def test_refusals_say_why(altered, case, change, message):
+    with pytest.raises(CheckpointError, match=message):
         load_checkpoint(altered(case, change))
 
 
-def test_without_a_table_the_size_is_asked_for(altered):
+def test_without_a_table_the_size_must_be_given(altered):
     with pytest.raises(CheckpointError, match=r"image_size: give it, as in this example: --set image_size=224,224$"):
         load_checkpoint(altered("google-big-vision-sincos"))
 

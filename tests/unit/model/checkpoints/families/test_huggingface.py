@@ -1,8 +1,6 @@
 """model/checkpoints/families/huggingface.py: what the golden files cannot show."""
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,41 +12,19 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.imagenet import version_of
 from model.checkpoints.load import FAMILIES, describe_checkpoint
 from model.checkpoints.source import Source
+from tests.support.altered import GOLDEN, altered_folder, renamed, with_more, without, zeroed
+from tests.support.runs import same_weights
 
-GOLDEN = Path("tests/golden/checkpoints")
 CASES = sorted(GOLDEN.glob("huggingface-*"))
 
 
 @pytest.fixture
 def altered(tmp_path):
-    """A golden folder with keys of its config.json replaced, those that are None dropped, and its tensors changed."""
-
-    def alter(case="vit", *, tensors=lambda found: found, file="config.json", **keys):
-        folder = tmp_path / "altered"
-        shutil.copytree(GOLDEN / f"huggingface-{case}", folder)
-        config = {**json.loads((folder / file).read_text()), **keys}
-        (folder / file).write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
-        if (folder / "model.safetensors").exists():
-            save_file(tensors(load_file(folder / "model.safetensors")), folder / "model.safetensors")
-        return folder
-
-    return alter
-
-
-def renamed(old, new):
-    return lambda tensors: {key.replace(old, new): tensor for key, tensor in tensors.items()}
-
-
-def without(part):
-    return lambda tensors: {key: tensor for key, tensor in tensors.items() if part not in key}
-
-
-def with_more(**more):
-    return lambda tensors: {**tensors, **{key.replace("__", "."): value for key, value in more.items()}}
+    return lambda case="vit", **changes: altered_folder(case, tmp_path, **changes)
 
 
 def same_model(a, b):
-    return all((x == y).all() for x, y in zip(a.model.parameters(), b.model.parameters(), strict=True))
+    return same_weights(a.model, b.model)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -89,7 +65,7 @@ def test_the_head_of_a_classifier_can_be_left_out(case):
     assert alone.labels == ()
 
 
-def test_what_the_classifier_does_not_use_may_lie_in_the_file(altered):
+def test_the_file_may_have_tensors_that_the_classifier_does_not_use(altered):
     more = with_more(
         vit__pooler__dense__weight=torch.zeros(24, 24),
         vit__pooler__dense__bias=torch.zeros(24),
@@ -147,7 +123,7 @@ def test_labels_are_in_the_order_of_their_numbers(altered):
     assert "".join(describe_checkpoint(altered(id2label=shuffled, tensors=eleven)).labels) == "abcdefghijk"
 
 
-def test_a_backbone_gives_what_its_pooler_gives(altered):
+def test_a_backbone_gives_the_output_of_its_pooler(altered):
     """ViTModel's pooler is a layer with tanh on the class token."""
 
     def backbone(tensors):
@@ -179,10 +155,10 @@ def test_the_names_of_microsofts_beit_leave_out_the_two_classes_that_it_does_not
 
 
 @pytest.mark.parametrize(
-    ("case", "changes", "said"),
+    ("case", "changes", "message"),
     [
         ("vit", {"tensors": without("classifier")}, "holds ViTForImageClassification without classifier.weight"),
-        ("vit", {"tensors": lambda t: {k: v * 0 if "classifier" in k else v for k, v in t.items()}}, "all zeros"),
+        ("vit", {"tensors": zeroed("classifier")}, "all zeros"),
         ("vit", {"tensors": without("layer.1.layernorm_after.bias")}, r"missing: blocks\.1\.norm2\.bias"),
         ("vit", {"tensors": without("layer.1.output.dense")}, r"has no vit\.encoder\.layer\.1\.output\.dense\.weight"),
         ("vit", {"tensors": with_more(vit__extra=torch.zeros(2))}, r"does not use all tensors: vit\.extra"),
@@ -203,8 +179,8 @@ def test_the_names_of_microsofts_beit_leave_out_the_two_classes_that_it_does_not
         ("vit-hybrid", {"backbone_config": {"depths": [1]}}, "BiT backbone with"),
     ],
 )
-def test_what_it_does_not_read_it_refuses_by_name(altered, case, changes, said):
-    with pytest.raises(CheckpointError, match=said):
+def test_the_error_names_unsupported_parts(altered, case, changes, message):
+    with pytest.raises(CheckpointError, match=message):
         load_checkpoint(altered(case, **changes))
 
 

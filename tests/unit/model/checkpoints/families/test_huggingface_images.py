@@ -88,7 +88,7 @@ def test_mean_and_std_are_of_pixels_between_0_and_1(found, mean, std):
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "message"),
     [
         ({}, "there is no preprocessor_config.json beside the weights"),
         ({"image_processor_type": "OwnImageProcessor"}, "names OwnImageProcessor"),
@@ -99,16 +99,16 @@ def test_mean_and_std_are_of_pixels_between_0_and_1(found, mean, std):
         ({"resample": 7}, "resample 7"),
     ],
 )
-def test_what_is_not_known_has_to_be_given_by_hand(found, said):
+def test_unknown_facts_must_be_given_by_hand(found, message):
     with pytest.raises(CheckpointError) as refusal:
         described(found)
-    assert said in str(refusal.value)
+    assert message in str(refusal.value)
     assert "--set mean=0.485,0.456,0.406" in str(refusal.value)
     recipe = described(found, overrides=BY_HAND)
     assert (recipe.size, recipe.interpolation, recipe.mean) == ((30, 30), "box", (0.1, 0.2, 0.3))
 
 
-def test_what_is_missing_of_it_is_listed():
+def test_the_error_lists_the_missing_parts():
     with pytest.raises(CheckpointError) as refusal:
         described({}, overrides={name: value for name, value in BY_HAND.items() if name != "std"})
     assert "--set std=" in str(refusal.value)
@@ -116,14 +116,14 @@ def test_what_is_missing_of_it_is_listed():
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "message"),
     [
         ({"do_center_crop": True, "size": 200, "crop_size": 224}, r"a crop of \(224, 224\) is larger"),
         ({"size": {"shortest_edge": 224}}, "without a crop does not give every image"),
     ],
 )
-def test_recipes_that_do_not_end_at_one_size_are_refused(found, said):
-    with pytest.raises(CheckpointError, match=said):
+def test_recipes_that_do_not_end_at_one_size_are_refused(found, message):
+    with pytest.raises(CheckpointError, match=message):
         described(found)
 
 

@@ -30,7 +30,7 @@ def altered(tmp_path):
     return rewrite
 
 
-def test_all_that_the_file_cannot_say_is_asked_for_at_once():
+def test_one_error_names_all_facts_that_the_file_lacks():
     with pytest.raises(CheckpointError) as refusal:
         load_checkpoint(file("1.9.2", "mean"))
     assert str(refusal.value) == (
@@ -42,7 +42,7 @@ def test_all_that_the_file_cannot_say_is_asked_for_at_once():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda s: s.update(surplus=torch.zeros(1)), "does not use all tensors: surplus"),
         (lambda s: s.pop("transformer.layers.1.1.net.4.bias"), r"missing: blocks\.1\.mlp\.fc2\.bias"),
@@ -51,8 +51,8 @@ def test_all_that_the_file_cannot_say_is_asked_for_at_once():
         (lambda s: s.update({"to_patch_embedding.2.weight": torch.zeros(24, 16)}), "not a square of RGB pixels"),
     ],
 )
-def test_refusals_say_why(altered, change, said):
-    with pytest.raises(CheckpointError, match=said):
+def test_refusals_say_why(altered, change, message):
+    with pytest.raises(CheckpointError, match=message):
         load_checkpoint(altered(change), overrides=STATED)
 
 

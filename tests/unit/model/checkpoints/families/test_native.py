@@ -19,7 +19,7 @@ from tests.support.toy import toy_checkpoint
 @pytest.mark.parametrize(
     "changes", [{}, {"pool": "mean"}, {"pool": "mean", "class_token": False}, {"representation_size": 11}]
 )
-def test_what_is_saved_comes_back(tmp_path, changes):
+def test_saved_values_come_back(tmp_path, changes):
     learned = {"recipe": {"method": "probe", "rates": [0.1, 0.3]}, "history": ({"step": 1, "accuracy": None},)}
     saved = replace(toy_checkpoint(**changes), figures={"top1_accuracy": 0.5}, **learned)
     save(saved, tmp_path / "toy.safetensors")
@@ -76,15 +76,15 @@ def altered(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda t: t.update(surplus=torch.zeros(1)), "unused: surplus"),
         (lambda t: t.pop("blocks.0.attn.qkv.bias"), r"missing: blocks\.0\.attn\.qkv\.bias"),
         (lambda t: t.update({"head.bias": torch.zeros(3)}), r"head\.bias is \(3,\), not \(7,\)"),
     ],
 )
-def test_every_tensor_is_used_or_named(altered, change, said):
-    with pytest.raises(CheckpointError, match=said):
+def test_every_tensor_is_used_or_named(altered, change, message):
+    with pytest.raises(CheckpointError, match=message):
         load_checkpoint(altered(change))
 
 
@@ -122,7 +122,7 @@ def test_another_image_size_interpolates_the_positions(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "message"),
     [
         (["blocks.0.attn.q.weight", "rope.freqs", "head.weight"], r"most like timm, .*not have rope\.freqs"),
         (
@@ -133,7 +133,7 @@ def test_another_image_size_interpolates_the_positions(tmp_path):
         (["foo", "bar"], "resembles no known family; its first tensors are bar, foo"),
     ],
 )
-def test_an_unknown_network_is_told_what_it_is_most_like(tmp_path, names, said):
+def test_the_error_for_an_unknown_network_names_the_nearest_family(tmp_path, names, message):
     save_file({name: torch.zeros(1) for name in names}, tmp_path / "x.safetensors")
-    with pytest.raises(CheckpointError, match=said):
+    with pytest.raises(CheckpointError, match=message):
         load_checkpoint(tmp_path / "x.safetensors")

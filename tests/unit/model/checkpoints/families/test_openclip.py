@@ -55,7 +55,7 @@ def test_another_image_size_resizes_positions_with_antialiasing():
 
 
 @pytest.mark.parametrize(
-    ("vision", "said"),
+    ("vision", "message"),
     [
         ({"attentional_pool": True}, "has an image tower with attentional_pool True, which is not supported"),
         ({"timm_model_name": "convnext_base"}, "with timm_model_name convnext_base"),
@@ -65,8 +65,8 @@ def test_another_image_size_resizes_positions_with_antialiasing():
         ({"preprocess": {"resize_mode": "longest"}}, "resize_mode 'longest' is none of shortest"),
     ],
 )
-def test_what_it_does_not_read_it_refuses_by_name(altered, vision, said):
-    with pytest.raises(CheckpointError, match=said):
+def test_the_error_names_unsupported_parts(altered, vision, message):
+    with pytest.raises(CheckpointError, match=message):
         load_checkpoint(altered(**vision))
 
 

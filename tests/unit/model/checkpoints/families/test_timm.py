@@ -13,11 +13,13 @@ from torch import Tensor
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families import timm
-from model.checkpoints.families.timm_architectures import find, network, table
+from model.checkpoints.families.timm_architectures import find, table
+from model.checkpoints.families.timm_network import network, with_arguments
 from model.checkpoints.load import describe_checkpoint
 from model.checkpoints.source import Source
 from model.config import RopeConfig
 from model.positions import resize
+from tests.support.altered import without
 from tests.support.toy import toy_model
 
 SMALL = {"embed_dim": 24, "depth": 2, "num_heads": 3, "patch_size": 8, "img_size": 32}
@@ -30,7 +32,7 @@ NAMES = ["ant", "bee", "cow", "dog", "eel"]
 def toy(architecture: str, *, num_classes: int = 5, **arguments: Any):
     """A network as timm's arguments describe it, and its tensors under our names, which mostly are timm's."""
     found, _ = find(architecture)
-    config = network(found, found.with_arguments(SMALL | arguments), image_size=(32, 32), num_classes=num_classes)
+    config = network(found, with_arguments(found, SMALL | arguments), image_size=(32, 32), num_classes=num_classes)
     model = toy_model(config)
     return model, {key: tensor.clone() for key, tensor in model.state_dict().items()}
 
@@ -46,6 +48,10 @@ def write(folder: Path, state: dict[str, Tensor], config: dict[str, Any] | None 
 def config_of(architecture: str, *, model_args: dict[str, Any] | None = None, recipe: Any = None, **root: Any):
     arguments = SMALL | (model_args or {})
     return {"architecture": architecture, "model_args": arguments, "pretrained_cfg": RECIPE | (recipe or {}), **root}
+
+
+def load(folder: Path, state: dict[str, Tensor], architecture: str, **config: Any):
+    return load_checkpoint(write(folder, state, config_of(architecture, **config)))
 
 
 @pytest.fixture
@@ -64,6 +70,10 @@ def plain(tmp_path):
 def assert_same(ours, theirs) -> None:
     images = torch.randn(2, 3, *theirs.config.image_size)
     torch.testing.assert_close(ours(images), theirs(images))
+
+
+def assert_loads(folder: Path, state: dict[str, Tensor], architecture: str, *, to: Any, **config: Any) -> None:
+    assert_same(load(folder, state, architecture, **config).model, to)
 
 
 def why_not(name: str) -> str:
@@ -127,11 +137,10 @@ def test_switches_that_the_name_implies(architecture, switches):
     assert {name: getattr(config, name) for name in switches} == switches
 
 
-def test_what_fits_no_patch_is_cut_off_at_the_bottom_and_right(tmp_path):
+def test_pixels_outside_whole_patches_are_cut_off_at_the_bottom_and_right(tmp_path):
     model, state = toy("vit_base_patch16_224")
     arguments, recipe = {"img_size": [37, 39]}, {"input_size": [3, 37, 39], "crop_pct": 0.9}
-    config = config_of("vit_base_patch16_224", model_args=arguments, recipe=recipe)
-    checkpoint = load_checkpoint(write(tmp_path, state, config))
+    checkpoint = load(tmp_path, state, "vit_base_patch16_224", model_args=arguments, recipe=recipe)
     assert checkpoint.config.image_size == checkpoint.preprocessing.size == (32, 32)
     assert checkpoint.preprocessing.remainder == (5, 7)
     assert checkpoint.preprocessing.cropped == (37, 39)
@@ -144,7 +153,7 @@ def test_what_fits_no_patch_is_cut_off_at_the_bottom_and_right(tmp_path):
 def test_the_published_size_of_a_lone_file_may_fit_no_whole_patches(tmp_path):
     architecture = "vit_so400m_patch14_siglip_gap_384"
     found, _ = find(architecture)
-    arguments = found.with_arguments({"embed_dim": 24, "depth": 1, "num_heads": 3})
+    arguments = with_arguments(found, {"embed_dim": 24, "depth": 1, "num_heads": 3})
     state = toy_model(network(found, arguments, image_size=(378, 378), num_classes=5)).state_dict()
     sizes = {"embed_dim": "24", "depth": "1", "num_heads": "3"}
     file = write(tmp_path, state) / "model.safetensors"
@@ -152,11 +161,11 @@ def test_the_published_size_of_a_lone_file_may_fit_no_whole_patches(tmp_path):
     assert (checkpoint.preprocessing.size, checkpoint.preprocessing.cropped) == ((378, 378), (384, 384))
 
 
-def test_a_stem_sees_what_fits_no_patch(tmp_path):
+def test_the_stem_of_a_hybrid_needs_whole_patches(tmp_path):
+    """Its convolutions see pixels that no patch covers, so none are cut off."""
     _, state = toy("vit_tiny_r_s16_p8_224", patch_size=4)
-    config = config_of("vit_tiny_r_s16_p8_224", model_args={"patch_size": 4, "img_size": [37, 39]})
     with pytest.raises(CheckpointError, match=r"image_size \(37, 39\) is not a multiple of patch_size 16"):
-        load_checkpoint(write(tmp_path, state, config))
+        load(tmp_path, state, "vit_tiny_r_s16_p8_224", model_args={"patch_size": 4, "img_size": [37, 39]})
 
 
 def test_slots_of_the_prefix_are_folded(tmp_path):
@@ -165,11 +174,16 @@ def test_slots_of_the_prefix_are_folded(tmp_path):
     state["pos_embed"] = torch.cat([slots, state["pos_embed"]], dim=1)
     state["cls_token"] -= slots[:, :1]
     state["reg_token"] -= slots[:, 1:]
-    config = config_of("vit_little_patch16_reg4_gap_256", model_args={"class_token": True, "no_embed_class": False})
-    assert_same(load_checkpoint(write(tmp_path, state, config)).model, model)
+    assert_loads(
+        tmp_path,
+        state,
+        "vit_little_patch16_reg4_gap_256",
+        model_args={"class_token": True, "no_embed_class": False},
+        to=model,
+    )
 
 
-def test_the_folder_says_everything(plain):
+def test_the_folder_has_every_fact(plain):
     checkpoint = load_checkpoint(plain(recipe={"tag": "mine"}, label_names=NAMES, label_descriptions={"ant": "an ant"}))
     assert (checkpoint.name, checkpoint.family) == ("vit_base_patch16_224.mine", "timm")
     assert checkpoint.labels == ("an ant", "bee", "cow", "dog", "eel")
@@ -221,17 +235,9 @@ def test_refusals_say_why(plain, config, message):
         load_checkpoint(plain(**config))
 
 
-def test_an_unknown_architecture_is_refused_with_what_is_near(tmp_path):
-    _, state = toy("vit_base_patch16_224")
-    with pytest.raises(CheckpointError, match=r"vit_bas_patch16_224 is none of .* did you mean vit_base_patch16_224"):
-        load_checkpoint(write(tmp_path, state, config_of("vit_bas_patch16_224")))
-    with pytest.raises(CheckpointError, match="architecture swin_tiny is none of the 279 plain Vision Transformers"):
-        load_checkpoint(write(tmp_path, state, config_of("swin_tiny")))
-
-
 def test_a_network_without_a_head_gives_embeddings(tmp_path):
     model, state = toy("vit_base_patch16_224", num_classes=0)
-    checkpoint = load_checkpoint(write(tmp_path, state, config_of("vit_base_patch16_224")))
+    checkpoint = load(tmp_path, state, "vit_base_patch16_224")
     assert checkpoint.labels == ()
     assert checkpoint.origins["num_classes"] == "there is no head"
     assert_same(checkpoint.model, model)
@@ -261,16 +267,15 @@ def test_projections_of_clip_are_no_classes(tmp_path):
     assert len(tuned.labels) == 512
     named = {**published, "label_names": [f"thing {i}" for i in range(512)]}
     assert len(load_checkpoint(write(tmp_path, state, named)).labels) == 512
-    tuned = config_of("vit_base_patch16_clip_224", recipe={"tag": "laion2b_ft_in1k"})
-    assert len(load_checkpoint(write(tmp_path, state, tuned)).labels) == 512
+    tuned = load(tmp_path, state, "vit_base_patch16_clip_224", recipe={"tag": "laion2b_ft_in1k"})
+    assert len(tuned.labels) == 512
 
 
 def test_the_tower_of_an_openclip_file(tmp_path):
     model, state = toy("vit_base_patch16_siglip_224")
     beside = {"logit_scale": torch.ones(()), "text.blocks.0.weight": torch.ones(3)}
     tower = {f"visual.trunk.{key}": tensor for key, tensor in state.items()}
-    config = config_of("vit_base_patch16_siglip_224")
-    assert_same(load_checkpoint(write(tmp_path, tower | beside, config)).model, model)
+    assert_loads(tmp_path, tower | beside, "vit_base_patch16_siglip_224", to=model)
     with pytest.raises(CheckpointError, match="an image tower of OpenAI or OpenCLIP under names"):
         load_checkpoint(write(tmp_path / "own", {"visual.conv1.weight": torch.ones(24, 3, 8, 8)}))
 
@@ -297,12 +302,6 @@ def test_openclip_describes_its_tower_and_may_project_its_output(tmp_path):
         load_checkpoint(write(folder, tensors), overrides=sizes)
 
 
-def test_a_network_that_is_no_vision_transformer_is_refused_by_name(tmp_path):
-    """Its head has another name, which is not what stands in the way."""
-    with pytest.raises(CheckpointError, match="architecture resnet50 is none of"):
-        load_checkpoint(write(tmp_path, {"fc.weight": torch.ones(5, 24)}, {"architecture": "resnet50"}))
-
-
 def lone(folder: Path, architecture: str, **arguments: Any) -> Path:
     _, state = toy(architecture, **arguments)
     return write(folder, state) / "model.safetensors"
@@ -324,7 +323,7 @@ def test_a_lone_file_needs_its_architecture(tmp_path):
     assert old_name.name == checkpoint.name
 
 
-def test_preprocessing_that_tags_disagree_on_is_asked_for(tmp_path):
+def test_preprocessing_that_tags_disagree_on_must_be_given(tmp_path):
     file = lone(tmp_path, "vit_base_patch16_224")
     with pytest.raises(
         CheckpointError, match=r"crop_pct depends on .* --set architecture= one of .*\.augreg_in21k_ft_in1k"
@@ -388,11 +387,10 @@ def test_relative_mlps_are_computed_for_the_size_and_not_interpolated(tmp_path):
         resize(small, (48, 48))
 
 
-def test_where_the_norm_stands_is_told_by_its_name(tmp_path):
+def test_the_name_of_the_norm_says_where_it_stands(tmp_path):
     model, state = toy("vit_base_patch16_224", global_pool="avg", fc_norm=False)
     assert "norm.weight" in state
-    config = config_of("vit_base_patch16_224", model_args={"global_pool": "avg"})
-    assert_same(load_checkpoint(write(tmp_path, state, config)).model, model)
+    assert_loads(tmp_path, state, "vit_base_patch16_224", model_args={"global_pool": "avg"}, to=model)
 
 
 def as_eva(state: dict[str, Tensor], *, heads: int = 3) -> dict[str, Tensor]:
@@ -417,16 +415,7 @@ def test_separate_projections_without_a_bias_for_keys(tmp_path):
             halves = saved.pop(f"blocks.{i}.mlp.fc1.{name}").chunk(2)
             saved |= {f"blocks.{i}.mlp.fc1_{half}.{name}": halves[n].clone() for n, half in enumerate("gx")}
     saved["rope.pos_embed"] = torch.ones(16, 16)  # some versions of timm save what the image size implies
-    config = config_of("eva02_base_patch14_224", model_args={"ref_feat_shape": 4})
-    assert_same(load_checkpoint(write(tmp_path, saved, config)).model, model)
-
-
-def test_a_missing_projection_is_named(tmp_path):
-    _, state = toy("vit_small_patch16_rope_224")
-    saved = as_eva(state)
-    del saved["blocks.0.attn.v_proj.weight"]
-    with pytest.raises(CheckpointError, match=r"missing: blocks.0.attn.qkv.weight"):
-        load_checkpoint(write(tmp_path, saved, config_of("vit_small_patch16_rope_224")))
+    assert_loads(tmp_path, saved, "eva02_base_patch14_224", model_args={"ref_feat_shape": 4}, to=model)
 
 
 def test_keys_and_values_that_heads_share_are_copied_to_each(tmp_path):
@@ -440,14 +429,49 @@ def test_keys_and_values_that_heads_share_are_copied_to_each(tmp_path):
                 rows.copy_(torch.cat([rows[:8]] * 3))
     model.load_state_dict(state)
     saved = {key: tensor for key, tensor in as_eva(state, heads=1).items() if not key.endswith("ls2.gamma")}
-    config = config_of("vit_base_patch16_sapiens2", model_args={"num_kv_heads": [1, 1]})
-    assert_same(load_checkpoint(write(tmp_path, saved, config)).model, model)
+    assert_loads(tmp_path, saved, "vit_base_patch16_sapiens2", model_args={"num_kv_heads": [1, 1]}, to=model)
+
+
+def with_norm_before(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {**state, "norm.weight": state["fc_norm.weight"].clone()}
+
+
+ROPE = "vit_small_patch16_rope_224"
+
+
+@pytest.mark.parametrize(
+    ("architecture", "change", "arguments", "message"),
+    [
+        (ROPE, without("attn.v_proj.weight"), {}, r"missing: blocks.0.attn.qkv.weight"),
+        (ROPE, dict, {"rope_type": "mrope"}, f"{ROPE}.*rope_type='mrope': supported are 'cat', 'dinov3', 'mixed'"),
+        (ROPE, dict, {"rope_grid_indexing": "yz"}, f"{ROPE}.*axes 'yz' is none of yx, xy"),
+        (ROPE, dict, {"rope_temperature": -1.0}, f"{ROPE}.*the temperature of rope"),
+        (ROPE, dict, {"num_heads": 4}, f"{ROPE}.*heads whose width is a multiple of 4, not 6"),
+        ("eva02_tiny_patch14_224", with_norm_before, {}, "a norm before its pool and one after it"),
+    ],
+)
+def test_refusals_of_eva_say_why(tmp_path, architecture, change, arguments, message):
+    _, state = toy(architecture)
+    with pytest.raises(CheckpointError, match=message):
+        load(tmp_path, change(as_eva(state)), architecture, model_args=arguments)
 
 
 def test_keys_of_heads_that_cannot_be_shared_out_are_refused(tmp_path):
     _, state = toy("vit_base_patch16_sapiens2")
     with pytest.raises(CheckpointError, match=r"blocks.0.attn.qkv.weight is \(56, 24\), not \(72, 24\)"):
-        load_checkpoint(write(tmp_path, as_eva(state, heads=2), config_of("vit_base_patch16_sapiens2")))
+        load(tmp_path, as_eva(state, heads=2), "vit_base_patch16_sapiens2")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "message"),
+    [
+        ("vit_bas_patch16_224", r"vit_bas_patch16_224 is none of .* did you mean vit_base_patch16_224"),
+        ("resnet50", "architecture resnet50 is none of the 279 plain Vision Transformers"),
+    ],
+)
+def test_an_unknown_architecture_is_refused_with_similar_names(tmp_path, architecture, message):
+    with pytest.raises(CheckpointError, match=message):
+        load(tmp_path, {"fc.weight": torch.ones(5, 24)}, architecture)
 
 
 def test_learned_rotary_frequencies_are_one_table_of_all_blocks(tmp_path):
@@ -458,34 +482,11 @@ def test_learned_rotary_frequencies_are_one_table_of_all_blocks(tmp_path):
     assert_same(load_checkpoint(folder).model, model)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"rope_type": "mrope"}, "rope_type='mrope': supported are 'cat', 'dinov3', 'mixed'"),
-        ({"rope_grid_indexing": "yz"}, "axes 'yz' is none of yx, xy"),
-        ({"rope_temperature": -1.0}, "the temperature of rope"),
-        ({"num_heads": 4}, "heads whose width is a multiple of 4, not 6"),
-    ],
-)
-def test_rotary_positions_that_are_not_supported_are_refused(tmp_path, arguments, message):
-    _, state = toy("vit_small_patch16_rope_224")
-    with pytest.raises(CheckpointError, match=f"vit_small_patch16_rope_224.*{message}"):
-        load_checkpoint(write(tmp_path, state, config_of("vit_small_patch16_rope_224", model_args=arguments)))
-
-
-def test_a_norm_on_both_sides_of_the_pool_is_refused(tmp_path):
-    _, state = toy("eva02_tiny_patch14_224")
-    state["norm.weight"] = state["fc_norm.weight"].clone()
-    with pytest.raises(CheckpointError, match="a norm before its pool and one after it"):
-        load_checkpoint(write(tmp_path, state, config_of("eva02_tiny_patch14_224")))
-
-
 def test_background_classes_are_cut_off(tmp_path):
     model, state = toy("vit_base_patch16_224")
     state["head.weight"] = torch.cat([torch.ones(1, 24), state["head.weight"]])
     state["head.bias"] = torch.cat([torch.ones(1), state["head.bias"]])
-    config = config_of("vit_base_patch16_224", recipe={"label_offset": 1}, label_names=NAMES)
-    assert_same(load_checkpoint(write(tmp_path, state, config)).model, model)
+    assert_loads(tmp_path, state, "vit_base_patch16_224", recipe={"label_offset": 1}, label_names=NAMES, to=model)
 
 
 def test_layers_without_bias_in_any_block_get_zeros(tmp_path):
@@ -494,8 +495,7 @@ def test_layers_without_bias_in_any_block_get_zeros(tmp_path):
         state[name].zero_()
     model.load_state_dict(state)
     kept = {key: value for key, value in state.items() if not key.endswith(("attn.proj.bias", "fc2.bias"))}
-    config = config_of("vit_base_patch16_224", model_args={"proj_bias": False})
-    assert_same(load_checkpoint(write(tmp_path, kept, config)).model, model)
+    assert_loads(tmp_path, kept, "vit_base_patch16_224", model_args={"proj_bias": False}, to=model)
 
 
 def test_other_families_are_not_taken_for_timm(tmp_path):
@@ -563,7 +563,7 @@ def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(trained)
 
 
 @pytest.mark.parametrize("arch", ["vit_small_patch16_224", "hf-hub:timm/vit_small_patch16_224.augreg_in21k_ft_in1k"])
-def test_without_arguments_a_training_checkpoint_takes_what_timm_takes(trained, arch):
+def test_without_arguments_a_training_checkpoint_has_timms_preprocessing(trained, arch):
     """The first of the tags, which differ in mean and std: train.py asks for no tag."""
     path, _ = trained(arch)
     found = describe_checkpoint(path, overrides=TRAINED)

@@ -1,7 +1,6 @@
 """model/checkpoints/families/torchvision.py: what the golden files cannot show."""
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,8 +12,8 @@ from model.checkpoints.facts import Facts
 from model.checkpoints.families import torchvision
 from model.checkpoints.load import FAMILIES
 from model.checkpoints.source import Source
+from tests.support.altered import GOLDEN, renamed, with_more, without, zeroed
 
-GOLDEN = Path("tests/golden/checkpoints")
 CASE = GOLDEN / "torchvision-vit"
 STATED = json.loads((CASE / "overrides.json").read_text())
 
@@ -75,14 +74,6 @@ def altered(tmp_path):
     return alter
 
 
-def head_as(name):
-    return lambda state: {key.replace("heads.head", name): tensor for key, tensor in state.items()}
-
-
-def with_more(**more):
-    return lambda state: {**state, **{key.replace("__", "."): value for key, value in more.items()}}
-
-
 @pytest.mark.parametrize("case", sorted(GOLDEN.glob("torchvision-*")), ids=lambda case: case.name)
 def test_one_family_recognises_it(case):
     source = Source(case / "checkpoint.pth")
@@ -94,39 +85,37 @@ def test_one_family_recognises_it(case):
 @pytest.mark.parametrize("name", ["heads", "heads.0", "heads.head.0"])
 def test_heads_of_fine_tuning(altered, name):
     tuned, original = (
-        load_checkpoint(path, overrides=STATED) for path in (altered(head_as(name)), CASE / "checkpoint.pth")
+        load_checkpoint(path, overrides=STATED)
+        for path in (altered(renamed("heads.head", name)), CASE / "checkpoint.pth")
     )
     assert torch.equal(tuned.model.head.weight, original.model.head.weight)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        (head_as("heads.1"), r"not a single linear layer: the file has heads\.1\.weight, heads\.1\.bias"),
-        (head_as("fc"), "the file has no heads at all"),
+        (renamed("heads.head", "heads.1"), r"not a single linear layer: the file has heads\.1\.weight, heads\.1\.bias"),
+        (renamed("heads.head", "fc"), "the file has no heads at all"),
         (with_more(conv_proj__conv_last__weight=torch.zeros(1)), "a stem of convolutions"),
         (with_more(surplus=torch.zeros(1)), "does not use all tensors: surplus"),
-        (
-            lambda state: {k: v for k, v in state.items() if "layer_1.ln_2.bias" not in k},
-            r"missing: blocks\.1\.norm2\.bias",
-        ),
-        (lambda state: {k: v * 0 if "heads" in k else v for k, v in state.items()}, "the head is all zeros"),
+        (without("layer_1.ln_2.bias"), r"missing: blocks\.1\.norm2\.bias"),
+        (zeroed("heads"), "the head is all zeros"),
     ],
 )
-def test_what_it_does_not_read_it_refuses_by_name(altered, change, said):
-    with pytest.raises(CheckpointError, match=said):
+def test_the_error_names_unsupported_parts(altered, change, message):
+    with pytest.raises(CheckpointError, match=message):
         load_checkpoint(altered(change), overrides=STATED)
 
 
 @pytest.mark.parametrize(
-    ("without", "said"),
+    ("without", "message"),
     [
         ("heads", "the file does not say heads: give it, as in this example: --set heads=1"),
         ("mean", "20 x 20 pixels.* --set mean=0.485"),
     ],
 )
-def test_what_the_file_cannot_say_has_to_be_given(without, said):
-    with pytest.raises(CheckpointError, match=said):
+def test_facts_that_the_file_lacks_must_be_given(without, message):
+    with pytest.raises(CheckpointError, match=message):
         load_checkpoint(CASE / "checkpoint.pth", overrides={k: v for k, v in STATED.items() if k != without})
 
 

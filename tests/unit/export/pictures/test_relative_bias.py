@@ -1,4 +1,4 @@
-"""export/portraits/relative_bias.py: a bias stands where the patch lies that it is for."""
+"""export/pictures/relative_bias.py: a bias stands where the patch lies that it is for."""
 
 from io import BytesIO
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from export.portraits.relative_bias import biases, relative_bias
+from export.pictures.relative_bias import biases, relative_bias
 from tests.support.toy import toy_checkpoint
 
 

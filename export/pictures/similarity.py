@@ -1,4 +1,4 @@
-"""How similar the positions of two patches are (paper, Fig. 7 centre)."""
+"""The similarity of the positions of two patches (paper, Fig. 7 centre)."""
 
 import math
 
@@ -7,8 +7,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from export.portraits.portrait import Portrait
-from export.portraits.tiles import Axes, Bar, Sheet
+from export.picture import Picture
+from export.pictures.tiles import Axes, Bar, Sheet
 from model.rope import Rope
 from model.vit import VisionTransformer
 
@@ -17,7 +17,7 @@ SHEET_PX = 900
 DECIMALS = 4
 
 
-def positions(model: VisionTransformer) -> Portrait | None:
+def positions(model: VisionTransformer) -> Picture | None:
     """A tile for each patch: the cosine similarity of its position embedding to all; None without positions.
 
     Rotary positions alone are compared by the mean cosine of the differences of their angles: how alike a query and a
@@ -52,7 +52,7 @@ def positions(model: VisionTransformer) -> Portrait | None:
         "patches": [divmod(patch, columns) for patch in patches],
         "similarity": similarity[patches].round(DECIMALS).tolist(),
     }
-    return Portrait(name="positions", title=title, png=sheet.png(), numbers=numbers)
+    return Picture(name="positions", title=title, png=sheet.png(), numbers=numbers)
 
 
 def rotary(model: VisionTransformer) -> Tensor | None:

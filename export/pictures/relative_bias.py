@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from export.portraits.portrait import Portrait
-from export.portraits.tiles import Bar, Sheet
+from export.picture import Picture
+from export.pictures.tiles import Bar, Sheet
 from model.attention import Attention
 from model.vit import VisionTransformer
 
@@ -14,7 +14,7 @@ TILE_PX = 112
 DECIMALS = 4
 
 
-def relative_bias(model: VisionTransformer) -> Portrait | None:
+def relative_bias(model: VisionTransformer) -> Picture | None:
     """A tile for each layer with the query patch in its middle; None for a model without such a bias."""
     if not model.config.relative_bias:
         return None
@@ -33,7 +33,7 @@ def relative_bias(model: VisionTransformer) -> Portrait | None:
         bar=bar,
     )
     numbers = {"grid": (rows, columns), "bias": bias.round(DECIMALS).tolist()}
-    return Portrait(name="relative_bias", title=title, png=sheet.png(), numbers=numbers)
+    return Picture(name="relative_bias", title=title, png=sheet.png(), numbers=numbers)
 
 
 def biases(model: VisionTransformer) -> npt.NDArray[np.float64]:

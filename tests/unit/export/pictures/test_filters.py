@@ -1,4 +1,4 @@
-"""export/portraits/filters.py: the components are those of the kernels that see pixels."""
+"""export/pictures/filters.py: the components are those of the kernels that see pixels."""
 
 from io import BytesIO
 
@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-from export.portraits.filters import filters, principal_components, rgb_filters
+from export.pictures.filters import filters, principal_components, rgb_filters
 from model.patch_embed import DualNormPatchEmbed
 from tests.support.toy import toy_checkpoint
 
@@ -47,7 +47,7 @@ def test_filters_that_are_all_the_same_have_no_picture(value):
     assert filters(model) is None
 
 
-def test_the_picture_has_a_tile_a_component_and_its_numbers():
+def test_the_picture_has_a_tile_for_each_component():
     model = toy_checkpoint().model
     found = filters(model)
     assert found is not None

@@ -48,7 +48,7 @@ class Sheet:
     tiles: Sequence[Image.Image]  # row by row
     columns: int
     zoom: int  # width of a pixel of a tile, in pixels of the sheet
-    captions: Sequence[str] = ()  # one a tile, below it
+    captions: Sequence[str] = ()  # one per tile, below it
     axes: Axes | None = None
     bar: Bar | None = None
 

@@ -1,23 +1,23 @@
-"""model/demo/shapes.py: the pictures that the demo model learns from."""
+"""model/shapes.py: the drawn images that the demo model learns from and every export is checked on."""
 
 import numpy as np
 import pytest
 
-from model.demo.shapes import LABELS, MIN_CONTRAST, draw, held_out
+from model.shapes import LABELS, MIN_CONTRAST, draw, held_out
 
 
 @pytest.mark.parametrize("label", range(len(LABELS)), ids=LABELS)
 def test_each_shape_stands_out_and_lies_inside(label):
     for seed in range(5):
-        picture = draw(np.random.default_rng(seed), label=label)
-        on, off = picture.mask > 200, picture.mask == 0
-        assert picture.label == label
+        image = draw(np.random.default_rng(seed), label=label)
+        on, off = image.mask > 200, image.mask == 0
+        assert image.label == label
         assert 0.02 < on.mean() < 0.6
-        inside, outside = picture.pixels[on].mean(axis=0), picture.pixels[off].mean(axis=0)
+        inside, outside = image.pixels[on].mean(axis=0), image.pixels[off].mean(axis=0)
         assert np.linalg.norm(inside - outside) > MIN_CONTRAST / 4
 
 
-def test_the_same_seed_draws_the_same_picture():
+def test_the_same_seed_draws_the_same_image():
     a, b = (draw(np.random.default_rng(5), size=(96, 80)) for _ in range(2))
     assert (a.pixels == b.pixels).all()
     assert (a.mask == b.mask).all()
@@ -31,5 +31,5 @@ def test_shapes_differ_from_each_other():
             assert (a & b).sum() / (a | b).sum() < 0.97
 
 
-def test_held_out_pictures_cover_every_label():
+def test_held_out_images_cover_every_label():
     assert {p.label for p in held_out(200)} == set(range(len(LABELS)))

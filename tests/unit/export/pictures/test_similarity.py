@@ -1,4 +1,4 @@
-"""export/portraits/similarity.py: how alike positions are, each in its place."""
+"""export/pictures/similarity.py: how alike positions are, each in its place."""
 
 from io import BytesIO
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from export.portraits.similarity import cosine_similarity, positions, shown
+from export.pictures.similarity import cosine_similarity, positions, shown
 from model.config import RopeConfig
 from tests.support.toy import toy_checkpoint
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from export.portraits.portrait import Portrait
-from export.portraits.tiles import Sheet
+from export.picture import Picture
+from export.pictures.tiles import Sheet
 from model.patch_embed import DualNormPatchEmbed
 from model.vit import VisionTransformer
 
@@ -24,7 +24,7 @@ class Components(NamedTuple):
     explained_variance_ratio: Floats  # (K,), of the variance of all filters
 
 
-def filters(model: VisionTransformer) -> Portrait | None:
+def filters(model: VisionTransformer) -> Picture | None:
     """The first 28 components; None if all filters are equal."""
     kernels, name, words = rgb_filters(model)
     found = principal_components(kernels)
@@ -47,7 +47,7 @@ def filters(model: VisionTransformer) -> Portrait | None:
         "explained_variance_ratio": shares.round(DECIMALS).tolist(),
         "components": found.components.round(DECIMALS).tolist(),
     }
-    return Portrait(name="filters", title=title, png=sheet.png(), numbers=numbers)
+    return Picture(name="filters", title=title, png=sheet.png(), numbers=numbers)
 
 
 def rgb_filters(model: VisionTransformer) -> tuple[Floats, str, str]:

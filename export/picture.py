@@ -1,4 +1,4 @@
-"""A picture of a report, and the numbers in it."""
+"""A drawn chart and the numbers in it: of a model in its bundle, of a run in its report."""
 
 import json
 from dataclasses import dataclass
@@ -10,10 +10,11 @@ from typing import Any
 class Picture:
     name: str
     title: str
-    caption: str  # how to read it
     png: bytes
     numbers: Any  # JSON
+    caption: str = ""  # how to read it
 
     def write(self, folder: Path) -> None:
+        """Write NAME.png and NAME.json into the folder."""
         (folder / f"{self.name}.png").write_bytes(self.png)
-        (folder / f"{self.name}.json").write_text(json.dumps(self.numbers, indent=1) + "\n", encoding="utf-8")
+        (folder / f"{self.name}.json").write_text(json.dumps(self.numbers), encoding="utf-8")

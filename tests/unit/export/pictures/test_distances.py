@@ -1,11 +1,11 @@
-"""export/portraits/distances.py, and attention distance where it is known: a hand-made attention."""
+"""export/pictures/distances.py, and attention distance where it is known: a hand-made attention."""
 
 import numpy as np
 import pytest
 import torch
 
 from app.maps.distance import AttentionDistance
-from export.portraits.distances import reference_distance
+from export.pictures.distances import reference_distance
 from export.reference import reference
 from tests.support.toy import toy_checkpoint
 
@@ -44,7 +44,7 @@ def test_reading_the_row_below_is_one_patch():
     assert distance_of(matrix) == pytest.approx(np.full((2, 2), (1 + 1 + 2) / 3))
 
 
-def test_the_portrait_is_the_mean_over_every_image():
+def test_the_picture_is_the_mean_over_every_image():
     of_images = np.arange(5)[:, None, None] * np.array([[[1.0], [2.0], [3.0]]])
     found = reference_distance(of_images, patch_size=8)
     numbers = AttentionDistance.model_validate(found.numbers)

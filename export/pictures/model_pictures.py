@@ -1,0 +1,17 @@
+"""The pictures of a model itself, in the order in which the service lists them."""
+
+import numpy as np
+import numpy.typing as npt
+
+from export.picture import Picture
+from export.pictures.distances import reference_distance
+from export.pictures.filters import filters
+from export.pictures.relative_bias import relative_bias
+from export.pictures.similarity import positions
+from model.vit import VisionTransformer
+
+
+def model_pictures(model: VisionTransformer, distance: npt.NDArray[np.floating]) -> list[Picture]:
+    """The pictures that this model has, given the attention distance of the reference images, (images, L, H)."""
+    mean = reference_distance(distance, patch_size=model.config.patch_size)
+    return [picture for picture in (filters(model), positions(model), relative_bias(model), mean) if picture]

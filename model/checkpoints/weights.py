@@ -1,0 +1,173 @@
+"""The tensors of one weights file, each read when it is taken.
+
+The content decides whether a file is safetensors, NumPy's npz, or PyTorch's zip or legacy pickle. Pickles are always
+read with `weights_only`.
+"""
+
+import argparse
+import json
+import pickle
+import re
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from model.checkpoints.checkpoint import CheckpointError
+
+INDEX = ".index.json"  # how the name of a list of shards ends
+# Dictionaries around a state dict, the first that is there before the others. timm's train.py evaluates state_dict_ema,
+# the moving average of state_dict (models/_helpers.py load_state_dict, use_ema).
+WRAPPERS = (
+    "state_dict_ema",
+    "model",
+    "state_dict",
+    "model_state_dict",  # as PyTorch's tutorials save it
+    "model_state",
+    "model_ema",
+    "module",  # DeepSpeed
+    "teacher",
+    "encoder",
+    "target_encoder",
+)
+WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "timm_model.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    shapes: Mapping[str, tuple[int, ...]]  # by name
+    read: Callable[[str], Tensor]
+    metadata: dict[str, str] = field(default_factory=dict)
+    wrappers: tuple[str, ...] = ()  # names of the dictionaries around the state dict
+    chosen: str = ""  # which state dict was taken, where the file has several
+    architecture: str = ""  # as a training script has named it
+    arguments: dict[str, Any] = field(default_factory=dict)  # of the command line of that script
+
+
+def open_weights(file: Path) -> Weights:
+    """Raises CheckpointError for a file of another kind."""
+    with file.open("rb") as content:
+        start = content.read(9)
+    # safetensors: the length of the header in eight bytes, whose first is sometimes that of pickles, and the header
+    fits = start[8:] == b"{" and int.from_bytes(start[:8], "little") < file.stat().st_size
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            is_npz = any(name.endswith(".npy") for name in archive.namelist())
+        return _open_npz(file) if is_npz else _open_pickle(file)
+    if start[:1] == b"\x80" and not fits:
+        return _open_pickle(file)
+    if file.name.endswith(INDEX):
+        shards = read_json(file).get("weight_map", {}).values()
+        return _open_safetensors(file, [file.parent / shard for shard in sorted(set(shards))])
+    return _open_safetensors(file, [file])
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Raises CheckpointError unless it is a JSON object."""
+    try:
+        content = json.loads(path.read_text())
+    except (ValueError, OSError):
+        content = None
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path.name} is not a JSON object")
+    return content
+
+
+def _open_safetensors(listing: Path, shards: list[Path]) -> Weights:
+    places: dict[str, tuple[Any, str]] = {}  # the file and the key in it
+    metadata: dict[str, str] = {}
+    for shard in shards:
+        if not shard.is_file():
+            raise CheckpointError(f"{listing.name} lists {shard.name}, which is not beside it")
+        try:
+            file = safe_open(shard, framework="pt")
+        except (SafetensorError, OSError):
+            raise CheckpointError(f"{shard.name} is neither safetensors, npz nor a PyTorch file") from None
+        metadata |= file.metadata() or {}
+        places |= {key: (file, key) for key in file.keys()}  # noqa: SIM118 - safe_open is no mapping
+    places = _strip(places)
+    return Weights(
+        shapes={name: tuple(file.get_slice(key).get_shape()) for name, (file, key) in places.items()},
+        read=lambda name: places[name][0].get_tensor(places[name][1]),
+        metadata=metadata,
+    )
+
+
+def _open_npz(file: Path) -> Weights:
+    archive = np.load(file, allow_pickle=False)
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name in archive.files:
+        with archive.zip.open(f"{name}.npy") as member:
+            version = np.lib.format.read_magic(member)
+            read_header = (
+                np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            )
+            shapes[name] = tuple(read_header(member)[0])
+    return Weights(shapes=shapes, read=lambda name: _from_numpy(archive[name]))
+
+
+def _open_pickle(file: Path) -> Weights:
+    try:
+        with torch.serialization.safe_globals([argparse.Namespace]):  # the command line that trained it
+            content = torch.load(file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file))
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError):
+        raise CheckpointError(
+            f"{file.name} is not a PyTorch file of plain tensors: it holds code or other objects, which are "
+            "never run; save its state_dict() instead"
+        ) from None
+    state, wrappers, others = _unwrap(content)
+    stated = content if isinstance(content, dict) else {}
+    architecture, arguments = stated.get("arch"), stated.get("args")
+    tensors = _strip(state)
+    return Weights(
+        shapes={name: tuple(tensor.shape) for name, tensor in tensors.items()},
+        read=lambda name: tensors[name],
+        wrappers=wrappers,
+        chosen=f"{wrappers[-1]}; the file has {', '.join(others)} too" if others else "",
+        architecture=re.sub(r"^hf[-_]hub:timm/", "", architecture) if isinstance(architecture, str) else "",
+        arguments=dict(vars(arguments)) if isinstance(arguments, argparse.Namespace) else {},
+    )
+
+
+def _strip(named: dict[str, Any]) -> dict[str, Any]:
+    """Drop the prefixes that training wrappers put before names."""
+    for prefix in WRAPPER_PREFIXES:
+        if named and sum(key.startswith(prefix) for key in named) > len(named) / 2:
+            named = {key.removeprefix(prefix): value for key, value in named.items()}
+    return named
+
+
+def _unwrap(content: Any) -> tuple[dict[str, Tensor], tuple[str, ...], list[str]]:
+    """The state dict in what a training script saved, the names of the dictionaries around it, and of those beside it.
+
+    A tensor beside those dictionaries, such as a counter, is no weight. Raises CheckpointError without a state dict.
+    """
+    wrappers: tuple[str, ...] = ()
+    others: list[str] = []
+    while isinstance(content, dict):
+        inside = [name for name in WRAPPERS if _holds_tensors(content.get(name))]
+        if not inside:
+            tensors = {key: value for key, value in content.items() if isinstance(value, Tensor)}
+            if not tensors:
+                break
+            return tensors, wrappers, others
+        wrappers, content, others = (*wrappers, inside[0]), content[inside[0]], inside[1:]
+    raise CheckpointError("the file holds no state dict")
+
+
+def _holds_tensors(content: Any) -> bool:
+    """Whether a dictionary, or one in it, has a tensor."""
+    return isinstance(content, dict) and any(isinstance(v, Tensor) or _holds_tensors(v) for v in content.values())
+
+
+def _from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+    """NumPy reads bfloat16 arrays from npz as two raw bytes per element."""
+    if array.dtype.kind == "V" and array.dtype.itemsize == 2:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(np.ascontiguousarray(array))
