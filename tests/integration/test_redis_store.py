@@ -12,9 +12,9 @@ import pytest
 from app.errors import StoreUnavailable
 from app.settings import Settings
 from app.stores.breaker import FAILURES
-from app.stores.envelope import CHECKSUM, MAGIC, START, VERSION, seal
+from app.stores.envelope import VERSION, seal
 from app.stores.id import new_id
-from app.stores.redis import PREFIX, RedisStore
+from app.stores.redis import RedisStore
 from app.telemetry.metrics import Metrics
 from tests.benchmarks.server import free_port
 from tests.support.records import make_record
@@ -32,10 +32,12 @@ def metrics() -> Metrics:
 def run(redis_server, metrics) -> Callable[..., Any]:
     """Run `scenario(store)` on a store of its own."""
 
-    def with_store(scenario: Callable[[RedisStore], Coroutine[Any, Any, Any]], **settings: Any) -> Any:
+    def with_store(
+        scenario: Callable[[RedisStore], Coroutine[Any, Any, Any]], *, model: str = MODEL, **settings: Any
+    ) -> Any:
         async def scene() -> Any:
             chosen = Settings(**{**redis_server.settings, "store_ttl_s": 60, **settings})
-            store = RedisStore(settings=chosen, model=MODEL, metrics=metrics)
+            store = RedisStore(settings=chosen, model=model, metrics=metrics)
             try:
                 return await scenario(store)
             finally:
@@ -50,6 +52,10 @@ def run(redis_server, metrics) -> Callable[..., Any]:
 def hasty(monkeypatch) -> None:
     """Look every few milliseconds whether Redis is back."""
     monkeypatch.setattr("app.stores.breaker.PAUSE_S", 0.01)
+
+
+async def keep(store: RedisStore) -> str | None:
+    return await store.put(make_record())
 
 
 def failures(metrics: Metrics) -> dict[tuple[str, str], float]:
@@ -83,7 +89,7 @@ def test_redis_forgets_what_has_expired(run, redis_server):
     async def scenario(store: RedisStore) -> None:
         key = await store.put(make_record())
         with redis_server.client() as client:
-            assert 0 < client.pttl(PREFIX + key) <= 60_000
+            assert 0 < client.pttl(f"vit-serve:{VERSION}:{MODEL}:{key}") <= 60_000
 
     run(scenario)
 
@@ -107,27 +113,32 @@ def test_a_malformed_id_is_unknown_and_not_asked_for(run, redis_server, key):
     run(scenario)
 
 
-@pytest.mark.parametrize(
-    ("junk", "reason"),
-    [
-        (b"", "damaged"),
-        (b"\x80\x04cos\nsystem\n", "damaged"),
-        (seal(make_record(), model=MODEL)[:-1], "damaged"),
-        (seal(make_record(), model="cd" * 32), "other-model"),
-        (START.pack(MAGIC, VERSION - 1, 0, 0, bytes.fromhex(MODEL)) + bytes(CHECKSUM.size), "other-version"),
-        (START.pack(MAGIC, VERSION + 1, 0, 0, bytes.fromhex(MODEL)) + bytes(CHECKSUM.size), "other-version"),
-    ],
-)
-def test_what_is_no_record_of_this_model_is_unknown(run, redis_server, metrics, junk, reason):
-    key = new_id()
-    with redis_server.client() as client:
-        client.set(PREFIX + key, junk)
+def test_records_of_other_models_and_versions_are_not_found(run, metrics, monkeypatch):
+    """As while replicas of two versions or with two models share one Redis."""
+    of_other_model = run(keep, model="cd" * 32)
+    with monkeypatch.context() as patch:
+        patch.setattr("app.stores.redis.VERSION", VERSION + 1)
+        of_other_version = run(keep)
 
     async def scenario(store: RedisStore) -> None:
+        assert await store.get(of_other_model) is None
+        assert await store.get(of_other_version) is None
+        assert await store.get(await keep(store))
+
+    run(scenario)
+    assert failures(metrics) == {}
+
+
+@pytest.mark.parametrize("junk", [b"", b"\x80\x04cos\nsystem\n", seal(make_record())[:-1]])
+def test_a_damaged_record_is_unknown(run, redis_server, metrics, junk):
+    async def scenario(store: RedisStore) -> None:
+        key = await store.put(make_record())
+        with redis_server.client() as client:
+            client.set(f"vit-serve:{VERSION}:{MODEL}:{key}", junk)
         assert await store.get(key) is None
 
     run(scenario)
-    assert failures(metrics) == {("get", reason): 1}
+    assert failures(metrics) == {("get", "damaged"): 1}
 
 
 def test_while_redis_is_down_nothing_is_kept_and_then_it_is_again(run, redis_server, metrics, hasty):
@@ -264,10 +275,6 @@ def tls_port(redis_server, authority) -> int:
         "--tls-key-file", str(authority / "key.pem"),
     )  # fmt: skip
     return port
-
-
-async def keep(store: RedisStore) -> str | None:
-    return await store.put(make_record())
 
 
 def test_tls_with_an_authority_of_ones_own(run, tls_port, authority, metrics):
