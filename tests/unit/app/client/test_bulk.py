@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.client.bulk import BYTES, IMAGES, Bulk, map_file
+from app.client.bulk import BYTES, IMAGES, Bulk, file_of
 from app.client.client import Client
 from app.client.command import main
 from tests.unit.app.client.conftest import problem
@@ -150,14 +150,14 @@ def test_an_output_has_images_of_one_model(service, serve, images):
     assert run(service, images) == (0, named(images))
 
 
-def test_an_embedding_of_an_image_that_cannot_be_used_is_nan(service, images):
+def test_an_image_without_an_embedding_gets_the_reason_and_no_file(service, images):
     embedded = service.answers["/embed"]
     service.answers["/embed"] = lambda image: {"error": problem(415)} if image == b"3.png" else embedded(image)
-    assert run(service, images, "--embeddings", str(images.parent / "e.npy"))[0] == 0
-    names = [Path(name).name for name in (images.parent / "e.txt").read_text().splitlines()]
-    rows = dict(zip(names, np.load(images.parent / "e.npy").tolist(), strict=True))
-    assert np.isnan(rows.pop("3.png")).all()
-    assert rows == {name: [5, 1] for name in named(images) if name != "3.png"}
+    folder = images.parent / "embeddings"
+    outcome = named(images) | {"3.png": "This is unusable-image."}
+    assert run(service, images, "--embeddings", str(folder)) == (1, outcome)
+    found = {path.name: np.load(path).tolist() for path in folder.rglob("*.npy")}
+    assert found == {f"{name}.npy": [5, 1] for name in named(images) if name != "3.png"}
 
 
 def test_names_of_any_bytes_go_on(service, images):
@@ -184,9 +184,9 @@ def test_requests_have_few_images_and_large_images_go_alone(service, images):
 def test_a_file_that_cannot_be_read_stops_nothing(service, images):
     found = {}
     with Client(service.url) as client:
-        bulk = Bulk(client, patience_s=10, top_k=1, maps=None, method="rollout", embeddings=False)
+        bulk = Bulk(client, patience_s=10, top_k=1, maps=None, method="rollout", embeddings=None)
         names = [str(images / "gone.png"), str(images / "3.png")]
-        bulk.run(names, lambda image, result, _: found.update({image: result}), concurrency=1)
+        bulk.run(names, lambda image, result: found.update({image: result}), concurrency=1)
     assert found[names[0]].error.detail == "The file cannot be read: No such file or directory."
     assert found[names[1]].predictions[0].label == "3.png"
 
@@ -203,4 +203,4 @@ def test_a_file_that_cannot_be_read_stops_nothing(service, images):
     ],
 )
 def test_heatmaps_stay_in_their_folder(image, expected):
-    assert map_file(Path("maps"), image) == Path(expected)
+    assert file_of(image, Path("maps"), ".png") == Path(expected)

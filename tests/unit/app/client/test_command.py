@@ -18,7 +18,6 @@ from app.maps.choice import Method
         (["http://s", "a.png", "--top-k", "0"], "argument --top-k: it has to be a whole number of at least 1"),
         (["http://s", "a.png", "--concurrency", "x"], "--concurrency: it has to be a whole number of at least 1"),
         (["http://s", "a.png", "--method", "magic"], "argument --method: invalid choice: 'magic'"),
-        (["http://s", "a.png", "--embeddings", "e.txt"], "argument --embeddings: the file has to end in .npy"),
     ],
 )
 def test_arguments(arguments, said, capsys):
