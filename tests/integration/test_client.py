@@ -59,7 +59,7 @@ def call(*arguments: str | Path, input: str = "") -> subprocess.CompletedProcess
     return subprocess.CompletedProcess(arguments, code, out.buffer.getvalue().decode(), err.getvalue())
 
 
-def test_the_library_answers_what_the_service_does(server):
+def test_the_library_returns_the_services_answers(server):
     with Client(server, key=KEY) as client:
         result = client.classify(PICTURE, top_k=2)
         assert result.predictions[0].label == "star"
@@ -111,7 +111,7 @@ def test_every_image_gets_its_labels_and_a_bad_file_is_listed(server, images, tm
                 assert image.size == (60, 40)
 
 
-def test_what_is_in_the_output_is_not_asked_again(server, images, tmp_path):
+def test_images_in_the_output_are_not_sent_again(server, images, tmp_path):
     out = tmp_path / "out.csv"
     assert call(server, images, "--out", out, "--key", KEY).returncode == 1
     before = out.read_text().replace(",0.", ",7.").splitlines()
@@ -173,7 +173,7 @@ def under_way(*arguments: str | Path, out: Path) -> Iterator[subprocess.Popen[by
             process.kill()
 
 
-def test_killed_at_any_time_it_goes_on_with_nothing_lost_and_nothing_twice(server, many, tmp_path):
+def test_a_killed_run_resumes_and_has_each_image_once(server, many, tmp_path):
     out = tmp_path / "out.csv"
     for _ in range(3):
         with under_way(server, many, "--key", KEY, "--concurrency", "1", out=out) as process:
@@ -183,7 +183,7 @@ def test_killed_at_any_time_it_goes_on_with_nothing_lost_and_nothing_twice(serve
     assert len(lines(out)) == len(set(lines(out))) == 632  # with the header
 
 
-def test_a_server_that_is_killed_at_its_work_is_waited_for(many, tmp_path):
+def test_the_client_waits_for_a_killed_server(many, tmp_path):
     out = tmp_path / "o.csv"
     with served() as (process, base), under_way(base, many, "--concurrency", "4", out=out) as asking:
         process.kill()
@@ -195,24 +195,24 @@ def test_a_server_that_is_killed_at_its_work_is_waited_for(many, tmp_path):
     assert len(lines(out)) == len(set(lines(out))) == 632  # with the header
 
 
-def test_patience_ends(images, tmp_path):
+def test_the_run_ends_after_patience_without_an_answer(images, tmp_path):
     done = call("http://127.0.0.1:1", images, "--out", tmp_path / "o.csv", "--patience", "0.5")
     assert (done.returncode, "nothing was answered for 0.5 seconds" in done.stderr) == (2, True), done.stderr
 
 
-def test_without_its_key_it_says_so(server, images):
+def test_a_missing_key_is_reported(server, images):
     done = call(server, images)
     assert (done.returncode, "wants an API key" in done.stderr) == (2, True)
 
 
-def test_an_output_that_cannot_be_written_is_said(server, images, tmp_path):
+def test_an_unwritable_folder_is_reported(server, images, tmp_path):
     (tmp_path / "maps").touch()
     done = call(server, images, "--maps", tmp_path / "maps", "--key", KEY)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
     assert f"Not a directory: '{tmp_path}/maps" in done.stderr
 
 
-def test_names_that_are_no_text_are_written_as_they_are(server, images):
+def test_names_that_are_not_utf8_are_written_unchanged(server, images):
     odd = os.fsencode(images) + b"/\xff.png"
     os.rename(images / "a" / "01.png", odd)  # noqa: PTH104
     done = subprocess.run(command(server, "-", "--key", KEY), input=odd + b"\n", capture_output=True, timeout=120)

@@ -74,7 +74,7 @@ async def until_closed(metrics: Metrics) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_what_is_put_comes_back(run, metrics):
+def test_a_record_comes_back(run, metrics):
     async def scenario(store: RedisStore) -> None:
         keys = await asyncio.gather(*(store.put(make_record(thumbnail=bytes([n]))) for n in range(40)))
         found = await asyncio.gather(*(store.get(key) for key in keys))
@@ -85,7 +85,7 @@ def test_what_is_put_comes_back(run, metrics):
     assert failures(metrics) == {}
 
 
-def test_redis_forgets_what_has_expired(run, redis_server):
+def test_records_expire(run, redis_server):
     async def scenario(store: RedisStore) -> None:
         key = await store.put(make_record())
         with redis_server.client() as client:
@@ -104,7 +104,7 @@ def test_redis_forgets_what_has_expired(run, redis_server):
 @pytest.mark.parametrize(
     "key", ["", "nope", "../../etc/passwd", "a" * 10_000, "ä" * 22, "*" * 22, "\r\nFLUSHALL\r\n" * 2]
 )
-def test_a_malformed_id_is_unknown_and_not_asked_for(run, redis_server, key):
+def test_a_malformed_id_is_unknown_without_a_query(run, redis_server, key):
     redis_server.stop()  # asked, it would not answer
 
     async def scenario(store: RedisStore) -> None:
@@ -141,7 +141,7 @@ def test_a_damaged_record_is_unknown(run, redis_server, metrics, junk):
     assert failures(metrics) == {("get", "damaged"): 1}
 
 
-def test_while_redis_is_down_nothing_is_kept_and_then_it_is_again(run, redis_server, metrics, hasty):
+def test_records_are_kept_again_after_redis_was_down(run, redis_server, metrics, hasty):
     async def scenario(store: RedisStore) -> None:
         key = await store.put(make_record())
         redis_server.stop()
@@ -163,7 +163,7 @@ def test_while_redis_is_down_nothing_is_kept_and_then_it_is_again(run, redis_ser
 
 
 @pytest.mark.parametrize("connected", [True, False])
-def test_a_redis_that_never_answers_is_given_up(run, redis_server, metrics, hasty, connected):
+def test_the_store_gives_up_on_a_redis_that_never_answers(run, redis_server, metrics, hasty, connected):
     async def scenario(store: RedisStore) -> None:
         key = await store.put(make_record()) if connected else new_id()
         redis_server.freeze()
@@ -210,7 +210,7 @@ def test_a_full_redis_keeps_what_it_has(run, redis_server, metrics):
     assert failures(metrics) == {("put", "full"): 2 * FAILURES}
 
 
-def test_what_redis_evicted_is_unknown(run, redis_server):
+def test_an_evicted_record_is_unknown(run, redis_server):
     async def scenario(store: RedisStore) -> None:
         with redis_server.client() as client:
             client.config_set("maxmemory", client.info("memory")["used_memory"] + 2**20)
@@ -224,7 +224,7 @@ def test_what_redis_evicted_is_unknown(run, redis_server):
     run(scenario)
 
 
-def test_a_replica_that_may_only_be_read(run, redis_server, metrics):
+def test_a_read_only_replica_refuses_records(run, redis_server, metrics):
     """As after a failover, while the name still leads to what was the primary."""
 
     async def scenario(store: RedisStore) -> None:
@@ -277,7 +277,7 @@ def tls_port(redis_server, authority) -> int:
     return port
 
 
-def test_tls_with_an_authority_of_ones_own(run, tls_port, authority, metrics):
+def test_tls_with_a_private_authority(run, tls_port, authority, metrics):
     address = f"rediss://localhost:{tls_port}/0"
     assert run(keep, store=f"{address}?ssl_ca_certs={authority}/ca.pem", store_connect_timeout_s=5)
     assert failures(metrics) == {}

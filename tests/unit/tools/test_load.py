@@ -83,7 +83,7 @@ def test_an_open_loop_times_from_when_a_request_was_due():
     assert found["p50_ms"] >= 1000 * (stop - median)
 
 
-def test_an_open_loop_counts_refusals_and_those_left_without_an_answer(monkeypatch):
+def test_an_open_loop_counts_refusals_and_timeouts(monkeypatch):
     monkeypatch.setattr(load, "PATIENCE_S", 0.05)
     due = list(load.arrivals(0.05, 400))
 
@@ -100,7 +100,7 @@ def test_an_open_loop_counts_refusals_and_those_left_without_an_answer(monkeypat
     assert 0 < found["refused_p50_ms"] <= found["refused_p99_ms"]
 
 
-def test_an_open_loop_counts_connections_that_break_and_answers_that_nobody_expects():
+def test_an_open_loop_counts_resets_and_other_statuses():
     due = list(load.arrivals(0.05, 400))
 
     async def broken(number):
@@ -112,7 +112,7 @@ def test_an_open_loop_counts_connections_that_break_and_answers_that_nobody_expe
     assert (found["images"], found["resets"], found["other_statuses"]) == (len(due) - 2, 1, 1)
 
 
-def test_arrivals_are_in_order_in_time_scaled_and_the_same_every_time():
+def test_arrivals_are_sorted_scaled_and_reproducible():
     due = list(load.arrivals(100, 10))
     assert due == list(load.arrivals(100, 10))
     assert all(0 < a < b < 100 for a, b in pairwise(due))

@@ -61,7 +61,7 @@ def test_the_fastest_arrangement_is_chosen_and_one_that_fails_is_not(tmp_path, m
         ((1, 2, 7, 8, 9), False, False),
     ],
 )
-def test_an_answer_has_to_have_the_labels_of_the_weights(labels, exact, good):
+def test_an_answer_needs_the_labels_of_the_weights(labels, exact, good):
     answer = "".join(f'{{"label": "class {label}", "score": 0.1}}' for label in labels).encode()
     expected = [f"class {label}" for label in (1, 2, 3, 4, 5)]
     if good:

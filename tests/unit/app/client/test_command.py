@@ -27,7 +27,7 @@ def test_arguments(arguments, said, capsys):
     assert said in capsys.readouterr().err
 
 
-def test_every_method_of_the_service_can_be_asked_for():
+def test_the_command_takes_every_method_of_the_service():
     assert get_args(Method) == METHODS
 
 
@@ -37,7 +37,7 @@ def test_no_image():
 
 
 @pytest.mark.parametrize("package", ["httpx", "tqdm"])
-def test_without_its_packages_it_says_what_to_install(package, monkeypatch):
+def test_missing_packages_are_named_with_how_to_install_them(package, monkeypatch):
     """As with `make serve`, which installs what the service needs and no more."""
     monkeypatch.setattr(app, "client", app.client)  # restored at the end, as its modules are
     for name in [name for name in sys.modules if name.startswith("app.client")]:
