@@ -42,15 +42,15 @@ def test_the_receipt_has_the_servers_numbers_and_adds_up(looking):
     page = looking
     page.locator(".receipt").wait_for()
     id = asked_id(page)
-    told = numbers(page, f"/attention/{id}?method=evidence&format=json")["receipt"]
+    served = numbers(page, f"/attention/{id}?method=evidence&format=json")["receipt"]
     written = receipt(page)
-    for name, value in told.items():
+    for name, value in served.items():
         assert written[name] == pytest.approx(value, abs=6e-4), name
     parts = [value for name, value in written.items() if name != "logit"]
     assert sum(parts) == pytest.approx(written["logit"], abs=3e-3)
     bars = [row.locator("i:not(.zero)").bounding_box() for row in page.locator(".receipt tr").all()]
-    assert bars[1]["x"] + (bars[1]["width"] if told["prefix"] < 0 else 0) == pytest.approx(
-        bars[0]["x"] + (bars[0]["width"] if told["patches"] > 0 else 0), abs=1.5
+    assert bars[1]["x"] + (bars[1]["width"] if served["prefix"] < 0 else 0) == pytest.approx(
+        bars[0]["x"] + (bars[0]["width"] if served["patches"] > 0 else 0), abs=1.5
     )  # each bar starts where the one before it ended
 
 

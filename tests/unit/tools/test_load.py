@@ -69,7 +69,7 @@ def test_a_closed_loop_ends_at_a_refusal():
 
 
 def test_an_open_loop_times_from_when_a_request_was_due():
-    """The server stops the loop that also sends: everybody due meanwhile has waited from then on."""
+    """The server blocks the loop that also sends, so each request due meanwhile has waited since it was due."""
     stop = 0.2
     due = list(load.arrivals(0.1, 400))
 

@@ -79,7 +79,7 @@ def test_a_proxy_that_refuses_a_large_body_refuses_one_image(service, images):
 
 @pytest.mark.parametrize("path", ["/model", "/classify"])
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (
             (200, {"Content-Type": "text/html"}, HTML),
@@ -98,10 +98,10 @@ def test_a_proxy_that_refuses_a_large_body_refuses_one_image(service, images):
         ((422, {}, json.dumps(problem(422, "invalid-parameter")).encode()), "This is invalid-parameter"),
     ],
 )
-def test_an_answer_about_no_image_ends_the_run_and_marks_no_image(service, images, path, answer, said, capsys):
+def test_an_answer_about_no_image_ends_the_run_and_marks_no_image(service, images, path, answer, message, capsys):
     usual, service.answers[path] = service.answers[path], answer
     assert run(service, images) == (2, {})
-    assert re.search(said, capsys.readouterr().err, re.MULTILINE)
+    assert re.search(message, capsys.readouterr().err, re.MULTILINE)
     service.answers[path] = usual
     assert run(service, images) == (0, named(images))
 

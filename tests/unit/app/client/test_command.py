@@ -1,4 +1,4 @@
-"""app/client/command.py: what is wrong with a command is said in one sentence."""
+"""app/client/command.py: one sentence says what is wrong with a command."""
 
 import runpy
 import sys
@@ -12,7 +12,7 @@ from app.maps.choice import Method
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["localhost:8000", "a.png"], "argument server: the address has to begin with http:// or https://"),
         (["http://s", "a.png", "--top-k", "0"], "argument --top-k: it has to be a whole number of at least 1"),
@@ -20,11 +20,11 @@ from app.maps.choice import Method
         (["http://s", "a.png", "--method", "magic"], "argument --method: invalid choice: 'magic'"),
     ],
 )
-def test_arguments(arguments, said, capsys):
+def test_arguments(arguments, message, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_the_command_takes_every_method_of_the_service():
