@@ -4,6 +4,7 @@ The archive's CRC-32 finds damage, not forgery: everything that can write to the
 """
 
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
@@ -45,7 +46,7 @@ def unseal(envelope: bytes) -> Record:
     """Raises DamagedRecord."""
     try:
         with np.load(BytesIO(envelope), allow_pickle=False) as archive:
-            arrays = dict(archive)
+            arrays: dict[str, Any] = {"lens": None, **archive}
         facts = _Facts.model_validate_json(arrays.pop("facts").tobytes())
         return Record(
             predictions=facts.predictions,
@@ -53,7 +54,7 @@ def unseal(envelope: bytes) -> Record:
             box=Box(*facts.box),
             pixels=arrays.pop("pixels"),
             thumbnail=arrays.pop("thumbnail").tobytes(),
-            maps=Maps(**{"lens": None} | arrays),
+            maps=Maps(**arrays),
         )
     except Exception as error:  # zipfile and NumPy raise exceptions of a dozen kinds
         raise DamagedRecord from error
