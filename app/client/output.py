@@ -61,7 +61,9 @@ class Output:
     def write(self, image: str, result: Answer) -> None:
         """A row per label, the best first; a row with `error` for an image that could not be used."""
         id, error = result.id or "", result.error.detail if result.error else ""
-        rows = [(i, p.label, p.index, p.score, id, "") for i, p in enumerate(result.predictions or (), 1)]
+        rows: list[tuple[object, ...]] = [
+            (i, p.label, p.index, p.score, id, "") for i, p in enumerate(result.predictions or (), 1)
+        ]
         rows = rows or [("", "", "", "", id, error)]
         self._write("".join(_row(image, *row, self._model) for row in rows))
         self.failed[image] = result.error is not None
