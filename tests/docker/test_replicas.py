@@ -166,9 +166,9 @@ def test_without_replicas_the_answer_is_a_problem_until_one_is_back(client, depl
 
 def test_haproxy_leaves_a_draining_replica_before_it_stops_listening(need, tmp_path):
     need("haproxy")
-    with balanced(BALANCERS["haproxy"], 1) as (balancer, running):
+    with balanced(BALANCERS["haproxy"], 1, drain_delay_s="10") as (balancer, running):
         running[0].process.terminate()
         eventually(lambda: "Server replicas/replica0 is DOWN" in balancer.log.read_text())
         answer = httpx.post(f"http://127.0.0.1:{running[0].port}/classify", content=jpeg())
         assert answer.status_code == 200
-        assert running[0].process.wait(30) == 0
+        assert running[0].process.wait(60) == 0
