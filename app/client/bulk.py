@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import httpx
+import numpy as np
 
 from app.client.client import Answer, Client, NotTheService, ServiceProblem
 
@@ -17,7 +18,7 @@ IMAGES, BYTES = 8, 8 * 2**20  # of a request with several images at most
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
 TEMPORARY = {408, 429, 502, 503, 504}  # statuses of the service, or of a balancer before it
 OF_IMAGE = {400, 413, 415, 422, 500}  # statuses that other images may not get
-Record = Callable[[str, Answer, Answer], object]
+Record = Callable[[str, Answer], object]
 T = TypeVar("T")
 
 
@@ -25,15 +26,11 @@ class GivenUp(Exception):
     """The run ends before its last image; the message says why, and what to do."""
 
 
-class NotStarted(GivenUp):
-    """Nothing was asked or written, because the files of an earlier run do not fit this one."""
-
-
 class Bulk:
     def __init__(
-        self, client: Client, *, patience_s: float, top_k: int, maps: Path | None, method: str, embeddings: bool
+        self, client: Client, *, patience_s: float, top_k: int, maps: Path | None, method: str, embeddings: Path | None
     ) -> None:
-        """`patience_s` is how long no request at all may be answered. `maps` is a folder for heatmaps of `method`.
+        """The run ends after `patience_s` without any answer. `maps` is a folder for heatmaps of `method`.
 
         Raises GivenUp, and ServiceProblem unless the service answers.
         """
@@ -47,8 +44,7 @@ class Bulk:
         self.model = self._patiently(client.model)
 
     def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:
-        """Calls `record` in this thread with each image, its result and its embedding, in any order. Either of them
-        may be an `error`.
+        """Calls `record` in this thread with each image and its result, in any order. The result may be an `error`.
 
         Raises GivenUp, ServiceProblem if no single image is the reason, and OSError if something cannot be written.
         Images without an outcome are not recorded then.
@@ -56,15 +52,16 @@ class Bulk:
         with ThreadPoolExecutor(concurrency) as pool:
             try:
                 parts = (images[i : i + IMAGES] for i in range(0, len(images), IMAGES))
-                for task in as_completed([pool.submit(self._ask, part) for part in parts]):
-                    for recorded in task.result():
-                        record(*recorded)
+                for task in as_completed([pool.submit(self._send, part) for part in parts]):
+                    for image, result in task.result().items():
+                        record(image, result)
             except BaseException:
                 self._ended.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _ask(self, images: Sequence[str]) -> list[tuple[str, Answer, Answer]]:
+    def _send(self, images: Sequence[str]) -> dict[str, Answer]:
+        """The result of each image. Its files are complete then."""
         contents: dict[str, bytes] = {}
         results: dict[str, Answer] = {}
         for image in images:
@@ -73,54 +70,59 @@ class Bulk:
             except OSError as error:
                 detail = f"The file cannot be read: {error.strerror}."
                 results[image] = Answer(error=Answer(type="about:blank", title="Not read", status=0, detail=detail))
-        vectors = self._each(contents, self._client.embed_all) if self._embeddings else {}
+        if self._embeddings:
+            for image, result in self._each(contents, self._client.embed_all).items():
+                if result.error:
+                    results[image] = result
+                    del contents[image]
+                else:
+                    np.save(_parent_made(file_of(image, self._embeddings, ".npy")), np.float32(result.embedding))
         results |= self._each(contents, self._classify)
         for image, result in results.items():
-            if self._maps and result.id:
-                self._draw(map_file(self._maps, image), result.id)
-        return [(image, result, vectors.get(image, Answer())) for image, result in results.items()]
+            if self._maps and result.id and (heatmap := self._heatmap(result.id)):
+                _parent_made(file_of(image, self._maps, ".png")).write_bytes(heatmap)
+        return results
 
     def _each(self, contents: dict[str, bytes], call: Callable[[list[bytes]], Answer]) -> dict[str, Answer]:
-        """The result of each image. Those that are large, or get one problem together, are asked alone."""
-        found: dict[str, Answer] = {}
+        """The result of each image. Those that are large, or get one problem together, are sent alone."""
+        done: dict[str, Answer] = {}
         left = dict(contents)
 
-        def ask() -> None:
+        def send() -> None:
             answer = call([*left.values()])
             if answer.model.digest != self.model.digest:
                 raise GivenUp("the service has another model now: give another --out, or serve the first model again")
             results = dict(zip([*left], answer.results, strict=True))
             for image, result in results.items():
                 if not (result.error and result.error.status in TEMPORARY):
-                    found[image] = result
+                    done[image] = result
                     del left[image]
             for image in left:
                 raise ServiceProblem(results[image].error)
 
         try:
             if len(left) == 1 or 0 < sum(map(len, left.values())) <= BYTES:
-                self._patiently(ask)
+                self._patiently(send)
         except ServiceProblem as refused:
             if not _is_of_image(refused):
                 raise
             if len(left) == 1:
-                return found | dict.fromkeys(left, Answer(error=refused.problem))
+                return done | dict.fromkeys(left, Answer(error=refused.problem))
         for image, content in left.items():
-            found |= self._each({image: content}, call)
-        return found
+            done |= self._each({image: content}, call)
+        return done
 
-    def _draw(self, path: Path, id: str) -> None:
+    def _heatmap(self, id: str) -> bytes | None:
+        """None if the maps have expired; the label stands."""
         try:
-            drawn = self._patiently(partial(self._client.attention, id, method=self._method))
+            return self._patiently(partial(self._client.attention, id, method=self._method))
         except ServiceProblem as refused:
             if not refused.problem.type.endswith(":unknown-attention"):
                 raise
-            return  # the maps have expired; the label stands
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(drawn)
+            return None
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Asks again while the service is busy or away. Raises ServiceProblem if that would change nothing."""
+        """Calls again while the service is busy or away. Raises ServiceProblem if that would change nothing."""
         wait_s = FIRST_WAIT_S
         while True:
             try:
@@ -136,8 +138,8 @@ class Bulk:
                 return answer
             left_s = self._answered + self._patience_s - time.monotonic()
             if left_s <= 0 or self._ended.wait(min(left_s, max(after_s, random.uniform(0.5, 1) * wait_s))):
-                said = f"nothing was answered for {self._patience_s:g} seconds ({reason})"
-                raise GivenUp(f"{said}. The same command goes on from here")
+                silence = f"nothing was answered for {self._patience_s:g} seconds ({reason})"
+                raise GivenUp(f"{silence}. The same command goes on from here")
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
 
@@ -149,7 +151,12 @@ def _is_of_image(refused: ServiceProblem) -> bool:
     return status in OF_IMAGE
 
 
-def map_file(folder: Path, image: str) -> Path:
-    """Where the heatmap of an image goes: below the folder, wherever the image is."""
+def file_of(image: str, folder: Path, suffix: str) -> Path:
+    """The image's file in a folder of heatmaps or embeddings: below that folder, wherever the image is."""
     parts = ("_" if part == ".." else part for part in Path(image).parts if part != Path(image).anchor)
-    return folder.joinpath(*parts).with_name(f"{Path(image).name}.png")
+    return folder.joinpath(*parts).with_name(f"{Path(image).name}{suffix}")
+
+
+def _parent_made(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

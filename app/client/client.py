@@ -27,7 +27,7 @@ class ServiceProblem(Exception):
     """The service refused, or failed. `problem` says why, with `status`, `type`, `title` and `detail` (RFC 9457)."""
 
     def __init__(self, problem: Answer, *, retry_after_s: float = 0.0) -> None:
-        """`retry_after_s` is when the service wants to be asked again, if it said so."""
+        """`retry_after_s` is when the service wants the next request, if it says so."""
         super().__init__(f"{problem.status} {problem.title}: {problem.detail}")
         self.problem = problem
         self.retry_after_s = retry_after_s

@@ -1,19 +1,18 @@
-"""What a person types after `python -m app.client`, and what they are told."""
+"""The command line: `python -m app.client SERVER IMAGES...`."""
 
 import argparse
 import os
 import sys
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 from tqdm import tqdm
 
-from app.client.bulk import Bulk, GivenUp, NotStarted
+from app.client.bulk import Bulk, GivenUp
 from app.client.client import Answer, Client, ServiceProblem
-from app.client.embeddings import Embeddings
 from app.client.files import image_files
-from app.client.output import Output
+from app.client.output import OtherRun, Output
 
 METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
 SOME_FAILED, GAVE_UP = 1, 2  # exit statuses
@@ -33,8 +32,8 @@ def main(arguments: list[str]) -> int:
     try:
         with closing(output):
             return _run(options, images, output)
-    except NotStarted as refused:
-        sys.exit(f"not started: {refused}")
+    except OtherRun as other:
+        sys.exit(f"not started: {other}")
     except (GivenUp, OSError, ServiceProblem) as stopped:
         reason = str(stopped)
         if isinstance(stopped, ServiceProblem) and (hint := HINTS.get(stopped.problem.status)):
@@ -46,34 +45,30 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
-    """Raises GivenUp, ServiceProblem and OSError."""
+    """The exit status. Raises OtherRun, GivenUp, ServiceProblem and OSError."""
     left = [image for image in images if image not in output.failed]
-    if output.failed and options.maps and not options.maps.exists():
-        raise NotStarted(f"the output has images that {options.maps} does not have: give another --out")
-    with ExitStack() as stack:
+    for folder in (options.maps, options.embeddings):
+        if output.failed and folder and not folder.exists():
+            raise OtherRun(f"the output has images that {folder} does not have: give another --out")
+    with Client(options.server, key=options.key) as client:
         bulk = Bulk(
-            stack.enter_context(Client(options.server, key=options.key)),
+            client,
             patience_s=options.patience,
             top_k=options.top_k,
             maps=options.maps,
             method=options.method,
-            embeddings=options.embeddings is not None,
+            embeddings=options.embeddings,
         )
-        if options.embeddings:
-            features = bulk.model.manifest.features
-            embeddings = stack.enter_context(closing(Embeddings(options.embeddings, features, output.failed)))
         output.begin(bulk.model)
-        bar = stack.enter_context(tqdm(total=len(images), initial=len(images) - len(left), unit="image", disable=None))
+        with tqdm(total=len(images), initial=len(images) - len(left), unit="image", disable=None) as bar:
 
-        def record(image: str, result: Answer, embedded: Answer) -> None:
-            if result.error:
-                tqdm.write(f"{image}: {result.error.detail}", file=sys.stderr)
-            if options.embeddings:
-                embeddings.append(image, embedded.embedding)
-            output.write(image, result)
-            bar.update()
+            def record(image: str, result: Answer) -> None:
+                if result.error:
+                    tqdm.write(f"{image}: {result.error.detail}", file=sys.stderr)
+                output.write(image, result)
+                bar.update()
 
-        bulk.run(left, record, concurrency=options.concurrency)
+            bulk.run(left, record, concurrency=options.concurrency)
     if failed := sum(output.failed[image] for image in images):
         print(f"{failed} of {len(images)} images could not be used", file=sys.stderr)  # noqa: T201
     return SOME_FAILED if failed else 0
@@ -89,11 +84,11 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("server", type=_address, help="address of the service, such as http://localhost:8000")
     add("images", nargs="+", help="files, folders, patterns, or - for names on standard input")
-    add("--out", type=Path, metavar="FILE", help=".csv or .jsonl; without it, CSV on standard output")
+    add("--out", type=Path, metavar="FILE", help="write the labels to a .csv file; without it, to standard output")
     add("--top-k", type=_positive, default=1, metavar="N", help="labels per image (default: 1)")
     add("--maps", type=Path, metavar="FOLDER", help="write the heatmap of each image")
     add("--method", choices=METHODS, default=METHODS[0], help=f"what heatmaps show (default: {METHODS[0]})")
-    add("--embeddings", type=_npy, metavar="FILE.npy", help="write embeddings, with FILE.txt that names the rows")
+    add("--embeddings", type=Path, metavar="FOLDER", help="write the embedding of each image, as .npy")
     add("--concurrency", type=_positive, default=16, metavar="N", help="requests at a time (default: 16)")
     add(
         "--patience", type=float, default=600.0, metavar="SECONDS", help="give up after so long without an answer (600)"
@@ -109,12 +104,6 @@ def _address(text: str) -> str:
     except httpx.InvalidURL:
         pass
     raise argparse.ArgumentTypeError("the address has to begin with http:// or https:// and a host")
-
-
-def _npy(text: str) -> Path:
-    if not text.endswith(".npy"):
-        raise argparse.ArgumentTypeError("the file has to end in .npy")
-    return Path(text)
 
 
 def _positive(text: str) -> int:

@@ -4,10 +4,10 @@ import { ROOT, fetchLinks, json } from "./api.js";
 import { Controls } from "./controls.js";
 import { byId, element } from "./element.js";
 import { showGallery } from "./gallery.js";
+import { Heatmap } from "./heatmap.js";
 import { listenToKeys } from "./keyboard.js";
 import { Labels } from "./labels.js";
 import { reportAddress } from "./maps.js";
-import { Picture } from "./picture.js";
 import { Queue } from "./queue.js";
 import { Receipt } from "./receipt.js";
 import { Report } from "./report.js";
@@ -40,7 +40,7 @@ async function main() {
   const queue = new Queue(shape);
   const controls = new Controls(state, shape);
   const labels = new Labels(state);
-  const picture = new Picture(state);
+  const heatmap = new Heatmap(state);
   new Wall(state, shape);
   new Report(state, shape);
   if (shape.labels.length) {
@@ -58,7 +58,7 @@ async function main() {
   }
 
   function choose({ id, predictions = [], image }) {
-    picture.reserve(image);
+    heatmap.reserve(image);
     label(id, predictions);
     state.set({ id, label: "", against: "" });
   }

@@ -19,21 +19,20 @@ from app.errors import StoreUnavailable
 from app.maps.record import Record
 from app.settings import Settings
 from app.stores.breaker import Breaker
-from app.stores.envelope import EnvelopeError, seal, unseal
+from app.stores.envelope import VERSION, DamagedRecord, seal, unseal
 from app.stores.id import ID_PATTERN, new_id
 from app.telemetry.metrics import Metrics
 
 Operation = Literal["put", "get"]
 
 RETRIES = 1  # where a connection was closed, as all are by a restart; a slow command is not repeated
-PREFIX = "vit-serve:"
 
 
 class RedisStore:
     """Belongs to the event loop."""
 
     def __init__(self, *, settings: Settings, model: str, metrics: Metrics) -> None:
-        """`model` is the digest of the bundle: records of another bundle are unknown here."""
+        """`model` is the digest of the bundle: records of other bundles are not found."""
         pool = BlockingConnectionPool.from_url(
             settings.store,
             max_connections=settings.store_connections,
@@ -47,16 +46,16 @@ class RedisStore:
         self._redis: Redis = Redis.from_pool(pool)
         self._longest_s = settings.store_connect_timeout_s + settings.store_timeout_s
         self._ttl_ms = math.ceil(1000 * settings.store_ttl_s)
-        self._model = model
+        self._prefix = f"vit-serve:{VERSION}:{model}:"
         self._metrics = metrics
         self._breaker = Breaker(probe=self._ping)
         metrics.watch_breaker(lambda: self._breaker.is_open)
 
     async def put(self, record: Record) -> str | None:
         key = new_id()
-        envelope = seal(record, model=self._model)
+        envelope = seal(record)
         try:
-            await self._ask("put", lambda: self._redis.set(PREFIX + key, envelope, px=self._ttl_ms))
+            await self._ask("put", lambda: self._redis.set(self._prefix + key, envelope, px=self._ttl_ms))
         except StoreUnavailable:
             return None
         return key
@@ -64,13 +63,13 @@ class RedisStore:
     async def get(self, key: str) -> Record | None:
         if not ID_PATTERN.fullmatch(key):
             return None
-        envelope = await self._ask("get", lambda: self._redis.get(PREFIX + key))
+        envelope = await self._ask("get", lambda: self._redis.get(self._prefix + key))
         if envelope is None:
             return None
         try:
-            return unseal(envelope, model=self._model)
-        except EnvelopeError as error:
-            self._metrics.store_failed("get", error.reason)
+            return unseal(envelope)
+        except DamagedRecord:
+            self._metrics.store_failed("get", "damaged")
             return None
 
     async def close(self) -> None:

@@ -39,20 +39,20 @@ def measure() -> list[dict[str, str | float]]:
 
     ends = limits(heads, heads, "shared", signed=False)
 
-    def of_one(**changes: Any) -> Callable[[], bytes]:
+    def one_map(**changes: Any) -> Callable[[], bytes]:
         return lambda: draw(heads[0, 0], record, replace(PLAIN, **changes), ends)
 
-    def of_all(**changes: Any) -> Callable[[], bytes]:
+    def wall(**changes: Any) -> Callable[[], bytes]:
         return lambda: draw_wall(heads, record, replace(PLAIN, **changes), ends)
 
     drawings = {
-        "map on the image": of_one(),
-        "map on the image, nearest": of_one(interpolation="nearest"),
-        "map on the image, colour bar and contour": of_one(colorbar=True, threshold=0.5),
-        "map alone": of_one(overlay=False),
-        "wall of 12 × 12, nearest": of_all(overlay=False, interpolation="nearest"),
-        "wall of 12 × 12": of_all(overlay=False),
-        "wall of 12 × 12 on the image": of_all(),
+        "map on the image": one_map(),
+        "map on the image, nearest": one_map(interpolation="nearest"),
+        "map on the image, colour bar and contour": one_map(colorbar=True, threshold=0.5),
+        "map alone": one_map(overlay=False),
+        "wall of 12 × 12, nearest": wall(overlay=False, interpolation="nearest"),
+        "wall of 12 × 12": wall(overlay=False),
+        "wall of 12 × 12 on the image": wall(),
     }
     return [
         {"drawing": name, "CPU ms": milliseconds(render), "KiB": len(render()) // 1024}

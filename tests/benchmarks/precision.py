@@ -51,7 +51,7 @@ def measure() -> list[dict[str, str | float]]:
     demo, random = load_checkpoint(WEIGHTS), random_checkpoint(VARIANT)
     planted = dataclasses.replace(demo, model=with_outliers(demo.model))
     images = DrawnImages(image_spec(demo.preprocessing), labels=demo.labels)
-    pixels, labels = (np.stack(of_all) for of_all in zip(*images.judged(), strict=True))
+    pixels, labels = (np.stack(column) for column in zip(*images.judged(), strict=True))
     expected = reference(demo, pixels)
     rows: dict[str, dict[str, str | float]] = {}
     with tempfile.TemporaryDirectory() as temporary:

@@ -118,11 +118,16 @@ def free_port() -> int:
 
 @contextmanager
 def running(
-    bundle: Path, variables: Mapping[str, str] | None = None, *, module: str = "app", folder: Path | None = None
+    bundle: Path,
+    variables: Mapping[str, str] | None = None,
+    *,
+    module: str = "app",
+    folder: Path | None = None,
+    inside: Callable[[list[str]], list[str]] = list,
 ) -> Iterator[Server]:
     """This project's server; `variables` are further settings, such as `{"VIT_STORE_MAX_BYTES": "0"}`.
 
-    It runs in `folder` and leaves its log there.
+    It runs in `folder` and leaves its log there. `inside` makes its command one that runs it in a control group.
     """
     port = free_port()
     environment = {
@@ -133,8 +138,7 @@ def running(
         "VIT_DRAIN_DELAY_S": "0",
         **(variables or {}),
     }
-
-    command = [sys.executable, "-m", module]
+    command = inside([sys.executable, "-m", module])
     ready = partial(is_ready, port)
     with started(command, port=port, environment=environment, ready=ready, folder=folder) as server:
         yield server

@@ -8,13 +8,12 @@ counted: it reads files that are not yet in the cache.
 import statistics
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 
 from app.settings import Settings
 from tests.benchmarks.page import table
 from tests.benchmarks.record import Rows
-from tests.benchmarks.server import free_port, is_ready, started
+from tests.benchmarks.server import running
 
 ROUNDS = 13
 DEVICES = (Settings.model_fields["device"].default, "cpu")
@@ -45,19 +44,10 @@ def compare(versions: dict[str, tuple[Path, Path]]) -> Rows:
 
 def start(checkout: Path, bundle: Path, device: str) -> tuple[float, float]:
     """Seconds from start to ready, and those of a core that were used until then."""
-    port = free_port()
-    environment = {
-        "PYTHONPATH": str(checkout.resolve()),
-        "VIT_BUNDLE": str(bundle.resolve()),
-        "VIT_PORT": str(port),
-        "VIT_DEVICE": device,
-        "VIT_LOG_LEVEL": "error",
-        "VIT_DRAIN_DELAY_S": "0",
-    }
-    command, ready = [sys.executable, "-m", "app"], partial(is_ready, port)
+    variables = {"PYTHONPATH": str(checkout.resolve()), "VIT_DEVICE": device, "VIT_LOG_LEVEL": "error"}
     with (
         tempfile.TemporaryDirectory() as elsewhere,  # else this checkout would come before the other in Python's path
-        started(command, port=port, environment=environment, ready=ready, folder=Path(elsewhere)) as server,
+        running(bundle.resolve(), variables, folder=Path(elsewhere)) as server,
     ):
         return server.seconds_to_ready, server.cpu_seconds()
 

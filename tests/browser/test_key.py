@@ -41,7 +41,7 @@ def opened(browser, guarded):
         context.close()
 
 
-def test_with_the_key_all_of_the_page_works(opened):
+def test_the_page_works_with_the_key(opened):
     page = opened("right-key")
     page.locator("#served b").wait_for()
     page.click("[data-sample=star]")
@@ -59,12 +59,12 @@ def test_with_the_key_all_of_the_page_works(opened):
 
 
 @pytest.mark.parametrize("answer", [None, "wrong-key"])
-def test_without_it_the_page_says_what_is_missing(opened, answer):
+def test_the_page_asks_for_a_missing_key(opened, answer):
     page = opened(answer)
     page.get_by_text("Send an API key").wait_for()
 
 
-def test_the_description_of_the_api_is_shown_under_its_policy(visit):
+def test_the_api_page_works_under_its_content_security_policy(visit):
     page = visit()
     page.get_by_role("link", name="API").click()
     page.locator(".opblock").first.wait_for()

@@ -19,7 +19,7 @@ def contrast(one: list[float], other: list[float]) -> float:
 
 
 @pytest.mark.parametrize("width", [360, 390, 768])
-def test_nothing_has_to_be_scrolled_sideways(visit, width):
+def test_no_page_scrolls_sideways(visit, width):
     page = visit(viewport={"width": width, "height": 740})
     for step in (
         lambda: page.click("[data-sample=arrow]"),
@@ -75,7 +75,7 @@ def test_the_theme_follows_the_system_until_it_is_chosen(visit):
     assert page.locator("#theme").get_attribute("aria-label") == "Theme: dark"
 
 
-def test_everything_that_can_be_operated_has_a_name(looking):
+def test_every_control_has_a_name(looking):
     page = looking
     page.check("[value=evidence]")
     for role in ("button", "link", "slider", "radio", "checkbox", "combobox"):
@@ -86,7 +86,7 @@ def test_everything_that_can_be_operated_has_a_name(looking):
             assert name.strip(), control
 
 
-def test_the_focus_can_be_seen(page):
+def test_the_focus_is_visible(page):
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"

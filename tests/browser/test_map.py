@@ -139,10 +139,10 @@ def test_the_pointer_reads_the_numbers_of_the_json(looking):
         y = y0 + (y1 - y0) * (row + 0.5) / rows
         page.mouse.move(left + x * drawn, top + y * drawn)
         value = numbers["values"][row * columns + column]
-        said = page.locator("#readout").inner_text()
-        assert said.startswith(f"Row {row}, column {column}: {significant(value)}, ")
+        text = page.locator("#readout").inner_text()
+        assert text.startswith(f"Row {row}, column {column}: {significant(value)}, ")
         share = 100 * value / sum(numbers["values"])
-        assert float(said.split(", ")[2].split(" %")[0]) == pytest.approx(share, abs=0.06)
+        assert float(text.split(", ")[2].split(" %")[0]) == pytest.approx(share, abs=0.06)
         box = page.locator("#patch").bounding_box()
         assert box["x"] + box["width"] / 2 == pytest.approx(left + x * drawn, abs=1)
         assert box["y"] + box["height"] / 2 == pytest.approx(top + y * drawn, abs=1)

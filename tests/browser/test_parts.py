@@ -19,7 +19,7 @@ def read(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
-def test_a_label_can_be_asked_why_and_why_not_another(looking):
+def test_evidence_for_a_label_and_against_another(looking):
     page = looking
     page.locator(".labels button").nth(1).click()
     settle(page)
@@ -38,19 +38,19 @@ def test_a_label_can_be_asked_why_and_why_not_another(looking):
     assert "against" not in asked(page)
 
 
-def test_the_receipt_is_the_servers_and_adds_up(looking):
+def test_the_receipt_has_the_servers_numbers_and_adds_up(looking):
     page = looking
     page.locator(".receipt").wait_for()
     id = asked_id(page)
-    told = numbers(page, f"/attention/{id}?method=evidence&format=json")["receipt"]
+    served = numbers(page, f"/attention/{id}?method=evidence&format=json")["receipt"]
     written = receipt(page)
-    for name, value in told.items():
+    for name, value in served.items():
         assert written[name] == pytest.approx(value, abs=6e-4), name
     parts = [value for name, value in written.items() if name != "logit"]
     assert sum(parts) == pytest.approx(written["logit"], abs=3e-3)
     bars = [row.locator("i:not(.zero)").bounding_box() for row in page.locator(".receipt tr").all()]
-    assert bars[1]["x"] + (bars[1]["width"] if told["prefix"] < 0 else 0) == pytest.approx(
-        bars[0]["x"] + (bars[0]["width"] if told["patches"] > 0 else 0), abs=1.5
+    assert bars[1]["x"] + (bars[1]["width"] if served["prefix"] < 0 else 0) == pytest.approx(
+        bars[0]["x"] + (bars[0]["width"] if served["patches"] > 0 else 0), abs=1.5
     )  # each bar starts where the one before it ended
 
 
@@ -79,7 +79,7 @@ def test_a_head_can_be_chosen_in_the_report(looking):
     assert page.locator("#heads td.chosen").count() == 3  # in each of the three tables
 
 
-def test_a_map_is_measured_when_asked_and_forgotten_when_it_changes(looking):
+def test_verifying_shows_curves_until_the_map_changes(looking):
     page = looking
     page.check("[value=evidence]")
     settle(page)
@@ -100,7 +100,7 @@ def test_a_map_is_measured_when_asked_and_forgotten_when_it_changes(looking):
     assert page.locator("#verify-status").inner_text() == ""
 
 
-def test_the_models_own_pictures_need_no_upload(page):
+def test_images_of_the_model_need_no_upload(page):
     page.locator("#gallery li").first.wait_for()
     listed = numbers(page, "/model/inspect")["pictures"]
     assert page.locator("#gallery img").count() == len(listed) > 0

@@ -15,6 +15,7 @@ from tests.catalogue.case import (
     WHITES,
     Case,
     bad,
+    clear,
     encode,
     exif,
     good,
@@ -115,12 +116,6 @@ def grid(size: tuple[int, int], rows: int, columns: int, *, tiles: list[int] | N
 
     head = ftyp() + meta(0)
     return ftyp() + meta(len(head) + 8) + box(b"mdat", description, pixels)
-
-
-def clear() -> Image.Image:
-    image = quarters().convert("RGBA")
-    image.putalpha(0)
-    return image
 
 
 def animated(frames: int) -> bytes:

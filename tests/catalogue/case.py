@@ -40,6 +40,13 @@ def quarters(colors: Colors = COLORS, size: tuple[int, int] = SIZE) -> Image.Ima
     return image.resize(size, Image.Resampling.NEAREST)
 
 
+def clear() -> Image.Image:
+    """The quarters, fully transparent."""
+    image = quarters().convert("RGBA")
+    image.putalpha(0)
+    return image
+
+
 def encode(image: Image.Image, format: str, **options: Any) -> bytes:
     out = BytesIO()
     image.save(out, format, **options)

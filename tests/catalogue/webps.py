@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tests.catalogue.case import SIZE, WHITES, Case, bad, encode, exif, good, quarters, stored, truncations
+from tests.catalogue.case import SIZE, WHITES, Case, bad, clear, encode, exif, good, quarters, stored, truncations
 
 
 def webp(image: Image.Image | None = None, /, **options: Any) -> bytes:
@@ -39,12 +39,6 @@ def claimed(size: tuple[int, int]) -> bytes:
     """Lossless data that only says how large it is."""
     width, height = size
     return riff(chunk(b"VP8L", b"\x2f" + struct.pack("<I", (width - 1) | (height - 1) << 14) + bytes(20)))
-
-
-def clear() -> Image.Image:
-    image = quarters().convert("RGBA")
-    image.putalpha(0)
-    return image
 
 
 def animated(frames: int) -> bytes:

@@ -59,7 +59,7 @@ def test_haproxy_has_fewer_connections_than_a_replica_takes():
     assert int(directive("maxconn", HAPROXY)) < Settings().max_connections
 
 
-def test_haproxy_hears_that_a_replica_drains_before_it_stops_listening():
+def test_haproxy_notices_a_draining_replica_before_it_stops_listening():
     interval, fall = re.findall(r"check inter (\d+)s fall (\d+)", HAPROXY)[0]
     assert int(interval) * (int(fall) + 1) < Settings().drain_delay_s
 
@@ -115,20 +115,25 @@ def hanging_up() -> Iterator[tuple[int, list[bytes]]]:
             thread.join()
 
 
+def times_sent(name: str, folder: Path, path: str, body: bytes) -> int:
+    """How often a balancer sends a POST to two replicas that die under it, until it returns an error."""
+    with (
+        hanging_up() as (first, one),
+        hanging_up() as (second, other),
+        BALANCERS[name]([first, second], folder) as balancer,
+    ):
+        answer = httpx.post(f"http://127.0.0.1:{balancer.port}{path}", content=body, timeout=20)
+    assert answer.status_code in (502, 503)
+    return len(one + other)
+
+
 @pytest.mark.parametrize("name", BALANCERS)
 @pytest.mark.parametrize(
     ("path", "times"), [("/classify", 2), ("/attention/x/verify", 1), ("/attention/x/v%65rify?steps=64", 1)]
 )
 def test_a_verification_that_died_with_its_replica_is_not_repeated(need, tmp_path, name, path, times):
     need(name)
-    with (
-        hanging_up() as (first, one),
-        hanging_up() as (second, other),
-        BALANCERS[name]([first, second], tmp_path) as balancer,
-    ):
-        answer = httpx.post(f"http://127.0.0.1:{balancer.port}{path}", content=b"x", timeout=20)
-    assert len(one + other) == times
-    assert answer.status_code in (502, 503)
+    assert times_sent(name, tmp_path, path, b"x") == times
 
 
 @pytest.mark.parametrize(
@@ -138,14 +143,7 @@ def test_a_verification_that_died_with_its_replica_is_not_repeated(need, tmp_pat
 def test_a_request_is_repeated_if_the_balancer_keeps_its_body(need, tmp_path, name, size, times):
     """docs/deployment.md says up to which size. What is larger fails with its replica."""
     need(name)
-    with (
-        hanging_up() as (first, one),
-        hanging_up() as (second, other),
-        BALANCERS[name]([first, second], tmp_path) as balancer,
-    ):
-        answer = httpx.post(f"http://127.0.0.1:{balancer.port}/classify", content=bytes(size), timeout=20)
-    assert len(one + other) == times
-    assert answer.status_code in (502, 503)
+    assert times_sent(name, tmp_path, "/classify", bytes(size)) == times
 
 
 @pytest.mark.parametrize("program", ["nginx", "haproxy"])

@@ -54,7 +54,7 @@ def test_a_replica_on_a_gpu_can_keep_compiled_kernels():
     assert f"uid={USER}" in mount
 
 
-def test_only_the_balancer_is_reached_from_outside():
+def test_only_the_balancer_is_reachable_from_outside():
     assert [name for name, service in SERVICES.items() if "ports" in service] == ["balancer"]
     assert [name for name, service in SERVICES.items() if "outside" in service["networks"]] == ["balancer"]
     assert COMPOSE["networks"]["inside"] == {"internal": True}

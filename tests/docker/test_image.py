@@ -94,7 +94,7 @@ def ready(client: httpx.Client) -> bool:
         return False
 
 
-def test_it_serves_is_healthy_and_stops_when_told(image, star, tmp_path):
+def test_the_image_serves_is_healthy_and_stops_on_sigterm(image, star, tmp_path):
     log = tmp_path / "log"
     with served(image, log) as (process, client, port):
         (result,) = client.post("/classify", content=star).json()["results"]
@@ -110,7 +110,7 @@ def test_it_serves_is_healthy_and_stops_when_told(image, star, tmp_path):
     assert "telemetry" not in log.read_text()  # ONNX Runtime complains when it cannot keep any
 
 
-def test_it_has_no_torch_no_root_and_nothing_to_compile_with(image):
+def test_the_image_has_no_torch_no_root_and_no_compiler(image):
     script = (
         "import importlib.util as u, os, shutil;"
         "wrong = ('torch', 'onnx', 'pytest', 'model', 'export', 'openvino_telemetry');"
@@ -121,7 +121,7 @@ def test_it_has_no_torch_no_root_and_nothing_to_compile_with(image):
     assert found.stdout.strip() == "65532 [] []"
 
 
-def test_a_damaged_bundle_keeps_it_from_starting(image, tmp_path):
+def test_the_image_does_not_start_with_a_damaged_bundle(image, tmp_path):
     bundle = Path(shutil.copytree("app/demo", tmp_path / "bundle"))
     with (bundle / "weights.bin").open("r+b") as file:
         file.seek(1000)
@@ -149,7 +149,7 @@ def test_an_image_is_made_from_a_checkpoint(containers, star, tmp_path):
         assert {found["label"] for found in result["predictions"]} == {"cat", "dog", "newt", "owl", "yak"}
 
 
-def test_it_starts_by_exec_and_is_stopped_by_sigterm(image):
+def test_the_image_has_its_documented_configuration(image):
     assert image.config["Cmd"] == ["python", "-m", "app"]
     assert image.config["StopSignal"] == "SIGTERM"
     assert image.config["User"] == "65532:65532"

@@ -59,7 +59,7 @@ def test_every_variable_is_a_setting():
     assert {name.removeprefix("VIT_").lower() for name in environment(CONTAINER)} <= set(Settings.model_fields)
 
 
-def test_threads_and_decoders_follow_the_request_and_not_the_node():
+def test_threads_and_decoders_follow_the_cpu_request_and_not_the_node():
     fields = {v["name"]: v["valueFrom"]["resourceFieldRef"]["resource"] for v in CONTAINER["env"] if "valueFrom" in v}
     names = ("VIT_MODEL_THREADS", "VIT_WORKER_THREADS", "VIT_DECODE_WORKERS")
     assert fields == dict.fromkeys(names, "requests.cpu")

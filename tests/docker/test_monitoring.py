@@ -104,7 +104,7 @@ def test_a_query_of_the_dashboard_has_an_answer(prometheus, name):
     assert ask(prometheus, filled(QUERIES[name]))
 
 
-def test_a_query_for_what_is_not_exported_has_no_answer(prometheus):
+def test_a_query_for_an_unknown_metric_has_no_answer(prometheus):
     assert ask(prometheus, filled(QUERIES["Requests by status A"].replace("vit_requests", "vit_request"))) == []
 
 
@@ -167,7 +167,7 @@ def test_the_cases_of_the_alerts_are_of_series_that_the_service_exports(exported
             assert all(value in VALUES.get(label, {value}) for label, value in sample.labels.items()), given
 
 
-def test_what_an_alert_counts_is_there_from_the_start(client):
+def test_counters_of_alerts_exist_from_the_start(client):
     """The last two cases of alerts_test.yaml show why."""
     samples = [s for family in text_string_to_metric_families(client.get("/metrics").text) for s in family.samples]
     selected = [found for alert in ALERTS for found in re.findall(r"(vit_\w+_total)\{([^}]*)\}", alert["expr"])]

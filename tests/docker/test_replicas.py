@@ -111,7 +111,7 @@ def test_images_and_arrays_arrive_as_they_are(client, drawn, format):
 
 @pytest.mark.parametrize("first", ["gzip", "identity"])
 @pytest.mark.parametrize("second", ["gzip", "identity"])
-def test_a_map_that_the_client_has_is_not_sent_again(client, drawn, first, second):
+def test_a_cached_map_is_not_sent_again(client, drawn, first, second):
     had, _ = received(client, f"{drawn}?format=json", first)
     assert had.headers["etag"].startswith('W/"') == (first == "gzip")
     again, body = received(client, f"{drawn}?format=json", second, **{"If-None-Match": had.headers["etag"]})
@@ -136,7 +136,7 @@ def test_a_killed_replica_costs_no_request(deployment):
     assert max(traffic.seconds) >= 0.5
 
 
-def test_many_images_are_named_once_each_although_a_replica_is_killed(deployment, tmp_path):
+def test_the_client_labels_each_image_once_although_a_replica_is_killed(deployment, tmp_path):
     """`python -m app.client` with a folder, as tests.load.bulk measures it at length."""
     write_images(tmp_path / "images", 200)
     victim, server = deployment.replicas[0], f"http://127.0.0.1:{deployment.balancer.port}"
@@ -153,7 +153,7 @@ def test_many_images_are_named_once_each_although_a_replica_is_killed(deployment
     assert run.right > 0.9
 
 
-def test_without_replicas_the_answer_is_a_problem_and_they_are_taken_back(client, deployment):
+def test_without_replicas_the_answer_is_a_problem_until_one_is_back(client, deployment):
     for replica in deployment.replicas:
         replica.kill()
     answer = client.post("/classify", content=jpeg())
@@ -166,9 +166,9 @@ def test_without_replicas_the_answer_is_a_problem_and_they_are_taken_back(client
 
 def test_haproxy_leaves_a_draining_replica_before_it_stops_listening(need, tmp_path):
     need("haproxy")
-    with balanced(BALANCERS["haproxy"], 1) as (balancer, running):
+    with balanced(BALANCERS["haproxy"], 1, drain_delay_s="10") as (balancer, running):
         running[0].process.terminate()
         eventually(lambda: "Server replicas/replica0 is DOWN" in balancer.log.read_text())
         answer = httpx.post(f"http://127.0.0.1:{running[0].port}/classify", content=jpeg())
         assert answer.status_code == 200
-        assert running[0].process.wait(30) == 0
+        assert running[0].process.wait(60) == 0

@@ -113,10 +113,10 @@ def resolved(once: Once) -> Callable[..., dict[str, str]]:
             out.write_text(json.dumps({" ".join(q): a for q, a in zip(questions, answers, strict=True)}))
 
     def of(*question: str) -> dict[str, str]:
-        code, printed, said = json.loads(once("resolved.json", ask).read_text())[" ".join(question)]
-        if code and UNREACHABLE.search(said):
+        code, printed, errors = json.loads(once("resolved.json", ask).read_text())[" ".join(question)]
+        if code and UNREACHABLE.search(errors):
             pytest.skip("no package index can be reached")
-        assert code == 0, said
+        assert code == 0, errors
         return {
             re.sub(r"\[.*", "", name): version for name, version in re.findall(r"^(\S+?)==([^ ;\n]+)", printed, re.M)
         }

@@ -58,7 +58,7 @@ def test_probes_and_metrics_stay_inside(client, path):
     assert client.get(f"/vit{path}").status_code == 404
 
 
-def test_nothing_else_of_the_site_is_the_services(client):
+def test_other_paths_of_the_site_do_not_reach_the_service(client):
     assert client.get("/model").status_code in (404, 503)  # 503: HAProxy has no other backend
     assert client.get("/vitamin").status_code in (404, 503)
 

@@ -117,7 +117,7 @@ def failing(tests: Sequence[str], tree: Path) -> str | None:
         cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     ) as process:  # fmt: skip
         try:
-            said, _ = process.communicate(timeout=RUN_S)
+            output, _ = process.communicate(timeout=RUN_S)
         except subprocess.TimeoutExpired:
             return None
         finally:  # what tests have started too
@@ -125,12 +125,12 @@ def failing(tests: Sequence[str], tree: Path) -> str | None:
                 os.killpg(process.pid, signal.SIGKILL)
     if process.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return None
-    if failed := re.search(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", said, re.MULTILINE):
+    if failed := re.search(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", output, re.MULTILINE):
         return failed[1]
-    if "+ Timeout +" in said:  # and pytest-timeout has ended pytest
-        begun: list[str] = re.findall(r"^(tests/\S+\.py::.*?) *(?:\+\+\+.*)?$", said, re.MULTILINE)
+    if "+ Timeout +" in output:  # and pytest-timeout has ended pytest
+        begun: list[str] = re.findall(r"^(tests/\S+\.py::.*?) *(?:\+\+\+.*)?$", output, re.MULTILINE)
         return begun[-1]
-    raise RuntimeError(f"pytest ended with {process.returncode}: {said[-2000:]}")
+    raise RuntimeError(f"pytest ended with {process.returncode}: {output[-2000:]}")
 
 
 def _git(*arguments: str) -> str:

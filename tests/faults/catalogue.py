@@ -160,8 +160,8 @@ FAULTS = {
     ),
     "batch-bound": Fault(
         "app/settings.py",
-        "Field(ge=0, le=512, ",
-        "Field(ge=0, ",
+        "        le=512,\n",
+        "",
         "VIT_MAX_BATCH has no upper bound.",
     ),
     "metrics-methods": Fault(

@@ -65,8 +65,8 @@ def started(
                 }
         except RuntimeError:
             results = {"ready": "no", "largest batch explained": 0, "images/s": 0, "failed": 0, "MiB of the GPU": 0}
-        said = (elsewhere / "log").read_text(errors="replace")
-    return {**results, "said": last_line(said)}
+        log = (elsewhere / "log").read_text(errors="replace")
+    return {**results, "last line of its log": last_line(log)}
 
 
 def taken_away(folder: Path, seconds: float) -> dict[str, str | float]:
@@ -84,7 +84,7 @@ def taken_away(folder: Path, seconds: float) -> dict[str, str | float]:
             "images/s": round(found["images_per_s"]),
             "failed": round(found["failed"]),
             "MiB of the GPU": round(of_service),
-            "said": "",
+            "last line of its log": "",
         }
 
 

@@ -84,7 +84,7 @@ def loads(server: Server, request: bytes, seconds: float, *, connections: int, g
         "images/s": round(sum(each["images_per_s"] for each in found), 1),
         "p50, ms": round(statistics.median(each["p50_ms"] for each in found), 1),
         "p99, ms": round(max(each["p99_ms"] for each in found), 1),
-        "ms of a core an image, server": round(1000 * (server.cpu_seconds() - before) / images, 2),
+        "CPU ms per image, server": round(1000 * (server.cpu_seconds() - before) / images, 2),
         "generators": round(1000 * sum(each["generator_cpu_s"] for each in found) / images, 2),
     }
 

@@ -46,7 +46,7 @@ def test_a_start_is_told_with_its_batches_and_a_refusal_with_its_reason():
     assert float(row["images/s"]) > 1
     refused = scarcity.started(DEMO_BUNDLE, {"VIT_MAX_BATCH": "-1"}, 0.6)
     assert refused["ready"] == "no"
-    assert "VIT_MAX_BATCH" in str(refused["said"])
+    assert "VIT_MAX_BATCH" in str(refused["last line of its log"])
     assert refused.keys() == row.keys()
 
 

@@ -12,9 +12,9 @@ import pytest
 from app.errors import StoreUnavailable
 from app.settings import Settings
 from app.stores.breaker import FAILURES
-from app.stores.envelope import CHECKSUM, MAGIC, START, VERSION, seal
+from app.stores.envelope import VERSION, seal
 from app.stores.id import new_id
-from app.stores.redis import PREFIX, RedisStore
+from app.stores.redis import RedisStore
 from app.telemetry.metrics import Metrics
 from tests.benchmarks.server import free_port
 from tests.support.records import make_record
@@ -32,10 +32,12 @@ def metrics() -> Metrics:
 def run(redis_server, metrics) -> Callable[..., Any]:
     """Run `scenario(store)` on a store of its own."""
 
-    def with_store(scenario: Callable[[RedisStore], Coroutine[Any, Any, Any]], **settings: Any) -> Any:
+    def with_store(
+        scenario: Callable[[RedisStore], Coroutine[Any, Any, Any]], *, model: str = MODEL, **settings: Any
+    ) -> Any:
         async def scene() -> Any:
             chosen = Settings(**{**redis_server.settings, "store_ttl_s": 60, **settings})
-            store = RedisStore(settings=chosen, model=MODEL, metrics=metrics)
+            store = RedisStore(settings=chosen, model=model, metrics=metrics)
             try:
                 return await scenario(store)
             finally:
@@ -50,6 +52,10 @@ def run(redis_server, metrics) -> Callable[..., Any]:
 def hasty(monkeypatch) -> None:
     """Look every few milliseconds whether Redis is back."""
     monkeypatch.setattr("app.stores.breaker.PAUSE_S", 0.01)
+
+
+async def keep(store: RedisStore) -> str | None:
+    return await store.put(make_record())
 
 
 def failures(metrics: Metrics) -> dict[tuple[str, str], float]:
@@ -68,7 +74,7 @@ async def until_closed(metrics: Metrics) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_what_is_put_comes_back(run, metrics):
+def test_a_record_comes_back(run, metrics):
     async def scenario(store: RedisStore) -> None:
         keys = await asyncio.gather(*(store.put(make_record(thumbnail=bytes([n]))) for n in range(40)))
         found = await asyncio.gather(*(store.get(key) for key in keys))
@@ -79,11 +85,11 @@ def test_what_is_put_comes_back(run, metrics):
     assert failures(metrics) == {}
 
 
-def test_redis_forgets_what_has_expired(run, redis_server):
+def test_records_expire(run, redis_server):
     async def scenario(store: RedisStore) -> None:
         key = await store.put(make_record())
         with redis_server.client() as client:
-            assert 0 < client.pttl(PREFIX + key) <= 60_000
+            assert 0 < client.pttl(f"vit-serve:{VERSION}:{MODEL}:{key}") <= 60_000
 
     run(scenario)
 
@@ -98,7 +104,7 @@ def test_redis_forgets_what_has_expired(run, redis_server):
 @pytest.mark.parametrize(
     "key", ["", "nope", "../../etc/passwd", "a" * 10_000, "ä" * 22, "*" * 22, "\r\nFLUSHALL\r\n" * 2]
 )
-def test_a_malformed_id_is_unknown_and_not_asked_for(run, redis_server, key):
+def test_a_malformed_id_is_unknown_without_a_query(run, redis_server, key):
     redis_server.stop()  # asked, it would not answer
 
     async def scenario(store: RedisStore) -> None:
@@ -107,30 +113,35 @@ def test_a_malformed_id_is_unknown_and_not_asked_for(run, redis_server, key):
     run(scenario)
 
 
-@pytest.mark.parametrize(
-    ("junk", "reason"),
-    [
-        (b"", "damaged"),
-        (b"\x80\x04cos\nsystem\n", "damaged"),
-        (seal(make_record(), model=MODEL)[:-1], "damaged"),
-        (seal(make_record(), model="cd" * 32), "other-model"),
-        (START.pack(MAGIC, VERSION - 1, 0, 0, bytes.fromhex(MODEL)) + bytes(CHECKSUM.size), "other-version"),
-        (START.pack(MAGIC, VERSION + 1, 0, 0, bytes.fromhex(MODEL)) + bytes(CHECKSUM.size), "other-version"),
-    ],
-)
-def test_what_is_no_record_of_this_model_is_unknown(run, redis_server, metrics, junk, reason):
-    key = new_id()
-    with redis_server.client() as client:
-        client.set(PREFIX + key, junk)
+def test_records_of_other_models_and_versions_are_not_found(run, metrics, monkeypatch):
+    """As while replicas of two versions or with two models share one Redis."""
+    of_other_model = run(keep, model="cd" * 32)
+    with monkeypatch.context() as patch:
+        patch.setattr("app.stores.redis.VERSION", VERSION + 1)
+        of_other_version = run(keep)
 
     async def scenario(store: RedisStore) -> None:
+        assert await store.get(of_other_model) is None
+        assert await store.get(of_other_version) is None
+        assert await store.get(await keep(store))
+
+    run(scenario)
+    assert failures(metrics) == {}
+
+
+@pytest.mark.parametrize("junk", [b"", b"\x80\x04cos\nsystem\n", seal(make_record())[:-1]])
+def test_a_damaged_record_is_unknown(run, redis_server, metrics, junk):
+    async def scenario(store: RedisStore) -> None:
+        key = await store.put(make_record())
+        with redis_server.client() as client:
+            client.set(f"vit-serve:{VERSION}:{MODEL}:{key}", junk)
         assert await store.get(key) is None
 
     run(scenario)
-    assert failures(metrics) == {("get", reason): 1}
+    assert failures(metrics) == {("get", "damaged"): 1}
 
 
-def test_while_redis_is_down_nothing_is_kept_and_then_it_is_again(run, redis_server, metrics, hasty):
+def test_records_are_kept_again_after_redis_was_down(run, redis_server, metrics, hasty):
     async def scenario(store: RedisStore) -> None:
         key = await store.put(make_record())
         redis_server.stop()
@@ -152,7 +163,7 @@ def test_while_redis_is_down_nothing_is_kept_and_then_it_is_again(run, redis_ser
 
 
 @pytest.mark.parametrize("connected", [True, False])
-def test_a_redis_that_never_answers_is_given_up(run, redis_server, metrics, hasty, connected):
+def test_the_store_gives_up_on_a_redis_that_never_answers(run, redis_server, metrics, hasty, connected):
     async def scenario(store: RedisStore) -> None:
         key = await store.put(make_record()) if connected else new_id()
         redis_server.freeze()
@@ -199,7 +210,7 @@ def test_a_full_redis_keeps_what_it_has(run, redis_server, metrics):
     assert failures(metrics) == {("put", "full"): 2 * FAILURES}
 
 
-def test_what_redis_evicted_is_unknown(run, redis_server):
+def test_an_evicted_record_is_unknown(run, redis_server):
     async def scenario(store: RedisStore) -> None:
         with redis_server.client() as client:
             client.config_set("maxmemory", client.info("memory")["used_memory"] + 2**20)
@@ -213,7 +224,7 @@ def test_what_redis_evicted_is_unknown(run, redis_server):
     run(scenario)
 
 
-def test_a_replica_that_may_only_be_read(run, redis_server, metrics):
+def test_a_read_only_replica_refuses_records(run, redis_server, metrics):
     """As after a failover, while the name still leads to what was the primary."""
 
     async def scenario(store: RedisStore) -> None:
@@ -266,11 +277,7 @@ def tls_port(redis_server, authority) -> int:
     return port
 
 
-async def keep(store: RedisStore) -> str | None:
-    return await store.put(make_record())
-
-
-def test_tls_with_an_authority_of_ones_own(run, tls_port, authority, metrics):
+def test_tls_with_a_private_authority(run, tls_port, authority, metrics):
     address = f"rediss://localhost:{tls_port}/0"
     assert run(keep, store=f"{address}?ssl_ca_certs={authority}/ca.pem", store_connect_timeout_s=5)
     assert failures(metrics) == {}

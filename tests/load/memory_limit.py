@@ -25,7 +25,7 @@ from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.random_model import random_checkpoint
-from tests.benchmarks.server import PATIENT, Server, free_port, is_ready, started
+from tests.benchmarks.server import PATIENT, Server, running
 from tests.load.mixture import Mixture
 
 REQUESTS = 1000
@@ -70,7 +70,7 @@ class Group:
         file = next(file for name in ("memory.oom_control", "memory.events") if (file := self.folder / name).exists())
         return int(dict(line.split() for line in file.read_text().splitlines())["oom_kill"])
 
-    def command(self, *command: str) -> list[str]:
+    def command(self, command: list[str]) -> list[str]:
         """`command`, run inside the group, which it sees as its own root."""
         return ["unshare", "--mount", "sh", "-c", ENTER, "sh", str(self.folder), str(self.mount), *command]
 
@@ -116,14 +116,10 @@ def shipped_limit() -> int:
 
 
 def row(name: str, bundle: Path, limit: int, requests: int) -> dict[str, str | float]:
-    port = free_port()
-    settings = {"VIT_BUNDLE": str(bundle), "VIT_PORT": str(port), "VIT_LOG_LEVEL": "warning", "VIT_DRAIN_DELAY_S": "0"}
-    environment = {"PYTHONPATH": str(Path.cwd()), **settings, **PATIENT, "VIT_REQUEST_TIMEOUT_S": "60"}
     found: dict[str, str | float] = {}
     with limited(limit) as group:
-        command = group.command(sys.executable, "-m", "app")
         try:
-            with started(command, port=port, environment=environment, ready=lambda: is_ready(port)) as server:
+            with running(bundle, PATIENT | {"VIT_REQUEST_TIMEOUT_S": "60"}, inside=group.command) as server:
                 found = loaded(server, group, requests)
         except RuntimeError:  # it did not start
             found = dict.fromkeys(FIGURES, "-")

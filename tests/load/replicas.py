@@ -1,21 +1,15 @@
 """Several real servers on loopback that are stopped, killed and started again."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from tests.benchmarks.server import free_port, is_ready
+from tests.benchmarks.server import free_port
 from tests.load.traffic import Traffic
+from tests.support.processes import Process
 
-START_TIMEOUT_S = 120.0
-NEVER_FULL = {
-    "max_queue_wait_s": "60",
-    "request_timeout_s": "60",
-}  # requests wait and none is refused
+NEVER_FULL = {"max_queue_wait_s": "60", "request_timeout_s": "60"}  # requests wait and none is refused
 
 
 class Replica:
@@ -23,38 +17,28 @@ class Replica:
 
     def __init__(self, variables: dict[str, str]) -> None:
         self.port = free_port()
-        self._environment = {**os.environ, "VIT_DEVICE": "cpu", "VIT_LOG_LEVEL": "warning", **variables}
-        self.process = self._start()
+        self._variables = {"log_level": "warning", **variables, "port": str(self.port)}
+        self.process = Process(**self._variables)
 
     def restart(self) -> int:
         """Stop it as an orchestrator does, and start it again at once. Its exit code."""
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(60)
-        self.process = self._start()
-        self.wait_until_ready()
+        self.process.end()
+        self.revive()
         return code
 
     def kill(self) -> None:
         """End it at once: kill -9."""
-        self.process.kill()
-        self.process.wait()
+        self.process.end()
 
     def revive(self) -> None:
-        self.process = self._start()
+        self.process = Process(**self._variables)
         self.wait_until_ready()
 
     def wait_until_ready(self) -> None:
-        """Raises RuntimeError when it does not start."""
-        until = time.monotonic() + START_TIMEOUT_S
-        while self.process.poll() is None and time.monotonic() < until:
-            if is_ready(self.port):
-                return
-            time.sleep(0.05)
-        raise RuntimeError("a replica did not start")
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        environment = {**self._environment, "VIT_PORT": str(self.port)}
-        return subprocess.Popen([sys.executable, "-m", "app"], env=environment)
+        """Raises RuntimeError if it does not start."""
+        self.process.wait_until_ready(self.port)
 
 
 @contextmanager
@@ -63,7 +47,7 @@ def replicas(count: int, **variables: str) -> Iterator[list[Replica]]:
     with ExitStack() as stack:
         running = []
         for _ in range(count):
-            replica = Replica({f"VIT_{name.upper()}": value for name, value in variables.items()})
+            replica = Replica(variables)
             stack.callback(replica.kill)
             running.append(replica)
         for replica in running:

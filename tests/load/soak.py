@@ -148,9 +148,7 @@ def main() -> None:
     run = soak(float(sys.argv[1]) if sys.argv[1:] else SECONDS, module="app")
     control = soak(CONTROL_SECONDS, module="tests.load.leaking")
     rows = [summary("the service", run), summary("with a planted leak", control)]
-    by_window = [{"window": n, **vars(window)} for n, window in enumerate(run.windows, start=1)]
     publish("soak", rows, Path(__file__).parent)
-    publish("soak_windows", [{k: round(v, 1) for k, v in row.items()} for row in by_window], Path(__file__).parent)
     if run.leaks or not control.leaks or run.traffic.wrong:
         raise SystemExit(f"wrong answers: {dict(run.traffic.wrong)}; leaks: {run.leaks}; control: {control.leaks}")
 

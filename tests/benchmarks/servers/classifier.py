@@ -45,7 +45,7 @@ def _onnx_runtime() -> Logits:
     options.intra_op_num_threads = threads()
     options.add_session_config_entry("session.intra_op.allow_spinning", os.environ["VIT_BENCH_SPINNING"])
     session = ort.InferenceSession(str(graph()), options, providers=["CPUExecutionProvider"])
-    first = session.get_outputs()[0].name  # logits; this project's graphs also have embeddings, which nobody asked for
+    first = session.get_outputs()[0].name  # logits; this project's graphs also have embeddings
 
     def logits(images: Pixels) -> npt.NDArray[np.float32]:
         found: npt.NDArray[np.float32] = session.run([first], {"images": images})[0]

@@ -78,7 +78,7 @@ class Way:
     instances: int
     threads: int  # of each
     batch: int
-    spinning: bool = False  # whether ONNX Runtime's threads wait for work in a loop; one thread waits for nobody
+    spinning: bool = False  # whether ONNX Runtime's threads wait for work in a loop
 
     @property
     def says(self) -> str:

@@ -34,7 +34,7 @@ def write_weights(folder: Path) -> None:
     """Write bundles, the plain export, weights for PyTorch, a folder in the format of transformers, and what NNCF
     makes of the plain export where it is installed.
 
-    At last, LABELS gets the five likeliest labels of the image that the benchmarks send, one a line.
+    At last, LABELS gets the five likeliest labels of the image that the benchmarks send, one per line.
     """
     checkpoint = random_checkpoint("S/16")
     # transformers rounds the position of the crop down, so all servers do

@@ -32,7 +32,7 @@ def test_variables_of_the_environment_are_read(monkeypatch):
         ("cors_origins", "app.example"),
     ],
 )
-def test_nonsense_is_refused_by_name(name, value):
+def test_invalid_values_are_refused_by_name(name, value):
     with pytest.raises(ValidationError, match=name):
         Settings(**{name: value})
 
@@ -49,7 +49,7 @@ def test_at_least_one_core_is_allowed():
 
 
 @pytest.mark.parametrize("path", ["", "/vit", "/a/b-c/v1.0_x~"])
-def test_a_path_to_stand_under(path):
+def test_valid_root_paths(path):
     assert Settings(root_path=path).root_path == path
 
 
@@ -57,7 +57,7 @@ NO_PREFIXES = ["vit", "/", "/vit/", "//vit", "/a//b", "/vit?x", "/vit#x", "/v it
 
 
 @pytest.mark.parametrize("path", [*NO_PREFIXES, "/vit\n"])
-def test_any_other_is_refused_with_a_sentence(path):
+def test_other_root_paths_are_refused_with_a_sentence(path):
     with pytest.raises(ValidationError, match="empty, or a path such as /vit"):
         Settings(root_path=path)
 
@@ -84,11 +84,11 @@ def test_origins_are_a_list_with_commas(monkeypatch, given, origins):
      "http://app.example:80", "null", "https://*.example", "https://a b", "https://", "https://bücher.example",
      "https://user@app.example", "https://app.example?x"],
 )  # fmt: skip
-def test_what_no_browser_sends_as_an_origin_is_refused_with_a_sentence(origin):
+def test_invalid_origins_are_refused_with_a_sentence(origin):
     with pytest.raises(ValidationError, match="is not an origin as browsers send it"):
         Settings(cors_origins=f"https://good.example,{origin}")
 
 
-def test_any_origin_stands_alone():
+def test_a_wildcard_is_the_only_origin():
     with pytest.raises(ValidationError, match=r"\* stands alone"):
         Settings(cors_origins="https://app.example,*")

@@ -22,11 +22,6 @@ def run(refused: int) -> Run:
     return Run(figures, [5.0] * (20 - refused), [7.0] * refused, [0.001])
 
 
-def test_a_load_of_which_nothing_is_refused_has_a_row():
-    found = row(0.5, [run(0), run(0)], [20.0, 20.0])
-    assert (found["refused, %"], found["refused, p50 / p99, ms"]) == (0.0, "")
-
-
 def test_refusals_are_those_of_all_rounds():
     found = row(2, [run(0), run(10)], [5.0, 5.0])
     assert (found["refused, %"], found["refused, p50 / p99, ms"]) == (25.0, "7 / 7")

@@ -21,11 +21,3 @@ def test_code_that_is_not_committed_is_named_and_tables_are_not(tmp_path, monkey
         (tmp_path / name).write_text("")
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
     assert record.uncommitted() == ["app/main.py"]
-
-
-def test_without_a_repository_the_commit_is_unknown(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "ROOT", tmp_path)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    found = record.head()
-    assert found["commit"] == "unknown"
-    assert found["uncommitted"] == []

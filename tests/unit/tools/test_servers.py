@@ -1,25 +1,19 @@
 """tests/benchmarks/servers: what the comparison makes of what it measures, and that it can go on."""
 
-import math
 import sys
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.load import arrivals
 from tests.benchmarks.servers import comparison
 from tests.benchmarks.servers.comparison import (
     Comparison,
     Finding,
-    Try,
     equal_table,
-    rotated,
     search,
-    seconds_of,
     servers_table,
 )
-from tests.benchmarks.servers.contenders import GROUPS, PLAIN_GRAPH, Arrangement, Contender, contenders
+from tests.benchmarks.servers.contenders import PLAIN_GRAPH, Arrangement, Contender
 from tests.benchmarks.servers.journal import Journal
 from tests.benchmarks.servers.stage import Stage, check
 from tests.benchmarks.spread import quartiles, ratios, times
@@ -43,23 +37,6 @@ def finding(server: str, graph: str, rates: list[float], *groups: str) -> Findin
     return Finding(contender=of, arrangement=of.tries[0], closed=closed, own=([1.0, 2.0], 0), common=([1.0, 2.0], 1))
 
 
-def test_a_journal_remembers_what_was_found(tmp_path):
-    path = tmp_path / "journal.jsonl"
-    assert Journal(path).once(["closed", "LitServe", 0], lambda: [1.5, {"a": 2}]) == [1.5, {"a": 2}]
-    again = Journal(path)
-    assert again.once(["closed", "LitServe", 0], pytest.fail) == [1.5, {"a": 2}]
-    assert again.once(["closed", "LitServe", 1], lambda: 3) == 3
-    assert again.has(["closed", "LitServe", 1])
-    assert not again.has(["closed", "LitServe", 2])
-
-
-def test_a_journal_keeps_nothing_of_what_failed(tmp_path):
-    journal = Journal(tmp_path / "journal.jsonl")
-    with pytest.raises(ZeroDivisionError):
-        journal.once(["a"], lambda: 1 / 0)
-    assert journal.once(["a"], lambda: 1) == 1
-
-
 def test_the_fastest_arrangement_is_chosen_and_one_that_fails_is_not(tmp_path, monkeypatch):
     rates = {"slow": 10.0, "fast": 20.0}
 
@@ -75,15 +52,6 @@ def test_the_fastest_arrangement_is_chosen_and_one_that_fails_is_not(tmp_path, m
     ]
 
 
-def test_a_server_that_does_not_start_is_named_and_left_out(tmp_path, capsys):
-    (tmp_path / "labels.txt").write_text("class 1")
-    with Stage(tmp_path) as stage:
-        assert stage.turn("LitServe", arrangement("as it is"), 0.1, connections=1) is None
-        assert "did not start" in stage.failed["LitServe"]
-        assert stage.turn("LitServe", arrangement("as it is"), 0.1, connections=1) is None
-    assert capsys.readouterr().out.count("left out") == 1
-
-
 @pytest.mark.parametrize(
     ("labels", "exact", "good"),
     [
@@ -93,7 +61,7 @@ def test_a_server_that_does_not_start_is_named_and_left_out(tmp_path, capsys):
         ((1, 2, 7, 8, 9), False, False),
     ],
 )
-def test_an_answer_has_to_have_the_labels_of_the_weights(labels, exact, good):
+def test_an_answer_needs_the_labels_of_the_weights(labels, exact, good):
     answer = "".join(f'{{"label": "class {label}", "score": 0.1}}' for label in labels).encode()
     expected = [f"class {label}" for label in (1, 2, 3, 4, 5)]
     if good:
@@ -101,16 +69,6 @@ def test_an_answer_has_to_have_the_labels_of_the_weights(labels, exact, good):
     else:
         with pytest.raises(RuntimeError, match="the likeliest labels are class 1"):
             check(answer, expected, exact=exact)
-
-
-@pytest.mark.parametrize("rounds", [1, 4, 6])
-def test_each_round_begins_with_another_server(rounds):
-    servers = [
-        Try(contender=contender(str(n)), arrangement=arrangement("as it is"), rates=[], chosen=True) for n in range(11)
-    ]
-    orders = [rotated(servers, number / rounds) for number in range(rounds)]
-    assert len({order[0].contender.name for order in orders}) == rounds
-    assert all(sorted(order, key=servers.index) == servers for order in orders)
 
 
 def compared(group: str, findings: list[Finding]) -> Comparison:
@@ -153,41 +111,6 @@ def test_with_equal_graphs_ratios_refer_to_this_server_with_that_graph():
         (f"{PLAIN_GRAPH}, in ONNX Runtime", "vit-serve", "1.00"),
         (f"{PLAIN_GRAPH}, in ONNX Runtime", "LitServe", "0.50"),
     ]
-
-
-@pytest.mark.parametrize("rate", [10.0, 37.3])
-def test_an_open_loop_lasts_until_as_many_requests_are_due(rate):
-    due = list(takewhile(lambda at: at < seconds_of(250, rate=rate, seed=3), arrivals(math.inf, rate, 3)))
-    assert len(due) == 250
-
-
-def test_every_group_has_rows_and_the_first_of_all_is_in_each(tmp_path):
-    found = contenders(tmp_path)
-    assert len({each.name for each in found}) == len(found)
-    assert found[0].groups == GROUPS
-    for group in GROUPS:
-        servers = {each.server for each in found if group in each.groups}
-        assert "vit-serve" in servers
-        assert len(servers) > 1
-
-
-def test_in_each_precision_this_server_gives_labels_and_maps(tmp_path):
-    found = contenders(tmp_path)
-    for precision in ("fp32", "bf16", "int8"):
-        answers = [o.answer for o in found if o.server == "vit-serve" and o.open_loops(precision)]
-        assert answers == ["labels", "labels and maps"]
-
-
-def test_with_equal_graphs_each_runtime_has_this_server(tmp_path):
-    equal = [each for each in contenders(tmp_path) if "equal" in each.groups]
-    ours = {(each.graph, each.runtime) for each in equal if each.server == "vit-serve"}
-    assert ours == {(each.graph, each.runtime) for each in equal if each.server != "vit-serve"}
-    assert len(ours) == 5
-
-
-def test_arrangements_of_one_server_have_names_of_their_own(tmp_path):
-    for each in contenders(tmp_path):
-        assert len({one.says for one in each.tries}) == len(each.tries), each.name
 
 
 def test_work_goes_on_only_in_the_same_state_of_the_code(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.client.bulk import BYTES, IMAGES, Bulk, map_file
+from app.client.bulk import BYTES, IMAGES, Bulk, file_of
 from app.client.client import Client
 from app.client.command import main
 from tests.unit.app.client.conftest import problem
@@ -40,7 +40,7 @@ def named(images):
     return {image.name: image.name for image in images.iterdir()}
 
 
-def test_a_busy_image_among_others_is_asked_again_alone(service, images):
+def test_a_busy_image_among_others_is_sent_again_alone(service, images):
     """A 503 inside a 200 answer."""
     busy = Counter({b"3.png": 2, b"9.png": 1})
 
@@ -63,7 +63,7 @@ def test_an_image_that_cannot_be_used_is_recorded_with_the_reason(service, image
     assert run(service, images) == (1, named(images) | refused)
 
 
-def test_images_that_are_refused_together_are_asked_alone(service, images):
+def test_images_that_are_refused_together_are_sent_alone(service, images):
     service.answers["/classify"] = lambda image: {"error": problem(415, image.decode())}
     assert run(service, images) == (1, {name: f"This is {name}." for name in named(images)})
 
@@ -79,7 +79,7 @@ def test_a_proxy_that_refuses_a_large_body_refuses_one_image(service, images):
 
 @pytest.mark.parametrize("path", ["/model", "/classify"])
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (
             (200, {"Content-Type": "text/html"}, HTML),
@@ -98,10 +98,10 @@ def test_a_proxy_that_refuses_a_large_body_refuses_one_image(service, images):
         ((422, {}, json.dumps(problem(422, "invalid-parameter")).encode()), "This is invalid-parameter"),
     ],
 )
-def test_an_answer_about_no_image_ends_the_run_and_marks_none(service, images, path, answer, said, capsys):
+def test_an_answer_about_no_image_ends_the_run_and_marks_no_image(service, images, path, answer, message, capsys):
     usual, service.answers[path] = service.answers[path], answer
     assert run(service, images) == (2, {})
-    assert re.search(said, capsys.readouterr().err, re.MULTILINE)
+    assert re.search(message, capsys.readouterr().err, re.MULTILINE)
     service.answers[path] = usual
     assert run(service, images) == (0, named(images))
 
@@ -116,19 +116,19 @@ def test_the_key_goes_to_no_other_host(service, serve, images, path):
 
 
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
-def test_a_busy_service_is_asked_again(service, images, status):
+def test_a_busy_service_gets_the_request_again(service, images, status):
     service.first = [(status, {}, HTML), (200, {}, service.answers["/model"][2]), (status, {}, HTML)]
     assert run(service, images) == (0, named(images))
 
 
-def test_retry_after_is_waited_for(service, images):
+def test_the_client_waits_for_retry_after(service, images):
     service.first = [(503, {"Retry-After": "1"}, b"")]
     start = time.monotonic()
     assert run(service, images) == (0, named(images))
     assert time.monotonic() - start >= 1
 
 
-def test_patience_ends(service, images, capsys):
+def test_the_run_ends_after_patience_without_an_answer(service, images, capsys):
     service.answers["/classify"] = (503, {"Retry-After": "60"}, b"")
     assert run(service, images, patience="0.3") == (2, {})
     assert "nothing was answered for 0.3 seconds (503" in capsys.readouterr().err
@@ -150,17 +150,17 @@ def test_an_output_has_images_of_one_model(service, serve, images):
     assert run(service, images) == (0, named(images))
 
 
-def test_an_embedding_of_an_image_that_cannot_be_used_is_nan(service, images):
+def test_an_image_without_an_embedding_gets_the_reason_and_no_file(service, images):
     embedded = service.answers["/embed"]
     service.answers["/embed"] = lambda image: {"error": problem(415)} if image == b"3.png" else embedded(image)
-    assert run(service, images, "--embeddings", str(images.parent / "e.npy"))[0] == 0
-    names = [Path(name).name for name in (images.parent / "e.txt").read_text().splitlines()]
-    rows = dict(zip(names, np.load(images.parent / "e.npy").tolist(), strict=True))
-    assert np.isnan(rows.pop("3.png")).all()
-    assert rows == {name: [5, 1] for name in named(images) if name != "3.png"}
+    folder = images.parent / "embeddings"
+    outcome = named(images) | {"3.png": "This is unusable-image."}
+    assert run(service, images, "--embeddings", str(folder)) == (1, outcome)
+    found = {path.name: np.load(path).tolist() for path in folder.rglob("*.npy")}
+    assert found == {f"{name}.npy": [5, 1] for name in named(images) if name != "3.png"}
 
 
-def test_names_of_any_bytes_go_on(service, images):
+def test_file_names_may_have_any_bytes(service, images):
     odd = [b"a\rb.png", b"a\nb.png", b"\xff.png", b'".png', b"'.png", b"a,b.png", b" .png", "é.png".encode("latin-1")]
     for name in odd:
         Path(os.fsdecode(bytes(images) + b"/" + name)).write_bytes(b"x")
@@ -184,9 +184,9 @@ def test_requests_have_few_images_and_large_images_go_alone(service, images):
 def test_a_file_that_cannot_be_read_stops_nothing(service, images):
     found = {}
     with Client(service.url) as client:
-        bulk = Bulk(client, patience_s=10, top_k=1, maps=None, method="rollout", embeddings=False)
+        bulk = Bulk(client, patience_s=10, top_k=1, maps=None, method="rollout", embeddings=None)
         names = [str(images / "gone.png"), str(images / "3.png")]
-        bulk.run(names, lambda image, result, _: found.update({image: result}), concurrency=1)
+        bulk.run(names, lambda image, result: found.update({image: result}), concurrency=1)
     assert found[names[0]].error.detail == "The file cannot be read: No such file or directory."
     assert found[names[1]].predictions[0].label == "3.png"
 
@@ -203,4 +203,4 @@ def test_a_file_that_cannot_be_read_stops_nothing(service, images):
     ],
 )
 def test_heatmaps_stay_in_their_folder(image, expected):
-    assert map_file(Path("maps"), image) == Path(expected)
+    assert file_of(image, Path("maps"), ".png") == Path(expected)

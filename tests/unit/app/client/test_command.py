@@ -1,4 +1,4 @@
-"""app/client/command.py: what is wrong with a command is said in one sentence."""
+"""app/client/command.py: one sentence says what is wrong with a command."""
 
 import runpy
 import sys
@@ -12,23 +12,22 @@ from app.maps.choice import Method
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["localhost:8000", "a.png"], "argument server: the address has to begin with http:// or https://"),
         (["http://s", "a.png", "--top-k", "0"], "argument --top-k: it has to be a whole number of at least 1"),
         (["http://s", "a.png", "--concurrency", "x"], "--concurrency: it has to be a whole number of at least 1"),
         (["http://s", "a.png", "--method", "magic"], "argument --method: invalid choice: 'magic'"),
-        (["http://s", "a.png", "--embeddings", "e.txt"], "argument --embeddings: the file has to end in .npy"),
     ],
 )
-def test_arguments(arguments, said, capsys):
+def test_arguments(arguments, message, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_every_method_of_the_service_can_be_asked_for():
+def test_the_command_takes_every_method_of_the_service():
     assert get_args(Method) == METHODS
 
 
@@ -38,7 +37,7 @@ def test_no_image():
 
 
 @pytest.mark.parametrize("package", ["httpx", "tqdm"])
-def test_without_its_packages_it_says_what_to_install(package, monkeypatch):
+def test_missing_packages_are_named_with_how_to_install_them(package, monkeypatch):
     """As with `make serve`, which installs what the service needs and no more."""
     monkeypatch.setattr(app, "client", app.client)  # restored at the end, as its modules are
     for name in [name for name in sys.modules if name.startswith("app.client")]:

@@ -30,7 +30,7 @@ def blue(picture: np.ndarray) -> np.ndarray:
     return inside
 
 
-def test_the_picture_has_the_size_it_says():
+def test_the_chart_has_the_documented_size():
     assert draw().shape == (HEIGHT, WIDTH, 3)
 
 

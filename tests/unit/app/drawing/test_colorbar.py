@@ -19,7 +19,7 @@ def ramp(bar: Image.Image, width: int, size: int) -> np.ndarray:
 
 
 @given(st.integers(1, 80), st.integers(1, 80), st.integers(10, 20), st.sampled_from(["RGB", "RGBA"]))
-def test_the_picture_stays_whole_and_in_its_place(width, height, size, mode):
+def test_the_map_stays_whole_and_in_its_place(width, height, size, mode):
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (height, width, len(mode)), np.uint8)
     found = with_colorbar(Image.fromarray(pixels), Limits(0, 1), "viridis", VALUES, size=size)

@@ -22,7 +22,7 @@ def test_the_ends_and_the_middle(colormap):
     assert np.abs(found[0] - COLORS[colormap]).max() <= 1
 
 
-def test_what_lies_beyond_has_the_colour_of_the_end():
+def test_values_beyond_the_limits_have_the_colour_of_the_end():
     found = np.asarray(paint(np.array([[-3.0, 0, 1, 4]]), "turbo"))[0]
     assert (found[0] == found[1]).all()
     assert (found[2] == found[3]).all()

@@ -24,7 +24,7 @@ def test_the_mask_holds_the_share_and_needs_each_of_its_patches(values, share):
         assert values[mask].min() >= values[~mask].max(initial=0)
 
 
-def test_of_a_signed_map_only_what_is_above_zero_counts():
+def test_only_positive_values_of_a_signed_map_count():
     values = np.array([[-9, 3, 1]], np.float32)
     assert smallest_holding(values, 0.7).tolist() == [[False, True, False]]
     assert not smallest_holding(np.array([[-1, -2]], np.float32), 0.5).any()
@@ -61,6 +61,6 @@ def test_at_the_edge_of_the_canvas_the_light_line_closes():
     assert not dark.any()
 
 
-def test_no_patches_no_line():
+def test_no_patches_give_no_line():
     light, dark = lines([[0, 0]], (0, 0, 12, 10))
     assert not (light | dark).any()

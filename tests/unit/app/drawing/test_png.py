@@ -21,7 +21,7 @@ def test_every_pixel_comes_back(width, height, channels, seed):
     assert (np.asarray(found) == pixels).all()
 
 
-def test_a_plain_picture_takes_few_bytes():
+def test_a_plain_image_takes_few_bytes():
     assert len(encode(Image.new("RGB", (512, 512), "teal"))) < 5000
 
 

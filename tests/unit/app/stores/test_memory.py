@@ -36,7 +36,7 @@ def record(tens: int) -> Record:
     return make_record(thumbnail=bytes(10_000 * tens - bytes_of(make_record())))
 
 
-def test_what_is_put_comes_back_under_an_unguessable_id(clock):
+def test_a_record_comes_back_under_an_unguessable_id(clock):
     store = MemoryStore(max_bytes=100_000, ttl_s=60, clock=clock)
     first, second = record(1), record(1)
     keys = [put(store, first), put(store, second)]
@@ -63,7 +63,7 @@ def test_records_expire(clock):
     assert get(store, key) is None
 
 
-def test_expired_records_are_freed_even_if_no_one_asks_for_them(clock):
+def test_expired_records_are_freed_by_the_next_put(clock):
     store = MemoryStore(max_bytes=30_000, ttl_s=60, clock=clock)
     expired = weakref.ref(first := record(1))
     put(store, first)
@@ -74,7 +74,7 @@ def test_expired_records_are_freed_even_if_no_one_asks_for_them(clock):
     assert expired() is None
 
 
-def test_expired_records_are_freed_even_if_no_request_comes_any_more():
+def test_expired_records_are_freed_without_further_requests():
     async def scenario() -> None:
         store = MemoryStore(max_bytes=30_000, ttl_s=0.1)
         expired = weakref.ref(first := record(1))

@@ -87,7 +87,7 @@ def test_a_traceback_stays_with_its_line():
 
 @pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatter()])
 @given(text=st.text() | st.sampled_from(["a\nb", "a\r\nb", "a\x1b[2Jb", "a\u2028b", "a\x85b"]))
-def test_no_client_can_begin_a_line(formatter, text):
+def test_no_client_can_start_a_line(formatter, text):
     """Whatever a reader takes for the end of a line, the next line is indented, or there is none."""
     for made in (record("%s", text), record("x", fields={"f": text}), failed(text)):
         with request({"request_id": text}):

@@ -8,7 +8,7 @@ import { percent, significant } from "./numbers.js";
 
 const GONE = "The server no longer has the maps of this image. Add the file again to see them.";
 
-export class Picture {
+export class Heatmap {
   #state;
   #numbers;
   #drawing = new Latest();
