@@ -43,7 +43,10 @@ class Readout:
                 return replace(self, direction=self.direction * layer.gamma)
             case Linear() | QuantisedLinear():
                 # Not F.linear: OpenVINO computes a matrix that is multiplied both ways wrongly (docs/openvino.md).
-                flat = (layer.weight.float() @ self.direction.flatten(0, 2).t()).t()
+                direction, weight = self.direction, layer.weight
+                if isinstance(layer, QuantisedLinear):  # OpenVINO with streams leaves a scale beside a weight out
+                    direction, weight = direction * layer.scale, layer.integers
+                flat = (weight.float() @ direction.flatten(0, 2).t()).t()
                 biased = self._biased(layer.bias)
                 return replace(biased, direction=flat.unflatten(0, self.direction.shape[:3]))
             case nn.LayerNorm():

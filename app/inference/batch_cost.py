@@ -78,10 +78,9 @@ class LatencyModel:
             return next((size for size in self.sizes if size > best), best)
         return best
 
-    @property
-    def settled(self) -> bool:
-        """Whether the best size has been measured, by more than its first run."""
-        return self.best in self._run_twice
+    def settled(self, batch: int) -> bool:
+        """Whether this size has been measured, by more than its first run."""
+        return batch in self._run_twice
 
 
 class MemoryModel:

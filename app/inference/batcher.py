@@ -2,7 +2,8 @@
 
 There is no timer. When the engine is free, it takes what is waiting, up to the largest batch that pays. Images that
 arrive during a run join the next one. So a single request runs at once, and batches grow with the load (the scheme of
-text-embeddings-inference, `core/src/queue.rs`).
+text-embeddings-inference, `core/src/queue.rs`). An engine with streams runs single images side by side instead, as soon
+as there are several.
 """
 
 import asyncio
@@ -54,12 +55,12 @@ class Batcher:
     """A queue of single images. `run` belongs to the event loop, where `Admission` bounds the queue; any thread may
     call the rest.
 
-    It holds a batch until the next one is taken, so when the engine breaks, every caller can be answered from here.
+    It holds a batch until the batch is done, so when the engine breaks, every caller can be answered from here.
     """
 
     def __init__(self) -> None:
         self._waiting: list[Ticket] = []  # oldest first
-        self._running: list[Ticket] = []  # in the hands of the runner
+        self._running: list[Batch | SelfTest] = []  # in the hands of the runner
         self._closed: str | None = None  # why no more tickets are accepted, as a public sentence
         self._test_at = time.monotonic() + SELF_TEST_S
         self._changed = threading.Condition()
@@ -84,7 +85,7 @@ class Batcher:
             if self._closed:
                 raise Unavailable(self._closed)
             self._waiting.append(ticket)
-            self._changed.notify()
+            self._changed.notify_all()
         outputs = await future
         if stages:
             stages.add("queue", ticket.queued, ticket.started)
@@ -94,22 +95,29 @@ class Batcher:
     def take(self, model: Model) -> Batch | SelfTest | None:
         """Wait for the next batch: the oldest ticket, and those after it for the same graph, as the model plans.
 
-        Every ticket of the batch before has been answered or cancelled. After SELF_TEST_S without a batch this is a
-        SelfTest. Returns None when the queue is closed and nothing waits.
+        After SELF_TEST_S without a batch this is a SelfTest. Returns None when the queue is closed and nothing waits.
+        Tell what was taken when it is `done`.
         """
         with self._changed:
-            self._running = []
-            while not (batch := self._next_batch(model)):
-                if self._closed:
+            while not (work := self._next_work(model)):
+                if self._closed and not self._waiting:
                     return None
-                idle_s = self._test_at - time.monotonic()
-                if idle_s <= 0:
-                    self._test_at = time.monotonic() + SELF_TEST_S
-                    return SelfTest()
-                self._changed.wait(idle_s)
-            self._running = batch.tickets
+                self._changed.wait(None if self._running else self._test_at - time.monotonic())
+            self._running.append(work)
             self._test_at = time.monotonic() + SELF_TEST_S
-            return batch
+            return work
+
+    def done(self, work: Batch | SelfTest) -> None:
+        """Every ticket of what was taken has been answered or cancelled."""
+        with self._changed:
+            self._running.remove(work)
+            self._changed.notify_all()
+
+    def wait_for_several(self) -> bool:
+        """Wait until more than one image waits. False if the queue is closed instead."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or len(self._waiting) > 1)
+            return not self._closed
 
     def close(self) -> None:
         """Accept no more tickets. The runner still takes those that wait."""
@@ -121,18 +129,24 @@ class Batcher:
         """Accept no more tickets, and answer all of them with Unavailable. `reason` is a public sentence."""
         with self._changed:
             self._closed = reason
-            unanswered = [*self._running, *self._waiting]
+            running = [ticket for work in self._running if isinstance(work, Batch) for ticket in work.tickets]
+            unanswered = [*running, *self._waiting]
             self._waiting.clear()
             self._changed.notify_all()
         answer(unanswered, [Unavailable(reason) for _ in unanswered])
 
-    def _next_batch(self, model: Model) -> Batch | None:
+    def _next_work(self, model: Model) -> Batch | SelfTest | None:
         waiting = self._waiting = self._in_time(model)
-        if not waiting:
+        if not all(isinstance(work, Batch) and work.plan.streamed for work in self._running):
             return None
+        if not waiting:
+            idle = not self._running and not self._closed and time.monotonic() >= self._test_at
+            return SelfTest() if idle else None
         graph = waiting[0].graph
         same = [ticket for ticket in waiting if ticket.graph == graph]
-        plan = model.plan(graph, len(same))
+        plan = model.plan(graph, len(same), others=len(self._running) + len(waiting) - len(same))
+        if self._running and not plan.streamed:
+            return None
         tickets = same[: plan.images]
         self._waiting = [ticket for ticket in waiting if ticket not in tickets]
         return Batch(graph=graph, plan=plan, tickets=tickets)

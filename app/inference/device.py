@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def _on_openvino(settings: Settings, bundle: Bundle, max_memory: float, wait: Ca
     try:
         from app.inference.openvino import OpenVinoEngine
 
-        return _on_cpu(OpenVinoEngine, settings, bundle, max_memory, wait)
+        return _on_cpu(OpenVinoEngine, settings, bundle, max_memory, wait, streams=True)
     except (ImportError, RuntimeError) as error:
         raise DeviceError(f"OpenVINO cannot run this bundle ({error})") from error
 
@@ -104,20 +105,41 @@ def _on_cpu(
     bundle: Bundle,
     max_memory: float,
     wait: Callable[[], object],
+    *,
+    streams: bool = False,
 ) -> Model:
+    """`streams`: whether the engine can have several."""
     warn_of_weights((bundle.folder / WEIGHTS).stat().st_size, max_memory)
-    engine = kind(
+    threads = settings.model_threads or allowed_cores()
+    max_batch = settings.max_batch or BATCH_ON_CPU
+    opening = partial(
+        kind,
         graph=bundle.folder / COMBINED_GRAPH,
         shapes=bundle.manifest.explains,
         precision=bundle.manifest.precision,
-        threads=settings.model_threads or allowed_cores(),
+        threads=threads,
     )
-    model = _model(engine, bundle, settings.max_batch or BATCH_ON_CPU)
+    count = min(threads, max_batch) if streams else 1
+    model = _model(opening(), bundle, max_batch, streams=count, open_streams=partial(opening, streams=count))
     wait()
     model.warm_up(max_memory)
     return model
 
 
-def _model(engine: Engine, bundle: Bundle, max_batch: int) -> Model:
+def _model(
+    engine: Engine,
+    bundle: Bundle,
+    max_batch: int,
+    *,
+    streams: int = 1,
+    open_streams: Callable[[], Engine] | None = None,
+) -> Model:
     manifest = bundle.manifest
-    return Model(engine=engine, image_size=manifest.image.size, known_answer=manifest.known_answer, max_batch=max_batch)
+    return Model(
+        engine=engine,
+        image_size=manifest.image.size,
+        known_answer=manifest.known_answer,
+        max_batch=max_batch,
+        streams=streams,
+        open_streams=open_streams,
+    )

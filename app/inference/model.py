@@ -1,6 +1,10 @@
 """The model that is served: an engine, which batches pay in it, and whether it still computes right numbers."""
 
+import logging
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple, get_args
 
 from app.bundle import KnownAnswer
@@ -9,16 +13,19 @@ from app.inference.engine import Engine, Graph, Images, Outputs, Pixels
 from app.inference.known_answer import KnownImage
 from app.machine import resident_memory
 
+log = logging.getLogger(__name__)
+
 GRAPHS: tuple[Graph, ...] = get_args(Graph)
 WARM_UP_S = 0.1  # for each graph; batch sizes not measured by then are measured while serving
 WARM_UP_RUNS = 2  # of a batch size; the first also allocates memory
 
 
 class Plan(NamedTuple):
-    """The next run: how many images, and in a batch of which size."""
+    """The next run: how many images, in a batch of which size, and whether on a stream, beside other such runs."""
 
     images: int
     size: int
+    streamed: bool = False
 
 
 class Latency(NamedTuple):
@@ -33,13 +40,26 @@ class Model:
     """An engine that has given the known answer in every batch size before it answers other images in it."""
 
     def __init__(
-        self, *, engine: Engine, image_size: tuple[int, int], known_answer: KnownAnswer, max_batch: int
+        self,
+        *,
+        engine: Engine,
+        image_size: tuple[int, int],
+        known_answer: KnownAnswer,
+        max_batch: int,
+        streams: int = 1,
+        open_streams: Callable[[], Engine] | None = None,
     ) -> None:
-        """`image_size` is the height and width of the network's input, `max_batch` the most images in a run."""
+        """`image_size` is the height and width of the network's input, `max_batch` the most images in a run.
+        `open_streams` opens the bundle a second time, for as many runs at once as there are `streams`, each of a single
+        image.
+        """
         self.engine = engine
         self.max_batch = max_batch
+        self.streams = streams
+        self._open_streams = open_streams
+        self._streamed: Engine | None = None
         self._known = KnownImage(known_answer, image_size)
-        self._latency = {graph: LatencyModel(max_batch=max_batch) for graph in GRAPHS}
+        self._latency = {graph: LatencyModel(max_batch=streams if streams > 1 else max_batch) for graph in GRAPHS}
         self._checked: set[tuple[Graph, int]] = set()
 
     def warm_up(self, max_memory: float) -> None:
@@ -49,23 +69,29 @@ class Model:
         Raises WrongAnswer.
         """
         memory = MemoryModel(allowed=max_memory, before=resident_memory())
+        wanted = self.sizes("explain")[-1]
         for graph in GRAPHS:
             self._measure(graph, 1, memory, runs=1)
         self._fit(memory)
         for graph, latency in self._latency.items():
             end = time.perf_counter() + WARM_UP_S - WARM_UP_RUNS * self.expected(graph, 1)
-            while not latency.settled and time.perf_counter() < end:
-                self._measure(graph, latency.best, memory, runs=WARM_UP_RUNS)
+            while not latency.settled(size := self._next_size(graph)) and time.perf_counter() < end:
+                self._measure(graph, size, memory, runs=WARM_UP_RUNS)
                 self._fit(memory)
-        memory.report(largest=self._latency["explain"].sizes[-1], wanted=self.max_batch)
+        memory.report(largest=self.sizes("explain")[-1], wanted=wanted)
 
-    def plan(self, graph: Graph, waiting: int) -> Plan:
-        """The next run of at least one waiting image.
+    def plan(self, graph: Graph, waiting: int, *, others: int = 0) -> Plan:
+        """The next run of at least one image that waits for this graph, when `others` wait or run too.
+
+        With streams a single image has all cores, and several are run side by side, one on each stream. Until the
+        streams are open, one follows another.
 
         Where the engine pads nothing, a batch has a size that ran before. A larger one that may pay is tried as soon as
         there are images for it, and in place of the last of them has the known image, so that none waits for a run that
         only checks.
         """
+        if self.streams > 1:
+            return Plan(1, 1, streamed=self._streamed is not None and waiting + others > 1)
         latency = self._latency[graph]
         images = min(waiting, latency.best)
         if self.engine.pads:
@@ -73,15 +99,19 @@ class Model:
         size = max(size for size in latency.sizes if size <= images)
         return Plan(size if (graph, size) in self._checked else max(size - 1, 1), size)
 
-    def run(self, graph: Graph, images: Images, size: int) -> Outputs:
-        """Outputs for `images`, each uint8 (height, width, 3), in a batch of this size, as planned.
+    def run(self, graph: Graph, images: Images, size: int, *, streamed: bool = False) -> Outputs:
+        """Outputs for `images`, each uint8 (height, width, 3), in a batch of this size, as planned. As many threads
+        as there are streams may call it at once, each `streamed`.
 
         The first run of a size is checked by the known image. Raises WrongAnswer if that gives another answer.
         """
+        if streamed:
+            assert self._streamed
+            return self._timed(graph, images, self._streamed, at_once=self.streams)
         if (graph, size) not in self._checked and len(images) == size:
             self.check(graph, size)
         if (graph, size) in self._checked:
-            return self._timed(graph, images)
+            return self._timed(graph, images, self.engine, at_once=size)
         count = len(images)
         tried = self.engine.run(graph, [*images, *self._known.images(size - count)])
         self._compare(graph, {name: rows[count:] for name, rows in tried.items()})
@@ -90,8 +120,24 @@ class Model:
 
     def check(self, graph: Graph, size: int) -> None:
         """Measure a batch of this size that consists of the known image. Raises WrongAnswer."""
-        self._compare(graph, self._timed(graph, self._known.images(size)))
+        self._compare(graph, self._timed(graph, self._known.images(size), self.engine, at_once=size))
         self._checked.add((graph, size))
+
+    def open_streams(self) -> bool:
+        """Open the streams and check the known image on each. False if that fails: then images are run in batches."""
+        assert self._open_streams
+        try:
+            engine = self._open_streams()
+            with ThreadPoolExecutor(self.streams) as threads:
+                for graph in GRAPHS:
+                    for outputs in threads.map(partial(engine.run, graph), [self._known.images(1)] * self.streams):
+                        self._compare(graph, outputs)
+        except Exception as error:
+            log.warning("images are run in batches and not side by side: %s", error)
+            self.streams = 1
+            return False
+        self._streamed = engine
+        return True
 
     def probe(self, graph: Graph) -> None:
         """Check the known image once. Raises WrongAnswer.
@@ -102,10 +148,12 @@ class Model:
         start = time.perf_counter()
         self._compare(graph, self.engine.run(graph, self._known.images(1)))
         self._latency[graph].lower(1, time.perf_counter() - start)
+        if self._streamed:
+            self._compare(graph, self._streamed.run(graph, self._known.images(1)))
 
     def best_batch(self, graph: Graph) -> int:
         """Most images worth running at once."""
-        return self._latency[graph].best
+        return self.streams if self.streams > 1 else self._latency[graph].best
 
     def expected(self, graph: Graph, images: int) -> float:
         """Seconds that a run will take, as far as is known; 0 where nothing is."""
@@ -137,11 +185,16 @@ class Model:
     def _compare(self, graph: Graph, outputs: Outputs) -> None:
         self._known.check(graph, outputs, provider=self.engine.provider)
 
-    def _timed(self, graph: Graph, images: Images) -> Outputs:
+    def _timed(self, graph: Graph, images: Images, engine: Engine, *, at_once: int) -> Outputs:
+        """Outputs of a run that has the share of the cores of one of so many images."""
         start = time.perf_counter()
-        outputs = self.engine.run(graph, images)
-        self._latency[graph].add(len(images), time.perf_counter() - start)
+        outputs = engine.run(graph, images)
+        self._latency[graph].add(at_once, time.perf_counter() - start)
         return outputs
+
+    def _next_size(self, graph: Graph) -> int:
+        """To be measured: batches are not made where there are streams."""
+        return 1 if self.streams > 1 else self._latency[graph].best
 
     def _measure(self, graph: Graph, size: int, memory: MemoryModel, *, runs: int) -> None:
         before = resident_memory()
@@ -152,5 +205,6 @@ class Model:
     def _fit(self, memory: MemoryModel) -> None:
         """Forbid batches that do not fit into the memory. A single image is always allowed."""
         if too_large := next((size for size in self.sizes("explain") if size > 1 and not memory.fits(size)), None):
+            self.streams = 1
             for graph in GRAPHS:
                 self.forbid(graph, too_large)

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from queue import SimpleQueue
 
 from app.bundle import Precision
 from app.inference.combined import Shapes, inputs, outputs
@@ -16,12 +17,14 @@ DEVICE = "CPU"
 
 
 class OpenVinoEngine:
-    """The combined graph of a bundle as one compiled model. A run has all cores."""
+    """The combined graph of a bundle as one compiled model. A run has its share of the cores: with one stream all of
+    them, and with several as many threads may call `run` at once.
+    """
 
     provider = "OpenVINO"
     pads = False
 
-    def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int) -> None:
+    def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int, streams: int = 1) -> None:
         """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
         core = ov.Core()
         model = core.read_model(graph)
@@ -33,16 +36,22 @@ class OpenVinoEngine:
         settings = {
             "INFERENCE_PRECISION_HINT": "f32",  # by default it computes all of an fp32 bundle in bfloat16
             "INFERENCE_NUM_THREADS": threads,
-            "NUM_STREAMS": 1,
+            "NUM_STREAMS": streams,
             "ENABLE_CPU_PINNING": threads >= processors(),  # else replicas would share some cores and leave others
         }
         compiled = core.compile_model(model, DEVICE, settings)
         self._names = [output.get_any_name() for output in compiled.outputs]
         self._shapes = shapes
-        self._request = compiled.create_infer_request()
+        self._free: SimpleQueue[ov.InferRequest] = SimpleQueue()
+        for _ in range(streams):
+            self._free.put(compiled.create_infer_request())
 
     def run(self, graph: Graph, images: Images) -> Outputs:
-        found = self._request.infer(inputs(graph, images), share_inputs=True)  # outputs are copied
+        request = self._free.get()
+        try:
+            found = request.infer(inputs(graph, images), share_inputs=True)  # outputs are copied
+        finally:
+            self._free.put(request)
         return outputs(graph, {name: found[name] for name in self._names}, self._shapes)
 
     def forget(self, graph: Graph, largest: int) -> None:

@@ -1,4 +1,4 @@
-"""The thread of the model: it opens the model, takes batches, runs and answers them.
+"""The threads of the model: one opens the model, and all take batches, run and answer them.
 
 A batch that fails is run again: in smaller batches if memory was short, else image by image, so that only the image
 that causes the error fails. After an image has failed alone, and after a while without work, the runner checks the
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 
 import numpy as np
@@ -36,7 +37,7 @@ WRONG = "The model computes wrong numbers. The service is about to be restarted.
 HUNG = "A forward pass hangs. The service is about to be restarted."
 
 
-@dataclass
+@dataclass(eq=False)
 class Run:
     """A run under way. No clock says how long it takes, but the checks of it: after a pause of the machine every run
     would seem to hang.
@@ -66,22 +67,21 @@ class Runner:
         self._lifecycle = lifecycle
         self._on_batch = on_batch
         self._model: Model  # once it is open
-        self._run: Run | None = None
+        self._runs: list[Run] = []
         self._self_tests = cycle(GRAPHS)
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
 
     def start(self, open_model: Callable[[], Model]) -> Model:
         """Open the model in the thread that will run it, and wait for it. Raises what `open_model` raises."""
         opened: Future[Model] = Future()
-        self._thread = threading.Thread(target=self._work, args=(open_model, opened), name="engine", daemon=True)
-        self._thread.start()
+        self._start_thread(partial(self._open, open_model, opened))
         return opened.result()
 
     def stop(self) -> None:
-        """Finish what is waiting, then end the thread. Blocks."""
+        """Finish what is waiting, then end the threads. Blocks."""
         self._batcher.close()
-        if self._thread:
-            self._thread.join()
+        for thread in self._threads:  # the last may be started meanwhile
+            thread.join()
 
     async def watch(self) -> None:
         """Check every CHECK_S until cancelled."""
@@ -90,8 +90,8 @@ class Runner:
             self.check()
 
     def check(self) -> None:
-        """Fail the service if the run under way will not end, now that it has taken CHECK_S more."""
-        if run := self._run:
+        """Fail the service if a run under way will not end, now that it has taken CHECK_S more."""
+        for run in list(self._runs):
             run.left_s -= CHECK_S
             if run.left_s < 0:
                 self._fail(HUNG)
@@ -100,21 +100,42 @@ class Runner:
         self._lifecycle.fail(reason)  # first: a client that gets 503 finds /livez failed
         self._batcher.fail(reason)
 
-    def _work(self, open_model: Callable[[], Model], opened: Future[Model]) -> None:
-        yield_by(MODEL_NICENESS)
+    def _open(self, open_model: Callable[[], Model], opened: Future[Model]) -> None:
+        yield_by(MODEL_NICENESS)  # threads that this one starts inherit it
         try:
             model = open_model()
         except Exception as error:
             opened.set_exception(error)
             return
         self._model = model
+        if model.streams > 1:
+            self._start_thread(self._open_streams)
         opened.set_result(model)
+        self._serve()
+
+    def _open_streams(self) -> None:
+        """Wait until several images wait: only then are streams worth their memory."""
+        if self._batcher.wait_for_several() and self._model.open_streams():
+            for _ in range(self._model.streams - 2):
+                self._start_thread(self._serve)
+            self._serve()
+
+    def _serve(self) -> None:
+        while (work := self._batcher.take(self._model)) is not None:
+            if isinstance(work, SelfTest):
+                self._probe(next(self._self_tests))
+            else:
+                self._process(work.graph, work.tickets, work.plan)
+            self._batcher.done(work)
+
+    def _start_thread(self, target: Callable[[], None]) -> None:
+        thread = threading.Thread(target=self._guard, args=(target,), name="engine", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _guard(self, target: Callable[[], None]) -> None:
         try:
-            while (work := self._batcher.take(model)) is not None:
-                if isinstance(work, SelfTest):
-                    self._probe(next(self._self_tests))
-                else:
-                    self._process(work.graph, work.tickets, work.plan)
+            target()
         except WrongAnswer as wrong:
             log.critical("%s", wrong)
             self._fail(WRONG)
@@ -129,19 +150,19 @@ class Runner:
         while left := [ticket for ticket in batch if not ticket.future.done()]:
             if len(left) < plan.images:
                 plan = self._model.plan(graph, len(left))
-            self._answer(graph, left[: plan.images], plan.size)
+            self._answer(graph, left[: plan.images], plan)
             batch = left[plan.images :]
 
-    def _answer(self, graph: Graph, batch: list[Ticket], size: int) -> None:
+    def _answer(self, graph: Graph, batch: list[Ticket], plan: Plan) -> None:
         self._on_batch(graph, len(batch))
         started = time.perf_counter()
         try:
-            with self._watched(graph, size):
-                outputs = self._model.run(graph, [ticket.pixels for ticket in batch], size)
+            with self._watched(graph, plan.size):
+                outputs = self._model.run(graph, [ticket.pixels for ticket in batch], plan.size, streamed=plan.streamed)
         except WrongAnswer:
             raise
         except Exception as error:
-            self._answer_again(graph, batch, size, error)
+            self._answer_again(graph, batch, plan.size, error)
             return
         ended = time.perf_counter()
         for ticket in batch:
@@ -173,11 +194,12 @@ class Runner:
 
     @contextmanager
     def _watched(self, graph: Graph, images: int) -> Iterator[None]:
-        self._run = Run(max(HUNG_RUN_S, HUNG_RUN_RATIO * self._model.expected(graph, images)))
+        run = Run(max(HUNG_RUN_S, HUNG_RUN_RATIO * self._model.expected(graph, images)))
+        self._runs.append(run)
         try:
             yield
         finally:
-            self._run = None
+            self._runs.remove(run)
 
 
 def sums_are_finite(outputs: Outputs) -> bool:

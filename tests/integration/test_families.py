@@ -14,7 +14,7 @@ from app.inference.scoring import scores
 from export.images import reference_pixels
 from tests.golden.test_checkpoints import CASES, FOLDER, describe
 from tests.support.attention import pool_of
-from tests.support.engines import ENGINES, engine_of
+from tests.support.engines import ARRANGEMENTS, engine_of
 
 
 def facts(case: Path) -> set[tuple[str, Any]]:
@@ -106,12 +106,14 @@ def test_every_engine_gives_the_same_numbers(case, golden_bundle):
     """Of parts of a logit, relative to the largest logit or part."""
     bundle = golden_bundle(case)
     images = reference_pixels(load_bundle(bundle).manifest.image, 3)
-    ours, theirs = (engine_of(bundle, kind).run("explain", images) for kind in ENGINES)
-    assert ours.keys() == theirs.keys()
-    if "classes" in ours:
-        assert (ours["classes"] == theirs["classes"]).all()
-    for name in ours.keys() - {"classes"}:
-        assert ours[name] == pytest.approx(theirs[name], rel=0, abs=1e-5 * max(1.0, float(np.abs(theirs[name]).max())))
+    *others, theirs = (engine_of(bundle, kind).run("explain", images) for kind in ARRANGEMENTS)
+    for ours in others:
+        assert ours.keys() == theirs.keys()
+        if "classes" in ours:
+            assert (ours["classes"] == theirs["classes"]).all()
+        for name in ours.keys() - {"classes"}:
+            allowed = 1e-5 * max(1.0, float(np.abs(theirs[name]).max()))
+            assert ours[name] == pytest.approx(theirs[name], rel=0, abs=allowed)
 
 
 def prefix_mass(numbers: dict[str, Any]) -> float:

@@ -1,6 +1,7 @@
 """Engines and models on the bundle of a folder, and an engine that is watched or altered."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
@@ -9,17 +10,21 @@ from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
 
-ENGINES = {"openvino": OpenVinoEngine, "onnxruntime": OnnxEngine}  # on CPUs
+ENGINES = {"openvino": OpenVinoEngine, "onnxruntime": OnnxEngine}  # on CPUs, by the name in the settings
+ARRANGEMENTS: dict[str, Callable[..., Engine]] = {
+    "openvino": partial(OpenVinoEngine, threads=1),
+    "openvino with streams": partial(OpenVinoEngine, threads=2, streams=2),
+    "onnxruntime": partial(OnnxEngine, threads=1),
+}
 
 
 def engine_of(folder: Path, kind: str = "onnxruntime", precision: Precision | None = None) -> Engine:
     """`precision` is that of the manifest unless it is given."""
     manifest = load_bundle(folder).manifest
-    return ENGINES[kind](
+    return ARRANGEMENTS[kind](
         graph=folder / COMBINED_GRAPH,
         shapes=manifest.explains,
         precision=precision or manifest.precision,
-        threads=1,
     )
 
 

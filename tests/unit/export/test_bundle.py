@@ -25,7 +25,7 @@ from model.config import ViTConfig
 from model.variants import variant
 from tests.golden.test_checkpoints import describe
 from tests.integration.test_families import CLASSIFYING, EMBEDDING
-from tests.support.engines import ENGINES, engine_of, model_of
+from tests.support.engines import ARRANGEMENTS, engine_of, model_of
 from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
 
@@ -107,7 +107,7 @@ def test_a_network_of_many_switches_is_exported_and_checked(tmp_path, names):
     assert manifest.parity.logits < 1e-4
     assert max(manifest.parity.attention, manifest.parity.rollout) < 5e-5
     assert max(manifest.parity.evidence, manifest.parity.receipt) < 5e-5
-    for kind in ENGINES:
+    for kind in ARRANGEMENTS:
         model_of(tmp_path / "toy", engine_of(tmp_path / "toy", kind)).warm_up(math.inf)
     graph = onnx.load(tmp_path / "toy" / "classify.onnx", load_external_data=False).graph
     assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers

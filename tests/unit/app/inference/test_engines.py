@@ -5,10 +5,10 @@ import pytest
 
 from app.inference.combined import inputs
 from app.settings import DEMO_BUNDLE
-from tests.support.engines import ENGINES, engine_of
+from tests.support.engines import ARRANGEMENTS, engine_of
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(scope="module", params=ARRANGEMENTS)
 def engine(request):
     return engine_of(DEMO_BUNDLE, request.param)
 

@@ -7,13 +7,13 @@ from app.inference import model as module
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model, Plan
 from app.settings import DEMO_BUNDLE
-from tests.support.engines import ENGINES, Watched, engine_of, model_of
+from tests.support.engines import ARRANGEMENTS, Watched, engine_of, model_of
 
 MIB = 2**20
 PLENTY = float("inf")
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(scope="module", params=ARRANGEMENTS)
 def engine(request):
     return engine_of(DEMO_BUNDLE, request.param)
 

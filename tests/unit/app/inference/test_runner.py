@@ -28,8 +28,10 @@ NOT_FINITE = 200  # the pixel of an image for which the output is NaN
 class FakeEngine:
     """Answers each image with its first pixel; `gate` holds it in a run, `faults` make it fail."""
 
-    def __init__(self, largest: int = 4) -> None:
+    def __init__(self, largest: int = 4, streams: int = 1) -> None:
         self.largest = largest
+        self.streams = streams
+        self.streams_open = False
         self.scale = np.float32(1)
         self.batches: list[tuple[str, list[int]]] = []
         self.threads: set[int] = set()
@@ -44,12 +46,19 @@ class FakeEngine:
         self.computes = True
         self.tried_wrong = False  # what a batch of a new size finds
         self.seconds = 0.0
+        self.met: threading.Barrier | None = None  # of streams: as many runs have to be under way
 
     def opened(self):
         self.threads.add(threading.get_ident())
         return self
 
-    def plan(self, graph, waiting):
+    def open_streams(self):
+        self.streams_open = True
+        return self.works
+
+    def plan(self, graph, waiting, *, others=0):
+        if self.streams > 1:
+            return Plan(1, 1, streamed=self.streams_open and waiting + others > 1)
         images = min(waiting, self.largest)
         return Plan(images, images)
 
@@ -68,7 +77,7 @@ class FakeEngine:
         if not self.computes:
             raise WrongAnswer("logits differ")
 
-    def run(self, graph, images, size):
+    def run(self, graph, images, size, *, streamed=False):
         assert len(images) == size
         images = np.stack(images)
         self.threads.add(threading.get_ident())
@@ -76,6 +85,8 @@ class FakeEngine:
         self.batches.append((graph, pixels))
         self.entered.set()
         assert self.gate.wait(10)
+        if streamed and self.met:
+            self.met.wait(10)
         if len(images) > self.fits:
             raise MemoryError
         if self.tried_wrong:
@@ -143,6 +154,44 @@ def test_images_that_arrive_during_a_run_share_the_next(engine):
     run(engine, scenario)
     assert engine.batches == [("classify", [0]), ("classify", [1, 2, 3, 4]), ("classify", [5, 6])]
     assert len(engine.threads) == 1
+
+
+def test_images_that_wait_for_streams_are_run_side_by_side():
+    engine = FakeEngine(streams=2)
+    together = threading.Barrier(2)
+
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        assert not engine.streams_open  # for a single image they would only take memory
+        rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(1, 5)]
+        await asyncio.to_thread(eventually, lambda: engine.streams_open)
+        engine.met = together
+        engine.gate.set()
+        return await asyncio.gather(first, *rest)
+
+    answers = run(engine, scenario)
+    assert [answer["logits"].tolist() for answer in answers] == [[0], [1], [2], [3], [4]]
+    assert all(len(pixels) == 1 for _, pixels in engine.batches)
+    assert together.broken is False
+    assert len(engine.threads) == 2
+
+
+def test_streams_that_do_not_open_leave_one_run_at_a_time(lifecycle):
+    engine = FakeEngine(streams=2)
+    engine.works = False
+
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(1, 3)]
+        await asyncio.to_thread(eventually, lambda: engine.streams_open)
+        engine.streams, engine.streams_open = 1, False
+        engine.gate.set()
+        await asyncio.gather(first, *rest)
+
+    run(engine, scenario, lifecycle)
+    assert engine.batches == [("classify", [0]), ("classify", [1, 2])]
+    assert len(engine.threads) == 1
+    assert lifecycle.ready
 
 
 def test_start_raises_what_opening_the_engine_raises():
