@@ -51,7 +51,7 @@ def test_the_cpu_is_opened_before_the_checksums_are_computed(monkeypatch, name):
             assert on_cpu.wait(10)
 
     opened = SimpleNamespace(engine=SimpleNamespace(provider="", computes_in=""))
-    monkeypatch.setattr(device, "_on_cpu", lambda *_: on_cpu.set() or opened)
+    monkeypatch.setattr(device, "_on_cpu", lambda *_, **__: on_cpu.set() or opened)
     read = load_bundle(DEMO_BUNDLE)
     bundle = SlowBundle(folder=read.folder, manifest=read.manifest, digest=read.digest)
     open_model(settings=Settings(device=name), bundle=bundle)
