@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
 from app.inference.engine import Engine, Graph, Images, Outputs
@@ -28,13 +29,14 @@ def engine_of(folder: Path, kind: str = "onnxruntime", precision: Precision | No
     )
 
 
-def model_of(folder: Path, engine: Engine | None = None, *, max_batch: int = 4) -> Model:
+def model_of(folder: Path, engine: Engine | None = None, *, max_batch: int = 4, **streams: Any) -> Model:
     manifest = load_bundle(folder).manifest
     return Model(
         engine=engine or engine_of(folder),
         image_size=manifest.image.size,
         known_answer=manifest.known_answer,
         max_batch=max_batch,
+        **streams,
     )
 
 

@@ -181,3 +181,64 @@ def test_batches_that_the_memory_does_not_hold_are_never_run(model, growing, cap
     assert model.best_batch("classify") == model.best_batch("explain") == largest
     (line,) = [line for line in caplog.records if line.message.startswith("memory:")]
     assert (line.levelname, said in line.message) == (level, True), line.message
+
+
+@pytest.fixture
+def streams() -> Watched:
+    return Watched(engine_of(DEMO_BUNDLE, "openvino with streams"))
+
+
+@pytest.fixture
+def with_streams(watched, streams) -> Model:
+    return model_of(DEMO_BUNDLE, watched, streams=2, open_streams=lambda: streams)
+
+
+def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(with_streams, watched, images):
+    with_streams.warm_up(PLENTY)
+    assert {size for _, size in watched.runs} == {1}
+    assert [with_streams.plan("explain", waiting) for waiting in (1, 5)] == [Plan(1, 1), Plan(1, 1)]
+    assert with_streams.open_streams()
+    assert [with_streams.plan("explain", waiting, others=others) for waiting, others in ((1, 0), (5, 0), (1, 1))] == [
+        Plan(1, 1),
+        Plan(1, 1, streamed=True),
+        Plan(1, 1, streamed=True),
+    ]
+    alone = with_streams.run("explain", images[:1], 1)
+    beside = with_streams.run("explain", images[:1], 1, streamed=True)
+    assert alone.keys() == beside.keys()
+    for name, rows in alone.items():
+        assert rows == pytest.approx(beside[name], abs=1e-4), name
+    assert ("explain", 2) in {(row.graph, row.batch) for row in with_streams.latency()}
+    assert with_streams.best_batch("explain") == 2
+
+
+def no_memory() -> Watched:
+    raise RuntimeError("could not allocate memory")
+
+
+@pytest.mark.parametrize("fault", ["wrong numbers", "no memory"])
+def test_where_streams_fail_images_are_run_in_batches(with_streams, streams, monkeypatch, caplog, fault):
+    if fault == "wrong numbers":
+        streams.after = off
+    else:
+        monkeypatch.setattr(with_streams, "_open_streams", no_memory)
+    monkeypatch.setattr("app.inference.batch_cost.LatencyModel.best", property(lambda latency: latency.sizes[-1]))
+    with_streams.warm_up(PLENTY)
+    assert not with_streams.open_streams()
+    assert "run in batches and not side by side" in caplog.text
+    assert with_streams.plan("classify", 5).size == 2
+
+
+def test_a_probe_checks_the_streams_too(with_streams, streams):
+    assert with_streams.open_streams()
+    with_streams.probe("classify")
+    streams.after = off
+    with pytest.raises(WrongAnswer):
+        with_streams.probe("classify")
+
+
+@pytest.mark.parametrize(("allowed", "count"), [(90, 2), (89, 1)])
+@pytest.mark.usefixtures("growing")
+def test_there_are_no_streams_without_memory_for_them(with_streams, allowed, count):
+    with_streams.warm_up(allowed * MIB)
+    assert with_streams.streams == count
