@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from tests.benchmarks import (
-    arrangements,
     cost,
     doors,
     drawing,
@@ -17,7 +16,6 @@ from tests.benchmarks import (
     intake,
     memory,
     observation,
-    overhead,
     precision,
     serving,
 )
@@ -34,14 +32,12 @@ BENCHMARKS = {
     "graphs": runtimes.measure,
     "serving": serving.measure,
     "engines": engines.measure,
-    "overhead": overhead.measure,
     "observation": observation.measure,
     "decoding": decoding.measure,
     "intake": intake.measure,
     "hop": hop.measure,
     "doors": doors.measure,
     "cost": cost.measure,
-    "arrangements": arrangements.measure,
     "memory": memory.measure,
     "drawing": drawing.measure,
     "exporting": exporting.measure,

@@ -104,9 +104,21 @@ FAULTS = {
     ),
     "running-unanswered": Fault(
         "app/inference/batcher.py",
-        "[*self._running, *self._waiting]",
+        "[*running, *self._waiting]",
         "[*self._waiting]",
         "When the engine breaks, the images of its batch are never answered.",
+    ),
+    "streams-beside-all-cores": Fault(
+        "app/inference/batcher.py",
+        "if self._running and not plan.streamed:",
+        "if False:",
+        "A run on all cores is begun beside others.",
+    ),
+    "streams-unchecked": Fault(
+        "app/inference/model.py",
+        "                        self._compare(graph, outputs)\n",
+        "                        outputs\n",
+        "Streams that compute wrong numbers answer images.",
     ),
     "wrong-row": Fault(
         "app/inference/runner.py",
