@@ -123,10 +123,13 @@ def test_a_replica_that_begins_to_compute_wrong_numbers_fails(serve, star, monke
     assert f"wrong numbers on {ENGINES[kind].provider}" in caplog.text
 
 
-@pytest.fixture
-def batches_pay(monkeypatch):
+@pytest.fixture(params=ENGINES)
+def batching(serve, request, monkeypatch):
+    """An app of its own on one core, where no engine runs images side by side."""
     monkeypatch.setattr("app.inference.model.WARM_UP_S", 0.0)  # larger batches are first used while serving
     monkeypatch.setattr("app.inference.batch_cost.LatencyModel.best", property(lambda model: model.sizes[-1]))
+    with serve(engine=request.param, model_threads=1) as client:
+        yield client
 
 
 def until_more_wait(client):
@@ -140,26 +143,24 @@ def until_more_wait(client):
     return wait
 
 
-@pytest.mark.usefixtures("batches_pay")
-def test_a_larger_batch_that_would_be_answered_wrongly_is_not_answered(app, star):
+def test_a_larger_batch_that_would_be_answered_wrongly_is_not_answered(batching, star):
     def wrong_together(graph, outputs):
         if len(outputs["logits"]) > 1:
             corrupt(graph, outputs)
 
-    watched(app, before=until_more_wait(app), after=wrong_together)
-    answer = app.post("/classify", files=[("a", ("a", star))] * 8)
+    watched(batching, before=until_more_wait(batching), after=wrong_together)
+    answer = batching.post("/classify", files=[("a", ("a", star))] * 8)
     results = answer.json().get("results", [])  # none if the first batch was a large one already
     for result in results:
         assert "error" in result or result["predictions"][0]["score"] == pytest.approx(0.99, abs=0.02)
     failed = {result["error"]["status"] for result in results if "error" in result}
     assert failed or answer.status_code == 503
     assert failed <= {503}
-    assert statuses(app, star) == {"livez": 503, "readyz": 503, "classify": 503}
+    assert statuses(batching, star) == {"livez": 503, "readyz": 503, "classify": 503}
 
 
-@pytest.mark.usefixtures("batches_pay")
-def test_a_lack_of_memory_makes_batches_smaller(app, star):
-    wait, too_many = until_more_wait(app), []
+def test_a_lack_of_memory_makes_batches_smaller(batching, star):
+    wait, too_many = until_more_wait(batching), []
 
     def small_batches_only(graph, images):
         if len(images) > 1:
@@ -168,10 +169,10 @@ def test_a_lack_of_memory_makes_batches_smaller(app, star):
             raise RuntimeError("bfc_arena.cc:376 Failed to allocate memory for requested buffer of size 2830172160")
         wait(graph, images)
 
-    engine = watched(app, before=small_batches_only)
-    answer = app.post("/classify", files=[("a", ("a", star))] * 8)
+    engine = watched(batching, before=small_batches_only)
+    answer = batching.post("/classify", files=[("a", ("a", star))] * 8)
     assert [r["predictions"][0]["label"] for r in answer.json()["results"]] == ["star"] * 8
-    assert app.get("/model").json()["best_batch"]["explain"] == too_many[0] // 2
+    assert batching.get("/model").json()["best_batch"]["explain"] == too_many[0] // 2
 
 
 def test_a_deadline_that_has_passed_is_503_and_nothing_runs(app, star):
