@@ -108,9 +108,9 @@ class Runner:
             opened.set_exception(error)
             return
         self._model = model
+        opened.set_result(model)
         if model.streams > 1:
             self._start_thread(self._open_streams)
-        opened.set_result(model)
         self._serve()
 
     def _open_streams(self) -> None:

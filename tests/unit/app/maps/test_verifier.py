@@ -27,6 +27,8 @@ PASSES = 2 + 4 * 7  # the untouched and the fully covered image, and what lies b
 class SteppingEngine:
     """Each run waits for a step. Answers logits that favour class 1 the more of the image is bright."""
 
+    streams = 1
+
     def __init__(self) -> None:
         self.batches: list[list[int]] = []  # brightness of the images of each batch
         self.entered = threading.Semaphore(0)
@@ -35,13 +37,13 @@ class SteppingEngine:
     def best_batch(self, graph):
         return 4
 
-    def plan(self, graph, waiting):
+    def plan(self, graph, waiting, *, others):
         return Plan(min(waiting, 4), 4)
 
     def expected(self, graph, images):
         return 0.0
 
-    def run(self, graph, images, size):
+    def run(self, graph, images, size, *, streamed):
         assert graph == "classify"
         images = np.stack(images)
         bright = (images[..., 0] == 200).mean(axis=(1, 2))
