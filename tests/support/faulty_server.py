@@ -13,7 +13,10 @@ STICKY = "CUDA failure 700: an illegal memory access was encountered ; GPU=0 ; h
 
 
 class FaultyModel(Model):
-    def run(self, graph, images, size):
+    def __init__(self, **options):
+        super().__init__(**{**options, "streams": 1})  # a GPU has none
+
+    def run(self, graph, images, size, *, streamed):
         time.sleep(RUN_S)
         if any(image.max() == 0 for image in images):
             raise RuntimeError(STICKY)
