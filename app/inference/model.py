@@ -203,8 +203,9 @@ class Model:
         memory.add(graph, size, resident_memory() - before)
 
     def _fit(self, memory: MemoryModel) -> None:
-        """Forbid batches that do not fit into the memory. A single image is always allowed."""
-        if too_large := next((size for size in self.sizes("explain") if size > 1 and not memory.fits(size)), None):
+        """Forbid batches, and streams, that do not fit into the memory. A single image is always allowed."""
+        if self.streams > 1 and not memory.fits(self.streams + 1):  # measured: streams take more than as many images
             self.streams = 1
+        if too_large := next((size for size in self.sizes("explain") if size > 1 and not memory.fits(size)), None):
             for graph in GRAPHS:
                 self.forbid(graph, too_large)

@@ -237,7 +237,7 @@ def test_a_probe_checks_the_streams_too(with_streams, streams):
         with_streams.probe("classify")
 
 
-@pytest.mark.parametrize(("allowed", "count"), [(90, 2), (89, 1)])
+@pytest.mark.parametrize(("allowed", "count"), [(110, 2), (109, 1)])
 @pytest.mark.usefixtures("growing")
 def test_there_are_no_streams_without_memory_for_them(with_streams, allowed, count):
     with_streams.warm_up(allowed * MIB)
