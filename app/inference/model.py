@@ -111,7 +111,7 @@ class Model:
         if (graph, size) not in self._checked and len(images) == size:
             self.check(graph, size)
         if (graph, size) in self._checked:
-            return self._timed(graph, images, self.engine, at_once=size)
+            return self._timed(graph, images, self.engine, at_once=len(images))
         count = len(images)
         tried = self.engine.run(graph, [*images, *self._known.images(size - count)])
         self._compare(graph, {name: rows[count:] for name, rows in tried.items()})
