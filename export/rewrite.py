@@ -88,6 +88,9 @@ class FusedAttention(nn.Module):
     def mixed(self, tokens: Tensor, queries: int | None = None) -> Tensor:
         """The values weighted by attention, heads side by side, (B, queries, H * d)."""
         value = self.v(tokens)
+        if self.reach is not None and queries is None:  # no kernel fuses rounded products, so maps can share these
+            of_heads = value.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            return (self.weights(tokens) @ of_heads).transpose(1, 2).flatten(2)
         query, key = self._query(tokens, queries).to(value.dtype), self._key(tokens).to(value.dtype)
         bias = () if self.bias is None else (None, None, self.bias[:, :, :queries])
         mixed: Tensor = torch.onnx.ops.symbolic(
@@ -103,7 +106,7 @@ class FusedAttention(nn.Module):
     def weights(self, tokens: Tensor) -> Tensor:
         """Attention after softmax, (B, H, T, T), in float32 and beside the fused operator.
 
-        Q and K appear a second time; ONNX Runtime merges equal nodes.
+        Q and K appear a second time; equal nodes are merged.
         """
         query, key = self._query(tokens, None).float(), self._key(tokens).float()
         width = query.shape[-1] // self.heads
