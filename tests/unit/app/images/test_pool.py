@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
+from app.images.pool import WorkerFailed, WorkerPool, WorkerTimedOut
 from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS
 from tests.support.processes import eventually, program
-from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, ForkUnlessFull, Saboteur, whoami
+from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, Saboteur, whoami
 
-REQUEST = b"request"
+LIMITS = {"max_pixels": 7, "thumbnail": True}
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def started(workers: int = 2, **options) -> Iterator[WorkerPool]:
         "timeout_s": 20.0,
         **options,
     }
-    pool = WorkerPool(**{"work": Saboteur(whoami), "workers": workers, **options})
+    pool = WorkerPool(work=Saboteur(whoami), workers=workers, **options)
     pool.start()
     try:
         yield pool
@@ -42,8 +42,7 @@ def started(workers: int = 2, **options) -> Iterator[WorkerPool]:
 
 def ask(pool: WorkerPool, *uploads: bytes) -> list[bytes | BaseException]:
     async def all_of_them():
-        asked = [pool.run(REQUEST, Upload(data)) for data in uploads]
-        return await asyncio.gather(*asked, return_exceptions=True)
+        return await asyncio.gather(*(pool.run(Upload(data), **LIMITS) for data in uploads), return_exceptions=True)
 
     return asyncio.run(all_of_them())
 
@@ -71,7 +70,7 @@ until = partial(eventually, seconds=20)
 def test_every_request_gets_its_own_answer_from_a_few_processes():
     with started() as pool:
         answers = ask(pool, *(str(number).encode() for number in range(50)))
-        assert [int(answer.split()[2]) for answer in answers] == list(range(50))
+        assert [int(answer.split()[3]) for answer in answers] == list(range(50))
         assert {worker_of(answer) for answer in answers} == {worker.process for worker in pool._workers}
         assert os.getpid() not in {worker_of(answer) for answer in answers}
 
@@ -80,18 +79,15 @@ def test_every_request_gets_its_own_answer_from_a_few_processes():
 def test_requests_and_answers_of_any_size(size):
     with started(1) as pool:
         (answer,) = ask(pool, bytes(size))
-        assert answer.split(b" ", 2)[1:] == [REQUEST, bytes(size)]
+        assert answer.split(b" ", 3)[1:] == [b"7", b"1", bytes(size)]
 
 
-def test_an_answer_over_its_limit_is_not_read():
-    with started(1, max_answer_bytes=1000) as pool:
-        answers = ask(pool, bytes(2000), b"well")
-        assert [type(answer) for answer in answers] == [WorkerFailed, bytearray]
+TOO_LARGE = bytes(2000)  # an upload that is answered with as many bytes
 
 
-@pytest.mark.parametrize("end", [CRASH, EXIT, HANG_UP])
-def test_a_crash_costs_one_request(end):
-    with started() as pool:
+@pytest.mark.parametrize("end", [CRASH, EXIT, HANG_UP, HOARD, TOO_LARGE])
+def test_a_worker_that_fails_costs_one_request(end):
+    with started(max_answer_bytes=1000, memory_bytes=2**26) as pool:
         answers = ask(pool, b"a", end, b"b", b"c")
         assert [type(answer) for answer in answers] == [bytearray, WorkerFailed, bytearray, bytearray]
         after = ask(pool, *[b"x"] * 8)
@@ -116,12 +112,12 @@ def test_a_worker_that_waits_for_a_slow_event_loop_is_not_killed():
     """The loop turns ten times a second. In each turn a part of the upload goes out, then a part of the answer in."""
 
     async def scenario(pool: WorkerPool) -> bytearray:
-        asked = asyncio.ensure_future(pool.run(REQUEST, Upload(bytes(1_000_000))))
-        while not asked.done():
+        answer = asyncio.ensure_future(pool.run(Upload(bytes(1_000_000)), **LIMITS))
+        while not answer.done():
             await asyncio.sleep(0)
             until(lambda: state(pool._workers[0].process) in "SZ")
             time.sleep(0.1)  # while the worker waits
-        return await asked
+        return await answer
 
     with started(1, timeout_s=0.5) as pool:
         worker = pool._workers[0].process
@@ -135,7 +131,7 @@ def test_a_pause_of_the_machine_does_not_count():
     async def scenario(pool: WorkerPool) -> bytearray:
         worker = pool._workers[0].process
         os.kill(worker, signal.SIGSTOP)
-        asked = asyncio.ensure_future(pool.run(REQUEST, Upload(b"x")))
+        answer = asyncio.ensure_future(pool.run(Upload(b"x"), **LIMITS))
         while pool._idle:
             await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -143,16 +139,10 @@ def test_a_pause_of_the_machine_does_not_count():
         for _ in range(2):  # turns, in which what has become due is done
             await asyncio.sleep(0)
         os.kill(worker, signal.SIGCONT)
-        return await asked
+        return await answer
 
     with started(1, timeout_s=1.0) as pool:
         worker_of(asyncio.run(scenario(pool)))
-
-
-def test_memory_is_bounded():
-    with started(1, memory_bytes=2**26) as pool:
-        assert isinstance(ask(pool, HOARD)[0], WorkerFailed)
-        worker_of(ask(pool, b"well")[0])
 
 
 def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
@@ -161,48 +151,6 @@ def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
         os.kill(first, signal.SIGKILL)
         until(lambda: is_gone(first))
         assert worker_of(ask(pool, b"b")[0]) != first
-
-
-def test_a_worker_that_was_killed_at_work_is_no_crash():
-    async def scenario(pool: WorkerPool) -> None:
-        asked = asyncio.ensure_future(pool.run(REQUEST, Upload(SPIN)))
-        await asyncio.to_thread(until, lambda: state(pool._workers[0].process) == "R")
-        os.kill(pool._workers[0].process, signal.SIGKILL)
-        with pytest.raises(WorkerKilled):
-            await asked
-
-    with started(1) as pool:
-        asyncio.run(scenario(pool))
-        worker_of(ask(pool, b"well")[0])
-
-
-def test_where_none_can_be_forked_the_others_go_on(tmp_path):
-    full = tmp_path / "full"
-    with started(work=ForkUnlessFull(whoami, full)) as pool:
-        fork_server = pool._fork_server._process.pid
-        full.touch()
-        first, second = (worker.process for worker in pool._workers)
-        os.kill(second, signal.SIGKILL)
-        until(lambda: is_gone(second))
-        answers = ask(pool, *[b"x"] * 4)
-        assert {worker_of(answer) for answer in answers if isinstance(answer, bytearray)} == {first}
-        assert any(isinstance(answer, OSError) for answer in answers)
-        assert pool._fork_server._process.pid == fork_server
-        full.unlink()
-        assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}) == 2
-
-
-def test_a_worker_that_cannot_be_replaced_fails_no_more_than_one_request(tmp_path):
-    """It fails at once, so it is the first to be free again."""
-    full = tmp_path / "full"
-    with started(work=ForkUnlessFull(whoami, full)) as pool:
-        ask(pool, b"x")
-        full.touch()
-        last = pool._idle[-1].process
-        os.kill(last, signal.SIGKILL)
-        until(lambda: is_gone(last))
-        answers = [ask(pool, b"x")[0] for _ in range(6)]
-        assert [type(answer) for answer in answers] == [ChildProcessError, *[bytearray] * 5]
 
 
 def test_threads_that_find_the_same_fork_server_ended_start_one_other():
@@ -239,12 +187,12 @@ def test_a_request_that_is_given_up_after_its_fork_server_ended_does_not_kill_th
     killed = []
 
     async def scenario(pool):
-        asked = asyncio.ensure_future(pool._exchange(pool._workers[0], REQUEST, Upload(SPIN)))
+        answer = asyncio.ensure_future(pool._exchange(pool._workers[0], Upload(SPIN), **LIMITS, if_larger=0))
         await asyncio.to_thread(until, lambda: state(pool._workers[0].process) == "R")
         pool._workers[0].process = 0  # as another thread notes that starts the next fork server
         monkeypatch.setattr(os, "kill", lambda process, _: killed.append(process))
-        asked.cancel()
-        await asyncio.wait([asked])
+        answer.cancel()
+        await asyncio.wait([answer])
         monkeypatch.undo()
 
     with started(1) as pool:
@@ -252,12 +200,12 @@ def test_a_request_that_is_given_up_after_its_fork_server_ended_does_not_kill_th
     assert killed == []
 
 
-def test_nothing_starts_after_the_stop():
-    with started(1) as pool:
-        pass
+def test_nothing_is_left_after_the_stop_and_nothing_starts():
+    with started() as pool:
+        processes = [pool._fork_server._process.pid, *(worker.process for worker in pool._workers)]
+    until(lambda: all(map(is_gone, processes)))
     with pytest.raises(ConnectionError):
         pool._renew(pool._workers[0])
-    assert not pool._fork_server.is_alive()
 
 
 def test_the_stop_ends_a_thread_that_waits_for_a_new_process():
@@ -272,15 +220,6 @@ def test_the_stop_ends_a_thread_that_waits_for_a_new_process():
         stopped.join(10)
         assert not stopped.is_alive()
         assert not pool._fork_server.is_alive()
-
-
-def test_if_all_of_them_were_killed_they_all_come_back():
-    with started() as pool:
-        fork_server = pool._fork_server._process.pid
-        workers = [worker.process for worker in pool._workers]
-        os.kill(fork_server, signal.SIGKILL)
-        until(lambda: all(is_gone(worker) for worker in workers))  # they end with it
-        assert {worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}.isdisjoint(workers)
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
@@ -301,22 +240,16 @@ def test_they_yield_to_the_model():
 
 def test_a_caller_that_leaves_takes_no_worker_with_it():
     async def scenario(pool: WorkerPool) -> None:
-        gone = [asyncio.ensure_future(pool.run(REQUEST, Upload(b"x" * 1_000_000))) for _ in range(6)]
+        gone = [asyncio.ensure_future(pool.run(Upload(b"x" * 1_000_000), **LIMITS)) for _ in range(6)]
         await asyncio.sleep(0)
         for task in gone:
             task.cancel()
-        assert len(await pool.run(REQUEST, Upload(b"y"))) > 0
+        assert len(await pool.run(Upload(b"y"), **LIMITS)) > 0
 
     with started() as pool:
         workers = {worker.process for worker in pool._workers}
         asyncio.run(scenario(pool))
         assert {worker.process for worker in pool._workers} == workers
-
-
-def test_nothing_is_left_after_the_stop():
-    with started() as pool:
-        processes = [pool._fork_server._process.pid, *(worker.process for worker in pool._workers)]
-    until(lambda: all(map(is_gone, processes)))
 
 
 KILLED = """
@@ -330,7 +263,7 @@ pool = WorkerPool(
 )
 pool.start()
 async def main():
-    busy = asyncio.ensure_future(pool.run(b"", Upload(SPIN)))
+    busy = asyncio.ensure_future(pool.run(Upload(SPIN), max_pixels=1, thumbnail=False))
     while not busy.done() and sum(worker not in pool._idle for worker in pool._workers) != 1: await asyncio.sleep(0.01)
     print(pool._fork_server._process.pid, *(worker.process for worker in pool._workers), flush=True)
     await busy
