@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BytesIO
 
 import numpy as np
@@ -14,7 +12,6 @@ from PIL import Image
 from app.errors import Overloaded, UnusableImage
 from app.images import pool as pool_module
 from app.images.decode import Limits
-from app.images.fork_server import Work
 from app.images.intake import Intake, open_intake
 from app.images.messages import Prepared
 from app.images.pool import WorkerPool
@@ -25,6 +22,7 @@ from app.settings import Settings
 from tests.support.processes import eventually
 from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, ForkUnlessFull, Saboteur
 from tests.support.specs import spec_of
+from tests.support.worker_pool import started
 
 LARGE = (2001, 2000)
 PREPARER = Preparer(
@@ -34,27 +32,9 @@ PREPARER = Preparer(
 )
 
 
-@contextmanager
-def started(work: Work) -> Iterator[WorkerPool]:
-    pool = WorkerPool(
-        work=work,
-        workers=2,
-        max_small=2,
-        max_pixels_in_work=5_000_000,
-        max_answer_bytes=2**20,
-        memory_bytes=2**29,
-        timeout_s=3,
-    )
-    pool.start()
-    try:
-        yield pool
-    finally:
-        pool.stop()
-
-
 @pytest.fixture(scope="module")
 def pool():
-    with started(Saboteur(PREPARER)) as pool:
+    with started(Saboteur(PREPARER), timeout_s=3) as pool:
         yield pool
 
 

@@ -5,9 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -16,28 +14,14 @@ import pytest
 from app.images.pool import WorkerFailed, WorkerPool, WorkerTimedOut
 from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS
+from tests.support import worker_pool
 from tests.support.processes import eventually, program
 from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, Saboteur, whoami
 
 LIMITS = {"max_pixels": 7, "thumbnail": True}
 
-
-@contextmanager
-def started(workers: int = 2, **options) -> Iterator[WorkerPool]:
-    options = {
-        "max_small": workers,
-        "max_pixels_in_work": 100,
-        "max_answer_bytes": 2**25,
-        "memory_bytes": 2**28,
-        "timeout_s": 20.0,
-        **options,
-    }
-    pool = WorkerPool(work=Saboteur(whoami), workers=workers, **options)
-    pool.start()
-    try:
-        yield pool
-    finally:
-        pool.stop()
+started = partial(worker_pool.started, Saboteur(whoami))
+until = partial(eventually, seconds=20)
 
 
 def ask(pool: WorkerPool, *uploads: bytes) -> list[bytes | BaseException]:
@@ -64,9 +48,6 @@ def is_gone(process: int) -> bool:
         return True
 
 
-until = partial(eventually, seconds=20)
-
-
 def test_every_request_gets_its_own_answer_from_a_few_processes():
     with started() as pool:
         answers = ask(pool, *(str(number).encode() for number in range(50)))
@@ -77,7 +58,7 @@ def test_every_request_gets_its_own_answer_from_a_few_processes():
 
 @pytest.mark.parametrize("size", [0, 1, 100_000, 20_000_000])
 def test_requests_and_answers_of_any_size(size):
-    with started(1) as pool:
+    with started(workers=1) as pool:
         (answer,) = ask(pool, bytes(size))
         assert answer.split(b" ", 3)[1:] == [b"7", b"1", bytes(size)]
 
@@ -103,7 +84,7 @@ def test_a_loop_is_ended_and_the_others_are_answered():
 
 def test_waiting_for_a_worker_does_not_count():
     """Three requests of a second each, one after the other."""
-    with started(1, timeout_s=2.5) as pool:
+    with started(workers=1, timeout_s=2.5) as pool:
         answers = ask(pool, *[PAUSE] * 3)
         assert all(isinstance(answer, bytearray) for answer in answers)
 
@@ -119,7 +100,7 @@ def test_a_worker_that_waits_for_a_slow_event_loop_is_not_killed():
             time.sleep(0.1)  # while the worker waits
         return await answer
 
-    with started(1, timeout_s=0.5) as pool:
+    with started(workers=1, timeout_s=0.5) as pool:
         worker = pool._workers[0].process
         assert worker_of(asyncio.run(scenario(pool))) == worker
         assert worker_of(ask(pool, b"next")[0]) == worker
@@ -141,12 +122,12 @@ def test_a_pause_of_the_machine_does_not_count():
         os.kill(worker, signal.SIGCONT)
         return await answer
 
-    with started(1, timeout_s=1.0) as pool:
+    with started(workers=1, timeout_s=1.0) as pool:
         worker_of(asyncio.run(scenario(pool)))
 
 
 def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
-    with started(1) as pool:
+    with started(workers=1) as pool:
         first = worker_of(ask(pool, b"a")[0])
         os.kill(first, signal.SIGKILL)
         until(lambda: is_gone(first))
@@ -154,7 +135,7 @@ def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
 
 
 def test_threads_that_find_the_same_fork_server_ended_start_one_other():
-    with started(8) as pool:
+    with started(workers=8) as pool:
         before = pool._fork_server
         before._process.kill()
         before._process.wait()
@@ -166,7 +147,7 @@ def test_threads_that_find_the_same_fork_server_ended_start_one_other():
 
 
 def test_a_fork_server_that_another_thread_has_stopped_counts_as_ended():
-    with started(1) as pool:
+    with started(workers=1) as pool:
         fork_server = pool._fork_server
         fork_server.stop()
         with pytest.raises(ConnectionError):
@@ -174,7 +155,7 @@ def test_a_fork_server_that_another_thread_has_stopped_counts_as_ended():
 
 
 def test_a_process_of_an_earlier_fork_server_does_not_end_this_one():
-    with started(1) as pool:
+    with started(workers=1) as pool:
         fork_server = pool._fork_server._process.pid
         pool._workers[0].process = os.getpid()  # no child of the fork server
         assert pool._renew(pool._workers[0]) == -signal.SIGKILL
@@ -195,7 +176,7 @@ def test_a_request_that_is_given_up_after_its_fork_server_ended_does_not_kill_th
         await asyncio.wait([answer])
         monkeypatch.undo()
 
-    with started(1) as pool:
+    with started(workers=1) as pool:
         asyncio.run(scenario(pool))
     assert killed == []
 
@@ -209,7 +190,7 @@ def test_nothing_is_left_after_the_stop_and_nothing_starts():
 
 
 def test_the_stop_ends_a_thread_that_waits_for_a_new_process():
-    with started(1) as pool, ThreadPoolExecutor(1) as threads:
+    with started(workers=1) as pool, ThreadPoolExecutor(1) as threads:
         os.kill(pool._fork_server._process.pid, signal.SIGSTOP)  # it answers no more
         renewed = threads.submit(pool._renew, pool._workers[0])
         until(lambda: pool._fork_server._lock.locked())
@@ -224,7 +205,7 @@ def test_the_stop_ends_a_thread_that_waits_for_a_new_process():
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_signals_for_the_whole_group_do_not_end_them(kind):
-    with started(1) as pool:
+    with started(workers=1) as pool:
         before = worker_of(ask(pool, b"a")[0])
         for process in (pool._fork_server._process.pid, before):
             os.kill(process, kind)
@@ -233,7 +214,7 @@ def test_signals_for_the_whole_group_do_not_end_them(kind):
 
 
 def test_they_yield_to_the_model():
-    with started(1) as pool:
+    with started(workers=1) as pool:
         worker = worker_of(ask(pool, b"a")[0])
         assert os.getpriority(os.PRIO_PROCESS, worker) == min(os.nice(0) + IMAGES_NICENESS, 19)
 
@@ -254,20 +235,16 @@ def test_a_caller_that_leaves_takes_no_worker_with_it():
 
 KILLED = """
 import asyncio, sys
-from app.images.pool import WorkerPool
 from app.images.upload import Upload
 from tests.support.saboteur import SPIN, Saboteur, whoami
-pool = WorkerPool(
-    work=Saboteur(whoami), workers=2, max_small=2, max_pixels_in_work=1, max_answer_bytes=1, memory_bytes=2**28,
-    timeout_s=1000,
-)
-pool.start()
+from tests.support.worker_pool import started
 async def main():
     busy = asyncio.ensure_future(pool.run(Upload(SPIN), max_pixels=1, thumbnail=False))
     while not busy.done() and sum(worker not in pool._idle for worker in pool._workers) != 1: await asyncio.sleep(0.01)
     print(pool._fork_server._process.pid, *(worker.process for worker in pool._workers), flush=True)
     await busy
-asyncio.run(main())
+with started(Saboteur(whoami), timeout_s=1000) as pool:
+    asyncio.run(main())
 """
 
 

@@ -70,6 +70,11 @@ class Callers:
         self.turn()
         return [task.exception() if task.done() and not task.cancelled() else None for task in self.tasks]
 
+    async def leave(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
 
 @pytest.fixture
 def batcher() -> Batcher:
@@ -81,9 +86,7 @@ def callers(batcher):
     loop = asyncio.new_event_loop()
     callers = Callers(batcher, loop)
     yield callers
-    for task in callers.tasks:
-        task.cancel()
-    loop.run_until_complete(asyncio.gather(*callers.tasks, return_exceptions=True))
+    loop.run_until_complete(callers.leave())
     loop.close()
 
 

@@ -1,7 +1,6 @@
 """app/inference/cuda.py against sessions that stand in for those on a GPU: they replay by number, not by shape."""
 
 import ctypes
-import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -55,7 +54,6 @@ class FakeSession:
         self.runs = []
         self.largest = 512
         self.wrong = lambda runs: False
-        self.threads = set()
 
     def get_providers(self):
         return [self.provider, "CPUExecutionProvider"]
@@ -70,7 +68,6 @@ class FakeSession:
         return FakeBinding()
 
     def run_with_iobinding(self, binding, options):
-        self.threads.add(threading.get_ident())
         number = int(options.get_run_config_entry("gpu_graph_id"))
         self.runs.append(number)
         if len(binding.images.array) > self.largest:
