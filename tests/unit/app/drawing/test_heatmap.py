@@ -43,14 +43,14 @@ def pixels(values, record, signed=False, **changes) -> np.ndarray:
 
 @pytest.mark.parametrize("scale", [1, 7])
 def test_each_patch_covers_its_part_of_the_crop_box(encode, scale):
-    drawn = pixels([[0, 1], [0.5, 0]], record(encode, scale=scale))
+    drawn = pixels([[0, 1], [0.5, 0]], record(encode, box=Box(10, 8, 50, 40), scale=scale))
     assert drawn.shape == (40, 60, 4)
-    assert (drawn[:, :10, 3] == 0).all()
-    assert (drawn[:, 50:, 3] == 0).all()
-    assert (drawn[:20, 10:30, :3] == VIRIDIS_ENDS[0]).all()
-    assert (drawn[:20, 30:50, :3] == VIRIDIS_ENDS[1]).all()
-    assert (drawn[20:, 30:50, :3] == VIRIDIS_ENDS[0]).all()
-    assert (drawn[20:, 10:30, :3] == drawn[30, 15, :3]).all()
+    assert (drawn[8:, 10:50, 3] == 255).all()
+    assert (drawn[..., 3] == 255).sum() == 32 * 40
+    assert (drawn[8:24, 10:30, :3] == VIRIDIS_ENDS[0]).all()
+    assert (drawn[8:24, 30:50, :3] == VIRIDIS_ENDS[1]).all()
+    assert (drawn[24:, 30:50, :3] == VIRIDIS_ENDS[0]).all()
+    assert (drawn[24:, 10:30, :3] == drawn[30, 15, :3]).all()
 
 
 def test_a_signed_map_lies_on_a_grey_image(encode):

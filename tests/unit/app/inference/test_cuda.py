@@ -84,11 +84,11 @@ class FakeSession:
 
 @pytest.fixture
 def sessions(monkeypatch):
-    made = []
+    sessions = []
 
     def session(self, file):
-        made.append(FakeSession())
-        return made[-1]
+        sessions.append(FakeSession())
+        return sessions[-1]
 
     monkeypatch.setattr(cuda, "count_gpus", lambda: 2)
     monkeypatch.setattr(cuda, "_on_gpu", FakeValue)
@@ -97,7 +97,7 @@ def sessions(monkeypatch):
     monkeypatch.setattr(cuda, "copy_from_gpu", lambda to, address: ctypes.memmove(to.ctypes.data, address, to.nbytes))
     monkeypatch.setattr(cuda.ort, "preload_dlls", lambda: None, raising=False)
     monkeypatch.setattr(CudaEngine, "_session", session)
-    return made
+    return sessions
 
 
 @pytest.fixture(autouse=True)

@@ -16,12 +16,12 @@ class FakeDriver:
     """Counts two GPUs, and remembers what it was asked."""
 
     def __init__(self, **statuses):
-        self.asked = []
+        self.calls = []
         self.statuses = statuses
 
     def __getattr__(self, name):
         def called(*arguments):
-            self.asked.append((name, arguments))
+            self.calls.append((name, arguments))
             if name == "cuDeviceGetCount":
                 arguments[0]._obj.value = 2
             return self.statuses.get(name, 0)
@@ -69,19 +69,19 @@ def test_a_buffer_is_locked_in_the_context_of_its_gpu_and_unlocked_with_its_end(
     fake = driver()
     pixels = np.zeros(6, np.uint8)
     lock_pages(pixels, gpu=1)
-    (_, retained, _, (start, size, _)) = (arguments for _, arguments in fake.asked)
+    (_, retained, _, (start, size, _)) = (arguments for _, arguments in fake.calls)
     names = ["cuInit", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemHostRegister_v2"]
-    assert [name for name, _ in fake.asked] == names
+    assert [name for name, _ in fake.calls] == names
     assert retained[1] == 1
     assert (start.value, size.value) == (pixels.ctypes.data, 6)
     assert isinstance(size, ctypes.c_size_t)
     row, address = pixels[:3], pixels.ctypes.data
     del pixels
     gc.collect()
-    assert fake.asked[-1][0] == "cuMemHostRegister_v2"  # a part of it is in use
+    assert fake.calls[-1][0] == "cuMemHostRegister_v2"  # a part of it is in use
     del row
     gc.collect()
-    assert [(name, arguments[0].value) for name, arguments in fake.asked[4:]] == [
+    assert [(name, arguments[0].value) for name, arguments in fake.calls[4:]] == [
         ("cuCtxSetCurrent", None),
         ("cuMemHostUnregister", address),
     ]
@@ -91,7 +91,7 @@ def test_an_array_is_filled_from_an_address(driver):
     fake = driver()
     array = np.zeros(3, np.float32)
     copy_from_gpu(array, 2**40)
-    ((name, (to, address, size)),) = fake.asked
+    ((name, (to, address, size)),) = fake.calls
     assert (name, to.value, address.value, size.value) == ("cuMemcpyDtoH_v2", array.ctypes.data, 2**40, 12)
 
 
@@ -108,7 +108,7 @@ def lend(driver):
     def lender(count: int):
         fake = driver()
         buffers = LockedBuffers(count=count, size_bytes=bytes_of(LAYOUT), gpu=1)
-        locked = [arguments[1].value for name, arguments in fake.asked if name == "cuMemHostRegister_v2"]
+        locked = [arguments[1].value for name, arguments in fake.calls if name == "cuMemHostRegister_v2"]
         assert locked == [3 * 64 + 64] * count  # 24, 80 and 28 bytes, each from a multiple of 64 on
         return buffers.borrow
 
