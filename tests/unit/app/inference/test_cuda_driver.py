@@ -109,7 +109,9 @@ def lend(driver):
         fake = driver()
         buffers = LockedBuffers(count=count, size_bytes=bytes_of(LAYOUT), gpu=1)
         locked = [arguments[1].value for name, arguments in fake.calls if name == "cuMemHostRegister_v2"]
+        gpus = [arguments[1] for name, arguments in fake.calls if name == "cuDevicePrimaryCtxRetain"]
         assert locked == [3 * 64 + 64] * count  # 24, 80 and 28 bytes, each from a multiple of 64 on
+        assert gpus == [1] * count
         return buffers.borrow
 
     return lender
