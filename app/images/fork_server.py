@@ -22,10 +22,11 @@ from pathlib import Path
 
 from app.machine import IMAGES_NICENESS
 
-Work = Callable[[bytes, bytes], bytes]  # from a request and an upload to an answer
+# From an upload, the most pixels to decode, and whether a thumbnail is wanted, to an answer
+Work = Callable[[bytes, int, bool], bytes]
 
-REQUEST = struct.Struct("!HQ")  # before every request: how many bytes of it and of its upload follow
-SAME = 2**64 - 1  # in place of the latter: the request is about the upload of the one before
+REQUEST = struct.Struct("!QQ?")  # how many bytes of an upload follow, then what `Work` is told of it
+SAME = 2**64 - 1  # in place of the bytes: the request is about the upload of the one before
 ANSWER = struct.Struct("!Q")  # before every answer: how many bytes of it follow
 ORDER = struct.Struct("!iQ")  # to the fork server: the process to end or 0, and the memory of the new one in bytes
 REPORT = struct.Struct("!ii")  # from it: the new process, or 0 where none can be forked, and how the old one ended
@@ -95,13 +96,12 @@ def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, fork_ser
     logging.disable()
     data = b""
     while len(header := _receive(connection, REQUEST.size)) == REQUEST.size:
-        request_bytes, data_bytes = REQUEST.unpack(header)
-        request = _receive(connection, request_bytes)
+        data_bytes, max_pixels, thumbnail = REQUEST.unpack(header)
         if data_bytes != SAME:
             data = _receive(connection, data_bytes)
             if len(data) < data_bytes:
                 return
-        answer = work(request, data)
+        answer = work(data, max_pixels, thumbnail)
         connection.sendall(ANSWER.pack(len(answer)) + answer)
 
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from app.errors import Overloaded, UnusableImage
 from app.images.decode import Limits
-from app.images.messages import GarbledAnswer, Prepared, Request, larger, unpack_answer
+from app.images.messages import GarbledAnswer, Prepared, larger, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.preparer import Preparer, thumbnail_of
 from app.images.preprocess import Box, ImageSpec
@@ -69,12 +69,11 @@ class Intake:
         """
         if await self._quarantine.holds(upload):
             raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
-        first = Request(min(LARGE_PIXELS, self._max_pixels), thumbnail).pack()
-        if_larger = Request(self._max_pixels, thumbnail).pack()
+        run = partial(self._run, upload, thumbnail=thumbnail)
         try:
-            answer = await self._run(first, upload, if_larger=if_larger)
+            answer = await run(max_pixels=min(LARGE_PIXELS, self._max_pixels), if_larger=self._max_pixels)
             if pixels := larger(answer):
-                answer = await self._run(if_larger, upload, large_pixels=pixels)
+                answer = await run(max_pixels=self._max_pixels, large_pixels=pixels)
             return unpack_answer(answer, shape=self._input_size)
         except (WorkerKilled, OSError):
             raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
@@ -94,8 +93,8 @@ class Intake:
             pixels=pixels, size=(width, height), box=Box(0, 0, width, height), format="pixels", thumbnail=small
         )
 
-    async def _run(self, request: bytes, upload: Upload, *, large_pixels: int = 0, if_larger: bytes = b"") -> bytearray:
-        run = partial(self._pool.run, request, upload, large_pixels=large_pixels, if_larger=if_larger)
+    async def _run(self, upload: Upload, *, thumbnail: bool, **pixels: int) -> bytearray:
+        run = partial(self._pool.run, upload, thumbnail=thumbnail, **pixels)
         try:
             return await run()
         except WorkerTimedOut:

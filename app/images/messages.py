@@ -1,4 +1,4 @@
-"""What the service and a worker say to each other: a request before an upload, and the answer.
+"""What a worker answers.
 
 A worker is not trusted, because it has decoded hostile bytes. `unpack_answer` reads what it sends as plain numbers and
 bytes of an expected shape, never as pickled objects.
@@ -7,7 +7,7 @@ bytes of an expected shape, never as pickled objects.
 import json
 import struct
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,24 +15,9 @@ import numpy.typing as npt
 from app.errors import UnsupportedType, UnusableImage
 from app.images.preprocess import Box
 
-_REQUEST = struct.Struct("!Q?")
 _ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
 _LARGER = struct.Struct("!IQ")  # no JSON; pixels
 _ERRORS = {error.kind: error for error in (UnsupportedType, UnusableImage)}  # no others are raised for a worker
-
-
-class Request(NamedTuple):
-    """What goes before an upload."""
-
-    max_pixels: int  # an image of more is not decoded; the answer is then Larger
-    thumbnail: bool  # whether one is wanted
-
-    def pack(self) -> bytes:
-        return _REQUEST.pack(*self)
-
-    @classmethod
-    def unpack(cls, data: bytes) -> "Request":
-        return cls(*_REQUEST.unpack(data))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +41,9 @@ class GarbledAnswer(Exception):
 
 
 def pack_answer(answer: Prepared | Larger | UnsupportedType | UnusableImage) -> bytes:
-    facts: dict[str, object]
     blobs: tuple[bytes, ...] = ()
     if isinstance(answer, Prepared):
-        facts = {"size": answer.size, "box": answer.box, "format": answer.format}
+        facts: dict[str, object] = {"size": answer.size, "box": answer.box, "format": answer.format}
         blobs = answer.pixels.tobytes(), answer.thumbnail
     elif isinstance(answer, Larger):
         return _LARGER.pack(0, answer.pixels)

@@ -4,7 +4,7 @@ Nothing is decoded, and the time is linear in the bytes. A parser of all of Exif
 """
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # not a stuffed byte, a restart marker or padding
 _SOI, _EOI, _SOS, _TEM, _COM = 0xD8, 0xD9, 0xDA, 0x01, 0xFE
@@ -34,8 +34,8 @@ def read_jpeg(data: bytes, *, max_scans: int) -> Jpeg | None:
     exif = b""
     scans = segments = 0
     position = 2
-    while found := _MARKER.search(data, position):
-        start, position = found.span()
+    while match := _MARKER.search(data, position):
+        start, position = match.span()
         segments += 1
         if segments > MAX_SEGMENTS:
             return None
@@ -71,13 +71,13 @@ def orientation(exif: bytes) -> int:
 
     `exif` is a TIFF structure, with or without the marker that JPEG puts before it.
     """
-    exif = exif.removeprefix(b"Exif\0\0")
-    order = {b"II": "little", b"MM": "big"}.get(exif[:2])
-    if order is None:
+    exif = exif.removeprefix(_EXIF)
+    if exif[:2] not in (b"II", b"MM"):
         return 1
+    order: Literal["little", "big"] = "little" if exif[:2] == b"II" else "big"
 
     def number(at: int, size: int) -> int:
-        return int.from_bytes(exif[at : at + size], "little" if order == "little" else "big")
+        return int.from_bytes(exif[at : at + size], order)
 
     directory = number(4, 4)
     for entry in range(directory + 2, directory + 2 + 12 * min(number(directory, 2), _MAX_ENTRIES), 12):

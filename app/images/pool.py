@@ -75,10 +75,12 @@ class WorkerPool:
         for worker in self._workers:
             worker.close()
 
-    async def run(self, request: bytes, upload: Upload, *, large_pixels: int = 0, if_larger: bytes = b"") -> bytearray:
-        """A worker's answer to a request about an upload. `large_pixels` are those of a large image, see Lanes. Where
-        the answer is that the image is larger, and no other large image is in the way, it is the worker's answer to the
-        request `if_larger` instead.
+    async def run(
+        self, upload: Upload, *, max_pixels: int, thumbnail: bool, large_pixels: int = 0, if_larger: int = 0
+    ) -> bytearray:
+        """A worker's answer about an upload, which it decodes if it has at most `max_pixels`. If it has more and no
+        other large image is in the way, it decodes up to `if_larger` pixels instead; with 0 it does not. `large_pixels`
+        are those of a large image, see Lanes.
 
         A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
         Raises WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be started.
@@ -87,7 +89,7 @@ class WorkerPool:
         await self._lanes.enter(large_pixels)
         worker = self._idle.pop()
         worker.large_pixels = large_pixels
-        exchange = asyncio.ensure_future(self._exchange(worker, request, upload, if_larger))
+        exchange = asyncio.ensure_future(self._exchange(worker, upload, max_pixels, thumbnail, if_larger))
         exchange.add_done_callback(partial(self._finished, worker))
         return await asyncio.shield(exchange)
 
@@ -100,18 +102,20 @@ class WorkerPool:
             self._idle.insert(0, worker)  # the last to be used: where none can be forked, it would fail at once
         self._lanes.leave(worker.large_pixels)
 
-    async def _exchange(self, worker: Worker, request: bytes, upload: Upload, if_larger: bytes = b"") -> bytearray:
+    async def _exchange(
+        self, worker: Worker, upload: Upload, max_pixels: int, thumbnail: bool, if_larger: int
+    ) -> bytearray:
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         assert worker.connection
         watch = Watch(worker, timeout_s=self._timeout_s)
         try:
-            await _send(worker.connection, REQUEST.pack(len(request), len(upload)) + request, upload)
+            await _send(worker.connection, REQUEST.pack(len(upload), max_pixels, thumbnail), upload)
             watch.sent()
             answer = await self._answer(worker.connection)
             if if_larger and (pixels := min(larger(answer), self._max_pixels_in_work)) and self._lanes.grow(pixels):
                 worker.large_pixels = pixels
-                await _send(worker.connection, REQUEST.pack(len(if_larger), SAME) + if_larger, Upload())
+                await _send(worker.connection, REQUEST.pack(SAME, if_larger, thumbnail), Upload())
                 answer = await self._answer(worker.connection)
             return answer
         except OSError as error:

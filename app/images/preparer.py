@@ -7,14 +7,14 @@ from PIL import Image
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
-from app.images.messages import Larger, Prepared, Request, pack_answer
+from app.images.messages import Larger, Prepared, pack_answer
 from app.images.preprocess import ImageSpec, preprocess
 
 THUMBNAIL_QUALITY = 85  # JPEG
 
 
 class Preparer:
-    """What a worker does: it is called with a packed request and an upload, and returns a packed answer."""
+    """The work of a worker: from an upload to a packed answer."""
 
     def __init__(self, *, limits: Limits, spec: ImageSpec, thumbnail_px: int) -> None:
         """`thumbnail_px` is the longest side of a thumbnail."""
@@ -22,8 +22,7 @@ class Preparer:
         self._spec = spec
         self._thumbnail_px = thumbnail_px
 
-    def __call__(self, request: bytes, data: bytes) -> bytes:
-        max_pixels, thumbnail = Request.unpack(request)
+    def __call__(self, data: bytes, max_pixels: int, thumbnail: bool) -> bytes:
         try:
             return pack_answer(self.prepare(data, thumbnail=thumbnail, max_pixels=max_pixels))
         except (UnsupportedType, UnusableImage) as error:
@@ -32,7 +31,7 @@ class Preparer:
             return pack_answer(UnusableImage("Decoding this image takes too much memory."))
 
     def prepare(self, data: bytes, *, thumbnail: bool, max_pixels: int) -> Prepared | Larger:
-        """Raises UnsupportedType or UnusableImage."""
+        """An image of more than `max_pixels` is not decoded. Raises UnsupportedType or UnusableImage."""
         with opened(data, self._limits) as (image, name):
             if image.width * image.height > max_pixels:
                 return Larger(image.width * image.height)

@@ -24,15 +24,15 @@ def inputs(graph: Graph, images: Images) -> dict[str, npt.NDArray[Any]]:
     return {"images": images, "explain": np.array(graph == "explain")}
 
 
-def outputs(graph: Graph, found: Outputs, shapes: Shapes) -> Outputs:
+def outputs(graph: Graph, combined: Outputs, shapes: Shapes) -> Outputs:
     """Outputs of `graph` from those of the combined graph, as views."""
-    maps = found.pop("maps")
+    maps = combined.pop("maps")
     if graph == "classify":
-        found.pop("classes", None)
-        return found
+        combined.pop("classes", None)
+        return combined
     start = 0
-    for name in [name for name in shapes if name not in found]:
+    for name in [name for name in shapes if name not in combined]:
         end = start + prod(shapes[name])
-        found[name] = maps[:, start:end].reshape(-1, *shapes[name])
+        combined[name] = maps[:, start:end].reshape(-1, *shapes[name])
         start = end
-    return found
+    return combined

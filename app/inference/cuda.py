@@ -3,7 +3,7 @@
 A CUDA graph is a recorded run. It is replayed in one launch, with the addresses and shapes of the recording. So every
 batch size has its own inputs and outputs on the GPU, and a batch is padded to the next size. ONNX Runtime keeps a
 recording for the thread that made it, under a number from 1 on (0 means "no number given"). It does not check the shape
-when it replays. Therefore one thread does both the warm-up and the serving, and each size has its own number.
+when it replays. Therefore one thread does both the warm-up and the serving, and the number is the batch size.
 """
 
 import logging
@@ -51,10 +51,10 @@ UNUSABLE = "ONNX Runtime cannot use CUDA here: check driver and libraries"
 class Recording:
     """One graph at one batch size: fixed buffers on the GPU, and the recorded run that uses them."""
 
-    def __init__(self, *, session: ort.InferenceSession, size: int, number: int, gpu: int) -> None:
+    def __init__(self, *, session: ort.InferenceSession, size: int, gpu: int) -> None:
         self._session = session
-        self._number = number
-        self._recorded, self._plain = _numbered(number), _numbered(PLAIN)
+        self._size = size
+        self._recorded, self._plain = _numbered(size), _numbered(PLAIN)
         self._binding = session.io_binding()
         (images,) = session.get_inputs()
         self._images = _on_gpu((size, *images.shape[1:]), np.uint8, gpu)
@@ -88,7 +88,7 @@ class Recording:
 
     def release(self) -> None:
         """Give back what the recorded run keeps beside the buffers. It cannot be replayed any more."""
-        self._session.release_captured_graph(self._number)
+        self._session.release_captured_graph(self._size)
 
 
 class CudaEngine:
@@ -113,8 +113,7 @@ class CudaEngine:
         """
         self.computes_in: Computed = precision
         _check_runtime(gpu)
-        if hasattr(ort, "preload_dlls"):
-            ort.preload_dlls()
+        ort.preload_dlls()
         self._gpu = gpu
         self._options = dict(PROVIDER_OPTIONS)
         if gpu:  # for the first one ONNX Runtime would only warn that it is no plugin
@@ -157,18 +156,17 @@ class CudaEngine:
             log.warning("the input buffer could not be page-locked, so copies to the GPU are slower: %s", error)
         with _failures_as_device_errors():
             for graph in FILES:
-                for number, size in reversed(list(enumerate(model.sizes(graph), start=1))):
-                    self._record(model, graph, size, number)
+                for size in reversed(model.sizes(graph)):
+                    self._record(model, graph, size)
             self._buffers = self._locked_buffers()
             (image,) = model.known_images(1)
             for (graph, size), recording in self._recordings.items():
-                self._compare(graph, image, size, recording)
+                self._compare(recording, graph, size, image)
                 model.check(graph, size)
 
-    def _record(self, model: Model, graph: Graph, size: int, number: int) -> None:
-        session = self._sessions[graph]
+    def _record(self, model: Model, graph: Graph, size: int) -> None:
         try:
-            self._recordings[graph, size] = Recording(session=session, size=size, number=number, gpu=self._gpu)
+            self._recordings[graph, size] = Recording(session=self._sessions[graph], size=size, gpu=self._gpu)
             model.check(graph, size)
         except Exception as error:
             if size == 1 or fault_of(error) != "memory":
@@ -187,14 +185,14 @@ class CudaEngine:
             log.warning("no buffers for outputs could be page-locked, so copies from the GPU are slower: %s", error)
             return None
 
-    def _compare(self, graph: Graph, image: Pixels, size: int, recording: Recording) -> None:
+    def _compare(self, recording: Recording, graph: Graph, size: int, image: Pixels) -> None:
         """Raises WrongAnswer when a replay and a run node by node differ for images that are all different."""
         np.stack([np.roll(image, SHIFT_PX * row, axis=1) for row in range(size)], out=self._pixels[:size])
         expected = recording.run(self._pixels[:size], plainly=True)
-        for name, found in recording.run(self._pixels[:size]).items():
+        for name, replayed in recording.run(self._pixels[:size]).items():
             if name in ("classes", *BY_CLASS):  # nearly tied classes may change places
                 continue
-            apart = np.abs(found.astype(np.float64) - expected[name]).max()
+            apart = np.abs(replayed.astype(np.float64) - expected[name]).max()
             if not apart <= REPLAY_RATIO * np.abs(expected[name]).max():
                 raise WrongAnswer(
                     f"The model computes wrong numbers on {self.provider}: {name} of the {graph} graph differs by "
@@ -234,13 +232,10 @@ def _check_runtime(gpu: int) -> None:
 
 def _memory_of_a_graph(memory_bytes: int, weights_bytes: int) -> int:
     """Bytes for what lies between the layers of one of the two graphs. Each has the weights once, beside that."""
-    left = memory_bytes - len(FILES) * weights_bytes
-    if left <= 0:
-        raise DeviceError(
-            f"VIT_GPU_MEMORY_BYTES is {memory_bytes}, and the weights of both graphs alone take "
-            f"{len(FILES) * weights_bytes}"
-        )
-    return left // len(FILES)
+    both = len(FILES) * weights_bytes
+    if memory_bytes <= both:
+        raise DeviceError(f"VIT_GPU_MEMORY_BYTES is {memory_bytes}, and the weights of both graphs alone take {both}")
+    return (memory_bytes - both) // len(FILES)
 
 
 def _numbered(number: int) -> ort.RunOptions:

@@ -83,17 +83,17 @@ class KnownImage:
         apart: Numbers = np.abs(named - self._logits[self._classes]).max(axis=1) / 2
         return apart
 
-    def _apart(self, name: str, found: Numbers, classes: npt.NDArray[np.int64] | None) -> Numbers:
-        """The largest difference in each row of `found`, (B,). Where `found` is (B, K, ...) for the K `classes` (B, K),
+    def _apart(self, name: str, numbers: Numbers, classes: npt.NDArray[np.int64] | None) -> Numbers:
+        """The largest difference in each row of `numbers`, (B,). Where they are (B, K, ...) for the K `classes` (B, K),
         each is compared with the same class of the answer; one that the answer does not have is not compared.
         """
-        known = self._sums[name].reshape(found.shape[1:])
+        known = self._sums[name].reshape(numbers.shape[1:])
         if classes is not None and name in BY_CLASS:
             same = classes[:, :, np.newaxis] == self._classes  # (B, K, K)
-            apart: Numbers = np.abs(found - known[same.argmax(axis=2)])
+            apart: Numbers = np.abs(numbers - known[same.argmax(axis=2)])
             apart[~same.any(axis=2)[:, :, np.newaxis] & np.isfinite(apart)] = 0
         else:
-            apart = np.abs(found - known)
+            apart = np.abs(numbers - known)
         worst: Numbers = apart.reshape(len(apart), -1).max(axis=1)
         return worst
 

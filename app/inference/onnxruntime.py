@@ -30,8 +30,8 @@ class OnnxEngine:
         self.computes_in: Computed = "int8" if precision == "int8" else "fp32"
 
     def run(self, graph: Graph, images: Images) -> Outputs:
-        found = self._session.run(self._names, inputs(graph, images))
-        return outputs(graph, dict(zip(self._names, map(np.asarray, found), strict=True)), self._shapes)
+        arrays = self._session.run(self._names, inputs(graph, images))
+        return outputs(graph, dict(zip(self._names, map(np.asarray, arrays), strict=True)), self._shapes)
 
     def forget(self, graph: Graph, largest: int) -> None:
         """The arena gives nothing back."""

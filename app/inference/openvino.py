@@ -49,10 +49,10 @@ class OpenVinoEngine:
     def run(self, graph: Graph, images: Images) -> Outputs:
         request = self._free.get()
         try:
-            found = request.infer(inputs(graph, images), share_inputs=True)  # outputs are copied
+            results = request.infer(inputs(graph, images), share_inputs=True)  # outputs are copied
         finally:
             self._free.put(request)
-        return outputs(graph, {name: found[name] for name in self._names}, self._shapes)
+        return outputs(graph, {name: results[name] for name in self._names}, self._shapes)
 
     def forget(self, graph: Graph, largest: int) -> None:
         """OpenVINO has one memory for all batches."""

@@ -39,20 +39,20 @@ class Scoring:
 
     def predictions(self, logits: Logits, classes: Iterable[int]) -> list[Prediction]:
         """Those of `classes`, in their order."""
-        found = self.scores(logits)
-        return [Prediction(label=self.labels[i], index=int(i), score=float(found[i])) for i in classes]
+        probabilities = self.scores(logits)
+        return [Prediction(label=self.labels[i], index=int(i), score=float(probabilities[i])) for i in classes]
 
     def rank(self, logits: Logits, *, top_k: int | None, threshold: float = 0.0) -> list[Prediction]:
         """The labels with a score of at least `threshold`, at most `top_k` of them, the most likely first.
 
         Equal logits are in the order of the model.
         """
-        found = self.scores(logits)
+        probabilities = self.scores(logits)
         kth = np.partition(logits, -top_k)[-top_k] if top_k is not None and top_k < len(logits) else -np.inf
         # Only these are sorted, of perhaps thousands. They include ties with the last.
-        largest = np.flatnonzero((logits >= kth) & (found >= threshold))
+        largest = np.flatnonzero((logits >= kth) & (probabilities >= threshold))
         best = largest[np.argsort(-logits[largest], kind="stable")][:top_k]
-        return [Prediction(label=self.labels[i], index=int(i), score=float(found[i])) for i in best]
+        return [Prediction(label=self.labels[i], index=int(i), score=float(probabilities[i])) for i in best]
 
 
 def scores(logits: Logits, kind: Kind, temperature: float = 1.0) -> Scores:

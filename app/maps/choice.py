@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, Self, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -155,21 +155,22 @@ def find_class(maps: Maps, labels: tuple[str, ...], text: str) -> int:
 def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     k = 0 if choice.label is None else find_class(maps, manifest.labels, choice.label)
     label, against = manifest.labels[maps.classes[k]], None
-    logit = _Logit.of(maps, k)
+    tokens, rest, logit = maps.evidence[k], maps.evidence_rest[k], float(maps.logits[k])
     recipe = f"direct contribution of each token to the logit of {label}"
     siblings = maps.evidence  # all labels, so that they can be compared too
     if choice.against is not None:
         other = find_class(maps, manifest.labels, choice.against)
         against = manifest.labels[maps.classes[other]]
-        logit = logit.minus(_Logit.of(maps, other))
+        tokens, rest = tokens - maps.evidence[other], rest - maps.evidence_rest[other]
+        logit -= float(maps.logits[other])
         recipe += f" minus that to the logit of {against}"
-        siblings = logit.tokens
-    tokens, receipt = logit.tokens, None
+        siblings = tokens
+    receipt = None
     if choice.method == "positive_evidence":
         tokens, siblings = np.maximum(tokens, 0), np.maximum(siblings, 0)
         recipe += ", where it is positive"
     else:
-        receipt = logit.receipt(len(manifest.tokens.prefix))
+        receipt = _receipt(tokens, rest, logit, prefix=len(manifest.tokens.prefix))
     layer: int | Literal["mean", "sum"] = "sum"
     if choice.layer not in (None, "sum"):
         layer = _layer(choice.layer, manifest.layers)
@@ -180,33 +181,12 @@ def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     return _map(row, siblings, manifest, chosen, receipt=receipt)
 
 
-class _Logit(NamedTuple):
-    """A logit, or a difference of two, and the contributions that it is the sum of."""
-
-    tokens: npt.NDArray[np.float32]  # (layers, tokens)
-    rest: npt.NDArray[np.float32]  # (2,): MLPs, constants
-    value: float
-
-    @classmethod
-    def of(cls, maps: Maps, k: int) -> Self:
-        return cls(maps.evidence[k], maps.evidence_rest[k], float(maps.logits[k]))
-
-    def minus(self, other: Self) -> Self:
-        return type(self)(self.tokens - other.tokens, self.rest - other.rest, self.value - other.value)
-
-    def receipt(self, prefix: int) -> Receipt:
-        """`prefix` is the number of tokens before the patches."""
-        patches = float(self.tokens[:, prefix:].sum(dtype=np.float64))
-        before = float(self.tokens[:, :prefix].sum(dtype=np.float64))
-        mlps, constants = (float(value) for value in self.rest)
-        return Receipt(
-            patches=patches,
-            prefix=before,
-            mlps=mlps,
-            constants=constants,
-            rounding=self.value - patches - before - mlps - constants,
-            logit=self.value,
-        )
+def _receipt(tokens: npt.NDArray[np.float32], rest: npt.NDArray[np.float32], logit: float, *, prefix: int) -> Receipt:
+    """`tokens` is (layers, tokens), of which `prefix` stand before the patches, `rest` (2,) the MLPs and constants."""
+    of_prefix, patches = (float(part.sum(dtype=np.float64)) for part in np.split(tokens, [prefix], axis=1))
+    mlps, constants = (float(value) for value in rest)
+    rounding = logit - patches - of_prefix - mlps - constants
+    return Receipt(patches=patches, prefix=of_prefix, mlps=mlps, constants=constants, rounding=rounding, logit=logit)
 
 
 def _map(

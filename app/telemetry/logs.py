@@ -55,7 +55,7 @@ class TextFormatter(logging.Formatter):
         line += "".join(f" {name}={value}" for name, value in known.items())
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
-        line = CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", line)
+        line = CONTROLS.sub(lambda control: f"\\x{ord(control[0]):02x}", line)
         return line.replace("\n", "\n    ")
 
 

@@ -6,13 +6,14 @@ therefore there from the start, as 0.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
 
 from app.errors import Overloaded, UnusableImage
 from app.telemetry.stages import Stage
 
-STAGES: tuple[Stage, ...] = ("receive", "decode", "queue", "inference", "store", "render")
+STAGES: tuple[Stage, ...] = get_args(Stage)
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 LOOP_INTERVAL_S = 0.25

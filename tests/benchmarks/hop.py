@@ -17,7 +17,7 @@ import pebble
 import uvloop
 from tqdm import tqdm
 
-from app.images.messages import Prepared, Request, unpack_answer
+from app.images.messages import Prepared, unpack_answer
 from app.images.pool import WorkerPool
 from app.images.preparer import Preparer
 from app.images.upload import Upload
@@ -63,8 +63,8 @@ def ours() -> Iterator[Ask]:
     pool.start()
 
     async def ask() -> Prepared:
-        request = Request(LIMITS.max_pixels, thumbnail=True).pack()
-        done = unpack_answer(await pool.run(request, Upload(jpeg())), shape=SPEC.size)
+        answer = await pool.run(Upload(jpeg()), max_pixels=LIMITS.max_pixels, thumbnail=True)
+        done = unpack_answer(answer, shape=SPEC.size)
         assert isinstance(done, Prepared)
         return done
 

@@ -19,7 +19,7 @@ class Saboteur:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    def __call__(self, request: bytes, data: bytes) -> bytes:
+    def __call__(self, data: bytes, max_pixels: int, thumbnail: bool) -> bytes:
         if data.endswith(CRASH):
             os.kill(os.getpid(), signal.SIGSEGV)
         if data.endswith(EXIT):
@@ -38,7 +38,7 @@ class Saboteur:
             time.sleep(600)
         if data.endswith(HOARD):
             bytearray(2**34)
-        return self._work(request, data)
+        return self._work(data, max_pixels, thumbnail)
 
 
 class ForkUnlessFull(Saboteur):
@@ -60,6 +60,6 @@ class ForkUnlessFull(Saboteur):
         os.fork = limited
 
 
-def whoami(request: bytes, data: bytes) -> bytes:
+def whoami(data: bytes, max_pixels: int, thumbnail: bool) -> bytes:
     """The number of the process that answers, and what it was sent."""
-    return b"%d %s %s" % (os.getpid(), request, data)
+    return b"%d %d %d %s" % (os.getpid(), max_pixels, thumbnail, data)

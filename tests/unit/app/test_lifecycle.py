@@ -24,11 +24,11 @@ def test_from_ready_to_drained(lifecycle):
 
 
 def test_the_first_failure_is_reported_once_and_stays(lifecycle):
-    told = []
-    lifecycle.on_failure = lambda: told.append(lifecycle.failure)
+    failures = []
+    lifecycle.on_failure = lambda: failures.append(lifecycle.failure)
     lifecycle.fail("First.")
     lifecycle.fail("Second.")
     lifecycle.leave()
-    assert told == ["First."]
+    assert failures == ["First."]
     assert lifecycle.reason == "First."
     assert state(lifecycle) == (False, True, False, False)

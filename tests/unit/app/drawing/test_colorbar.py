@@ -22,28 +22,19 @@ def ramp(bar: Image.Image, width: int, size: int) -> np.ndarray:
 def test_the_map_stays_whole_and_in_its_place(width, height, size, mode):
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (height, width, len(mode)), np.uint8)
-    found = with_colorbar(Image.fromarray(pixels), Limits(0, 1), "viridis", VALUES, size=size)
-    assert found.mode == mode
-    assert (np.asarray(found)[:height, :width] == pixels).all()
-    assert found.width >= width + 3 * size
-    assert found.height >= max(height, 3 * size)
+    sheet = with_colorbar(Image.fromarray(pixels), Limits(0, 1), "viridis", VALUES, size=size)
+    assert sheet.mode == mode
+    assert (np.asarray(sheet)[:height, :width] == pixels).all()
+    assert sheet.width >= width + 3 * size
+    assert sheet.height >= max(height, 3 * size)
 
 
 @pytest.mark.parametrize("colormap", ["viridis", "rdbu"])
 def test_the_bar_runs_through_exactly_the_colours_of_the_map(colormap):
     bar = with_colorbar(Image.new("RGB", (20, 600)), Limits(-1, 1), colormap, VALUES, size=12)
-    found = [tuple(color) for color in ramp(bar, 20, 12)]
-    expected = [tuple(color) for color in np.asarray(paint(np.linspace(1, 0, 256)[None], colormap))[0]]
-    assert list(dict.fromkeys(found)) == list(dict.fromkeys(expected))
-
-
-def written(monkeypatch, limits, values) -> list[str]:
-    """The labels, from top to bottom."""
-    labels = []
-    monkeypatch.setattr(ImageDraw.ImageDraw, "text", lambda self, xy, text, **_: labels.append((xy[1], text)))
-    with_colorbar(Image.new("RGB", (20, 100)), limits, "viridis", np.array(values, np.float32), size=10)
-    assert [y for y, _ in labels] == sorted(y for y, _ in labels)
-    return [text for _, text in labels]
+    painted = np.asarray(paint(np.linspace(1, 0, 256)[None], colormap))[0]
+    colors, expected = (list(dict.fromkeys(map(tuple, column))) for column in (ramp(bar, 20, 12), painted))
+    assert colors == expected
 
 
 @pytest.mark.parametrize(
@@ -58,7 +49,10 @@ def written(monkeypatch, limits, values) -> list[str]:
     ],
 )
 def test_the_numbers_are_the_limits_and_clipped_ends_say_so(monkeypatch, limits, values, labels):
-    assert written(monkeypatch, limits, values) == labels
+    texts = []
+    monkeypatch.setattr(ImageDraw.ImageDraw, "text", lambda self, xy, text, **_: texts.append((xy[1], text)))
+    with_colorbar(Image.new("RGB", (20, 100)), limits, "viridis", np.array(values, np.float32), size=10)
+    assert [text for _, text in sorted(texts)] == labels
 
 
 def test_a_flat_map_has_one_colour():

@@ -24,14 +24,16 @@ def test_the_mask_holds_the_share_and_needs_each_of_its_patches(values, share):
         assert values[mask].min() >= values[~mask].max(initial=0)
 
 
-def test_only_positive_values_of_a_signed_map_count():
-    values = np.array([[-9, 3, 1]], np.float32)
-    assert smallest_holding(values, 0.7).tolist() == [[False, True, False]]
-    assert not smallest_holding(np.array([[-1, -2]], np.float32), 0.5).any()
-
-
-def test_a_patch_at_exactly_the_share_is_enough():
-    assert smallest_holding(np.array([[1, 1, 2]], np.float32), 0.5).tolist() == [[False, False, True]]
+@pytest.mark.parametrize(
+    ("values", "share", "held"),
+    [
+        ([-9, 3, 1], 0.7, [False, True, False]),  # only what is positive counts
+        ([-1, -2, 0], 0.5, [False, False, False]),
+        ([1, 1, 2], 0.5, [False, False, True]),  # exactly the share is enough
+    ],
+)
+def test_which_patches_hold_a_share(values, share, held):
+    assert smallest_holding(np.array([values], np.float32), share).tolist() == [held]
 
 
 def lines(mask, place, size=(12, 10), mode="RGB") -> tuple[np.ndarray, np.ndarray]:
@@ -45,14 +47,12 @@ def lines(mask, place, size=(12, 10), mode="RGB") -> tuple[np.ndarray, np.ndarra
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
 def test_the_line_runs_along_the_patches_light_inside_and_dark_outside(mode):
     light, dark = lines([[0, 0], [0, 1]], (2, 0, 10, 8), mode=mode)
-    expected = np.zeros((10, 12), bool)
-    expected[4:8, 6:10] = True
-    expected[5:7, 7:9] = False
-    assert (light == expected).all()
-    around = np.zeros((10, 12), bool)
-    around[3:9, 5:11] = True
-    around[4:8, 6:10] = False
-    assert (dark == around).all()
+    inside = np.zeros((10, 12), bool)
+    inside[4:8, 6:10] = True
+    around, middle = np.zeros_like(inside), np.zeros_like(inside)
+    around[3:9, 5:11], middle[5:7, 7:9] = True, True
+    assert (light == inside & ~middle).all()
+    assert (dark == around & ~inside).all()
 
 
 def test_at_the_edge_of_the_canvas_the_light_line_closes():

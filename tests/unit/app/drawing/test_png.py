@@ -14,11 +14,12 @@ from app.drawing.png import encode
 @given(st.integers(1, 9), st.integers(1, 9), st.sampled_from([3, 4]), st.integers(0, 2**32 - 1))
 def test_every_pixel_comes_back(width, height, channels, seed):
     pixels = np.random.default_rng(seed).integers(0, 256, (height, width, channels), np.uint8)
-    with Image.open(BytesIO(encode(Image.fromarray(pixels)))) as image:
+    png = encode(Image.fromarray(pixels))
+    with Image.open(BytesIO(png)) as image:
         image.verify()
-    found = Image.open(BytesIO(encode(Image.fromarray(pixels))))
-    assert found.mode == ("RGB", "RGBA")[channels - 3]
-    assert (np.asarray(found) == pixels).all()
+    with Image.open(BytesIO(png)) as image:
+        assert image.mode == ("RGB", "RGBA")[channels - 3]
+        assert (np.asarray(image) == pixels).all()
 
 
 def test_a_plain_image_takes_few_bytes():

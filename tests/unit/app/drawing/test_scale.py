@@ -14,10 +14,10 @@ SCALES = st.sampled_from(["min-max", "percentile", "shared", "absolute"])
 
 @given(MAPS, MAPS, SCALES, st.booleans())
 def test_every_number_has_a_place_and_keeps_its_order(values, others, scale, signed):
-    found = limits(values, np.stack([values, others]), scale, signed=signed).unit(values)
-    assert found.dtype == np.float32
-    assert ((found >= 0) & (found <= 1)).all()
-    in_order = found.ravel()[np.argsort(values, axis=None)]
+    places = limits(values, np.stack([values, others]), scale, signed=signed).unit(values)
+    assert places.dtype == np.float32
+    assert ((places >= 0) & (places <= 1)).all()
+    in_order = places.ravel()[np.argsort(values, axis=None)]
     assert (np.diff(in_order) >= 0).all()
 
 
@@ -38,9 +38,9 @@ def test_a_shared_scale_is_the_same_for_all_that_share_it(one, other):
 
 @given(MAPS)
 def test_min_max_uses_all_colours_and_a_flat_map_one(values):
-    found = limits(values, values, "min-max", signed=False).unit(values)
-    assert found.min() == 0
-    assert found.max() == (values.max() > values.min())
+    places = limits(values, values, "min-max", signed=False).unit(values)
+    assert places.min() == 0
+    assert places.max() == (values.max() > values.min())
 
 
 def test_percentiles_are_not_moved_by_an_outlier():

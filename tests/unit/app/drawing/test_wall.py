@@ -16,26 +16,20 @@ from tests.support.records import make_record
 
 
 def drawn(maps, pixels=None, **style) -> np.ndarray:
-    chosen = {
-        "overlay": False,
-        "alpha": 0.25,
-        "colormap": "viridis",
-        "interpolation": "nearest",
-        "colorbar": False,
-        **style,
-    }
+    fields = {"overlay": False, "alpha": 0.25, "colormap": "viridis", "interpolation": "nearest", "colorbar": False}
+    chosen = Style(**{**fields, **style})
     record = make_record() if pixels is None else make_record(pixels=pixels)
-    return np.asarray(Image.open(BytesIO(draw_wall(np.array(maps, np.float32), record, Style(**chosen), Limits(0, 1)))))
+    return np.asarray(Image.open(BytesIO(draw_wall(np.array(maps, np.float32), record, chosen, Limits(0, 1)))))
 
 
 def test_each_map_lies_in_its_cell_patch_by_patch():
     maps = np.random.default_rng(0).random((2, 3, 3, 5))
-    found, sheet = drawn(maps), lay_out(2, 3, (3, 5))
-    assert found.shape == (sheet.size[1], sheet.size[0], 3)
+    image, sheet = drawn(maps), lay_out(2, 3, (3, 5))
+    assert image.shape == (sheet.size[1], sheet.size[0], 3)
     side = sheet.cell[0] // 5
     for layer, head in np.ndindex(2, 3):
         left, top = corner(sheet, layer, head)
-        cell = found[top : top + sheet.cell[1], left : left + sheet.cell[0]]
+        cell = image[top : top + sheet.cell[1], left : left + sheet.cell[0]]
         colors = np.asarray(paint(maps[layer, head].astype(np.float32), "viridis"))
         assert (cell == colors.repeat(side, axis=0).repeat(side, axis=1)).all()
 
@@ -43,8 +37,8 @@ def test_each_map_lies_in_its_cell_patch_by_patch():
 def test_overlay_blends_with_what_the_network_saw():
     pixels = np.full((24, 40, 3), 200, np.uint8)
     sheet = lay_out(1, 1, (3, 5))
-    found = drawn(np.ones((1, 1, 3, 5)), pixels=pixels, overlay=True)[sheet.origin[1] + 5, sheet.origin[0] + 5]
-    assert np.abs(found - (0.75 * 200 + 0.25 * np.array([253, 231, 36]))).max() <= 1.5
+    image = drawn(np.ones((1, 1, 3, 5)), pixels=pixels, overlay=True)[sheet.origin[1] + 5, sheet.origin[0] + 5]
+    assert np.abs(image - (0.75 * 200 + 0.25 * np.array([253, 231, 36]))).max() <= 1.5
 
 
 def test_a_colour_bar_widens_the_sheet_and_moves_nothing():
@@ -55,11 +49,11 @@ def test_a_colour_bar_widens_the_sheet_and_moves_nothing():
 
 
 def test_rows_and_columns_are_numbered():
-    found = drawn(np.ones((2, 2, 3, 5)))
+    image = drawn(np.ones((2, 2, 3, 5)))
     left, top = lay_out(2, 2, (3, 5)).origin
-    assert (found[:top, left:] < 100).any()
-    assert (found[top:, :left] < 100).any()
-    assert (found[: top // 2, : left // 2] == 255).all()
+    assert (image[:top, left:] < 100).any()
+    assert (image[top:, :left] < 100).any()
+    assert (image[: top // 2, : left // 2] == 255).all()
 
 
 @given(st.integers(1, 48), st.integers(1, 32), st.integers(1, 64), st.integers(1, 64))

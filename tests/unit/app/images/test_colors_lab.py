@@ -19,7 +19,7 @@ def test_colours_are_those_that_littlecms_made_it_of():
 
 def test_gray_has_no_colour():
     lab = np.stack([np.arange(256), np.zeros(256), np.zeros(256)], -1).astype(np.uint8)
-    found = srgb(lab).astype(int)
-    assert np.ptp(found, axis=1).max() <= 1
-    assert found[0].tolist() == [0, 0, 0]
-    assert found[255].min() >= 254
+    gray = srgb(lab).astype(int)
+    assert np.ptp(gray, axis=1).max() <= 1
+    assert gray[0].tolist() == [0, 0, 0]
+    assert gray[255].min() >= 254

@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BytesIO
 
 import numpy as np
@@ -14,9 +12,8 @@ from PIL import Image
 from app.errors import Overloaded, UnusableImage
 from app.images import pool as pool_module
 from app.images.decode import Limits
-from app.images.fork_server import Work
-from app.images.intake import BYTES_PER_PIXEL, LARGE_PIXELS, Intake, open_intake
-from app.images.messages import Request
+from app.images.intake import Intake, open_intake
+from app.images.messages import Prepared
 from app.images.pool import WorkerPool
 from app.images.preparer import Preparer
 from app.images.quarantine import Quarantine
@@ -25,6 +22,7 @@ from app.settings import Settings
 from tests.support.processes import eventually
 from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, ForkUnlessFull, Saboteur
 from tests.support.specs import spec_of
+from tests.support.worker_pool import started
 
 LARGE = (2001, 2000)
 PREPARER = Preparer(
@@ -34,27 +32,9 @@ PREPARER = Preparer(
 )
 
 
-@contextmanager
-def started(work: Work) -> Iterator[WorkerPool]:
-    pool = WorkerPool(
-        work=work,
-        workers=2,
-        max_small=2,
-        max_pixels_in_work=5_000_000,
-        max_answer_bytes=2**20,
-        memory_bytes=2**29,
-        timeout_s=3,
-    )
-    pool.start()
-    try:
-        yield pool
-    finally:
-        pool.stop()
-
-
 @pytest.fixture(scope="module")
 def pool():
-    with started(Saboteur(PREPARER)) as pool:
+    with started(Saboteur(PREPARER), timeout_s=3) as pool:
         yield pool
 
 
@@ -77,8 +57,8 @@ def intake(pool):
 @pytest.fixture
 def prepare(intake):
     async def all_of_them(images):
-        asked = (intake.prepare(Upload(data), thumbnail=True) for data in images)
-        return await asyncio.gather(*asked, return_exceptions=True)
+        preparing = (intake.prepare(Upload(data), thumbnail=True) for data in images)
+        return await asyncio.gather(*preparing, return_exceptions=True)
 
     return lambda *images: asyncio.run(all_of_them(images))
 
@@ -115,44 +95,35 @@ def test_the_next_time_it_does_not_get_that_far(prepare, star, pool):
     assert [worker.process for worker in pool._workers] == before
 
 
-@pytest.fixture
-def killed(pool, intake, star):
-    """Prepare an image and kill -9 its process so many times: what comes of it."""
-
-    async def scenario(times):
+@pytest.mark.parametrize(("times", "outcome"), [(1, Prepared), (2, Overloaded)])
+def test_an_image_whose_workers_are_killed_from_outside_is_tried_once_more_and_not_to_blame(
+    pool, intake, prepare, star, times, outcome
+):
+    async def scenario():
         victims = set()
-        asked = asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True))
+        preparing = asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True))
         while len(victims) < times:
             await asyncio.sleep(0.01)
-            assert not asked.done()
+            assert not preparing.done()
             busy = next((worker for worker in pool._workers if worker not in pool._idle), None)
             if busy and busy.process not in victims and busy.connection:  # none is busy between a death and the retry
                 await asyncio.sleep(0.2)
                 victims.add(busy.process)
                 os.kill(busy.process, signal.SIGKILL)
-        (answer,) = await asyncio.gather(asked, return_exceptions=True)
-        return answer
+        return await asyncio.gather(preparing, return_exceptions=True)
 
-    return lambda times: asyncio.run(scenario(times))
-
-
-def test_an_image_whose_worker_was_killed_from_outside_gets_another_one(killed):
-    assert killed(1).format == "JPEG"
-
-
-def test_an_image_whose_workers_were_killed_twice_is_not_to_blame(killed, prepare, star):
-    refused = killed(2)
-    assert isinstance(refused, Overloaded), refused
+    (answer,) = asyncio.run(scenario())
+    assert isinstance(answer, outcome), answer
     (again,) = prepare(star + PAUSE)
     assert again.format == "JPEG"
 
 
 def test_a_killed_fork_server_costs_no_image(pool, intake, star):
     async def scenario():
-        asked = [asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True)) for _ in range(2)]
+        preparing = [asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True)) for _ in range(2)]
         await asyncio.sleep(0.3)
         os.kill(pool._fork_server._process.pid, signal.SIGKILL)
-        return await asyncio.gather(*asked, return_exceptions=True)
+        return await asyncio.gather(*preparing, return_exceptions=True)
 
     assert [type(answer).__name__ for answer in asyncio.run(scenario())] == ["Prepared", "Prepared"]
 
@@ -168,6 +139,9 @@ def test_a_worker_that_cannot_be_replaced_costs_no_image(star, tmp_path):
         eventually(lambda: not pool._idle[-1].is_ready(), seconds=20)
         prepared = [asyncio.run(intake.prepare(Upload(star), thumbnail=True)).format for _ in range(3)]
         assert prepared == ["JPEG"] * 3
+        full.unlink()
+        pool._renew(next(worker for worker in pool._workers if not worker.is_ready()))
+        assert all(worker.is_ready() for worker in pool._workers)
 
 
 def test_when_no_worker_can_be_started_the_service_is_overloaded(prepare, star, pool, monkeypatch):
@@ -215,11 +189,11 @@ def test_a_large_image_that_has_to_wait_for_another_is_sent_again(intake, encode
 
     async def scenario():
         await pool._lanes.enter(2_000_000)  # as another large image
-        asked = asyncio.ensure_future(intake.prepare(Upload(large), thumbnail=True))
+        preparing = asyncio.ensure_future(intake.prepare(Upload(large), thumbnail=True))
         while not pool._lanes._waiting:
             await asyncio.sleep(0.01)
         pool._lanes.leave(2_000_000)
-        return await asked
+        return await preparing
 
     assert asyncio.run(scenario()).size == LARGE
     assert uploads_sent == [len(large)] * 2
@@ -227,33 +201,22 @@ def test_a_large_image_that_has_to_wait_for_another_is_sent_again(intake, encode
 
 
 @pytest.mark.parametrize(
-    ("cores", "gibibytes", "asked", "workers"),
-    [(64, 2, 0, 11), (64, 64, 0, 64), (2, 2, 0, 2), (1, 0.125, 0, 2), (64, 2, 64, 64)],
-)
-def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibibytes, asked, workers):
-    memory = int(gibibytes * 2**30)
-    monkeypatch.setattr("app.images.intake.allowed_cores", lambda: cores)
-    monkeypatch.setattr("app.images.intake.allowed_memory", lambda: memory)
-    intake = open_intake(settings=Settings(decode_workers=asked), spec=PREPARER._spec)
-    assert len(intake._pool._workers) == workers
-    small = intake._pool._lanes._free_small_workers
-    assert small >= 1
-    assert small == 1 or small * LARGE_PIXELS * BYTES_PER_PIXEL <= memory / 4
-
-
-@pytest.mark.parametrize(
-    ("cores", "gibibytes", "large", "megapixels"),
+    ("cores", "gibibytes", "options", "workers", "megapixels"),  # the last: of all images that are being decoded
     [
-        (2, 2, 50_000_000, 8 + 2**29 / 12e6),  # two small images, and as many large ones as a quarter of it holds
-        (2, 64, 50_000_000, 8 + 50),  # of large ones no more than one: the other worker is left to small ones
-        (64, 64, 50_000_000, 64 * 4 + 2**34 / 12e6),
-        (2, 64, 5_000_000, 8 + 5),
+        (2, 2, {}, 2, 8 + 2**29 / 12e6),  # two small images, and as many large ones as a quarter of it holds
+        (2, 64, {}, 2, 8 + 50),  # of large ones no more than one: the other worker is left to small ones
+        (2, 64, {"max_image_pixels": 5_000_000}, 2, 8 + 5),
+        (64, 64, {}, 64, 64 * 4 + 2**34 / 12e6),
+        (64, 2, {}, 11, 11 * 4 + 2**29 / 12e6),
+        (64, 2, {"decode_workers": 64}, 64, 11 * 4 + 2**29 / 12e6),
+        (1, 0.125, {}, 2, 4 + 2**25 / 12e6),
     ],
 )
-def test_it_says_how_much_memory_all_decoders_take(monkeypatch, cores, gibibytes, large, megapixels):
+def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibibytes, options, workers, megapixels):
     monkeypatch.setattr("app.images.intake.allowed_cores", lambda: cores)
-    monkeypatch.setattr("app.images.intake.allowed_memory", lambda: gibibytes * 2**30)
-    intake = open_intake(settings=Settings(max_image_pixels=large), spec=PREPARER._spec)
+    monkeypatch.setattr("app.images.intake.allowed_memory", lambda: int(gibibytes * 2**30))
+    intake = open_intake(settings=Settings(**options), spec=PREPARER._spec)
+    assert len(intake._pool._workers) == workers
     assert intake.max_memory == pytest.approx(megapixels * 12e6, rel=1e-6)
 
 
@@ -263,27 +226,20 @@ def test_the_largest_answer_fits_its_limit(encode):
     noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
     limits = Limits(max_pixels=10**6, max_aspect_ratio=64)
     preparer = Preparer(limits=limits, spec=spec, thumbnail_px=thumbnail_px)
-    answer = preparer(Request(10**6, thumbnail=True).pack(), encode(noise))
+    answer = preparer(encode(noise), 10**6, thumbnail=True)
     pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), spec=spec)._pool
     assert 0.2 * pool._max_answer_bytes < len(answer) < pool._max_answer_bytes
 
 
 @pytest.mark.parametrize("thumbnail", [True, False])
 def test_pixels_of_the_right_size_need_no_decoder(thumbnail):
-    intake = Intake(
-        pool=None,
-        quarantine=None,
-        input_size=(8, 12),
-        max_pixels=0,
-        max_memory=0,
-        thumbnail_px=6,
-    )
-    pixels = np.random.default_rng(0).integers(0, 256, (8, 12, 3), dtype=np.uint8)
+    intake = open_intake(settings=Settings(thumbnail_px=64), spec=spec_of((80, 120)))
+    pixels = np.random.default_rng(0).integers(0, 256, (80, 120, 3), dtype=np.uint8)
     prepared = asyncio.run(intake.accept(pixels, thumbnail=thumbnail))
     assert prepared.pixels is pixels
-    assert (prepared.size, prepared.box, prepared.format) == ((12, 8), (0, 0, 12, 8), "pixels")
+    assert (prepared.size, prepared.box, prepared.format) == ((120, 80), (0, 0, 120, 80), "pixels")
     if thumbnail:
         with Image.open(BytesIO(prepared.thumbnail)) as image:
-            assert image.size == (6, 4)
+            assert image.size == (64, 43)
     else:
         assert prepared.thumbnail == b""

@@ -1,6 +1,7 @@
 """app/images/lanes.py: which request goes first, and which waits for which."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -10,8 +11,8 @@ from app.images.lanes import Lanes
 class Race:
     """Entries by name, in the order in which they were let in."""
 
-    def __init__(self, **options) -> None:
-        self.lanes = Lanes(**{"max_small": options["workers"], **options})
+    def __init__(self, workers: int, *, max_small: int | None = None) -> None:
+        self.lanes = Lanes(workers=workers, max_small=max_small or workers, max_pixels_in_work=100)
         self.entered: list[str] = []
         self.tasks: dict[str, asyncio.Task] = {}
 
@@ -23,6 +24,15 @@ class Race:
         self.tasks[name] = asyncio.create_task(enter())
         await settle()
 
+    async def leave(self, large_pixels: int) -> None:
+        self.lanes.leave(large_pixels)
+        await settle()
+
+    async def give_up(self, name: str) -> None:
+        self.tasks[name].cancel()
+        with suppress(asyncio.CancelledError):
+            await self.tasks[name]
+
 
 async def settle() -> None:
     for _ in range(5):
@@ -33,67 +43,43 @@ def race(scenario):
     return lambda: asyncio.run(scenario())
 
 
-@race
-async def test_there_are_as_many_as_there_are_workers():
-    race = Race(workers=2, max_pixels_in_work=100)
-    for name in "abc":
-        await race.come(name)
-    assert race.entered == ["a", "b"]
-    race.lanes.leave(0)
-    await settle()
-    assert race.entered == ["a", "b", "c"]
+@pytest.mark.parametrize(
+    ("lanes", "steps", "entered"),
+    [
+        pytest.param({"workers": 2}, "a b c | leave:0", "a b | c", id="as many as there are workers"),
+        pytest.param(
+            {"workers": 2}, "a:10 b:10 small | leave:10", "a small | b", id="large ones leave a worker to small ones"
+        ),
+        pytest.param(
+            {"workers": 4, "max_small": 2},
+            "a b c large:10 | leave:10 | leave:0",
+            "a b large | | c",
+            id="small ones are bounded too and leave workers to large ones",
+        ),
+        pytest.param({"workers": 1}, "large:100", "large", id="a single worker does large ones too"),
+        pytest.param(  # c would fit, but b was first
+            {"workers": 4}, "a:60 b:60 c:10 small | leave:60", "a small | b c", id="large ones wait in their order"
+        ),
+    ],
+)
+def test_who_enters(lanes, steps, entered):
+    """A step is a name, with its pixels if it is large, or `leave`. After each bar some more have entered."""
 
+    async def scenario() -> None:
+        race, expected = Race(**lanes), []
+        for part, names in zip(steps.split("|"), entered.split("|"), strict=True):
+            for step in part.split():
+                name, _, pixels = step.partition(":")
+                await (race.leave(int(pixels)) if name == "leave" else race.come(name, int(pixels or 0)))
+            expected += names.split()
+            assert race.entered == expected
 
-@race
-async def test_large_ones_leave_a_worker_to_small_ones():
-    race = Race(workers=2, max_pixels_in_work=100)
-    await race.come("large", 10)
-    await race.come("another", 10)
-    await race.come("small")
-    assert race.entered == ["large", "small"]
-    race.lanes.leave(10)
-    await settle()
-    assert race.entered == ["large", "small", "another"]
-
-
-@race
-async def test_small_ones_are_bounded_too_and_leave_a_worker_to_large_ones():
-    race = Race(workers=4, max_small=2, max_pixels_in_work=100)
-    for name in "abc":
-        await race.come(name)
-    await race.come("large", 10)
-    assert race.entered == ["a", "b", "large"]
-    race.lanes.leave(10)
-    await settle()
-    assert race.entered == ["a", "b", "large"]
-    race.lanes.leave(0)
-    await settle()
-    assert race.entered == ["a", "b", "large", "c"]
-
-
-@race
-async def test_a_single_worker_does_large_ones_too():
-    race = Race(workers=1, max_pixels_in_work=100)
-    await race.come("large", 100)
-    assert race.entered == ["large"]
-
-
-@race
-async def test_large_ones_wait_in_their_order_until_they_fit():
-    race = Race(workers=4, max_pixels_in_work=100)
-    await race.come("a", 60)
-    await race.come("b", 60)
-    await race.come("c", 10)  # would fit, but b was first
-    await race.come("small")
-    assert race.entered == ["a", "small"]
-    race.lanes.leave(60)
-    await settle()
-    assert race.entered == ["a", "small", "b", "c"]
+    asyncio.run(scenario())
 
 
 @race
 async def test_a_small_one_may_go_on_as_a_large_one_if_it_would_not_wait():
-    race = Race(workers=3, max_small=2, max_pixels_in_work=100)
+    race = Race(workers=3, max_small=2)
     for name in "abc":
         await race.come(name)
     assert race.entered == ["a", "b"]
@@ -104,8 +90,7 @@ async def test_a_small_one_may_go_on_as_a_large_one_if_it_would_not_wait():
     assert not race.lanes.grow(60)
     await race.come("large", 60)
     race.lanes.leave(0)
-    race.lanes.leave(60)
-    await settle()
+    await race.leave(60)
     assert race.entered[-1] == "large"
     assert race.lanes.grow(40)
     race.lanes.leave(60)
@@ -116,7 +101,7 @@ async def test_a_small_one_may_go_on_as_a_large_one_if_it_would_not_wait():
 
 @race
 async def test_no_small_one_overtakes_a_large_one_that_waits():
-    race = Race(workers=3, max_pixels_in_work=100)
+    race = Race(workers=3)
     await race.come("small")
     await race.come("large", 60)
     await race.come("waits", 60)
@@ -126,14 +111,13 @@ async def test_no_small_one_overtakes_a_large_one_that_waits():
 @pytest.mark.parametrize("when", ["waiting", "let in"])
 def test_a_caller_that_gives_up_leaves_nothing_behind(when):
     async def scenario() -> None:
-        race = Race(workers=2, max_pixels_in_work=100)
+        race = Race(workers=2)
         await race.come("a", 60)
         await race.come("b", 60)
         await race.come("c", 40)
         if when == "let in":
             race.lanes.leave(60)  # b may enter, and gives up before it learns of it
-        race.tasks["b"].cancel()
-        await settle()
+        await race.give_up("b")
         if when == "waiting":
             race.lanes.leave(60)
         await settle()

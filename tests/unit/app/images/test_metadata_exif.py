@@ -27,20 +27,17 @@ def test_it_is_what_was_written(value, order):
     assert orientation(magic + struct.pack(f"{order}IH", 8, 1) + entry) == value
 
 
-@pytest.mark.parametrize("value", [0, 9, 65535])
-def test_no_other_number_turns_anything(value):
-    assert orientation(block(value)) == 1
+BROKEN = [b"", b"II", b"II*\0\xff\xff\xff\xff", b"XX*\0\x08\0\0\0", b"II*\0\x08\0\0\0\xff\xff"]
+NOT_ONE_SHORT = [directory(entry(0x0112, kind, count, 6)) for kind, count in ((2, 1), (4, 1), (3, 2), (3, 0))]
 
 
-@pytest.mark.parametrize(("kind", "count"), [(2, 1), (4, 1), (3, 2), (3, 0)])
-def test_it_is_one_short_number(kind, count):
-    assert orientation(directory(entry(0x0112, kind, count, 6))) == 1
-    assert orientation(directory(entry(0x0112, 3, 1, 6))) == 6
-
-
-@pytest.mark.parametrize("data", [b"", b"II", b"II*\0\xff\xff\xff\xff", b"XX*\0\x08\0\0\0", b"II*\0\x08\0\0\0\xff\xff"])
-def test_what_is_broken_is_upright(data):
+@pytest.mark.parametrize("data", [*map(block, (0, 9, 65535)), *NOT_ONE_SHORT, *BROKEN])
+def test_anything_else_is_upright(data):
     assert orientation(data) == 1
+
+
+def test_one_short_number_turns():
+    assert orientation(directory(entry(0x0112, 3, 1, 6))) == 6
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"", b"II*\0", b"MM\0*", b"II*\0\x08\0\0\0\x03\0"]))

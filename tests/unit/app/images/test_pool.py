@@ -5,45 +5,28 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
+from app.images.pool import WorkerFailed, WorkerPool, WorkerTimedOut
 from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS
+from tests.support import worker_pool
 from tests.support.processes import eventually, program
-from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, ForkUnlessFull, Saboteur, whoami
+from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, Saboteur, whoami
 
-REQUEST = b"request"
+LIMITS = {"max_pixels": 7, "thumbnail": True}
 
-
-@contextmanager
-def started(workers: int = 2, **options) -> Iterator[WorkerPool]:
-    options = {
-        "max_small": workers,
-        "max_pixels_in_work": 100,
-        "max_answer_bytes": 2**25,
-        "memory_bytes": 2**28,
-        "timeout_s": 20.0,
-        **options,
-    }
-    pool = WorkerPool(**{"work": Saboteur(whoami), "workers": workers, **options})
-    pool.start()
-    try:
-        yield pool
-    finally:
-        pool.stop()
+started = partial(worker_pool.started, Saboteur(whoami))
+until = partial(eventually, seconds=20)
 
 
 def ask(pool: WorkerPool, *uploads: bytes) -> list[bytes | BaseException]:
     async def all_of_them():
-        asked = [pool.run(REQUEST, Upload(data)) for data in uploads]
-        return await asyncio.gather(*asked, return_exceptions=True)
+        return await asyncio.gather(*(pool.run(Upload(data), **LIMITS) for data in uploads), return_exceptions=True)
 
     return asyncio.run(all_of_them())
 
@@ -65,33 +48,27 @@ def is_gone(process: int) -> bool:
         return True
 
 
-until = partial(eventually, seconds=20)
-
-
 def test_every_request_gets_its_own_answer_from_a_few_processes():
     with started() as pool:
         answers = ask(pool, *(str(number).encode() for number in range(50)))
-        assert [int(answer.split()[2]) for answer in answers] == list(range(50))
+        assert [int(answer.split()[3]) for answer in answers] == list(range(50))
         assert {worker_of(answer) for answer in answers} == {worker.process for worker in pool._workers}
         assert os.getpid() not in {worker_of(answer) for answer in answers}
 
 
 @pytest.mark.parametrize("size", [0, 1, 100_000, 20_000_000])
 def test_requests_and_answers_of_any_size(size):
-    with started(1) as pool:
+    with started(workers=1) as pool:
         (answer,) = ask(pool, bytes(size))
-        assert answer.split(b" ", 2)[1:] == [REQUEST, bytes(size)]
+        assert answer.split(b" ", 3)[1:] == [b"7", b"1", bytes(size)]
 
 
-def test_an_answer_over_its_limit_is_not_read():
-    with started(1, max_answer_bytes=1000) as pool:
-        answers = ask(pool, bytes(2000), b"well")
-        assert [type(answer) for answer in answers] == [WorkerFailed, bytearray]
+TOO_LARGE = bytes(2000)  # an upload that is answered with as many bytes
 
 
-@pytest.mark.parametrize("end", [CRASH, EXIT, HANG_UP])
-def test_a_crash_costs_one_request(end):
-    with started() as pool:
+@pytest.mark.parametrize("end", [CRASH, EXIT, HANG_UP, HOARD, TOO_LARGE])
+def test_a_worker_that_fails_costs_one_request(end):
+    with started(max_answer_bytes=1000, memory_bytes=2**26) as pool:
         answers = ask(pool, b"a", end, b"b", b"c")
         assert [type(answer) for answer in answers] == [bytearray, WorkerFailed, bytearray, bytearray]
         after = ask(pool, *[b"x"] * 8)
@@ -107,7 +84,7 @@ def test_a_loop_is_ended_and_the_others_are_answered():
 
 def test_waiting_for_a_worker_does_not_count():
     """Three requests of a second each, one after the other."""
-    with started(1, timeout_s=2.5) as pool:
+    with started(workers=1, timeout_s=2.5) as pool:
         answers = ask(pool, *[PAUSE] * 3)
         assert all(isinstance(answer, bytearray) for answer in answers)
 
@@ -116,14 +93,14 @@ def test_a_worker_that_waits_for_a_slow_event_loop_is_not_killed():
     """The loop turns ten times a second. In each turn a part of the upload goes out, then a part of the answer in."""
 
     async def scenario(pool: WorkerPool) -> bytearray:
-        asked = asyncio.ensure_future(pool.run(REQUEST, Upload(bytes(1_000_000))))
-        while not asked.done():
+        answer = asyncio.ensure_future(pool.run(Upload(bytes(1_000_000)), **LIMITS))
+        while not answer.done():
             await asyncio.sleep(0)
             until(lambda: state(pool._workers[0].process) in "SZ")
             time.sleep(0.1)  # while the worker waits
-        return await asked
+        return await answer
 
-    with started(1, timeout_s=0.5) as pool:
+    with started(workers=1, timeout_s=0.5) as pool:
         worker = pool._workers[0].process
         assert worker_of(asyncio.run(scenario(pool))) == worker
         assert worker_of(ask(pool, b"next")[0]) == worker
@@ -135,7 +112,7 @@ def test_a_pause_of_the_machine_does_not_count():
     async def scenario(pool: WorkerPool) -> bytearray:
         worker = pool._workers[0].process
         os.kill(worker, signal.SIGSTOP)
-        asked = asyncio.ensure_future(pool.run(REQUEST, Upload(b"x")))
+        answer = asyncio.ensure_future(pool.run(Upload(b"x"), **LIMITS))
         while pool._idle:
             await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -143,70 +120,22 @@ def test_a_pause_of_the_machine_does_not_count():
         for _ in range(2):  # turns, in which what has become due is done
             await asyncio.sleep(0)
         os.kill(worker, signal.SIGCONT)
-        return await asked
+        return await answer
 
-    with started(1, timeout_s=1.0) as pool:
+    with started(workers=1, timeout_s=1.0) as pool:
         worker_of(asyncio.run(scenario(pool)))
 
 
-def test_memory_is_bounded():
-    with started(1, memory_bytes=2**26) as pool:
-        assert isinstance(ask(pool, HOARD)[0], WorkerFailed)
-        worker_of(ask(pool, b"well")[0])
-
-
 def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
-    with started(1) as pool:
+    with started(workers=1) as pool:
         first = worker_of(ask(pool, b"a")[0])
         os.kill(first, signal.SIGKILL)
         until(lambda: is_gone(first))
         assert worker_of(ask(pool, b"b")[0]) != first
 
 
-def test_a_worker_that_was_killed_at_work_is_no_crash():
-    async def scenario(pool: WorkerPool) -> None:
-        asked = asyncio.ensure_future(pool.run(REQUEST, Upload(SPIN)))
-        await asyncio.to_thread(until, lambda: state(pool._workers[0].process) == "R")
-        os.kill(pool._workers[0].process, signal.SIGKILL)
-        with pytest.raises(WorkerKilled):
-            await asked
-
-    with started(1) as pool:
-        asyncio.run(scenario(pool))
-        worker_of(ask(pool, b"well")[0])
-
-
-def test_where_none_can_be_forked_the_others_go_on(tmp_path):
-    full = tmp_path / "full"
-    with started(work=ForkUnlessFull(whoami, full)) as pool:
-        fork_server = pool._fork_server._process.pid
-        full.touch()
-        first, second = (worker.process for worker in pool._workers)
-        os.kill(second, signal.SIGKILL)
-        until(lambda: is_gone(second))
-        answers = ask(pool, *[b"x"] * 4)
-        assert {worker_of(answer) for answer in answers if isinstance(answer, bytearray)} == {first}
-        assert any(isinstance(answer, OSError) for answer in answers)
-        assert pool._fork_server._process.pid == fork_server
-        full.unlink()
-        assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}) == 2
-
-
-def test_a_worker_that_cannot_be_replaced_fails_no_more_than_one_request(tmp_path):
-    """It fails at once, so it is the first to be free again."""
-    full = tmp_path / "full"
-    with started(work=ForkUnlessFull(whoami, full)) as pool:
-        ask(pool, b"x")
-        full.touch()
-        last = pool._idle[-1].process
-        os.kill(last, signal.SIGKILL)
-        until(lambda: is_gone(last))
-        answers = [ask(pool, b"x")[0] for _ in range(6)]
-        assert [type(answer) for answer in answers] == [ChildProcessError, *[bytearray] * 5]
-
-
 def test_threads_that_find_the_same_fork_server_ended_start_one_other():
-    with started(8) as pool:
+    with started(workers=8) as pool:
         before = pool._fork_server
         before._process.kill()
         before._process.wait()
@@ -218,7 +147,7 @@ def test_threads_that_find_the_same_fork_server_ended_start_one_other():
 
 
 def test_a_fork_server_that_another_thread_has_stopped_counts_as_ended():
-    with started(1) as pool:
+    with started(workers=1) as pool:
         fork_server = pool._fork_server
         fork_server.stop()
         with pytest.raises(ConnectionError):
@@ -226,7 +155,7 @@ def test_a_fork_server_that_another_thread_has_stopped_counts_as_ended():
 
 
 def test_a_process_of_an_earlier_fork_server_does_not_end_this_one():
-    with started(1) as pool:
+    with started(workers=1) as pool:
         fork_server = pool._fork_server._process.pid
         pool._workers[0].process = os.getpid()  # no child of the fork server
         assert pool._renew(pool._workers[0]) == -signal.SIGKILL
@@ -239,29 +168,29 @@ def test_a_request_that_is_given_up_after_its_fork_server_ended_does_not_kill_th
     killed = []
 
     async def scenario(pool):
-        asked = asyncio.ensure_future(pool._exchange(pool._workers[0], REQUEST, Upload(SPIN)))
+        answer = asyncio.ensure_future(pool._exchange(pool._workers[0], Upload(SPIN), **LIMITS, if_larger=0))
         await asyncio.to_thread(until, lambda: state(pool._workers[0].process) == "R")
         pool._workers[0].process = 0  # as another thread notes that starts the next fork server
         monkeypatch.setattr(os, "kill", lambda process, _: killed.append(process))
-        asked.cancel()
-        await asyncio.wait([asked])
+        answer.cancel()
+        await asyncio.wait([answer])
         monkeypatch.undo()
 
-    with started(1) as pool:
+    with started(workers=1) as pool:
         asyncio.run(scenario(pool))
     assert killed == []
 
 
-def test_nothing_starts_after_the_stop():
-    with started(1) as pool:
-        pass
+def test_nothing_is_left_after_the_stop_and_nothing_starts():
+    with started() as pool:
+        processes = [pool._fork_server._process.pid, *(worker.process for worker in pool._workers)]
+    until(lambda: all(map(is_gone, processes)))
     with pytest.raises(ConnectionError):
         pool._renew(pool._workers[0])
-    assert not pool._fork_server.is_alive()
 
 
 def test_the_stop_ends_a_thread_that_waits_for_a_new_process():
-    with started(1) as pool, ThreadPoolExecutor(1) as threads:
+    with started(workers=1) as pool, ThreadPoolExecutor(1) as threads:
         os.kill(pool._fork_server._process.pid, signal.SIGSTOP)  # it answers no more
         renewed = threads.submit(pool._renew, pool._workers[0])
         until(lambda: pool._fork_server._lock.locked())
@@ -274,18 +203,9 @@ def test_the_stop_ends_a_thread_that_waits_for_a_new_process():
         assert not pool._fork_server.is_alive()
 
 
-def test_if_all_of_them_were_killed_they_all_come_back():
-    with started() as pool:
-        fork_server = pool._fork_server._process.pid
-        workers = [worker.process for worker in pool._workers]
-        os.kill(fork_server, signal.SIGKILL)
-        until(lambda: all(is_gone(worker) for worker in workers))  # they end with it
-        assert {worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}.isdisjoint(workers)
-
-
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_signals_for_the_whole_group_do_not_end_them(kind):
-    with started(1) as pool:
+    with started(workers=1) as pool:
         before = worker_of(ask(pool, b"a")[0])
         for process in (pool._fork_server._process.pid, before):
             os.kill(process, kind)
@@ -294,18 +214,18 @@ def test_signals_for_the_whole_group_do_not_end_them(kind):
 
 
 def test_they_yield_to_the_model():
-    with started(1) as pool:
+    with started(workers=1) as pool:
         worker = worker_of(ask(pool, b"a")[0])
         assert os.getpriority(os.PRIO_PROCESS, worker) == min(os.nice(0) + IMAGES_NICENESS, 19)
 
 
 def test_a_caller_that_leaves_takes_no_worker_with_it():
     async def scenario(pool: WorkerPool) -> None:
-        gone = [asyncio.ensure_future(pool.run(REQUEST, Upload(b"x" * 1_000_000))) for _ in range(6)]
+        gone = [asyncio.ensure_future(pool.run(Upload(b"x" * 1_000_000), **LIMITS)) for _ in range(6)]
         await asyncio.sleep(0)
         for task in gone:
             task.cancel()
-        assert len(await pool.run(REQUEST, Upload(b"y"))) > 0
+        assert len(await pool.run(Upload(b"y"), **LIMITS)) > 0
 
     with started() as pool:
         workers = {worker.process for worker in pool._workers}
@@ -313,28 +233,18 @@ def test_a_caller_that_leaves_takes_no_worker_with_it():
         assert {worker.process for worker in pool._workers} == workers
 
 
-def test_nothing_is_left_after_the_stop():
-    with started() as pool:
-        processes = [pool._fork_server._process.pid, *(worker.process for worker in pool._workers)]
-    until(lambda: all(map(is_gone, processes)))
-
-
 KILLED = """
 import asyncio, sys
-from app.images.pool import WorkerPool
 from app.images.upload import Upload
 from tests.support.saboteur import SPIN, Saboteur, whoami
-pool = WorkerPool(
-    work=Saboteur(whoami), workers=2, max_small=2, max_pixels_in_work=1, max_answer_bytes=1, memory_bytes=2**28,
-    timeout_s=1000,
-)
-pool.start()
+from tests.support.worker_pool import started
 async def main():
-    busy = asyncio.ensure_future(pool.run(b"", Upload(SPIN)))
+    busy = asyncio.ensure_future(pool.run(Upload(SPIN), max_pixels=1, thumbnail=False))
     while not busy.done() and sum(worker not in pool._idle for worker in pool._workers) != 1: await asyncio.sleep(0.01)
     print(pool._fork_server._process.pid, *(worker.process for worker in pool._workers), flush=True)
     await busy
-asyncio.run(main())
+with started(Saboteur(whoami), timeout_s=1000) as pool:
+    asyncio.run(main())
 """
 
 

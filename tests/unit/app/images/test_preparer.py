@@ -11,7 +11,7 @@ from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import Limits
-from app.images.messages import GarbledAnswer, Prepared, Request, larger, unpack_answer
+from app.images.messages import GarbledAnswer, Prepared, larger, unpack_answer
 from app.images.preparer import Preparer
 from tests.support.specs import spec_of
 
@@ -22,9 +22,8 @@ preparer = Preparer(
 )
 
 
-def ask(data: bytes, *, thumbnail: bool = True, max_pixels: int = 5_000_000) -> Prepared:
-    request = Request(max_pixels, thumbnail).pack()
-    return unpack_answer(bytearray(preparer(request, data)), shape=(8, 8))
+def ask(data: bytes, *, thumbnail: bool = True) -> Prepared:
+    return unpack_answer(bytearray(preparer(data, 5_000_000, thumbnail)), shape=(8, 8))
 
 
 def test_the_answer_is_what_was_prepared(encode):
@@ -37,7 +36,7 @@ def test_the_answer_is_what_was_prepared(encode):
 
 def test_an_image_of_more_pixels_than_the_request_allows_is_not_decoded(encode, monkeypatch):
     monkeypatch.setattr("app.images.preparer.upright_rgb", lambda image: pytest.fail("decoded"))
-    answer = bytearray(preparer(Request(999, thumbnail=True).pack(), encode(Image.new("RGB", (50, 20)))))
+    answer = bytearray(preparer(encode(Image.new("RGB", (50, 20))), 999, thumbnail=True))
     assert larger(answer) == 1000
     with pytest.raises(GarbledAnswer):  # by a worker that was asked again
         unpack_answer(answer, shape=(8, 8))
@@ -109,7 +108,7 @@ def test_without_maps_there_is_no_thumbnail(encode):
 def test_any_answer_is_read_or_refused(junk, cut):
     out = BytesIO()
     Image.new("RGB", (20, 10)).save(out, "PNG")
-    whole = preparer(Request(1000, thumbnail=True).pack(), out.getvalue())
+    whole = preparer(out.getvalue(), 1000, thumbnail=True)
     try:
         done = unpack_answer(bytearray(whole[: len(junk)] + junk if cut else junk), shape=(8, 8))
     except (GarbledAnswer, UnsupportedType, UnusableImage):

@@ -42,14 +42,6 @@ def test_at_every_edge_between_blocks(size):
     by_two = Upload(data[: size // 2])
     by_two.add(data[size // 2 :])
     assert whole(by_two) == data
-    assert len(by_two) == size
-
-
-def test_many_small_pieces():
-    data, upload = pattern(START_BYTES + 10), Upload()
-    for at in range(0, len(data), 7):
-        upload.add(data[at : at + 7])
-    assert whole(upload) == data
 
 
 def added_mib(pieces: int, piece: bytes, uploads: int = 1) -> tuple[float, float]:

@@ -3,9 +3,10 @@
 import asyncio
 import math
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import count
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,12 +17,22 @@ from app.inference.model import Plan
 from app.lifecycle import STOPPING
 
 
-def plan(graph, waiting, *, others):
-    """Two images at most."""
-    return Plan(min(waiting, 2), 2)
+class FakeModel:
+    """Plans two images at most, or on streams one beside others; `planned` says what it was asked."""
+
+    def __init__(self, *, streams: bool = False) -> None:
+        self.streams = streams
+        self.planned: list[tuple[str, int]] = []
+
+    def plan(self, graph: str, waiting: int, *, others: int) -> Plan:
+        self.planned.append((graph, waiting))
+        return Plan(1, 1, streamed=waiting + others > 1) if self.streams else Plan(min(waiting, 2), 2)
+
+    def expected(self, graph: str, images: int) -> float:
+        return 5.0
 
 
-MODEL = SimpleNamespace(plan=plan, expected=lambda graph, images: 5.0)
+MODEL, STREAMS = FakeModel(), FakeModel(streams=True)
 
 
 class Callers:
@@ -59,6 +70,11 @@ class Callers:
         self.turn()
         return [task.exception() if task.done() and not task.cancelled() else None for task in self.tasks]
 
+    async def leave(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
 
 @pytest.fixture
 def batcher() -> Batcher:
@@ -70,38 +86,32 @@ def callers(batcher):
     loop = asyncio.new_event_loop()
     callers = Callers(batcher, loop)
     yield callers
-    for task in callers.tasks:
-        task.cancel()
-    loop.run_until_complete(asyncio.gather(*callers.tasks, return_exceptions=True))
+    loop.run_until_complete(callers.leave())
     loop.close()
 
 
+@contextmanager
+def waiting(call, *arguments) -> Iterator[Future]:
+    """A call that has to wait in another thread, until something in the block lets it go on."""
+    with ThreadPoolExecutor(1) as runner:
+        result = runner.submit(call, *arguments)
+        with pytest.raises(TimeoutError):
+            result.result(0.05)
+        yield result
+        result.result(10)
+
+
 def test_a_batch_has_the_graph_of_the_oldest_image_and_the_size_that_pays(batcher, callers):
+    """The model plans with all images that wait for that graph."""
+    model = FakeModel()
     callers.put("explain", "classify", "explain", "explain", "classify")
-    assert callers.take() == [0, 2]
+    assert callers.take(model) == [0, 2]
     assert batcher.waiting == 3
-    assert callers.take() == [1, 4]
-    assert callers.take() == [3]
+    assert callers.take(model) == [1, 4]
+    assert (callers.taken[0].graph, callers.taken[0].plan) == ("classify", Plan(2, 2))
+    assert callers.take(model) == [3]
     assert batcher.waiting == 0
-
-
-def test_the_model_plans_with_all_images_that_wait_for_a_graph(batcher, callers):
-    planned = []
-
-    def watched(graph, waiting, *, others):
-        planned.append((graph, waiting))
-        return Plan(1, 4)
-
-    callers.put("explain", "classify", "explain")
-    model = SimpleNamespace(plan=watched, expected=MODEL.expected)
-    taken = []
-    for _ in range(3):
-        taken.append(batcher.take(model))
-        batcher.done(taken[-1])
-    assert [(batch.graph, batch.plan, len(batch.tickets)) for batch in taken] == [
-        (graph, Plan(1, 4), 1) for graph in ("explain", "classify", "explain")
-    ]
-    assert planned == [("explain", 2), ("classify", 1), ("explain", 1)]
+    assert model.planned == [("explain", 3), ("classify", 2), ("explain", 1)]
 
 
 def test_a_failure_answers_all_images_that_wait_or_run(batcher, callers):
@@ -114,11 +124,6 @@ def test_a_failure_answers_all_images_that_wait_or_run(batcher, callers):
     batcher.close()  # does not hide the failure
     callers.put("classify")
     assert str(callers.errors()[-1]) == "It broke."
-
-
-STREAMS = SimpleNamespace(
-    plan=lambda graph, waiting, *, others: Plan(1, 1, streamed=waiting + others > 1), expected=MODEL.expected
-)
 
 
 def test_images_on_streams_are_taken_side_by_side_whatever_their_graph(batcher, callers):
@@ -134,27 +139,19 @@ def test_nothing_is_taken_beside_a_run_on_all_cores_and_that_is_not_begun_beside
     callers.put("classify")
     assert callers.take(STREAMS) == [0]
     callers.put("classify", "classify")
-    with ThreadPoolExecutor(1) as runner:
-        taken = runner.submit(batcher.take, STREAMS)
-        with pytest.raises(TimeoutError):
-            taken.result(0.05)
+    with waiting(batcher.take, STREAMS) as on_stream:
         batcher.done(callers.taken[0])
-        assert taken.result(10).plan.streamed
-        on_all_cores = runner.submit(batcher.take, MODEL)
-        with pytest.raises(TimeoutError):
-            on_all_cores.result(0.05)
-        batcher.done(taken.result())
-        assert not on_all_cores.result(10).plan.streamed
+    assert on_stream.result().plan.streamed
+    with waiting(batcher.take, MODEL) as on_all_cores:
+        batcher.done(on_stream.result())
+    assert not on_all_cores.result().plan.streamed
 
 
 def test_several_are_waited_for_until_the_queue_is_closed(batcher, callers):
     callers.put("classify")
-    with ThreadPoolExecutor(1) as runner:
-        several = runner.submit(batcher.wait_for_several)
-        with pytest.raises(TimeoutError):
-            several.result(0.05)
+    with waiting(batcher.wait_for_several) as several:
         callers.put("explain")
-        assert several.result(10)
+    assert several.result()
     batcher.close()
     assert not batcher.wait_for_several()
 
@@ -181,50 +178,36 @@ def test_late_and_cancelled_images_are_not_taken(batcher, callers):
 
 
 @pytest.fixture
-def impatient(monkeypatch) -> Batcher:
+def impatient(monkeypatch, callers) -> Batcher:
     """It wants a self-test at once, and the next one after the ordinary time."""
     with monkeypatch.context() as at_once:
         at_once.setattr("app.inference.batcher.SELF_TEST_S", 0.0)
-        return Batcher()
-
-
-def takes_nothing(batcher: Batcher) -> bool:
-    """Whether the next batch has to be waited for."""
-    with ThreadPoolExecutor(1) as runner:
-        taken = runner.submit(batcher.take, MODEL)
-        try:
-            taken.result(0.05)
-        except TimeoutError:
-            return True
-        finally:
-            batcher.close()
-    return False
+        callers.batcher = Batcher()
+    return callers.batcher
 
 
 def test_a_self_test_follows_a_while_without_images(impatient):
     test = impatient.take(MODEL)
     assert isinstance(test, SelfTest)
     impatient.done(test)
-    assert takes_nothing(impatient)
+    with waiting(impatient.take, MODEL):
+        impatient.close()
 
 
 def test_nothing_is_taken_during_a_self_test(impatient, callers):
-    callers.batcher = impatient
     test = impatient.take(MODEL)
     callers.put("classify")
-    with ThreadPoolExecutor(1) as runner:
-        taken = runner.submit(impatient.take, MODEL)
-        with pytest.raises(TimeoutError):
-            taken.result(0.05)
+    with waiting(impatient.take, MODEL) as batch:
         impatient.done(test)
-        assert isinstance(taken.result(10), Batch)
+    assert isinstance(batch.result(), Batch)
 
 
 def test_an_image_goes_before_a_self_test_and_puts_it_off(impatient, callers):
-    callers.batcher = impatient
     callers.put("classify")
     assert callers.take() == [0]
-    assert takes_nothing(impatient)
+    impatient.done(callers.taken[0])
+    with waiting(impatient.take, MODEL):
+        impatient.close()
 
 
 def test_no_image_is_answered_after_the_event_loop_has_closed(caplog):

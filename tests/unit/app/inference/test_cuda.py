@@ -1,7 +1,6 @@
 """app/inference/cuda.py against sessions that stand in for those on a GPU: they replay by number, not by shape."""
 
 import ctypes
-import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -55,7 +54,6 @@ class FakeSession:
         self.runs = []
         self.largest = 512
         self.wrong = lambda runs: False
-        self.threads = set()
 
     def get_providers(self):
         return [self.provider, "CPUExecutionProvider"]
@@ -70,7 +68,6 @@ class FakeSession:
         return FakeBinding()
 
     def run_with_iobinding(self, binding, options):
-        self.threads.add(threading.get_ident())
         number = int(options.get_run_config_entry("gpu_graph_id"))
         self.runs.append(number)
         if len(binding.images.array) > self.largest:
@@ -87,11 +84,11 @@ class FakeSession:
 
 @pytest.fixture
 def sessions(monkeypatch):
-    made = []
+    sessions = []
 
     def session(self, file):
-        made.append(FakeSession())
-        return made[-1]
+        sessions.append(FakeSession())
+        return sessions[-1]
 
     monkeypatch.setattr(cuda, "count_gpus", lambda: 2)
     monkeypatch.setattr(cuda, "_on_gpu", FakeValue)
@@ -100,7 +97,7 @@ def sessions(monkeypatch):
     monkeypatch.setattr(cuda, "copy_from_gpu", lambda to, address: ctypes.memmove(to.ctypes.data, address, to.nbytes))
     monkeypatch.setattr(cuda.ort, "preload_dlls", lambda: None, raising=False)
     monkeypatch.setattr(CudaEngine, "_session", session)
-    return made
+    return sessions
 
 
 @pytest.fixture(autouse=True)
@@ -132,8 +129,10 @@ def opened(max_batch: int = 4, **options) -> Model:
     return Model(engine=engine, image_size=(2, 2), known_answer=ANSWER, max_batch=max_batch)
 
 
-def warm(model: Model) -> None:
+def warmed(max_batch: int = 4, **options) -> Model:
+    model = opened(max_batch, **options)
     model.engine.warm_up(model)
+    return model
 
 
 def images(*values: int) -> list[np.ndarray]:
@@ -141,21 +140,19 @@ def images(*values: int) -> list[np.ndarray]:
 
 
 def test_every_size_is_recorded_before_serving_the_largest_first_under_a_number_of_its_own(sessions):
-    model = opened(max_batch=6)
-    warm(model)
+    model = warmed(max_batch=6)
     for session in sessions:
-        assert session.runs[:4] == [4, 3, 2, 1]
-        assert [len(session.recorded[n].images.array) for n in (1, 2, 3, 4)] == [1, 2, 4, 6]
+        assert session.runs[:4] == [6, 4, 2, 1]
+        assert {number: len(run.images.array) for number, run in session.recorded.items()} == {1: 1, 2: 2, 4: 4, 6: 6}
     assert {(row.graph, row.batch) for row in model.latency()} == {
         (graph, batch) for graph in ("classify", "explain") for batch in (1, 2, 4, 6)
     }
 
 
 def test_after_the_last_recording_each_is_compared_with_a_plain_run_and_checked_again(sessions):
-    model = opened()
-    warm(model)
+    model = warmed()
     for session in sessions:
-        assert session.runs == [3, 2, 1, -1, 3, 3, -1, 2, 2, -1, 1, 1]
+        assert session.runs == [4, 2, 1, -1, 4, 4, -1, 2, 2, -1, 1, 1]
     assert model.run("classify", images(1, 2, 3), 4)["logits"].ravel().tolist() == [1, 2, 3]
     assert len(sessions[0].runs) == 13  # it is not checked again
     model.probe("explain")
@@ -164,7 +161,7 @@ def test_after_the_last_recording_each_is_compared_with_a_plain_run_and_checked_
 
 @pytest.mark.parametrize(
     "wrong",
-    [lambda runs: runs[-1] == 3, lambda runs: len(runs) > 3 and runs[-2:] == [1, 1]],
+    [lambda runs: runs[-1] == 4, lambda runs: len(runs) > 3 and runs[-2:] == [1, 1]],
     ids=["one size", "a replay that reads what a later recording has overwritten"],
 )
 @pytest.mark.parametrize("graph", [0, 1])
@@ -172,7 +169,7 @@ def test_a_run_that_computes_wrong_numbers_is_refused_with_its_sentence(sessions
     model = opened()
     sessions[graph].wrong = wrong
     with pytest.raises(WrongAnswer, match=r"^The model computes wrong numbers on CUDAExecutionProvider"):
-        warm(model)
+        model.engine.warm_up(model)
 
 
 def test_a_replay_that_exchanges_images_is_refused(sessions, monkeypatch):
@@ -182,39 +179,37 @@ def test_a_replay_that_exchanges_images_is_refused(sessions, monkeypatch):
 
     def turned(session, binding, options):
         run(session, binding, options)
-        if options.get_run_config_entry("gpu_graph_id") == "3":
+        if options.get_run_config_entry("gpu_graph_id") == "4":
             binding.logits.array[:] = binding.logits.array[::-1].copy()
 
     monkeypatch.setattr(FakeSession, "run_with_iobinding", turned)
-    said = r"^The model .* logits of the classify graph differs by .* between a recorded run of 4 images and a run node"
-    with pytest.raises(WrongAnswer, match=said):
-        warm(model)
+    sentence = r"^The model .* logits of the classify graph differs by .* between a recorded run of 4 images and a run"
+    with pytest.raises(WrongAnswer, match=sentence):
+        model.engine.warm_up(model)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_a_batch_is_padded_to_the_next_size_and_answered_without_the_padding(sessions, count):
-    model = opened()
-    warm(model)
+    model = warmed()
     model.engine.run("classify", images(9, 9, 9, 9))
     values = list(range(1, count + 1))
     assert model.engine.run("classify", images(*values))["logits"].ravel().tolist() == values
-    assert sorted(sessions[0].recorded) == [1, 2, 3]
+    assert sorted(sessions[0].recorded) == [1, 2, 4]
 
 
 def test_a_size_that_is_forbidden_gives_its_memory_back(sessions):
-    model = opened()
-    warm(model)
+    model = warmed()
     assert model.forbid("classify", 4) == 2
     assert {size for graph, size in model.engine._recordings if graph == "classify"} == {1, 2}
     assert {size for graph, size in model.engine._recordings if graph == "explain"} == {1, 2, 4}
-    assert [session.released for session in sessions] == [[3], []]
+    assert [session.released for session in sessions] == [[4], []]
     assert model.engine.run("classify", images(7, 8))["logits"].ravel().tolist() == [7, 8]
 
 
 def test_sizes_that_do_not_fit_into_the_gpu_are_left_out(sessions, caplog):
     model = opened(max_batch=8)
     sessions[1].largest = 2
-    warm(model)
+    model.engine.warm_up(model)
     assert {size for graph, size in model.engine._recordings if graph == "explain"} == {1, 2}
     assert {size for graph, size in model.engine._recordings if graph == "classify"} == {1, 2, 4, 8}
     assert model.best_batch("explain") <= 2
@@ -228,12 +223,11 @@ def test_a_gpu_without_memory_for_one_image_is_refused(sessions):
     model = opened()
     sessions[0].largest = 0
     with pytest.raises(DeviceError, match=r"^The GPU has too little memory for this model \(.*smaller than requested"):
-        warm(model)
+        model.engine.warm_up(model)
 
 
 def test_all_buffers_are_on_the_gpu_of_the_settings(sessions):
-    model = opened(gpu=1)
-    warm(model)
+    model = warmed(gpu=1)
     assert {each.images.gpu for session in sessions for each in session.recorded.values()} == {1}
     assert model.engine._options["device_id"] == "1"
 
@@ -264,31 +258,28 @@ def test_an_onnx_runtime_that_replays_wrongly_is_refused(sessions, monkeypatch, 
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    ("where", "sentence"),
     [(cuda, "input buffer could not be page-locked"), (cuda_driver, "no buffers for outputs could be")],
 )
-def test_buffers_that_cannot_be_locked_are_a_warning(sessions, monkeypatch, caplog, where, said):
+def test_buffers_that_cannot_be_locked_are_a_warning(sessions, monkeypatch, caplog, where, sentence):
     def refused(pixels, gpu):
         raise DriverError("cuMemHostRegister_v2: CUDA error 304")
 
     monkeypatch.setattr(where, "lock_pages", refused)
-    model = opened()
-    warm(model)
+    model = warmed()
     assert model.engine.run("classify", images(7))["logits"].tolist() == [[7]]
-    assert said in caplog.text
+    assert sentence in caplog.text
 
 
 def test_the_input_buffer_is_locked_before_anything_is_measured(sessions, monkeypatch):
-    model = opened()
     monkeypatch.setattr(cuda, "lock_pages", lambda pixels, gpu: sessions[0].runs.append("locked"))
-    warm(model)
+    warmed()
     assert sessions[0].runs[0] == "locked"
 
 
 def test_outputs_stay_as_they_are_however_many_runs_follow(sessions):
     """They lie in page-locked buffers, and when all of those are in use, elsewhere."""
-    model = opened()
-    warm(model)
+    model = warmed()
     kept = [model.engine.run("classify", images(value))["logits"] for value in range(1, 10)]
     assert [rows.item() for rows in kept] == list(range(1, 10))
     assert sum(rows.base is not None for rows in kept) >= cuda.OUTPUT_BUFFERS
@@ -312,7 +303,7 @@ def test_a_session_that_cannot_be_made_or_recorded_is_refused_with_its_reason(se
 
     monkeypatch.setattr(FakeSession, "run_with_iobinding", failing)
     with pytest.raises(DeviceError, match="StreamCaptureUnsupported"):
-        warm(model)
+        model.engine.warm_up(model)
     monkeypatch.setattr(CudaEngine, "_session", failing)
     with pytest.raises(DeviceError, match="StreamCaptureUnsupported"):
         opened()

@@ -16,12 +16,12 @@ class FakeDriver:
     """Counts two GPUs, and remembers what it was asked."""
 
     def __init__(self, **statuses):
-        self.asked = []
+        self.calls = []
         self.statuses = statuses
 
     def __getattr__(self, name):
         def called(*arguments):
-            self.asked.append((name, arguments))
+            self.calls.append((name, arguments))
             if name == "cuDeviceGetCount":
                 arguments[0]._obj.value = 2
             return self.statuses.get(name, 0)
@@ -65,33 +65,23 @@ def test_without_a_driver_there_are_no_gpus(monkeypatch):
         lock_pages(np.zeros(8, np.uint8), gpu=0)
 
 
-def test_the_whole_buffer_is_locked_in_the_context_of_its_gpu(driver):
-    fake = driver()
-    pixels = np.zeros((2, 3), np.uint8)
-    lock_pages(pixels, gpu=1)
-    assert [name for name, _ in fake.asked] == [
-        "cuInit",
-        "cuDevicePrimaryCtxRetain",
-        "cuCtxSetCurrent",
-        "cuMemHostRegister_v2",
-    ]
-    assert fake.asked[1][1][1] == 1
-    address, size, _ = fake.asked[3][1]
-    assert (address.value, size.value) == (pixels.ctypes.data, 6)
-    assert isinstance(size, ctypes.c_size_t)
-
-
-def test_pages_are_unlocked_with_the_end_of_their_buffer(driver):
+def test_a_buffer_is_locked_in_the_context_of_its_gpu_and_unlocked_with_its_end(driver):
     fake = driver()
     pixels = np.zeros(6, np.uint8)
     lock_pages(pixels, gpu=1)
+    (_, retained, _, (start, size, _)) = (arguments for _, arguments in fake.calls)
+    names = ["cuInit", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemHostRegister_v2"]
+    assert [name for name, _ in fake.calls] == names
+    assert retained[1] == 1
+    assert (start.value, size.value) == (pixels.ctypes.data, 6)
+    assert isinstance(size, ctypes.c_size_t)
     row, address = pixels[:3], pixels.ctypes.data
     del pixels
     gc.collect()
-    assert fake.asked[-1][0] == "cuMemHostRegister_v2"  # a part of it is in use
+    assert fake.calls[-1][0] == "cuMemHostRegister_v2"  # a part of it is in use
     del row
     gc.collect()
-    assert [(name, arguments[0].value) for name, arguments in fake.asked[4:]] == [
+    assert [(name, arguments[0].value) for name, arguments in fake.calls[4:]] == [
         ("cuCtxSetCurrent", None),
         ("cuMemHostUnregister", address),
     ]
@@ -101,7 +91,7 @@ def test_an_array_is_filled_from_an_address(driver):
     fake = driver()
     array = np.zeros(3, np.float32)
     copy_from_gpu(array, 2**40)
-    ((name, (to, address, size)),) = fake.asked
+    ((name, (to, address, size)),) = fake.calls
     assert (name, to.value, address.value, size.value) == ("cuMemcpyDtoH_v2", array.ctypes.data, 2**40, 12)
 
 
@@ -112,24 +102,23 @@ def test_a_refusal_is_named(driver):
 
 
 @pytest.fixture
-def locked(monkeypatch):
-    found = []
-    monkeypatch.setattr(cuda_driver, "lock_pages", lambda pixels, gpu: found.append((pixels.nbytes, gpu)))
-    return found
+def lend(driver):
+    """Borrows from a lender of so many buffers, each locked for its GPU."""
+
+    def lender(count: int):
+        fake = driver()
+        buffers = LockedBuffers(count=count, size_bytes=bytes_of(LAYOUT), gpu=1)
+        locked = [arguments[1].value for name, arguments in fake.calls if name == "cuMemHostRegister_v2"]
+        gpus = [arguments[1] for name, arguments in fake.calls if name == "cuDevicePrimaryCtxRetain"]
+        assert locked == [3 * 64 + 64] * count  # 24, 80 and 28 bytes, each from a multiple of 64 on
+        assert gpus == [1] * count
+        return buffers.borrow
+
+    return lender
 
 
-def buffers(count: int = 2) -> LockedBuffers:
-    return LockedBuffers(count=count, size_bytes=bytes_of(LAYOUT), gpu=1)
-
-
-def test_every_buffer_is_locked_for_its_gpu(locked):
-    buffers(3)
-    assert locked == [(3 * 64 + 64, 1)] * 3  # 24, 80 and 28 bytes, each from a multiple of 64 on
-
-
-@pytest.mark.usefixtures("locked")
-def test_arrays_have_their_shapes_and_do_not_overlap():
-    arrays = buffers().borrow(LAYOUT)
+def test_arrays_have_their_shapes_and_do_not_overlap(lend):
+    arrays = lend(2)(LAYOUT)
     for number, (name, (shape, dtype)) in enumerate(LAYOUT.items()):
         assert arrays[name].shape == shape
         assert arrays[name].dtype == dtype
@@ -138,31 +127,21 @@ def test_arrays_have_their_shapes_and_do_not_overlap():
     assert all((array == array.ravel()[0]).all() for array in arrays.values())
 
 
-@pytest.mark.usefixtures("locked")
-def test_a_buffer_is_not_lent_again_while_one_row_of_it_is_in_use():
-    lender = buffers(1)
-    arrays = lender.borrow(LAYOUT)
-    arrays["logits"][...] = 7
-    row = arrays["logits"][1]
-    del arrays
+def test_a_buffer_is_not_lent_again_while_one_row_of_it_is_in_use(lend):
+    borrow = lend(2)
+    first, second = borrow(LAYOUT), borrow(LAYOUT)
+    first["logits"][...], second["logits"][...] = 7, 2
+    row = first["logits"][1]
+    del first
     gc.collect()
-    assert lender.borrow(LAYOUT) is None
+    assert borrow(LAYOUT) is None
     assert row.tolist() == [7, 7, 7]
     del row
     gc.collect()
-    assert lender.borrow(LAYOUT) is not None
+    assert borrow(LAYOUT) is not None
 
 
-@pytest.mark.usefixtures("locked")
-def test_two_borrowers_have_different_buffers():
-    lender = buffers(2)
-    first, second = lender.borrow(LAYOUT), lender.borrow(LAYOUT)
-    first["logits"][...], second["logits"][...] = 1, 2
-    assert (first["logits"] == 1).all()
-    assert lender.borrow(LAYOUT) is None
-
-
-@pytest.mark.usefixtures("locked")
-def test_what_does_not_fit_is_not_lent():
-    assert buffers().borrow(LAYOUT | {"more": ((1,), np.float32)}) is None
-    assert LockedBuffers(count=0, size_bytes=100, gpu=0).borrow({}) is None
+def test_what_does_not_fit_is_not_lent(lend):
+    borrow = lend(1)
+    assert borrow(LAYOUT | {"more": ((1,), np.float32)}) is None
+    assert borrow({}) is not None

@@ -3,6 +3,7 @@
 import math
 import threading
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,15 +19,14 @@ from tests.support.engines import Watched
 
 @pytest.fixture(autouse=True)
 def no_cuda(monkeypatch):
-    def broken(**_):
-        raise DeviceError("no driver")
+    engine = Mock(side_effect=DeviceError("no driver"))
+    monkeypatch.setattr(cuda, "CudaEngine", engine)
+    return engine
 
-    monkeypatch.setattr(cuda, "CudaEngine", broken)
 
-
-def opened(name: str = "cpu", *, max_memory: float = math.inf, **options) -> Model:
-    settings = Settings(device=name, max_batch=2, **options)
-    return open_model(settings=settings, bundle=load_bundle(DEMO_BUNDLE), max_memory=max_memory)
+def opened(name: str = "cpu", *, max_memory: float = math.inf, bundle: Bundle | None = None, **options) -> Model:
+    settings = Settings(**{"device": name, "max_batch": 2, **options})
+    return open_model(settings=settings, bundle=bundle or load_bundle(DEMO_BUNDLE), max_memory=max_memory)
 
 
 @pytest.mark.parametrize("name", ["auto", "cpu"])
@@ -36,8 +36,9 @@ def opened(name: str = "cpu", *, max_memory: float = math.inf, **options) -> Mod
 )
 def test_the_cpu_is_used_and_warm(name, engine, provider, caplog):
     caplog.set_level("INFO")
-    model = opened(name, engine=engine)
+    model = opened(name, engine=engine, max_memory=2**40)
     assert model.engine.provider == provider
+    assert "memory: the weights" not in caplog.text
     assert model.expected("explain", 1) > 0
     assert f"the model runs on {provider}, in fp32" in caplog.text
 
@@ -63,121 +64,87 @@ def test_cuda_is_not_replaced_by_the_cpu():
 
 
 @pytest.mark.parametrize(
-    ("driver", "said"),
+    ("driver", "line"),
     [
         (True, ("WARNING", "no driver; the CPU is used instead")),
         (False, ("INFO", "found no NVIDIA GPU, so the CPU is used")),
     ],
 )
-def test_a_gpu_that_is_not_used_is_a_warning_and_none_is_no_fault(monkeypatch, tmp_path, caplog, driver, said):
+def test_a_gpu_that_is_not_used_is_a_warning_and_none_is_no_fault(monkeypatch, tmp_path, caplog, driver, line):
     monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path if driver else tmp_path / "none")
     with caplog.at_level("INFO"):
         opened("auto")
-    assert [(line.levelname, line.message) for line in caplog.records] == [
-        said,
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        line,
         ("INFO", "the model runs on OpenVINO, in fp32"),
     ]
 
 
-@pytest.fixture
-def no_openvino(monkeypatch):
-    monkeypatch.setattr(device, "find_spec", lambda name: None)
+def not_installed(**_):
+    raise ImportError("No module named 'openvino'")
 
 
-@pytest.fixture
-def failing_openvino(monkeypatch):
-    def failing(**_):
-        raise RuntimeError("Check 'ok' failed at src/core.cpp:1")
-
-    monkeypatch.setattr(openvino, "OpenVinoEngine", failing)
+def refusing(**_):
+    raise RuntimeError("Check 'ok' failed at src/core.cpp:1")
 
 
-@pytest.fixture
-def openvino_that_fails_in_a_run(monkeypatch):
-    real = openvino.OpenVinoEngine
-
-    def failing(graph, images):
-        raise RuntimeError("could not create a primitive")
-
-    monkeypatch.setattr(openvino, "OpenVinoEngine", lambda **options: Watched(real(**options), before=failing))
+def failing_in_a_run(graph, images):
+    raise RuntimeError("could not create a primitive")
 
 
-@pytest.fixture
-def wrong_openvino(monkeypatch):
-    real = openvino.OpenVinoEngine
+def wrong(graph, outputs):
+    outputs["logits"] *= 1.01
 
-    def wrong(graph, outputs):
-        outputs["logits"] *= 1.01
 
-    monkeypatch.setattr(openvino, "OpenVinoEngine", lambda **options: Watched(real(**options), after=wrong))
+def watched_openvino(real=openvino.OpenVinoEngine, **watching):
+    return lambda **options: Watched(real(**options), **watching)
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("engine", "words"),
     [
-        ("no_openvino", "OpenVINO is not installed"),
-        ("failing_openvino", "OpenVINO cannot run this bundle (Check 'ok' failed at src/core.cpp:1)"),
-        ("openvino_that_fails_in_a_run", "OpenVINO cannot run this bundle (could not create a primitive)"),
+        (None, "OpenVINO is not installed"),
+        (not_installed, "OpenVINO cannot run this bundle (No module named 'openvino')"),
+        (refusing, "OpenVINO cannot run this bundle (Check 'ok' failed at src/core.cpp:1)"),
+        (watched_openvino(before=failing_in_a_run), "OpenVINO cannot run this bundle (could not create a primitive)"),
         (
-            "wrong_openvino",
+            watched_openvino(after=wrong),
             "The model computes wrong numbers on OpenVINO: for the bundle's known image, logits of ",
         ),
     ],
 )
-def test_an_openvino_that_does_not_work_is_replaced_by_onnx_runtime_unless_it_was_asked_for(request, caplog, how, said):
-    request.getfixturevalue(how)
+def test_an_openvino_that_does_not_work_is_replaced_by_onnx_runtime_unless_it_was_asked_for(
+    monkeypatch, caplog, engine, words
+):
+    monkeypatch.setattr(device, "find_spec", lambda name: engine)
+    monkeypatch.setattr(openvino, "OpenVinoEngine", engine)
     assert opened(engine="auto").engine.provider == "CPUExecutionProvider"
     (line,) = [line.message for line in caplog.records if line.levelname == "WARNING"]
-    assert line.startswith(said)
+    assert line.startswith(words)
     assert line.endswith("; ONNX Runtime is used instead")
     with pytest.raises(DeviceError) as refused:
         opened(engine="openvino")
-    assert str(refused.value).startswith(said)
+    assert str(refused.value).startswith(words)
 
 
-@pytest.fixture
-def wrong_cuda(monkeypatch, tmp_path):
-    def wrong(**_):
-        raise WrongAnswer("The model computes wrong numbers on CUDA")
-
-    monkeypatch.setattr(cuda, "CudaEngine", wrong)
+def test_a_gpu_that_computes_wrong_numbers_is_replaced_with_a_warning_unless_it_was_asked_for(
+    monkeypatch, tmp_path, caplog
+):
+    monkeypatch.setattr(cuda, "CudaEngine", Mock(side_effect=WrongAnswer("The model computes wrong numbers on CUDA")))
     monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path / "none")
-
-
-def test_a_gpu_that_computes_wrong_numbers_is_replaced_with_a_warning(wrong_cuda, caplog):
     assert opened("auto").engine.provider == "OpenVINO"
-    said = "The model computes wrong numbers on CUDA; the CPU is used instead"
-    assert [line.levelname for line in caplog.records if line.message == said] == ["WARNING"]
-
-
-def test_a_gpu_that_computes_wrong_numbers_is_refused_where_it_was_asked_for(wrong_cuda):
+    message = "The model computes wrong numbers on CUDA; the CPU is used instead"
+    assert [line.levelname for line in caplog.records if line.message == message] == ["WARNING"]
     with pytest.raises(WrongAnswer, match="wrong numbers on CUDA"):
         opened("cuda")
 
 
-@pytest.fixture
-def asked_of_cuda(monkeypatch):
-    """What the engine for a GPU was opened with. It then does not work."""
-    asked = {}
-
-    def opened(**options):
-        asked.update(options)
-        raise DeviceError("no driver")
-
-    monkeypatch.setattr(cuda, "CudaEngine", opened)
-    return asked
-
-
 @pytest.mark.parametrize(("max_batch", "on_gpu", "on_cpu"), [(0, 64, 8), (3, 3, 3)])
-def test_the_largest_batch_is_that_of_the_device_unless_it_is_set(asked_of_cuda, max_batch, on_gpu, on_cpu):
-    settings = Settings(device="auto", max_batch=max_batch)
-    assert open_model(settings=settings, bundle=load_bundle(DEMO_BUNDLE)).max_batch == on_cpu
-    assert asked_of_cuda["max_batch"] == on_gpu
-
-
-def test_gpu_and_its_memory_are_those_of_the_settings(asked_of_cuda):
-    opened("auto", gpu=3, gpu_memory_bytes=2**30)
-    assert (asked_of_cuda["gpu"], asked_of_cuda["memory_bytes"]) == (3, 2**30)
+def test_a_gpu_is_opened_as_the_settings_say_and_has_larger_batches(no_cuda, max_batch, on_gpu, on_cpu):
+    model = opened("auto", max_batch=max_batch, gpu=3, gpu_memory_bytes=2**30)
+    assert model.max_batch == on_cpu
+    options = no_cuda.call_args.kwargs
+    assert (options["max_batch"], options["gpu"], options["memory_bytes"]) == (on_gpu, 3, 2**30)
 
 
 def in_precision(precision: str) -> Bundle:
@@ -187,33 +154,24 @@ def in_precision(precision: str) -> Bundle:
 
 
 @pytest.mark.parametrize("precision", ["int8", "bf16"])
-def test_a_bundle_for_cpus_is_refused_on_a_gpu_with_the_reason(asked_of_cuda, precision):
-    said = rf"^This bundle is in {precision}, which only CPUs compute here: export it in fp16"
-    with pytest.raises(DeviceError, match=said):
-        open_model(settings=Settings(device="cuda"), bundle=in_precision(precision))
-    assert asked_of_cuda == {}
-
-
-def test_a_bundle_for_cpus_is_served_by_the_cpu_beside_a_gpu(asked_of_cuda, monkeypatch, tmp_path, caplog):
+def test_a_bundle_for_cpus_is_refused_on_a_gpu_and_served_by_the_cpu_beside_it(
+    no_cuda, monkeypatch, tmp_path, caplog, precision
+):
     monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path)
-    model = open_model(settings=Settings(device="auto"), bundle=in_precision("int8"))
-    assert model.engine.provider == "OpenVINO"
-    assert "export it in fp16; the CPU is used instead" in caplog.text
+    bundle = in_precision(precision)
+    words = f"This bundle is in {precision}, which only CPUs compute here: export it in fp16"
+    with pytest.raises(DeviceError, match=f"^{words}"):
+        opened("cuda", bundle=bundle)
+    assert opened("auto", bundle=bundle).engine.provider == "OpenVINO"
+    assert f"{words}; the CPU is used instead" in caplog.text
+    assert not no_cuda.called
 
 
 @pytest.mark.parametrize(("engine", "kind"), [("openvino", openvino), ("onnxruntime", onnxruntime)])
 def test_weights_that_the_memory_does_not_hold_are_said_before_the_engine_is_opened(monkeypatch, caplog, engine, kind):
     """The kernel ends such a process meanwhile, and nothing that comes later is ever logged."""
-
-    def ended(**_):
-        raise MemoryError
-
-    monkeypatch.setattr(kind, {"openvino": "OpenVinoEngine", "onnxruntime": "OnnxEngine"}[engine], ended)
+    name = {"openvino": "OpenVinoEngine", "onnxruntime": "OnnxEngine"}[engine]
+    monkeypatch.setattr(kind, name, Mock(side_effect=MemoryError))
     with pytest.raises(MemoryError):
         opened(engine=engine, max_memory=4 * 2**20)
     assert "memory: the weights alone take 4 MiB, and 4 MiB are left for the model" in caplog.text
-
-
-def test_weights_that_the_memory_holds_are_not_mentioned(caplog):
-    opened(max_memory=2**40)
-    assert "WARNING" not in {line.levelname for line in caplog.records}

@@ -21,10 +21,10 @@ def images() -> list[np.ndarray]:
 
 def test_images_one_by_one_are_as_an_array(engine, images):
     expected = engine.run("explain", np.stack(images))
-    found = engine.run("explain", images)
-    assert found.keys() == expected.keys()
+    outputs = engine.run("explain", images)
+    assert outputs.keys() == expected.keys()
     for name in expected:
-        assert np.array_equal(found[name], expected[name]), name
+        assert np.array_equal(outputs[name], expected[name]), name
 
 
 def test_the_lean_graph_gives_what_the_explaining_one_gives(engine, images):

@@ -71,25 +71,20 @@ def test_warm_up_measures_each_graph(model):
     assert model.best_batch("classify") in (1, 2, 4)
 
 
-@pytest.mark.parametrize("graph", ["classify", "explain"])
-def test_an_engine_that_computes_wrong_numbers_never_becomes_warm(model, watched, graph):
-    watched.after = lambda of, outputs: off(of, outputs) if of == graph else None
-    provider = watched.provider
-    with pytest.raises(WrongAnswer, match=f"wrong numbers on {provider}.*logits of the {graph} graph"):
-        model.warm_up(PLENTY)
-
-
-def test_nor_does_one_whose_maps_are_turned(model, watched):
-    watched.after = turned
-    with pytest.raises(WrongAnswer, match="attention of the explain graph"):
-        model.warm_up(PLENTY)
-
-
-def test_nor_does_one_that_is_wrong_in_one_row_of_larger_batches(model, watched, monkeypatch):
+@pytest.mark.parametrize(
+    ("alter", "words"),
+    [
+        (lambda graph, outputs: graph == "classify" and off(graph, outputs), "logits of the classify graph"),
+        (lambda graph, outputs: graph == "explain" and off(graph, outputs), "logits of the explain graph"),
+        (turned, "attention of the explain graph"),
+        (last_row_of(2), r"image 2 of a batch of 2"),
+    ],
+)
+def test_an_engine_that_computes_wrong_numbers_never_becomes_warm(model, watched, monkeypatch, alter, words):
     monkeypatch.setattr(module, "WARM_UP_S", 10.0)
     monkeypatch.setattr("app.inference.batch_cost.THROUGHPUT_RATIO", 0.0)  # 1 is enough, so 2 is tried and no more
-    watched.after = last_row_of(2)
-    with pytest.raises(WrongAnswer, match=r"image 2 of a batch of 2"):
+    watched.after = alter
+    with pytest.raises(WrongAnswer, match=f"wrong numbers on {watched.provider}.*{words}"):
         model.warm_up(PLENTY)
 
 
@@ -165,7 +160,7 @@ def growing(watched, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("allowed", "largest", "level", "said"),
+    ("allowed", "largest", "level", "words"),
     [
         (130, 4, "INFO", "needs about 130 MiB for batches of 4, and 130 MiB are left"),
         (129, 2, "WARNING", "at most 2 images, because the model would need about 130 MiB for 4, and 129 MiB"),
@@ -174,13 +169,13 @@ def growing(watched, monkeypatch):
     ],
 )
 @pytest.mark.usefixtures("batches_pay")
-def test_batches_that_the_memory_does_not_hold_are_never_run(model, growing, caplog, allowed, largest, level, said):
+def test_batches_that_the_memory_does_not_hold_are_never_run(model, growing, caplog, allowed, largest, level, words):
     with caplog.at_level("INFO"):
         model.warm_up(allowed * MIB)
     assert growing == {"classify": largest, "explain": largest}
     assert model.best_batch("classify") == model.best_batch("explain") == largest
     (line,) = [line for line in caplog.records if line.message.startswith("memory:")]
-    assert (line.levelname, said in line.message) == (level, True), line.message
+    assert (line.levelname, words in line.message) == (level, True), line.message
 
 
 @pytest.fixture
@@ -217,12 +212,12 @@ def no_memory() -> Watched:
 
 
 @pytest.mark.parametrize("fault", ["wrong numbers", "no memory"])
+@pytest.mark.usefixtures("batches_pay")
 def test_where_streams_fail_images_are_run_in_batches(with_streams, streams, monkeypatch, caplog, fault):
     if fault == "wrong numbers":
         streams.after = off
     else:
         monkeypatch.setattr(with_streams, "_open_streams", no_memory)
-    monkeypatch.setattr("app.inference.batch_cost.LatencyModel.best", property(lambda latency: latency.sizes[-1]))
     with_streams.warm_up(PLENTY)
     assert not with_streams.open_streams()
     assert "run in batches and not side by side" in caplog.text

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
 from app.inference.known_answer import WrongAnswer
-from app.inference.model import Plan
+from app.inference.model import GRAPHS, Plan
 from app.inference.runner import WRONG, Runner
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
 from tests.support.processes import eventually
 
 NOT_FINITE = 200  # the pixel of an image for which the output is NaN
+POISON = 13  # the pixel of one that fails, where a test says so
 
 
 class FakeEngine:
@@ -40,12 +41,8 @@ class FakeEngine:
         self.entered = threading.Event()
         self.faults: dict[int, Exception] = {}  # by the pixel of the image that causes it
         self.fits = 1000  # images; there is no memory for more
-        self.probes = 0
-        self.probed: set[str] = set()
-        self.works = True
-        self.computes = True
-        self.tried_wrong = False  # what a batch of a new size finds
-        self.seconds = 0.0
+        self.probes: list[str] = []  # graphs
+        self.broken: Exception | None = None  # what the known image finds
         self.met: threading.Barrier | None = None  # of streams: as many runs have to be under way
 
     def opened(self):
@@ -54,7 +51,7 @@ class FakeEngine:
 
     def open_streams(self):
         self.streams_open = True
-        return self.works
+        return self.broken is None
 
     def plan(self, graph, waiting, *, others=0):
         if self.streams > 1:
@@ -63,19 +60,16 @@ class FakeEngine:
         return Plan(images, images)
 
     def expected(self, graph, images):
-        return self.seconds
+        return 0.0
 
     def forbid(self, graph, images):
         self.largest = max(images // 2, 1)
         return self.largest
 
     def probe(self, graph):
-        self.probes += 1
-        self.probed.add(graph)
-        if not self.works:
-            raise RuntimeError("broken")
-        if not self.computes:
-            raise WrongAnswer("logits differ")
+        self.probes.append(graph)
+        if self.broken:
+            raise self.broken
 
     def run(self, graph, images, size, *, streamed=False):
         assert len(images) == size
@@ -89,8 +83,6 @@ class FakeEngine:
             self.met.wait(10)
         if len(images) > self.fits:
             raise MemoryError
-        if self.tried_wrong:
-            raise WrongAnswer("logits differ")
         for pixel in pixels:
             if pixel in self.faults:
                 raise self.faults[pixel]
@@ -113,47 +105,32 @@ def lifecycle() -> Lifecycle:
     return Lifecycle()
 
 
-def make_runner(lifecycle=None) -> Runner:
-    return Runner(batcher=Batcher(), lifecycle=lifecycle or Lifecycle())
-
-
 def run(engine, scenario, lifecycle=None):
-    """Run `scenario(batcher)` on an event loop; the runner is stopped afterwards."""
-    return run_with_runner(engine, lambda runner, batcher: scenario(batcher), lifecycle)
+    """Run `scenario(batcher)` on an event loop; the runner, `engine.runner`, is stopped afterwards."""
 
-
-def run_with_runner(engine, scenario, lifecycle=None):
     async def main():
-        runner = make_runner(lifecycle)
+        runner = engine.runner = Runner(batcher=Batcher(), lifecycle=lifecycle or Lifecycle())
         assert runner.start(engine.opened) is engine
         try:
-            return await asyncio.wait_for(scenario(runner, runner._batcher), 20)
+            return await asyncio.wait_for(scenario(runner._batcher), 20)
         finally:
             engine.gate.set()
             await asyncio.to_thread(runner.stop)
+            assert not any(thread.is_alive() for thread in runner._threads)
 
     return asyncio.run(main())
+
+
+def start_all(batcher, *values):
+    return [asyncio.ensure_future(batcher.run("classify", image(value))) for value in values]
 
 
 async def held(engine, batcher):
     """Occupy the engine, so that what follows has to wait."""
     engine.gate.clear()
-    first = asyncio.ensure_future(batcher.run("classify", image(0)))
+    (first,) = start_all(batcher, 0)
     await asyncio.to_thread(engine.entered.wait, 10)
     return first
-
-
-def test_images_that_arrive_during_a_run_share_the_next(engine):
-    async def scenario(batcher):
-        first = await held(engine, batcher)
-        rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(1, 7)]
-        await asyncio.sleep(0)
-        engine.gate.set()
-        await asyncio.gather(first, *rest)
-
-    run(engine, scenario)
-    assert engine.batches == [("classify", [0]), ("classify", [1, 2, 3, 4]), ("classify", [5, 6])]
-    assert len(engine.threads) == 1
 
 
 def test_images_that_wait_for_streams_are_run_side_by_side():
@@ -163,7 +140,7 @@ def test_images_that_wait_for_streams_are_run_side_by_side():
     async def scenario(batcher):
         first = await held(engine, batcher)
         assert not engine.streams_open  # for a single image they would only take memory
-        rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(1, 5)]
+        rest = start_all(batcher, 1, 2, 3, 4)
         await asyncio.to_thread(eventually, lambda: engine.streams_open)
         engine.met = together
         engine.gate.set()
@@ -178,11 +155,11 @@ def test_images_that_wait_for_streams_are_run_side_by_side():
 
 def test_streams_that_do_not_open_leave_one_run_at_a_time(lifecycle):
     engine = FakeEngine(streams=2)
-    engine.works = False
+    engine.broken = RuntimeError("no memory")
 
     async def scenario(batcher):
         first = await held(engine, batcher)
-        rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in range(1, 3)]
+        rest = start_all(batcher, 1, 2)
         await asyncio.to_thread(eventually, lambda: engine.streams_open)
         engine.streams, engine.streams_open = 1, False
         engine.gate.set()
@@ -198,7 +175,7 @@ def test_start_raises_what_opening_the_engine_raises():
     def broken():
         raise OSError("no weights")
 
-    runner = make_runner()
+    runner = Runner(batcher=Batcher(), lifecycle=Lifecycle())
     with pytest.raises(OSError, match="no weights"):
         runner.start(broken)
     runner.stop()
@@ -236,46 +213,40 @@ def test_all_threads_of_an_engine_yield_to_answers(kind):
 async def together(engine, batcher, *values):
     """The results of the images of one batch, each a number or an exception."""
     first = await held(engine, batcher)
-    rest = [asyncio.ensure_future(batcher.run("classify", image(v))) for v in values]
+    rest = start_all(batcher, *values)
     await asyncio.sleep(0)
     engine.gate.set()
-    found = await asyncio.gather(*rest, return_exceptions=True)
+    answers = await asyncio.gather(*rest, return_exceptions=True)
     await asyncio.wait([first])
-    return [one if isinstance(one, Exception) else int(one["logits"][0]) for one in found]
+    return [one if isinstance(one, Exception) else int(one["logits"][0]) for one in answers]
 
 
-def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lifecycle):
-    engine.faults[13] = RuntimeError("poison")
-    found = run(engine, lambda batcher: together(engine, batcher, 1, 13, 3, 4), lifecycle)
-    assert isinstance(found[1], InferenceFailed)
-    assert [found[0], *found[2:]] == [1, 3, 4]
-    assert engine.batches[1:] == [("classify", values) for values in ([1, 13, 3, 4], [1], [13], [3], [4])]
-    assert engine.probes == 1
-    assert lifecycle.ready
-
-
-def test_nan_fails_its_own_image_only(engine, lifecycle):
-    found = run(engine, lambda batcher: together(engine, batcher, 1, NOT_FINITE, 3), lifecycle)
-    assert isinstance(found[1], InferenceFailed)
-    assert (found[0], found[2]) == (1, 3)
-    assert len(engine.batches) == 2
-    assert engine.probes == 1
+@pytest.mark.parametrize(
+    ("bad", "again"), [(POISON, [[1], [POISON], [3], [4]]), (NOT_FINITE, [])], ids=["an exception", "NaN"]
+)
+def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lifecycle, bad, again):
+    engine.faults[POISON] = RuntimeError("poison")
+    answers = run(engine, lambda batcher: together(engine, batcher, 1, bad, 3, 4), lifecycle)
+    assert isinstance(answers.pop(1), InferenceFailed)
+    assert answers == [1, 3, 4]
+    assert engine.batches[1:] == [("classify", values) for values in ([1, bad, 3, 4], *again)]
+    assert len(engine.probes) == 1
     assert lifecycle.ready
 
 
 def test_finite_numbers_with_an_infinite_sum_are_answered(engine, lifecycle):
     engine.scale = np.float32(2e38)
     assert run(engine, lambda batcher: together(engine, batcher, 1, 1, 1), lifecycle) == [pytest.approx(2e38)] * 3
-    assert engine.probes == 0
+    assert engine.probes == []
 
 
 def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(engine, lifecycle):
     engine.fits = 2
 
     async def scenario(batcher):
-        found = await together(engine, batcher, 1, 2, 3, 4)
+        first = await together(engine, batcher, 1, 2, 3, 4)
         engine.entered.clear()
-        return found + await together(engine, batcher, 5, 6, 7)
+        return first + await together(engine, batcher, 5, 6, 7)
 
     assert run(engine, scenario, lifecycle) == [1, 2, 3, 4, 5, 6, 7]
     sizes = [len(batch) for _, batch in engine.batches]
@@ -285,36 +256,34 @@ def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(e
 
 def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
     engine.fits = 0
-    (found,) = run(engine, lambda batcher: together(engine, batcher, 1), lifecycle)
-    assert isinstance(found, Overloaded)
-    assert engine.probes == 2
+    (answer,) = run(engine, lambda batcher: together(engine, batcher, 1), lifecycle)
+    assert isinstance(answer, Overloaded)
+    assert len(engine.probes) == 2
     assert lifecycle.ready
 
 
 @pytest.mark.parametrize(
-    "break_it",
+    ("fault", "broken"),
     [
-        lambda engine: engine.faults.update({13: RuntimeError("CUDA failure 700: an illegal memory access")}),
-        lambda engine: (engine.faults.update({13: RuntimeError("?")}), setattr(engine, "works", False)),
-        lambda engine: engine.faults.update({13: SystemExit()}),
+        (RuntimeError("CUDA failure 700: an illegal memory access"), None),
+        (RuntimeError("?"), RuntimeError("the known image fails too")),
+        (SystemExit(), None),
     ],
     ids=["a sticky error", "the known image fails too", "the thread dies"],
 )
-def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecycle, break_it):
+def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecycle, fault, broken):
     engine.largest = 2
-    break_it(engine)
+    engine.faults[POISON], engine.broken = fault, broken
     failures = []
     lifecycle.on_failure = lambda: failures.append(threading.current_thread().name)
 
     async def scenario(batcher):
-        found = await together(engine, batcher, 13, 1, 2, 3)
+        answers = await together(engine, batcher, POISON, 1, 2, 3)
         with pytest.raises(Unavailable):
             await batcher.run("classify", image(9))
-        return found
+        return answers
 
-    *_, third, fourth = run(engine, scenario, lifecycle)
-    assert isinstance(third, Unavailable)
-    assert isinstance(fourth, Unavailable)
+    assert [type(answer) for answer in run(engine, scenario, lifecycle)[2:]] == [Unavailable] * 2
     assert not lifecycle.live
     assert failures == ["engine"]
 
@@ -322,20 +291,21 @@ def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecy
 def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(engine, lifecycle):
     """Checks are counted and no clock is read: a pause of the machine is no hang."""
 
-    async def scenario(runner, batcher):
-        runner.check()
+    async def scenario(batcher):
+        check = engine.runner.check
+        check()
         first = await held(engine, batcher)
-        waits = asyncio.ensure_future(batcher.run("classify", image(1)))
+        (waits,) = start_all(batcher, 1)
         await asyncio.sleep(0)
         for _ in range(60):
-            runner.check()
+            check()
         assert lifecycle.live
-        runner.check()
+        check()
         assert not lifecycle.live
-        found = await asyncio.gather(first, waits, return_exceptions=True)
-        assert [type(one) for one in found] == [Unavailable, Unavailable]
+        answers = await asyncio.gather(first, waits, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
 
-    run_with_runner(engine, scenario, lifecycle)
+    run(engine, scenario, lifecycle)
     assert engine.batches == [("classify", [0])]
 
 
@@ -345,11 +315,11 @@ def test_an_idle_engine_tests_itself(engine, lifecycle, monkeypatch):
     lifecycle.on_failure = failed.set
 
     async def scenario(batcher):
-        while engine.probes < 2:
+        while len(engine.probes) < 2:
             await asyncio.sleep(0.01)
         assert lifecycle.ready
-        assert engine.probed == {"classify", "explain"}
-        engine.works = False
+        assert set(engine.probes) == set(GRAPHS)
+        engine.broken = RuntimeError("broken")
         assert await asyncio.to_thread(failed.wait, 10)
 
     run(engine, scenario, lifecycle)
@@ -364,12 +334,11 @@ def test_wrong_numbers_fail_the_service_and_are_not_served(engine, lifecycle, mo
     lifecycle.on_failure = failed.set
 
     async def scenario(batcher):
-        engine.faults[13] = RuntimeError("?")
-        engine.computes = False
-        engine.tried_wrong = found_by == "a batch size used for the first time"
+        engine.broken = WrongAnswer("logits differ")
+        engine.faults[POISON] = engine.broken if found_by.startswith("a batch size") else RuntimeError("?")
         if found_by != "an idle while":
-            found = await asyncio.gather(*(batcher.run("classify", image(v)) for v in (13, 1)), return_exceptions=True)
-            assert isinstance(found[1], Unavailable)
+            answers = await asyncio.gather(*start_all(batcher, POISON, 1), return_exceptions=True)
+            assert isinstance(answers[1], Unavailable)
         assert await asyncio.to_thread(failed.wait, 10)
         with pytest.raises(Unavailable, match="wrong numbers"):
             await batcher.run("classify", image(2))
@@ -379,15 +348,12 @@ def test_wrong_numbers_fail_the_service_and_are_not_served(engine, lifecycle, mo
     assert "logits differ" in caplog.text
 
 
+KINDS = ["stay", "leave", "late", "poison", "nan"]
+
+
 @settings(max_examples=40, deadline=None)
 @given(
-    requests=st.lists(
-        st.tuples(
-            st.sampled_from(["stay", "leave", "late", "poison", "nan"]), st.sampled_from(["classify", "explain"])
-        ),
-        min_size=1,
-        max_size=40,
-    ),
+    requests=st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(GRAPHS)), min_size=1, max_size=40),
     largest=st.integers(1, 9),
     fits=st.integers(1, 9),
 )
@@ -400,22 +366,22 @@ def test_every_image_is_answered_in_order_whatever_happens(requests, largest, fi
 
     async def scenario(batcher):
         first = await held(engine, batcher)
-        asked = {}
+        answers = {}
         for number, (kind, graph) in enumerate(requests, start=1):
             deadline = time.monotonic() - 1 if kind == "late" else math.inf
             pixels = image(NOT_FINITE if kind == "nan" else number)
-            asked[number] = asyncio.ensure_future(batcher.run(graph, pixels, deadline=deadline))
+            answers[number] = asyncio.ensure_future(batcher.run(graph, pixels, deadline=deadline))
         await asyncio.sleep(0)
-        for number, one in asked.items():
+        for number, one in answers.items():
             if kinds[number] == "leave":
                 one.cancel()
         engine.gate.set()
-        await asyncio.wait({first, *asked.values()}, timeout=10)
-        return asked
+        await asyncio.wait({first, *answers.values()}, timeout=10)
+        return answers
 
-    asked = run(engine, scenario)
-    assert all(one.done() for one in asked.values())
-    for number, one in asked.items():
+    answers = run(engine, scenario)
+    assert all(one.done() for one in answers.values())
+    for number, one in answers.items():
         match kinds[number]:
             case "stay":
                 assert one.result()["logits"].tolist() == [number]
@@ -428,23 +394,6 @@ def test_every_image_is_answered_in_order_whatever_happens(requests, largest, fi
     assert max(len(batch) for _, batch in engine.batches) <= largest
     ran = [number for _, batch in engine.batches for number in batch]
     assert not {number for number, kind in kinds.items() if kind in ("leave", "late")} & set(ran)
-    for graph in ("classify", "explain"):
+    for graph in GRAPHS:
         firsts = list(dict.fromkeys(n for g, batch in engine.batches[1:] if g == graph for n in batch))
         assert [n for n in firsts if n != NOT_FINITE] == sorted(n for n in firsts if n != NOT_FINITE)
-
-
-def test_stopping_answers_waiting_images_and_refuses_new_ones(engine):
-    async def scenario(runner, batcher):
-        first = await held(engine, batcher)
-        second = asyncio.ensure_future(batcher.run("classify", image(1)))
-        await asyncio.sleep(0)
-        stopped = asyncio.ensure_future(asyncio.to_thread(runner.stop))
-        await asyncio.to_thread(eventually, lambda: batcher._closed)
-        with pytest.raises(Unavailable):
-            await batcher.run("classify", image(2))
-        engine.gate.set()
-        answers = await asyncio.gather(first, second)
-        await stopped
-        return [a["logits"].tolist() for a in answers]
-
-    assert run_with_runner(engine, scenario) == [[0], [1]]

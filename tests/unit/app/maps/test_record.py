@@ -8,7 +8,7 @@ import pytest
 
 from app.bundle import load_bundle
 from app.images.decode import Limits
-from app.images.messages import Prepared, Request, unpack_answer
+from app.images.messages import unpack_answer
 from app.images.preparer import Preparer
 from app.inference.scoring import Scoring
 from app.maps.record import Maps, Record
@@ -33,9 +33,8 @@ def test_a_record_takes_the_memory_that_it_is_counted_with(star):
     preparer = Preparer(limits=limits, spec=manifest.image, thumbnail_px=512)
 
     def kept() -> Record:
-        answer = bytearray(preparer(Request(10**6, thumbnail=True).pack(), star))
+        answer = bytearray(preparer(star, 10**6, thumbnail=True))
         prepared = unpack_answer(answer, shape=manifest.image.size)
-        assert isinstance(prepared, Prepared)
         assert prepared.thumbnail
         outputs = {name: rows[0] for name, rows in engine.run("explain", [prepared.pixels] * 2).items()}
         maps = Maps.of(outputs)

@@ -34,67 +34,48 @@ class Guarded:
             self.breaker.failed()
 
 
-def test_it_opens_after_failures_in_a_row():
-    async def scenario() -> None:
-        guarded = Guarded()
-        guarded.fail(FAILURES - 1)
-        guarded.breaker.succeeded()
-        guarded.fail(FAILURES - 1)
-        assert not guarded.breaker.is_open
-        guarded.fail(1)
-        assert guarded.breaker.is_open
-        await guarded.breaker.close()
+def scenario(run):
+    """A coroutine as a test, at the end of which no task is left."""
 
-    asyncio.run(scenario())
-
-
-def test_it_closes_with_the_first_probe_that_works():
-    async def scenario() -> None:
-        guarded = Guarded(failing_probes=2)
-        guarded.fail(FAILURES)
-        for expected in (True, True, False):
-            await guarded.tick()
-            assert guarded.breaker.is_open is expected
-        assert guarded.probes == 3
-        assert guarded.slept == [PAUSE_S] * 3
-        guarded.fail(FAILURES - 1)
-        assert not guarded.breaker.is_open
-
-    asyncio.run(scenario())
-
-
-def test_failures_that_were_under_way_start_no_second_recovery():
-    async def scenario() -> None:
-        guarded = Guarded()
-        guarded.fail(3 * FAILURES)
-        await guarded.tick()
-        assert guarded.probes == 1
-        assert not guarded.breaker.is_open
+    async def whole() -> None:
+        await run()
         assert len(asyncio.all_tasks()) == 1
 
-    asyncio.run(scenario())
+    return lambda: asyncio.run(whole())
 
 
-def test_a_success_that_comes_late_closes_it():
+@scenario
+async def test_it_opens_after_failures_in_a_row():
+    guarded = Guarded()
+    guarded.fail(FAILURES - 1)
+    guarded.breaker.succeeded()
+    guarded.fail(FAILURES - 1)
+    assert not guarded.breaker.is_open
+    guarded.fail(1)
+    assert guarded.breaker.is_open
+    await asyncio.sleep(0)
+    await guarded.breaker.close()
+    assert guarded.probes == 0
+
+
+@scenario
+async def test_it_closes_with_the_first_probe_that_works():
+    guarded = Guarded(failing_probes=2)
+    guarded.fail(3 * FAILURES)  # those that were under way start no second recovery
+    for expected in (True, True, False):
+        await guarded.tick()
+        assert guarded.breaker.is_open is expected
+    assert guarded.probes == 3
+    assert guarded.slept == [PAUSE_S] * 3
+    guarded.fail(FAILURES - 1)
+    assert not guarded.breaker.is_open
+
+
+@scenario
+async def test_a_success_that_comes_late_closes_it():
     """A request that was under way when it opened was answered: the probe is not waited for in vain."""
-
-    async def scenario() -> None:
-        guarded = Guarded(failing_probes=1)
-        guarded.fail(FAILURES)
-        guarded.breaker.succeeded()
-        await guarded.tick()
-        assert not guarded.breaker.is_open
-
-    asyncio.run(scenario())
-
-
-def test_closing_ends_the_probes():
-    async def scenario() -> None:
-        guarded = Guarded()
-        guarded.fail(FAILURES)
-        await asyncio.sleep(0)
-        await guarded.breaker.close()
-        assert len(asyncio.all_tasks()) == 1
-        assert guarded.probes == 0
-
-    asyncio.run(scenario())
+    guarded = Guarded(failing_probes=1)
+    guarded.fail(FAILURES)
+    guarded.breaker.succeeded()
+    await guarded.tick()
+    assert not guarded.breaker.is_open

@@ -11,18 +11,6 @@ from app.stores.memory import MemoryStore, bytes_of
 from tests.support.records import make_record
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 def put(store: MemoryStore, record: Record) -> str | None:
     return asyncio.run(store.put(record))
 
@@ -31,53 +19,53 @@ def get(store: MemoryStore, key: str) -> Record | None:
     return asyncio.run(store.get(key))
 
 
-def record(tens: int) -> Record:
+def record(tens: int = 1) -> Record:
     """One that takes so many times 10 kB."""
     return make_record(thumbnail=bytes(10_000 * tens - bytes_of(make_record())))
 
 
-def test_a_record_comes_back_under_an_unguessable_id(clock):
-    store = MemoryStore(max_bytes=100_000, ttl_s=60, clock=clock)
-    first, second = record(1), record(1)
+def store_of(tens: int) -> MemoryStore:
+    """One that holds so many times 10 kB."""
+    return MemoryStore(max_bytes=10_000 * tens, ttl_s=60)
+
+
+def test_a_record_comes_back_under_an_unguessable_id():
+    store = store_of(2)
+    first, second = record(), record()
     keys = [put(store, first), put(store, second)]
     assert [get(store, key) for key in keys] == [first, second]
     assert all(ID_PATTERN.fullmatch(key) for key in keys)
     assert keys[0] != keys[1]
 
 
-def test_the_least_recently_used_goes_first(clock):
-    store = MemoryStore(max_bytes=30_000, ttl_s=60, clock=clock)
-    a, b, c = (put(store, record(1)) for _ in range(3))
+def test_the_least_recently_used_goes_first():
+    store = store_of(3)
+    a, b, c = (put(store, record()) for _ in range(3))
     assert get(store, a)
-    d = put(store, record(1))
+    d = put(store, record())
     assert get(store, b) is None
     assert all(get(store, key) for key in (a, c, d))
 
 
-def test_records_expire(clock):
-    store = MemoryStore(max_bytes=30_000, ttl_s=60, clock=clock)
-    key = put(store, record(1))
-    clock.now = 59.9
-    assert get(store, key)
-    clock.now = 60
-    assert get(store, key) is None
-
-
-def test_expired_records_are_freed_by_the_next_put(clock):
-    store = MemoryStore(max_bytes=30_000, ttl_s=60, clock=clock)
-    expired = weakref.ref(first := record(1))
-    put(store, first)
+def test_records_expire_and_are_freed_by_the_next_put():
+    now = 0.0
+    store = MemoryStore(max_bytes=30_000, ttl_s=60, clock=lambda: now)
+    expired = weakref.ref(first := record())
+    key = put(store, first)
     del first
+    now = 59.9
+    assert get(store, key)
+    now = 60
+    assert get(store, key) is None
     assert expired() is not None
-    clock.now = 60
-    put(store, record(1))  # there is room for both
+    put(store, record())  # there is room for both
     assert expired() is None
 
 
 def test_expired_records_are_freed_without_further_requests():
     async def scenario() -> None:
         store = MemoryStore(max_bytes=30_000, ttl_s=0.1)
-        expired = weakref.ref(first := record(1))
+        expired = weakref.ref(first := record())
         await store.put(first)
         del first
         assert expired() is not None
@@ -88,13 +76,13 @@ def test_expired_records_are_freed_without_further_requests():
     asyncio.run(asyncio.wait_for(scenario(), 20))
 
 
-def test_a_record_over_the_limit_is_not_kept_and_drops_nothing(clock):
-    store = MemoryStore(max_bytes=15_000, ttl_s=60, clock=clock)
-    key = put(store, record(1))
+def test_a_record_over_the_limit_is_not_kept_and_drops_nothing():
+    store = store_of(1)
+    key = put(store, record())
     assert put(store, record(2)) is None
     assert get(store, key)
 
 
 @pytest.mark.parametrize("key", ["", "nope", "../../etc/passwd", "a" * 10_000, "ä" * 22, "*" * 22])
-def test_a_malformed_id_is_unknown(clock, key):
-    assert get(MemoryStore(max_bytes=1, ttl_s=1, clock=clock), key) is None
+def test_a_malformed_id_is_unknown(key):
+    assert get(store_of(1), key) is None

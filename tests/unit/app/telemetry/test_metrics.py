@@ -1,12 +1,14 @@
-"""app/telemetry/metrics.py: Prometheus reads what was counted."""
+"""app/telemetry/metrics.py: Prometheus reads what was counted, and a blocked event loop is noticed."""
 
+import asyncio
 import re
+import time
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.telemetry.metrics import Metrics
+from app.telemetry.metrics import LOOP_INTERVAL_S, Metrics, watch_event_loop
 
 
 @pytest.fixture
@@ -75,3 +77,16 @@ def test_every_metric_is_documented_and_every_documented_metric_exists(metrics):
         for family in metrics.registry.collect()
     }
     assert sorted(documented) == sorted(name for name in exposed if name.startswith("vit_"))
+
+
+def test_a_blocked_loop_is_noticed():
+    async def scenario() -> float:
+        seen: asyncio.Queue[float] = asyncio.Queue()
+        watching = asyncio.create_task(watch_event_loop(seen.put_nowait))
+        await asyncio.sleep(0)
+        time.sleep(2 * LOOP_INTERVAL_S)  # blocks, as nothing should
+        lag = await seen.get()
+        watching.cancel()
+        return lag
+
+    assert asyncio.run(scenario()) >= 0.9 * LOOP_INTERVAL_S

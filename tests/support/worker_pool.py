@@ -1,0 +1,27 @@
+"""Real processes that decode, for as long as a block runs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from app.images.fork_server import Work
+from app.images.pool import WorkerPool
+
+
+@contextmanager
+def started(work: Work, **options: Any) -> Iterator[WorkerPool]:
+    """Two workers, all of which may decode small images, unless a test says otherwise."""
+    defaults = {
+        "workers": 2,
+        "max_small": options.get("workers", 2),
+        "max_pixels_in_work": 5_000_000,
+        "max_answer_bytes": 2**25,
+        "memory_bytes": 2**29,
+        "timeout_s": 20.0,
+    }
+    pool = WorkerPool(work=work, **{**defaults, **options})
+    pool.start()
+    try:
+        yield pool
+    finally:
+        pool.stop()
