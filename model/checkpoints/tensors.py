@@ -57,8 +57,8 @@ def square_grid(rows: int, *, most_slots: int) -> Grid:
 def without_slots(table: Tensor, prefix: dict[str, Tensor], grid: Grid, config: ViTConfig) -> dict[str, Tensor]:
     """`pos_embed` of the patches alone, in the grid of `config`, and each token with its own position added.
 
-    `table` is (1, slots + rows * columns, D), the tokens of `prefix` are (1, n, D) in the order of their slots. The last
-    of them may have none.
+    `table` is (1, slots + rows * columns, D); the tokens of `prefix` are (1, n, D), in the order of their slots. The
+    last tokens may have none.
     """
     slots, patches = table.tensor_split([table.shape[1] - prod(grid)], dim=1)
     tokens = {}

@@ -6,13 +6,6 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
 
 
-def test_a_fact_has_its_value_and_its_origin():
-    facts = Facts()
-    assert facts.resolve("heads", 12, "config.json") == 12
-    assert facts.values == {"heads": 12}
-    assert facts.origins == {"heads": "config.json"}
-
-
 @pytest.mark.parametrize(
     ("found", "text", "value"),
     [

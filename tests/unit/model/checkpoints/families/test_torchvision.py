@@ -4,15 +4,12 @@ import json
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
 from model.checkpoints.families import torchvision
-from model.checkpoints.load import FAMILIES
-from model.checkpoints.source import Source
-from tests.support.altered import GOLDEN, renamed, with_more, without, zeroed
+from tests.support.altered import GOLDEN, renamed, with_more
 
 CASE = GOLDEN / "torchvision-vit"
 STATED = json.loads((CASE / "overrides.json").read_text())
@@ -74,14 +71,6 @@ def altered(tmp_path):
     return alter
 
 
-@pytest.mark.parametrize("case", sorted(GOLDEN.glob("torchvision-*")), ids=lambda case: case.name)
-def test_one_family_recognises_it(case):
-    source = Source(case / "checkpoint.pth")
-    assert [family.__name__ for family in FAMILIES if family.recognises(source)] == [
-        "model.checkpoints.families.torchvision"
-    ]
-
-
 @pytest.mark.parametrize("name", ["heads", "heads.0", "heads.head.0"])
 def test_heads_of_fine_tuning(altered, name):
     tuned, original = (
@@ -97,9 +86,6 @@ def test_heads_of_fine_tuning(altered, name):
         (renamed("heads.head", "heads.1"), r"not a single linear layer: the file has heads\.1\.weight, heads\.1\.bias"),
         (renamed("heads.head", "fc"), "the file has no heads at all"),
         (with_more(conv_proj__conv_last__weight=torch.zeros(1)), "a stem of convolutions"),
-        (with_more(surplus=torch.zeros(1)), "does not use all tensors: surplus"),
-        (without("layer_1.ln_2.bias"), r"missing: blocks\.1\.norm2\.bias"),
-        (zeroed("heads"), "the head is all zeros"),
     ],
 )
 def test_the_error_names_unsupported_parts(altered, change, message):
@@ -117,11 +103,3 @@ def test_the_error_names_unsupported_parts(altered, change, message):
 def test_facts_that_the_file_lacks_must_be_given(without, message):
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint(CASE / "checkpoint.pth", overrides={k: v for k, v in STATED.items() if k != without})
-
-
-def test_another_image_size_resizes_positions_with_aligned_corners():
-    overrides = {**STATED, "image_size": "24,24"}
-    chosen = load_checkpoint(CASE / "checkpoint.pth", overrides=overrides)
-    table = torch.load(CASE / "checkpoint.pth")["encoder.pos_embedding"]
-    expected = F.interpolate(table[:, 1:].mT.unflatten(2, (5, 5)), size=(6, 6), mode="bicubic", align_corners=True)
-    assert torch.equal(chosen.model.pos_embed, expected.flatten(2).mT)
