@@ -143,7 +143,7 @@ def test_the_names_of_microsofts_beit_leave_out_the_two_classes_that_it_does_not
         ("vit", {"hidden_act": "relu"}, "activation 'relu' is none of gelu"),
         ("vit", {"num_channels": 1}, "takes 1 channels"),
         ("vit", {"problem_type": "regression"}, "outputs are numbers"),
-        ("vit", {"id2label": {n: "a" for n in "01235"}}, "5 labels, not one for each of 5 classes"),
+        ("vit", {"id2label": dict.fromkeys("01235", "a")}, "5 labels, not one for each of 5 classes"),
         ("vit", {"id2label": {"0": "a"}}, "1 labels, not one for each of 5 classes"),
         ("vit", {"image_size": 40}, r"gives \(20, 20\) and ViTForImageClassification takes \(40, 40\)"),
         ("beit", {"use_absolute_position_embeddings": True}, "absolute positions and relative biases at once"),
