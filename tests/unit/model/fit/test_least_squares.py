@@ -5,8 +5,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.linear_model import RidgeClassifier
-from sklearn.preprocessing import StandardScaler
 
 from model.fit.least_squares import STRENGTHS, least_squares
 
@@ -68,15 +66,6 @@ def test_the_strength_with_the_smallest_error_is_taken():
     chosen = least_squares(x, classes, count=CLASSES).strength
     assert error(chosen) == min(map(error, STRENGTHS))
     assert STRENGTHS[0] < chosen < STRENGTHS[-1]
-
-
-def test_it_is_the_ridge_classifier_of_scikit_learn():
-    x, classes = drawn(3, 50, 20)
-    found = least_squares(torch.from_numpy(x), torch.from_numpy(classes), count=CLASSES, strengths=(0.1,))
-    scaler = StandardScaler().fit(x)
-    ridge = RidgeClassifier(alpha=0.1 * len(x)).fit(scaler.transform(x), classes)
-    expected = ridge.decision_function(scaler.transform(x))
-    np.testing.assert_allclose(x @ found.weight.numpy().T + found.bias.numpy(), expected, atol=1e-8)
 
 
 def test_a_feature_that_never_changes_weighs_nothing():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from model.fit.optimiser import decays, optimiser
+from model.fit.optimiser import optimiser
 from model.variants import variant
 from model.vit import VisionTransformer
 
@@ -23,13 +23,6 @@ def test_every_parameter_learns_and_matrices_alone_decay(network):
         *("head.weight", "patch_embed.proj.weight"),
         *(f"blocks.{n}.{layer}.weight" for n in (0, 1) for layer in ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")),
     }
-
-
-def test_relative_biases_do_not_decay():
-    config = variant("mu/8", image_size=(16, 24), num_classes=3, relative_bias=True, positions="none")
-    names = dict(VisionTransformer(config).named_parameters())
-    table = "blocks.1.attn.relative_position_bias_table"
-    assert not decays(table, names[table])
 
 
 def test_adam_decays_apart_from_the_gradient_and_modules_beside_the_network_learn(network):
