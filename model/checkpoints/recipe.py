@@ -32,12 +32,12 @@ def imagenet(side: int, *, resized: int, interpolation: Literal["bilinear", "bic
     )
 
 
-def resolve_recipe(facts: Facts, found: Preprocessing, origin: str) -> Preprocessing:
+def resolve_recipe(facts: Facts, recipe: Preprocessing, origin: str) -> Preprocessing:
     """The recipe that was found, with what a person has set instead; another image size scales the resize with it.
 
     Raises CheckpointError for a recipe whose results differ in size.
     """
-    scaled = found.resized(facts.resolve("image_size", found.size, origin))
+    scaled = recipe.resized(facts.resolve("image_size", recipe.size, origin))
     return checked(
         Preprocessing(
             size=scaled.size,

@@ -29,7 +29,9 @@ def fit_positions(state: dict[str, Tensor], config: ViTConfig) -> None:
     """Add the slots of the prefix to its tokens, and interpolate the rest if the file is for another size."""
     if LEARNED in state:
         table = state[LEARNED]  # (1, slots + rows * columns, D)
-        prefix = {name: state[name] for name in ("cls_token", "dist_token", "reg_token") if name in state}
+        prefix: dict[str, Tensor] = {
+            name: state[name] for name in ("cls_token", "dist_token", "reg_token") if name in state
+        }
         state |= without_slots(table, prefix, _grid(table.shape[1], config), config)
 
 

@@ -17,9 +17,9 @@ def network():
 def test_every_parameter_learns_and_matrices_alone_decay(network):
     groups = optimiser(network, rate=0.1, weight_decay=0.3).param_groups
     decay = {id(parameter): group["weight_decay"] for group in groups for parameter in group["params"]}
-    found = {name: decay[id(parameter)] for name, parameter in network.named_parameters()}
-    assert len(found) == sum(len(group["params"]) for group in groups)
-    assert {name for name, share in found.items() if share} == {
+    shares = {name: decay[id(parameter)] for name, parameter in network.named_parameters()}
+    assert len(shares) == sum(len(group["params"]) for group in groups)
+    assert {name for name, share in shares.items() if share} == {
         *("head.weight", "patch_embed.proj.weight"),
         *(f"blocks.{n}.{layer}.weight" for n in (0, 1) for layer in ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")),
     }

@@ -64,8 +64,11 @@ def test_mae_cuts_nothing_off_above_224_pixels(saved):
     assert state["pos_embed"].shape[1:] == (17, 24)  # 4 x 4 patches of 4 pixels
     for side, resized in ((224, 256), (256, 256)):
         table = torch.zeros(1, 1 + (side // 4) ** 2, 24)
-        found = describe_checkpoint(saved(mae={"model": state | {"pos_embed": table}}), overrides=HEADS)
-        assert (found.preprocessing.size, found.preprocessing.resize_size) == ((side, side), (resized, resized))
+        description = describe_checkpoint(saved(mae={"model": state | {"pos_embed": table}}), overrides=HEADS)
+        assert (description.preprocessing.size, description.preprocessing.resize_size) == (
+            (side, side),
+            (resized, resized),
+        )
 
 
 def test_a_size_set_by_hand_keeps_the_share_of_the_crop():

@@ -127,9 +127,9 @@ def test_the_names_of_microsofts_beit_leave_out_the_two_classes_that_it_does_not
     def head(tensors):
         return {**tensors, "classifier.weight": torch.ones(21841, 24), "classifier.bias": torch.zeros(21841)}
 
-    found = describe_checkpoint(altered(id2label=ids, tensors=head))
-    assert found.wordnet == microsoft.wordnet
-    assert found.labels_from == "config.json, as WordNet ids"
+    description = describe_checkpoint(altered(id2label=ids, tensors=head))
+    assert description.wordnet == microsoft.wordnet
+    assert description.labels_from == "config.json, as WordNet ids"
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ def tower_alone(altered):
     """The image tower of a whole model as transformers 4 or 5 saves it: with and without a prefix."""
 
     def alone(case, *, prefix):
-        def tensors(found):
-            return {k.replace("vision_model.", prefix): v for k, v in found.items() if k.startswith("vision_model.")}
+        def tensors(state):
+            return {k.replace("vision_model.", prefix): v for k, v in state.items() if k.startswith("vision_model.")}
 
         tower = json.loads((GOLDEN / f"huggingface-{case}/config.json").read_text())["vision_config"]
         folder = altered(case, tensors=tensors)

@@ -30,8 +30,8 @@ SIZES = {name: str(SMALL[name]) for name in ("embed_dim", "depth", "num_heads", 
 
 def toy(architecture: str, *, num_classes: int = 5, **arguments: Any):
     """A network as timm's arguments describe it, and its tensors under our names, which mostly are timm's."""
-    found, _ = find(architecture)
-    config = network(found, with_arguments(found, SMALL | arguments), image_size=(32, 32), num_classes=num_classes)
+    entry, _ = find(architecture)
+    config = network(entry, with_arguments(entry, SMALL | arguments), image_size=(32, 32), num_classes=num_classes)
     model = toy_model(config)
     return model, {key: tensor.clone() for key, tensor in model.state_dict().items()}
 
@@ -131,8 +131,8 @@ def test_every_architecture_is_a_configuration_or_is_refused_by_name():
     ],
 )
 def test_switches_that_the_name_implies(architecture, switches):
-    found, _ = find(architecture)
-    config = network(found, found.arguments, image_size=(448, 448), num_classes=7)
+    entry, _ = find(architecture)
+    config = network(entry, entry.arguments, image_size=(448, 448), num_classes=7)
     assert {name: getattr(config, name) for name in switches} == switches
 
 
@@ -151,9 +151,9 @@ def test_pixels_outside_whole_patches_are_cut_off_at_the_bottom_and_right(tmp_pa
 
 def test_the_published_size_of_a_lone_file_may_fit_no_whole_patches(tmp_path):
     architecture = "vit_so400m_patch14_siglip_gap_384"
-    found, _ = find(architecture)
-    arguments = with_arguments(found, {"embed_dim": 24, "depth": 1, "num_heads": 3})
-    state = toy_model(network(found, arguments, image_size=(378, 378), num_classes=5)).state_dict()
+    entry, _ = find(architecture)
+    arguments = with_arguments(entry, {"embed_dim": 24, "depth": 1, "num_heads": 3})
+    state = toy_model(network(entry, arguments, image_size=(378, 378), num_classes=5)).state_dict()
     sizes = {"embed_dim": "24", "depth": "1", "num_heads": "3"}
     file = write(tmp_path, state) / "model.safetensors"
     checkpoint = load_checkpoint(file, overrides=sizes | {"architecture": f"{architecture}.webli"})
@@ -436,20 +436,20 @@ def test_a_training_checkpoint_names_its_architecture_and_its_average_is_loaded(
 def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(trained):
     """timm's data/config.py, resolve_data_config: arguments go before what is published."""
     path, _ = trained("vit_small_patch16_224", mean=[0.4, 0.5, 0.6], std=[0.2], crop_pct=1.0, interpolation="bilinear")
-    found = describe_checkpoint(path, overrides=SIZES)
-    recipe = found.preprocessing
+    description = describe_checkpoint(path, overrides=SIZES)
+    recipe = description.preprocessing
     assert (recipe.mean, recipe.std) == ((0.4, 0.5, 0.6), (0.2, 0.2, 0.2))
     assert (recipe.resize_size, recipe.interpolation) == ((32, 32), "bilinear")
-    assert found.origins["mean"] == found.origins["interpolation"] == "args in the file"
+    assert description.origins["mean"] == description.origins["interpolation"] == "args in the file"
 
 
 @pytest.mark.parametrize("arch", ["vit_small_patch16_224", "hf-hub:timm/vit_small_patch16_224.augreg_in21k_ft_in1k"])
 def test_without_arguments_a_training_checkpoint_has_timms_preprocessing(trained, arch):
     """The first of the tags, which differ in mean and std: train.py asks for no tag."""
     path, _ = trained(arch)
-    found = describe_checkpoint(path, overrides=SIZES)
-    assert found.preprocessing.mean == (0.5, 0.5, 0.5)
-    assert found.origins["mean"] == "timm, vit_small_patch16_224.augreg_in21k_ft_in1k"
+    description = describe_checkpoint(path, overrides=SIZES)
+    assert description.preprocessing.mean == (0.5, 0.5, 0.5)
+    assert description.origins["mean"] == "timm, vit_small_patch16_224.augreg_in21k_ft_in1k"
 
 
 @pytest.mark.parametrize(
