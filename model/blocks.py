@@ -9,14 +9,12 @@ from model.norm import LayerScale, norm_layer
 
 
 class EncoderBlock(nn.Module):
-    """Attention and an MLP, whose outputs are added to the tokens. Subclasses place the norms."""
+    """Attention and an MLP, whose outputs are added to the tokens. Subclasses build them and place the norms."""
 
-    def __init__(self, config: ViTConfig) -> None:
-        super().__init__()
-        self.norm1 = norm_layer(config, config.width)
-        self.attn = Attention(config)
-        self.ls1 = LayerScale(config.width) if config.layer_scale else nn.Identity()
-        self.mlp = Mlp(config)
+    norm1: nn.LayerNorm | nn.RMSNorm
+    attn: Attention
+    ls1: LayerScale | nn.Identity
+    mlp: Mlp
 
     def forward(self, tokens: Tensor) -> Tensor:
         tokens = tokens + self.attended(tokens)  # computed once: the gradient keeps every sum
@@ -50,8 +48,12 @@ class Block(EncoderBlock):
     """Norm, then attention or MLP, then the residual sum (paper, equations 2 and 3)."""
 
     def __init__(self, config: ViTConfig) -> None:
-        super().__init__(config)
+        super().__init__()
+        self.norm1 = norm_layer(config, config.width)
+        self.attn = Attention(config)
+        self.ls1 = LayerScale(config.width) if config.layer_scale else nn.Identity()
         self.norm2 = norm_layer(config, config.width)
+        self.mlp = Mlp(config)
         self.ls2 = LayerScale(config.width) if config.layer_scale else nn.Identity()
 
     def transformed(self, tokens: Tensor) -> Tensor:
@@ -63,7 +65,10 @@ class ResPostBlock(EncoderBlock):
     """Attention or MLP, then norm, then the residual sum (Swin v2, arXiv 2111.09883; timm ResPostBlock)."""
 
     def __init__(self, config: ViTConfig) -> None:
-        super().__init__(config)
+        super().__init__()
+        self.attn = Attention(config)
+        self.norm1 = norm_layer(config, config.width)
+        self.mlp = Mlp(config)
         self.norm2 = norm_layer(config, config.width)
 
     def attended(self, tokens: Tensor) -> Tensor:
@@ -83,6 +88,13 @@ class ParallelBlock(EncoderBlock):
 
     timm fuses fc1 and qkv into one `in_proj`; here they are two layers, named as in the other blocks.
     """
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.norm1 = norm_layer(config, config.width)
+        self.attn = Attention(config)
+        self.mlp = Mlp(config)
+        self.ls1 = LayerScale(config.width) if config.layer_scale else nn.Identity()
 
     def forward(self, tokens: Tensor) -> Tensor:
         attended, transformed = self.branches(tokens)

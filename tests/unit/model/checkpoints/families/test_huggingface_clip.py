@@ -32,26 +32,16 @@ def tower_alone(altered):
     return alone
 
 
-def images(checkpoint):
-    return torch.randn(2, 3, *checkpoint.config.image_size)
-
-
 @pytest.mark.parametrize("prefix", ["vision_model.", ""])
+@pytest.mark.parametrize(("case", "pool"), [("clip", "cls"), ("siglip", "map")])
 @torch.no_grad()
-def test_clips_tower_alone_gives_the_normed_class_token(tower_alone, prefix):
-    whole, alone = load_checkpoint(GOLDEN / "huggingface-clip"), load_checkpoint(tower_alone("clip", prefix=prefix))
-    assert (alone.config.embedding, alone.text_tower, alone.labels) == (24, False, ())
-    batch = images(alone)
-    torch.testing.assert_close(whole.model.pre_logits(alone.model(batch)), whole.model(batch))
-
-
-@pytest.mark.parametrize("prefix", ["vision_model.", ""])
-@torch.no_grad()
-def test_siglips_tower_alone_gives_the_embedding_of_the_whole_model(tower_alone, prefix):
-    whole, alone = load_checkpoint(GOLDEN / "huggingface-siglip"), load_checkpoint(tower_alone("siglip", prefix=prefix))
-    assert alone.config.pool == "map"
-    batch = images(alone)
-    torch.testing.assert_close(alone.model(batch), whole.model(batch))
+def test_a_tower_alone_gives_what_the_whole_model_projects(tower_alone, case, pool, prefix):
+    """CLIP's is the normed class token, SigLIP's is the embedding itself."""
+    whole, alone = load_checkpoint(GOLDEN / f"huggingface-{case}"), load_checkpoint(tower_alone(case, prefix=prefix))
+    assert (alone.config.pool, alone.config.embedding, alone.text_tower, alone.labels) == (pool, 24, False, ())
+    images = torch.randn(2, 3, *alone.config.image_size)
+    project = whole.model.pre_logits or torch.nn.Identity()
+    torch.testing.assert_close(project(alone.model(images)), whole.model(images))
 
 
 def test_an_old_vision_config_dict_comes_first(altered):
