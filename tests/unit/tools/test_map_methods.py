@@ -16,7 +16,7 @@ from tests.benchmarks.maps.attention import (
 )
 from tests.benchmarks.maps.occlusion import occlusion
 from tests.benchmarks.maps.passes import Rules, run
-from tests.benchmarks.maps.pixels import gradient, input_times_gradient, integrated_gradients, per_patch
+from tests.benchmarks.maps.pixels import gradient, input_times_gradient, integrated_gradients
 from tests.benchmarks.maps.relevance import AttnLrp, CpLrp
 from tests.support.toy import toy_model
 
@@ -58,12 +58,6 @@ def test_input_times_gradient_is_the_slope_as_a_patch_fades(model, images):
     result = input_times_gradient(model, images, LABELS, Rules())
     assert result.shape == (2, 15)
     assert torch.allclose(result[:, 7], (logits(model, images) - logits(model, faded)) / 1e-6, rtol=1e-3)
-
-
-def test_sums_of_patches_are_row_by_row_and_lose_nothing(images):
-    sums = per_patch(images, PATCH)
-    assert torch.allclose(sums[:, 5], images[:, :, 8:16, 0:8].sum(dim=(1, 2, 3)))
-    assert torch.allclose(sums.sum(1), images.sum(dim=(1, 2, 3)))
 
 
 def test_integrated_gradients_are_complete(model, images):
