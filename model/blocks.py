@@ -8,17 +8,13 @@ from model.mlp import Mlp
 from model.norm import LayerScale, norm_layer
 
 
-class Block(nn.Module):
-    """Norm, then attention or MLP, then the residual sum (paper, equations 2 and 3)."""
+class EncoderBlock(nn.Module):
+    """Attention and an MLP, whose outputs are added to the tokens. Subclasses build them and place the norms."""
 
-    def __init__(self, config: ViTConfig) -> None:
-        super().__init__()
-        self.norm1 = norm_layer(config, config.width)
-        self.attn = Attention(config)
-        self.ls1 = LayerScale(config.width) if config.layer_scale else nn.Identity()
-        self.norm2 = norm_layer(config, config.width)
-        self.mlp = Mlp(config)
-        self.ls2 = LayerScale(config.width) if config.layer_scale else nn.Identity()
+    norm1: nn.LayerNorm | nn.RMSNorm
+    attn: Attention
+    ls1: LayerScale | nn.Identity
+    mlp: Mlp
 
     def forward(self, tokens: Tensor) -> Tensor:
         tokens = tokens + self.attended(tokens)  # computed once: the gradient keeps every sum
@@ -36,8 +32,7 @@ class Block(nn.Module):
 
     def transformed(self, tokens: Tensor) -> Tensor:
         """What the MLP adds to the tokens with attention, (B, T, D)."""
-        out: Tensor = self.ls2(self.mlp(self.norm2(tokens)))
-        return out
+        raise NotImplementedError
 
     def read(self, tokens: Tensor) -> Tensor:
         """The input of attention, (B, T, D)."""
@@ -49,7 +44,24 @@ class Block(nn.Module):
         return self.attn.weights(self.read(tokens))
 
 
-class ResPostBlock(nn.Module):
+class Block(EncoderBlock):
+    """Norm, then attention or MLP, then the residual sum (paper, equations 2 and 3)."""
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.norm1 = norm_layer(config, config.width)
+        self.attn = Attention(config)
+        self.ls1 = LayerScale(config.width) if config.layer_scale else nn.Identity()
+        self.norm2 = norm_layer(config, config.width)
+        self.mlp = Mlp(config)
+        self.ls2 = LayerScale(config.width) if config.layer_scale else nn.Identity()
+
+    def transformed(self, tokens: Tensor) -> Tensor:
+        out: Tensor = self.ls2(self.mlp(self.norm2(tokens)))
+        return out
+
+
+class ResPostBlock(EncoderBlock):
     """Attention or MLP, then norm, then the residual sum (Swin v2, arXiv 2111.09883; timm ResPostBlock)."""
 
     def __init__(self, config: ViTConfig) -> None:
@@ -59,35 +71,19 @@ class ResPostBlock(nn.Module):
         self.mlp = Mlp(config)
         self.norm2 = norm_layer(config, config.width)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        tokens = tokens + self.attended(tokens)
-        return tokens + self.transformed(tokens)
-
-    def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """The tensors that attention and the MLP add to the tokens, each (B, T, D)."""
-        attended = self.attended(tokens)
-        return attended, self.transformed(tokens + attended)
-
     def attended(self, tokens: Tensor) -> Tensor:
-        """What attention adds to the tokens that enter the block, (B, T, D)."""
-        out: Tensor = self.norm1(self.attn(self.read(tokens)))
+        out: Tensor = self.norm1(self.attn(tokens))
         return out
 
     def transformed(self, tokens: Tensor) -> Tensor:
-        """What the MLP adds to the tokens with attention, (B, T, D)."""
         out: Tensor = self.norm2(self.mlp(tokens))
         return out
 
     def read(self, tokens: Tensor) -> Tensor:
-        """The input of attention, (B, T, D)."""
         return tokens
 
-    def attention(self, tokens: Tensor) -> Tensor:
-        """Attention matrices (B, H, T, T) of the tokens that enter the block."""
-        return self.attn.weights(self.read(tokens))
 
-
-class ParallelBlock(nn.Module):
+class ParallelBlock(EncoderBlock):
     """Attention and MLP side by side on one norm (ViT-22B, arXiv 2302.05442; timm ParallelScalingBlock).
 
     timm fuses fc1 and qkv into one `in_proj`; here they are two layers, named as in the other blocks.
@@ -105,21 +101,10 @@ class ParallelBlock(nn.Module):
         return tokens + attended + transformed
 
     def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """The tensors that attention and the MLP add to the tokens, each (B, T, D)."""
         normed = self.read(tokens)
         return self.ls1(self.attn(normed)), self.ls1(self.mlp(normed))
 
-    def read(self, tokens: Tensor) -> Tensor:
-        """The input of attention and of the MLP, (B, T, D)."""
-        normed: Tensor = self.norm1(tokens)
-        return normed
 
-    def attention(self, tokens: Tensor) -> Tensor:
-        """Attention matrices (B, H, T, T) of the tokens that enter the block."""
-        return self.attn.weights(self.read(tokens))
-
-
-EncoderBlock = Block | ResPostBlock | ParallelBlock
 BLOCKS: dict[str, type[EncoderBlock]] = {
     "pre_norm": Block,
     "res_post": ResPostBlock,

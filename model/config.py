@@ -50,7 +50,7 @@ class RopeConfig:
     reference: tuple[int, int] | None = None  # EVA-02, PE: places are scaled to this grid, that of pretraining
 
     def __post_init__(self) -> None:
-        _check_literals(self)
+        check_literals(self)
         if not 0 < self.temperature < LARGEST_TEMPERATURE:
             raise ValueError(f"the temperature of rope must be from 0 to {LARGEST_TEMPERATURE:.0e}")
         if not abs(self.offset) <= LARGEST["image_size"]:
@@ -123,7 +123,7 @@ class ViTConfig:
     distillation_head: bool = False  # DeiT distilled: a second head on its token, logits are the mean of both
 
     def __post_init__(self) -> None:
-        _check_literals(self)
+        check_literals(self)
         if complaint := next(self._complaints(), None):
             raise ValueError(complaint)
 
@@ -229,17 +229,18 @@ class ViTConfig:
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Self:
         """Inverse of `to_json`. Raises TypeError for a field that is unknown or missing."""
-        known = _tuples(fields)
+        known = tuples(fields)
         rope = known.get("rope")
-        return cls(**{**known, "rope": None if rope is None else RopeConfig(**_tuples(rope))})
+        return cls(**{**known, "rope": None if rope is None else RopeConfig(**tuples(rope))})
 
 
-def _check_literals(config: Any) -> None:
+def check_literals(config: Any) -> None:
+    """Raises ValueError for a field of a dataclass that is none of the words of its type."""
     for name, hint in get_type_hints(type(config)).items():
         if get_origin(hint) is Literal and getattr(config, name) not in get_args(hint):
             raise ValueError(f"{name} {getattr(config, name)!r} is none of {', '.join(get_args(hint))}")
 
 
-def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
-    """JSON has lists in their place."""
+def tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    """The same with tuples in place of the lists that JSON has."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}

@@ -23,7 +23,7 @@ OFFSET = 0.1  # DINO `vision_transformer.py`: against a rounding error; it shift
 
 
 def resize_positions(positions: Tensor, old: Grid, new: Grid, method: PositionResize) -> Tensor:
-    """Interpolate (1, rows * columns, D) from one grid to another, in float32.
+    """Interpolate float32 (1, rows * columns, D) from one grid to another.
 
     Raises ValueError for a method that is for relative biases alone.
     """
@@ -31,12 +31,12 @@ def resize_positions(positions: Tensor, old: Grid, new: Grid, method: PositionRe
         return positions
     if method not in INTERPOLATION:
         raise ValueError(f"positions of this kind ({method}) cannot be interpolated from {old} to {new} patches")
-    table = positions.reshape(1, *old, -1).permute(0, 3, 1, 2).float()  # (1, D, rows, columns)
+    table = positions.reshape(1, *old, -1).permute(0, 3, 1, 2)  # (1, D, rows, columns)
     target: dict[str, Any] = {"size": new}
     if method == "bicubic_offset":
         target = {"scale_factor": tuple((n + OFFSET) / m for n, m in zip(new, old, strict=True))}
     table = F.interpolate(table, **target, **INTERPOLATION[method])
-    return table.permute(0, 2, 3, 1).flatten(1, 2).to(positions.dtype)
+    return table.permute(0, 2, 3, 1).flatten(1, 2)
 
 
 def resize_relative_bias(table: Tensor, old: Grid, new: Grid, method: PositionResize) -> Tensor:
@@ -45,9 +45,9 @@ def resize_relative_bias(table: Tensor, old: Grid, new: Grid, method: PositionRe
     offsets, of_class_token = table.tensor_split([old_rows * old_columns])
     if method == "geometric" and old != new:
         down, across = geometric_weights(old_rows, rows), geometric_weights(old_columns, columns)
-        square = offsets.unflatten(0, (old_rows, old_columns)).float()  # (rows, columns, H)
+        square = offsets.unflatten(0, (old_rows, old_columns))  # (rows, columns, H)
         square = torch.einsum("rs,sth,ct->rch", down, square, across)
-        return torch.cat([square.flatten(0, 1).to(table.dtype), of_class_token])
+        return torch.cat([square.flatten(0, 1), of_class_token])
     resized = resize_positions(offsets.unsqueeze(0), (old_rows, old_columns), (rows, columns), method)
     return torch.cat([resized.squeeze(0), of_class_token])
 
@@ -64,9 +64,9 @@ def geometric_weights(old: int, new: int) -> Tensor:
         low, high = (low, factor) if (1 - factor ** (old // 2)) / (1 - factor) > new // 2 else (factor, high)
     steps = torch.tensor([0, *(factor**i for i in range(old // 2))], dtype=torch.double).cumsum(0)
     places = torch.cat([-steps.flip(0)[:-1], steps]).float()  # (old,)
-    wanted = torch.arange(-(new // 2), new // 2 + 1, dtype=torch.float32)
-    right = torch.searchsorted(places, wanted).clamp(1, old - 1)
-    share = ((wanted - places[right - 1]) / (places[right] - places[right - 1])).clamp(0, 1)
+    offsets = torch.arange(-(new // 2), new // 2 + 1, dtype=torch.float32)
+    right = torch.searchsorted(places, offsets).clamp(1, old - 1)
+    share = ((offsets - places[right - 1]) / (places[right] - places[right - 1])).clamp(0, 1)
     weights = torch.zeros(new, old)
     weights[torch.arange(new), right - 1], weights[torch.arange(new), right] = 1 - share, share
     return weights

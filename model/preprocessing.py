@@ -1,8 +1,10 @@
 """How an image becomes the network's input: facts only. The service computes the pixels."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self
+
+from model.config import check_literals, tuples
 
 LARGEST_SIDE = 2**16  # pixels
 
@@ -22,9 +24,7 @@ class Preprocessing:
     remainder: tuple[int, int] = (0, 0)  # rows at the bottom and columns at the right of the crop that fit no patch
 
     def __post_init__(self) -> None:
-        for name, hint in get_type_hints(type(self)).items():
-            if get_origin(hint) is Literal and getattr(self, name) not in get_args(hint):
-                raise ValueError(f"{name} {getattr(self, name)!r} is none of {', '.join(get_args(hint))}")
+        check_literals(self)
         for name, size in (("image_size", self.size), ("resize_size", self.resize_size)):
             if not all(1 <= side <= LARGEST_SIDE for side in size):
                 raise ValueError(f"{name} must be from 1 to {LARGEST_SIDE:,}, not {size!r}")
@@ -45,14 +45,14 @@ class Preprocessing:
         """The same recipe for another (height, width); the crop cuts off the same share."""
         if size == self.size:
             return self
-        scaled = tuple(round(r * new / old) for r, new, old in zip(self.resize_size, size, self.cropped, strict=True))
-        return type(self)(**{**asdict(self), "size": size, "resize_size": scaled, "remainder": (0, 0)})
+        down, across = (round(r * new / old) for r, new, old in zip(self.resize_size, size, self.cropped, strict=True))
+        return replace(self, size=size, resize_size=(down, across), remainder=(0, 0))
 
     def in_patches(self, patch_size: int) -> Self:
         """The same crop, of which the network's input is what whole patches cover from the top left."""
-        rest = tuple(side % patch_size for side in self.cropped)
-        size = tuple(side - more for side, more in zip(self.cropped, rest, strict=True))
-        return type(self)(**{**asdict(self), "size": size, "remainder": rest})
+        height, width = self.cropped
+        below, beside = height % patch_size, width % patch_size
+        return replace(self, size=(height - below, width - beside), remainder=(below, beside))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -60,5 +60,4 @@ class Preprocessing:
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Self:
         """Inverse of `to_json`."""
-        known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
-        return cls(**known)
+        return cls(**tuples(fields))

@@ -8,22 +8,36 @@ from model.checkpoints.facts import Facts
 from model.preprocessing import Preprocessing
 
 CropRounding = Literal["half_even", "floor"]
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 EXAMPLE: Mapping[str, Any] = {
     "resize_mode": "shortest",
     "resize_size": (256, 256),
     "crop": "center",
     "interpolation": "bilinear",
-    "mean": (0.485, 0.456, 0.406),
-    "std": (0.229, 0.224, 0.225),
+    "mean": IMAGENET_MEAN,
+    "std": IMAGENET_STD,
 }
 
 
-def resolve_recipe(facts: Facts, found: Preprocessing, origin: str) -> Preprocessing:
+def imagenet(side: int, *, resized: int, interpolation: Literal["bilinear", "bicubic"]) -> Preprocessing:
+    """A square of `side` pixels from the middle of an image whose shorter side becomes `resized`."""
+    return Preprocessing(
+        size=(side, side),
+        resize_mode="shortest",
+        resize_size=(resized, resized),
+        crop="center",
+        interpolation=interpolation,
+        mean=IMAGENET_MEAN,
+        std=IMAGENET_STD,
+    )
+
+
+def resolve_recipe(facts: Facts, recipe: Preprocessing, origin: str) -> Preprocessing:
     """The recipe that was found, with what a person has set instead; another image size scales the resize with it.
 
     Raises CheckpointError for a recipe whose results differ in size.
     """
-    scaled = found.resized(facts.resolve("image_size", found.size, origin))
+    scaled = recipe.resized(facts.resolve("image_size", recipe.size, origin))
     return checked(
         Preprocessing(
             size=scaled.size,

@@ -72,8 +72,8 @@ class Source:
 
     def count(self, pattern: str) -> int:
         """One more than the largest number that the pattern's group matches; 0 when nothing does."""
-        found = (re.match(pattern, key) for key in self._shapes)
-        return max((int(match[1]) + 1 for match in found if match), default=0)
+        matches = (re.match(pattern, key) for key in self._shapes)
+        return max((int(match[1]) + 1 for match in matches if match), default=0)
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -103,9 +103,9 @@ def _weights_files(path: Path) -> list[Path]:
             return [path / name]
     if not path.is_dir():
         raise CheckpointError(f"{path} is not a file")
-    found = [file for file in path.iterdir() if file.name.endswith(LONE_FILES)]
-    if len(found) not in (1, 2):
+    files = [file for file in path.iterdir() if file.name.endswith(LONE_FILES)]
+    if len(files) not in (1, 2):
         raise CheckpointError(
-            f"{path} has none of {', '.join(WEIGHT_FILES)}, and {len(found)} files of {', '.join(LONE_FILES)}: name one"
+            f"{path} has none of {', '.join(WEIGHT_FILES)}, and {len(files)} files of {', '.join(LONE_FILES)}: name one"
         )
-    return sorted(found, key=lambda file: file.stat().st_size, reverse=True)
+    return sorted(files, key=lambda file: file.stat().st_size, reverse=True)

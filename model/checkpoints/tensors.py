@@ -57,9 +57,12 @@ def square_grid(rows: int, *, most_slots: int) -> Grid:
 def without_slots(table: Tensor, prefix: dict[str, Tensor], grid: Grid, config: ViTConfig) -> dict[str, Tensor]:
     """`pos_embed` of the patches alone, in the grid of `config`, and each token with its own position added.
 
-    `table` is (1, slots + rows * columns, D), the tokens of `prefix` are (1, 1, D) in the order of their slots.
+    `table` is (1, slots + rows * columns, D); the tokens of `prefix` are (1, n, D), in the order of their slots. The
+    last tokens may have none.
     """
     slots, patches = table.tensor_split([table.shape[1] - prod(grid)], dim=1)
-    own = torch.nn.functional.pad(slots, (0, 0, 0, max(len(prefix) - slots.shape[1], 0)))
-    tokens = {name: token + own[:, i : i + 1] for i, (name, token) in enumerate(prefix.items())}
+    tokens = {}
+    for name, token in prefix.items():
+        own, slots = slots.tensor_split([token.shape[1]], dim=1)
+        tokens[name] = token + own if own.shape[1] else token
     return {**tokens, "pos_embed": resize_positions(patches, grid, config.grid, config.position_resize)}

@@ -6,7 +6,6 @@ The text tower is transformers' own, and the texts are tokenised as in its pipel
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,18 +86,11 @@ def _text_tower(folder: Path) -> tuple[Any, Any]:
 def _features(tower: Any, tokeniser: Any, labels: tuple[str, ...], prompt: str) -> Tensor:
     """Features of length 1, (C, F)."""
     texts = [prompt.replace(PLACE, label) for label in labels]
-    found = []
-    for batch in _batches(texts):
-        tokens = _tokens(tower, tokeniser, batch)
-        found.append(tower.get_text_features(**tokens).pooler_output)
-    features = torch.cat(found)
+    batches = (texts[start : start + BATCH] for start in range(0, len(texts), BATCH))
+    outputs = [tower.get_text_features(**_tokens(tower, tokeniser, batch)) for batch in batches]
+    features = torch.cat([output.pooler_output for output in outputs])
     normed: Tensor = features / features.norm(dim=-1, keepdim=True)
     return normed
-
-
-def _batches(texts: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(texts), BATCH):
-        yield texts[start : start + BATCH]
 
 
 def _tokens(tower: Any, tokeniser: Any, texts: list[str]) -> Any:

@@ -137,10 +137,8 @@ def train(recipe: Recipe, *, data: Dataset | None = None, work: Path | None = No
     torch.manual_seed(recipe.seed)
     network = VisionTransformer(CONFIG)
     patch_head = nn.Linear(CONFIG.width, len(LABELS) + 1)
-    snapshot = None
-    if work is not None:
-        known = {**asdict(recipe), "network": digest_of_weights(network)}
-        snapshot = Snapshot(work / "shapes.pt", identity=known)
+    known = {**asdict(recipe), "network": digest_of_weights(network)}
+    snapshot = None if work is None else Snapshot(work / "shapes.pt", identity=known)
     matrices = [p for p in network.blocks.parameters() if p.ndim == 2]
     others = [p for p in [*network.parameters(), *patch_head.parameters()] if all(p is not m for m in matrices)]
     optimisers: list[Optimizer] = [

@@ -27,6 +27,6 @@ def divide(classes: Tensor, seed: int) -> tuple[Tensor, Tensor]:
 
 def worse(logits: Tensor, than: Tensor, classes: Tensor) -> bool:
     """Whether logits (N, C) are right less often than others, by more than one standard error (McNemar 1947)."""
-    now, before = (found.argmax(1) == classes for found in (logits, than))
+    now, before = (each.argmax(1) == classes for each in (logits, than))
     lost, gained = int((before & ~now).sum()), int((now & ~before).sum())
     return lost - gained > math.sqrt(lost + gained)

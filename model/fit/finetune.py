@@ -75,7 +75,7 @@ def finetune(
     learned = runs.whole(choice)
     judged = None if held_out is None else measure(learned.network, held_out, preprocessing)
     taken = replace(recipe, epochs=runs.epochs, augmentation=replace(recipe.augmentation, flip=choice.flip))
-    tried = {name: asdict(found) for name, found in choice.tried.items()}
+    tried = {name: asdict(result) for name, result in choice.tried.items()}
     return Fitted(
         model=learned.network.cpu(),
         history=learned.history,
@@ -131,10 +131,10 @@ class _Runs:
             return _Choice(rates[0], flip, {})
         tried = {PROBE: measured(probed, others.classes)}
         for rate in rates if tried[PROBE].accuracy < 1 else ():
-            found = self._short(rate, start, learning, others, flip=flip)
-            if found.isfinite().all():
-                tried[str(rate)] = measured(found, others.classes)
-                if not worse(found, probed, others.classes):
+            answers = self._short(rate, start, learning, others, flip=flip)
+            if answers.isfinite().all():
+                tried[str(rate)] = measured(answers, others.classes)
+                if not worse(answers, probed, others.classes):
                     return _Choice(rate, flip, tried)
         return _Choice(None, flip, tried)
 
@@ -162,12 +162,12 @@ class _Runs:
         epochs = min(self.epochs, CHOOSING_STEPS * self._recipe.batch / len(rows))
         try:
             self._run(network, rows, None, rate=rate, flip=flip, epochs=epochs, title=title)
-            found = logits(network, others, self._preprocessing)
+            answers = logits(network, others, self._preprocessing)
         except Diverged:
-            found = torch.full((len(others), network.config.num_classes), torch.nan)
+            answers = torch.full((len(others), network.config.num_classes), torch.nan)
         if snapshot is not None:
-            snapshot.save({"logits": found})
-        return found
+            snapshot.save({"logits": answers})
+        return answers
 
     def _probed(self, rows: Tensor | None) -> VisionTransformer:
         """The network with the head that these images teach, or all."""

@@ -127,16 +127,16 @@ def _is_point(step: int, course: Course) -> bool:
 def _add_point(run: Progress, course: Course, objective: Objective, network: VisionTransformer, *, rate: float) -> None:
     loss = float(run.loss) / run.since
     ended = run.step % course.an_epoch == 0 or run.step == course.steps
-    found = objective.measure(network) if ended and math.isfinite(loss) else None
-    if not math.isfinite(loss if found is None else found.loss):
+    held_out = objective.measure(network) if ended and math.isfinite(loss) else None
+    if not math.isfinite(loss if held_out is None else held_out.loss):
         raise Diverged(f"the loss is no finite number after step {run.step}: a lower learning rate may help")
     point = Point(
         step=run.step,
         epoch=run.step / course.an_epoch,
         learning_rate=rate,
         train_loss=loss,
-        held_out_loss=None if found is None else found.loss,
-        accuracy=None if found is None else found.accuracy,
+        held_out_loss=None if held_out is None else held_out.loss,
+        accuracy=None if held_out is None else held_out.accuracy,
     )
     run.history.append(point)
     run.loss, run.since = 0.0, 0

@@ -61,10 +61,8 @@ def masked(
     """
     check_sizes(preprocessing, held_out)
     network = initialised(replace(config, num_classes=0, representation_size=None), recipe.seed)
-    snapshot = None
-    if work is not None:
-        known = identity("masked", asdict(recipe), network, preprocessing, train, held_out)
-        snapshot = Snapshot(work / "masked.pt", identity=known)
+    known = identity("masked", asdict(recipe), network, preprocessing, train, held_out)
+    snapshot = None if work is None else Snapshot(work / "masked.pt", identity=known)
     device = best_device()
     network.to(device)
     colours = ColourHead(config.width).to(device)
@@ -148,8 +146,8 @@ class MaskedPatches:
 
     def loss(self, step: int) -> Tensor:
         pixels = self._batches.pixels(step, self._colours.mask.device)
-        logits, wanted = self._predict(self._network, pixels, generator(self._batches.seed, Draw.CORRUPTION, step))
-        return F.cross_entropy(logits, wanted)
+        logits, targets = self._predict(self._network, pixels, generator(self._batches.seed, Draw.CORRUPTION, step))
+        return F.cross_entropy(logits, targets)
 
     @torch.no_grad()
     def measure(self, network: VisionTransformer) -> Measured | None:
@@ -162,9 +160,9 @@ class MaskedPatches:
         for number, pixels in enumerate(self._held_out.pixels.split(CHUNK)):
             chance = generator(self._batches.seed, Draw.MEASUREMENT, number)
             shown = pixels.to(self._colours.mask.device).permute(0, 3, 1, 2).float()
-            logits, wanted = self._predict(network, shown, chance)
-            loss += F.cross_entropy(logits.double(), wanted, reduction="sum").item()
-            right, count = right + (logits.argmax(1) == wanted).sum().item(), count + len(wanted)
+            logits, targets = self._predict(network, shown, chance)
+            loss += F.cross_entropy(logits.double(), targets, reduction="sum").item()
+            right, count = right + (logits.argmax(1) == targets).sum().item(), count + len(targets)
         network.train(training)
         return Measured(loss=loss / count, accuracy=right / count)
 

@@ -44,9 +44,9 @@ def logits(
     device, training = next(network.parameters()).device, network.training
     network.eval()
     chunks = tqdm(samples.pixels.split(CHUNK), desc=title, unit=f"x{CHUNK}", disable=title is None or None)
-    found = torch.cat([network(network_input(pixels, preprocessing, device)).cpu() for pixels in chunks])
+    answers = torch.cat([network(network_input(pixels, preprocessing, device)).cpu() for pixels in chunks])
     network.train(training)
-    return found
+    return answers
 
 
 def network_input(pixels: Tensor, preprocessing: Preprocessing, device: torch.device) -> Tensor:

@@ -65,10 +65,8 @@ def pretrain(
     network = initialised(
         replace(config, num_classes=classes, representation_size=hidden, representation="tanh"), recipe.seed
     )
-    snapshot = None
-    if work is not None:
-        known = identity("pretrain", asdict(recipe), network, preprocessing, train, held_out)
-        snapshot = Snapshot(work / "pre-training.pt", identity=known)
+    known = identity("pretrain", asdict(recipe), network, preprocessing, train, held_out)
+    snapshot = None if work is None else Snapshot(work / "pre-training.pt", identity=known)
     network.to(best_device())
     batches = Batches(
         samples=train,

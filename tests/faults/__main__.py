@@ -36,9 +36,9 @@ def main() -> None:
         for name in bar:
             bar.set_postfix_str(name)
             start = time.monotonic()
-            found = seek(FAULTS[name], tree)
-            missed += [name] if found is None else []
-            bar.write(f"{name:20}{time.monotonic() - start:5.0f} s  {found or 'NOT FOUND'}")
+            test = seek(FAULTS[name], tree)
+            missed += [name] if test is None else []
+            bar.write(f"{name:20}{time.monotonic() - start:5.0f} s  {test or 'NOT FOUND'}")
     print(f"{len(names) - len(missed)} of {len(names)} faults found")
     if missed:
         raise SystemExit(1)
@@ -66,12 +66,12 @@ def seek(fault: Fault, tree: Path) -> str | None:
     text = file.read_text()
     try:
         file.write_text(seeded(fault, text))
-        found = next(filter(None, (failing(tests, tree) for tests in tests_for(fault, tree))), None)
+        test = next(filter(None, (failing(tests, tree) for tests in tests_for(fault, tree))), None)
     finally:
         file.write_text(text)
-    if found and failing([found], tree):
-        raise RuntimeError(f"{found} fails without a fault")
-    return found
+    if test and failing([test], tree):
+        raise RuntimeError(f"{test} fails without a fault")
+    return test
 
 
 def seeded(fault: Fault, text: str) -> str:

@@ -44,10 +44,10 @@ def rows() -> Iterator[str]:
     for case, title in tqdm(CASES.items(), desc="bundles"):
         folder, expected = FOLDER / case, np.load(FOLDER / case / "expected.npz")
         checkpoint = load(folder)
-        found = explained(checkpoint, expected)
+        outputs = explained(checkpoint, expected)
         output = "logits" if "logits" in expected else "embedding"
-        error = relative(found[output][0], expected[output])
-        yield f"| {title} | {output} | {error:.0e} | {of_maps(found, checkpoint, expected)} |"
+        error = relative(outputs[output][0], expected[output])
+        yield f"| {title} | {output} | {error:.0e} | {of_maps(outputs, checkpoint, expected)} |"
         if case in BESIDE_TEXTS:
             checkpoint = load_checkpoint(folder, labels=str(folder / "labels.txt"))
             logits = explained(checkpoint, expected)["logits"][0]
@@ -63,19 +63,19 @@ def explained(checkpoint: Checkpoint, expected: dict[str, np.ndarray]) -> Output
         return engine.run("explain", [preprocess(Image.fromarray(expected["picture"]), spec)[0]])
 
 
-def relative(found: np.ndarray, theirs: np.ndarray) -> float:
+def relative(ours: np.ndarray, theirs: np.ndarray) -> float:
     """The largest difference as a share of the largest number."""
-    return float(np.abs(found - theirs).max() / np.abs(theirs).max())
+    return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
-def of_maps(found: Outputs, checkpoint: Checkpoint, expected: dict[str, np.ndarray]) -> str:
+def of_maps(outputs: Outputs, checkpoint: Checkpoint, expected: dict[str, np.ndarray]) -> str:
     """The largest difference of a row of attention; empty where the library does not give that of its pool."""
     config = checkpoint.config
     if config.pools_by_attention and "pool" not in expected:
         return ""
     weights = pool_of(config.pool, len(config.prefix), expected)
     rows = np.einsum("t,lhts->lhs", weights, expected["attentions"])
-    return f"{np.abs(found['attention'][0] - rows).max():.0e}"
+    return f"{np.abs(outputs['attention'][0] - rows).max():.0e}"
 
 
 def main() -> None:

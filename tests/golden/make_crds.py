@@ -35,14 +35,14 @@ Schema = dict[str, Any]
 
 def main() -> None:
     schemas = of_sdks() | of_models()
-    found = {kind: pruned(schema, [manifest(kind)], schema) for kind, schema in schemas.items()}
-    OUT.write_text(json.dumps(found, indent=1) + "\n")
+    kept = {kind: pruned(schema, [manifest(kind)], schema) for kind, schema in schemas.items()}
+    OUT.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def manifest(kind: str) -> Any:
     documents = [d for file in FOLDER.rglob("*.yaml") for d in yaml.safe_load_all(file.read_text())]
-    (found,) = (document for document in documents if document.get("kind") == kind)
-    return found
+    (manifest,) = (document for document in documents if document.get("kind") == kind)
+    return manifest
 
 
 def pruned(schema: Schema, values: list[Any], root: Schema) -> Schema:
@@ -81,10 +81,10 @@ def of_sdks() -> dict[str, Schema]:
             for node in ast.parse(file.read_text()).body
             if isinstance(node, ast.ClassDef)
         }
-    found = {kind: definitions[f"V{version[1:]}{kind}"] | {"$defs": definitions} for kind, version in KSERVE.items()}
+    kserve = {kind: definitions[f"V{version[1:]}{kind}"] | {"$defs": definitions} for kind, version in KSERVE.items()}
     for kind, version in KSERVE.items():  # the SDK takes any text for these two
-        found[kind]["properties"] |= {"apiVersion": {"const": f"{KSERVE_GROUP}/{version}"}, "kind": {"const": kind}}
-    return found
+        kserve[kind]["properties"] |= {"apiVersion": {"const": f"{KSERVE_GROUP}/{version}"}, "kind": {"const": kind}}
+    return kserve
 
 
 def of_class(node: ast.ClassDef) -> Schema:
@@ -120,9 +120,9 @@ def of_models() -> dict[str, Schema]:
     imports = "".join(f"from cloudcoil.models.{module} import {kind}\n" for kind, module in CLOUDCOIL.items())
     schemas = ", ".join(f"{kind!r}: {kind}.model_json_schema()" for kind in CLOUDCOIL)
     program = f"import json\n{imports}print(json.dumps({{{schemas}}}))"
-    wanted = [part for package in MODELS for part in ("--with", package)]
-    found: dict[str, Schema] = json.loads(uv("run", "--isolated", "--no-project", *wanted, "python", "-c", program))
-    return found
+    packages = [part for package in MODELS for part in ("--with", package)]
+    models: dict[str, Schema] = json.loads(uv("run", "--isolated", "--no-project", *packages, "python", "-c", program))
+    return models
 
 
 def uv(*arguments: str) -> str:

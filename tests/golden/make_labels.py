@@ -63,16 +63,16 @@ def names(short: dict[str, str], lemmas: dict[str, str], definitions: dict[str, 
     """A different name for each synset: torchvision's, else its first lemma; where another has it, all its lemmas;
     where another has these too, also its definition.
     """
-    found = dict(short)
+    named = dict(short)
     for name in (
         lambda wordnet: lemmas[wordnet].partition(",")[0],
         lambda wordnet: lemmas[wordnet],
         lambda wordnet: f"{lemmas[wordnet]}: {definitions[wordnet]}",
     ):
-        rest = {wordnet: name(wordnet) for wordnet in lemmas if wordnet not in found}
-        count = Counter([*found.values(), *rest.values()])
-        found |= {wordnet: text for wordnet, text in rest.items() if count[text] == 1}
-    return {wordnet: found[wordnet] for wordnet in sorted(lemmas)}
+        rest = {wordnet: name(wordnet) for wordnet in lemmas if wordnet not in named}
+        count = Counter([*named.values(), *rest.values()])
+        named |= {wordnet: text for wordnet, text in rest.items() if count[text] == 1}
+    return {wordnet: named[wordnet] for wordnet in sorted(lemmas)}
 
 
 def steps(places: list[int]) -> list[int]:

@@ -127,13 +127,13 @@ def position_resize(checkpoint_filter: Any) -> dict[str, str]:
 
 def tags(name: str, recipes: list[dict[str, Any]]) -> dict[str, list[int]]:
     """Outputs of each published head and the number of its recipe, timm's default first."""
-    found = {}
+    published = {}
     for full, config in get_arch_pretrained_cfgs(name).items():
         recipe = {key: getattr(config, key) for key in RECIPE}
         if recipe not in recipes:
             recipes.append(recipe)
-        found[split_model_name_tag(full)[1]] = [config.num_classes, recipes.index(recipe)]
-    return found
+        published[split_model_name_tag(full)[1]] = [config.num_classes, recipes.index(recipe)]
+    return published
 
 
 def rows(value: Any) -> str:

@@ -93,15 +93,15 @@ def rows() -> list[Row]:
 def line(row: Row) -> str:
     with TemporaryDirectory() as folder:
         overrides = stated(row.case) if row.case else {}
-        found = describe_checkpoint(row.write(Path(folder), row.classes), overrides=overrides)
-    assert len(found.labels) == row.classes
+        description = describe_checkpoint(row.write(Path(folder), row.classes), overrides=overrides)
+    assert len(description.labels) == row.classes
     cells = (
         row.file,
         f"{row.classes:,}",
-        found.labels[0],
-        found.labels_from or "the file's metadata",
-        "yes" if found.wordnet else "no",
-        found.score,
+        description.labels[0],
+        description.labels_from or "the file's metadata",
+        "yes" if description.wordnet else "no",
+        description.score,
     )
     return f"| {' | '.join(cells)} |"
 

@@ -58,9 +58,9 @@ def test_scores_are_those_of_the_pipeline(case, expected):
     checkpoint = load_checkpoint(case, labels=str(case / "labels.txt"))
     crop, _ = preprocess(Image.fromarray(expected["picture"]), image_spec(checkpoint.preprocessing))
     with torch.inference_mode():
-        found = checkpoint.model(normalised(np.stack([crop]), checkpoint))[0]
-    found = found.softmax(-1) if checkpoint.score == "softmax" else found.sigmoid()
-    assert found.numpy() == pytest.approx(expected["scores"], abs=1e-5)
+        answer = checkpoint.model(normalised(np.stack([crop]), checkpoint))[0]
+    answer = answer.softmax(-1) if checkpoint.score == "softmax" else answer.sigmoid()
+    assert answer.numpy() == pytest.approx(expected["scores"], abs=1e-5)
 
 
 def test_without_labels_they_give_embeddings(case, expected):
@@ -103,8 +103,8 @@ def test_a_bundle_answers_with_the_numbers_of_transformers(case, expected, tmp_p
     assert manifest.labels_from == "labels.txt, with the text tower"
     with serve(bundle=out, max_batch=1) as client:
         (result,) = client.post("/classify", content=encode(Image.fromarray(expected["picture"]))).json()["results"]
-        found = {prediction["label"]: prediction["score"] for prediction in result["predictions"]}
-        assert [found[label] for label in LABELS] == pytest.approx(scores(logits, manifest.score).tolist(), abs=1e-5)
+        score_of = {prediction["label"]: prediction["score"] for prediction in result["predictions"]}
+        assert [score_of[label] for label in LABELS] == pytest.approx(scores(logits, manifest.score).tolist(), abs=1e-5)
         for place, label in enumerate(LABELS):
             params = {"method": "evidence", "label": label, "format": "json"}
             receipt = client.get(result["attention"], params=params).json()["receipt"]

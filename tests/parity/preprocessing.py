@@ -69,14 +69,14 @@ def compare(case: Case) -> Pipeline:
 
 @cache
 def images() -> tuple[Image.Image, ...]:
-    """Portrait and landscape, noise and drawn shapes in turn; report.py says so."""
+    """Portrait and landscape, noise and drawn shapes in turn."""
     rng = np.random.default_rng(0)
-    made = []
+    pictures = []
     for i in range(IMAGES):
         width, height = (int(side) for side in rng.integers(SHORTEST, LONGEST, 2, endpoint=True))
         noise = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
-        made.append(Image.fromarray(noise if i % 2 else draw(rng, size=(width, height)).pixels))
-    return tuple(made)
+        pictures.append(Image.fromarray(noise if i % 2 else draw(rng, size=(width, height)).pixels))
+    return tuple(pictures)
 
 
 def timm(folder: Path) -> Iterator[Case]:
@@ -112,8 +112,8 @@ def torchvision(folder: Path) -> Iterator[Case]:
             file = folder / f"{entry}.pth"  # of full shapes without their numbers
             torch.save({key: torch.zeros(()).expand(t.shape) for key, t in network.state_dict().items()}, file)
             linear = constructor in ("vit_b_16", "vit_l_16") and "LINEAR" in entry.name  # looks like V1: has to be told
-            told = {"resize_size": "224,224", "interpolation": "bicubic"} if linear else {}
-            yield Case(f"torchvision, {entry}", transform, file, told, {})
+            overrides = {"resize_size": "224,224", "interpolation": "bicubic"} if linear else {}
+            yield Case(f"torchvision, {entry}", transform, file, overrides, {})
 
 
 def transformers(folder: Path) -> Iterator[Case]:

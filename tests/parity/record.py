@@ -23,10 +23,10 @@ class Section:
 
 def read(path: Path = RECORD) -> dict[str, Section]:
     """By peer."""
-    found = json.loads(path.read_text())
+    content = json.loads(path.read_text())
     return {
         peer: Section(title=part["title"], rows=[_row(peer, values) for values in part["rows"]])
-        for peer, part in found.items()
+        for peer, part in content.items()
     }
 
 
@@ -47,5 +47,5 @@ def _row(peer: str, values: dict[str, Any]) -> Row | Pipeline:
 
 
 def _values(row: Row | Pipeline) -> dict[str, Any]:
-    found = {field.name: (getattr(row, field.name), field.default) for field in fields(row) if field.name != CRITERION}
-    return {name: value for name, (value, default) in found.items() if default is MISSING or value != default}
+    values = {field.name: (getattr(row, field.name), field.default) for field in fields(row) if field.name != CRITERION}
+    return {name: value for name, (value, default) in values.items() if default is MISSING or value != default}

@@ -56,9 +56,9 @@ def pipelines(rows: Iterable[Pipeline]) -> str:
         "| preprocessing of | pipelines | equal in every image | largest difference of these, 8-bit steps |",
         "| --- | --- | --- | --- |",
     ]
-    for library, found in grouped((row.name.partition(",")[0], row) for row in rows).items():
-        equal = [row.error for row in found if row.equal == row.images]
-        lines.append(f"| {library} | {len(found)} | {len(equal)} | {shown(max(equal, default=0.0))} |")
+    for library, compared in grouped((row.name.partition(",")[0], row) for row in rows).items():
+        equal = [row.error for row in compared if row.equal == row.images]
+        lines.append(f"| {library} | {len(compared)} | {len(equal)} | {shown(max(equal, default=0.0))} |")
     return "\n".join(lines)
 
 
@@ -74,10 +74,10 @@ def exceptions(head: str, pairs: Iterable[tuple[str, str]]) -> str:
 
 def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
     """In the order in which keys come first."""
-    found: dict[Key, list[Item]] = {}
+    groups: dict[Key, list[Item]] = {}
     for key, item in pairs:
-        found.setdefault(key, []).append(item)
-    return found
+        groups.setdefault(key, []).append(item)
+    return groups
 
 
 def shown(error: float) -> str:
@@ -87,4 +87,4 @@ def shown(error: float) -> str:
 def write(sections: Mapping[str, Section], page: Path = PAGE) -> None:
     """Put the summary between the comments that name it."""
     pattern = re.compile(r"(<!-- parity -->\n).*?(\n<!-- /parity -->)", re.DOTALL)
-    page.write_text(pattern.sub(lambda found: f"{found[1]}{summary(sections)}{found[2]}", page.read_text()))
+    page.write_text(pattern.sub(lambda match: f"{match[1]}{summary(sections)}{match[2]}", page.read_text()))

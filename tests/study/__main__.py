@@ -27,9 +27,9 @@ def main() -> None:
     chosen = {name: EXPERIMENTS[name] for name in sys.argv[1:] or EXPERIMENTS}
     WORK.mkdir(exist_ok=True)
     runs = dict.fromkeys(run for experiment in chosen.values() for run in experiment.runs())
-    found = accuracies(list(runs), WORK)
+    results = accuracies(list(runs), WORK)
     for name, experiment in chosen.items():
-        publish(f"study-{name}", experiment.rows(found), FOLDER)
+        publish(f"study-{name}", experiment.rows(results), FOLDER)
     shutil.rmtree(WORK)
 
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tests.study.run import Run
 
-Found = Mapping[Run, float]
+Results = Mapping[Run, float]
 Rows = list[dict[str, str | float]]
 
 
@@ -16,12 +16,12 @@ class Experiment(Protocol):
     def runs(self) -> Sequence[Run]:
         """Every run that it needs."""
 
-    def rows(self, found: Found) -> Rows:
+    def rows(self, results: Results) -> Rows:
         """Its table."""
 
 
-def of(found: Found, runs: Iterable[Run]) -> list[float]:
-    return [found[run] for run in runs]
+def of(results: Results, runs: Iterable[Run]) -> list[float]:
+    return [results[run] for run in runs]
 
 
 def per_cent(accuracies: Sequence[float]) -> str:

@@ -2,7 +2,7 @@
 
 from model.config import ViTConfig
 from tests.study.backbone import LARGE, SMALL, Backbone
-from tests.study.experiment import Found, Rows, of, per_cent
+from tests.study.experiment import Results, Rows, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
 
@@ -34,14 +34,14 @@ def _itself(backbone: Backbone) -> list[Run]:
     return [Run(backbone=backbone, task=Task(images="shapes", method="as it is"))]
 
 
-def rows(found: Found) -> Rows:
+def rows(results: Results) -> Rows:
     starts = {name: _starts(config) for name, config in SIZES.items()}
     table: Rows = []
     for number, count in enumerate((0, *COUNTS)):
         row: dict[str, str | float] = {"images of pre-training": f"{count:,}"}
         for name in SIZES:
             start = starts[name][number]
-            row[f"{name} network: shapes, %"] = per_cent(of(found, _itself(start))) if count else ""
-            row[f"{name} network: digits, %"] = per_cent(of(found, _runs(start)))
+            row[f"{name} network: shapes, %"] = per_cent(of(results, _itself(start))) if count else ""
+            row[f"{name} network: digits, %"] = per_cent(of(results, _runs(start)))
         table.append(row)
     return table

@@ -2,7 +2,7 @@
 
 from model.fit.pretrain import POSITIONS
 from tests.study.backbone import SMALL, Backbone
-from tests.study.experiment import Found, Rows, of, per_cent
+from tests.study.experiment import Results, Rows, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
 
@@ -22,11 +22,11 @@ def _runs(positions: str, task: Task) -> list[Run]:
     return [Run(backbone=start, task=task) for start in starts]
 
 
-def rows(found: Found) -> Rows:
+def rows(results: Results) -> Rows:
     return [
         {
             "positions": positions,
-            **{f"{name}, %": per_cent(of(found, _runs(positions, task))) for name, task in TASKS.items()},
+            **{f"{name}, %": per_cent(of(results, _runs(positions, task))) for name, task in TASKS.items()},
         }
         for positions in POSITIONS
     ]

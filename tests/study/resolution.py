@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.study.backbone import SIDE, Backbone
-from tests.study.experiment import Found, Rows, of, per_cent
+from tests.study.experiment import Results, Rows, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
 
@@ -22,11 +22,11 @@ def _runs(task: Task, side: int) -> list[Run]:
     return [Run(backbone=Backbone(learned="labels"), task=replace(task, side=side, seed=seed)) for seed in SEEDS]
 
 
-def rows(found: Found) -> Rows:
+def rows(results: Results) -> Rows:
     return [
         {
             "images": name,
-            **{f"{side} pixels, %": per_cent(of(found, _runs(task, side))) for side in SIDES},
+            **{f"{side} pixels, %": per_cent(of(results, _runs(task, side))) for side in SIDES},
         }
         for name, task in TASKS.items()
     ]

@@ -3,7 +3,7 @@
 from statistics import fmean
 
 from tests.study.backbone import Backbone
-from tests.study.experiment import Found, Rows, of, per_cent
+from tests.study.experiment import Results, Rows, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
 
@@ -37,15 +37,15 @@ def _runs(name: str, rate: float, *, choosing: bool = False) -> list[Run]:
     return [Run(backbone=STARTS[name], task=Task(rate=rate, seed=seed, choosing=choosing)) for seed in SEEDS]
 
 
-def _best(found: Found, name: str) -> tuple[float, list[float]]:
+def _best(results: Results, name: str) -> tuple[float, list[float]]:
     """The learning rate that is best for this start on images that judge nothing, and the accuracies with it."""
-    rate = max(RATES, key=lambda rate: fmean(of(found, _runs(name, rate, choosing=True))))
-    return rate, of(found, _runs(name, rate))
+    rate = max(RATES, key=lambda rate: fmean(of(results, _runs(name, rate, choosing=True))))
+    return rate, of(results, _runs(name, rate))
 
 
-def rows(found: Found) -> Rows:
+def rows(results: Results) -> Rows:
     table: Rows = []
     for name in [*STARTS, longer_name()]:
-        rate, accuracies = _best(found, name)
+        rate, accuracies = _best(results, name)
         table.append({"start": name, "digits, %": per_cent(accuracies), "learning rate": rate})
     return table

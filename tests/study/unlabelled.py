@@ -1,7 +1,7 @@
 """Few labels: masked patch prediction on images without labels, against nothing and against labels (appendix B.1.2)."""
 
 from tests.study.backbone import Backbone
-from tests.study.experiment import Found, Rows, of, per_cent
+from tests.study.experiment import Results, Rows, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
 
@@ -21,11 +21,11 @@ def _runs(backbone: Backbone, each: int) -> list[Run]:
     return [Run(backbone=backbone, task=Task(images="shapes", each=each, seed=seed)) for seed in SEEDS]
 
 
-def rows(found: Found) -> Rows:
+def rows(results: Results) -> Rows:
     return [
         {
             "learned before": name,
-            **{f"{each} of each, %": per_cent(of(found, _runs(start, each))) for each in EACH},
+            **{f"{each} of each, %": per_cent(of(results, _runs(start, each))) for each in EACH},
         }
         for name, start in STARTS.items()
     ]

@@ -27,10 +27,6 @@ def with_more(**more: Tensor) -> Change:
     return lambda state: {**state, **{name.replace("__", "."): tensor for name, tensor in more.items()}}
 
 
-def zeroed(part: str) -> Change:
-    return lambda state: {name: tensor * 0 if part in name else tensor for name, tensor in state.items()}
-
-
 def altered_folder(
     case: str, folder: Path, *, tensors: Change = dict, tower: dict[str, Any] | None = None, **keys: Any
 ) -> Path:

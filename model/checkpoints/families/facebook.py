@@ -14,7 +14,7 @@ from torch import Tensor
 from model.checkpoints.checkpoint import Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.timm_architectures import is_known
-from model.checkpoints.recipe import resolve_recipe
+from model.checkpoints.recipe import imagenet, resolve_recipe
 from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import square_grid, without_slots
@@ -155,16 +155,7 @@ def describe(source: Source, facts: Facts) -> Description:
 
 def _recipe(member: Member, side: int) -> Preprocessing:
     share = member.large_crop_share if member.large_crop_share and side > 224 else member.crop_share
-    resized = int(side / share)
-    return Preprocessing(
-        size=(side, side),
-        resize_mode="shortest",
-        resize_size=(resized, resized),
-        crop="center",
-        interpolation="bicubic",
-        mean=(0.485, 0.456, 0.406),
-        std=(0.229, 0.224, 0.225),
-    )
+    return imagenet(side, resized=int(side / share), interpolation="bicubic")
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:

@@ -35,8 +35,8 @@ def kind_of(config: dict[str, Any], kinds: Mapping[str, K], *, supported: str) -
 
 def architecture_of(source: Source) -> str:
     """The class of transformers whose weights these are."""
-    found: str = (source.config.get("architectures") or [f"a {source.config['model_type']} model"])[0]
-    return found
+    architectures: list[str] = source.config.get("architectures") or [f"a {source.config['model_type']} model"]
+    return architectures[0]
 
 
 def describe_model(
@@ -114,11 +114,11 @@ def _labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
     """
     if not id2label:
         return ()
-    found = {int(number): str(label) for number, label in id2label.items()}
-    numbers = sorted(found)
+    labels = {int(number): str(label) for number, label in id2label.items()}
+    numbers = sorted(labels)
     if len(numbers) != classes or numbers not in (list(range(classes)), NUMBERS_22K):
-        raise CheckpointError(f"config.json's id2label has {len(found)} labels, not one for each of {classes} classes")
-    names = tuple(found[number] for number in numbers)
+        raise CheckpointError(f"config.json's id2label has {len(labels)} labels, not one for each of {classes} classes")
+    names = tuple(labels[number] for number in numbers)
     return () if names == tuple(f"LABEL_{i}" for i in range(classes)) else names
 
 

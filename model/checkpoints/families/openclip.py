@@ -123,13 +123,13 @@ def preprocessing(source: Source, facts: Facts, size: tuple[int, int]) -> Prepro
 
 def _stated(source: Source) -> dict[str, Any]:
     """The configuration of the image tower, with its defaults. Raises CheckpointError for one that is no plain ViT."""
-    found = source.json(CONFIG).get("model_cfg", {}).get("vision_cfg")
-    if found is None:
+    vision = source.json(CONFIG).get("model_cfg", {}).get("vision_cfg")
+    if vision is None:
         raise CheckpointError(f"there is no {CONFIG} beside these weights of OpenCLIP: download it from their source")
-    for name, value in found.items():
+    for name, value in vision.items():
         if name not in DEFAULTS and name not in WITHOUT_EFFECT and value:
             raise CheckpointError(f"{CONFIG} has an image tower with {name} {value}, which is not supported")
-    stated = {**DEFAULTS, **found}
+    stated = {**DEFAULTS, **vision}
     if stated["pool_type"] not in POOLS:
         raise CheckpointError(f"{CONFIG} has the pool_type {stated['pool_type']}, which is not supported")
     return stated

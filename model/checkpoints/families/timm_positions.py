@@ -9,8 +9,9 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.source import Source
+from model.checkpoints.tensors import without_slots
 from model.config import ViTConfig
-from model.positions import Grid, resize_positions, resize_relative_bias
+from model.positions import Grid, resize_relative_bias
 
 LEARNED = "pos_embed"
 RELATIVE = "relative_position_bias_table"
@@ -26,17 +27,12 @@ def grid_of_file(source: Source, prefix: str, config: ViTConfig) -> Grid | None:
 
 def fit_positions(state: dict[str, Tensor], config: ViTConfig) -> None:
     """Add the slots of the prefix to its tokens, and interpolate the rest if the file is for another size."""
-    if LEARNED not in state:
-        return
-    table = state[LEARNED]  # (1, slots + rows * columns, D)
-    grid = _grid(table.shape[1], config)
-    slots = table.shape[1] - grid[0] * grid[1]
-    of_prefix, of_patches = table.tensor_split([slots], dim=1)
-    state[LEARNED] = resize_positions(of_patches, grid, config.grid, config.position_resize)
-    for name in ("cls_token", "dist_token", "reg_token"):
-        if slots and name in state:
-            own, of_prefix = of_prefix.tensor_split([state[name].shape[1]], dim=1)
-            state[name] = state[name] + own
+    if LEARNED in state:
+        table = state[LEARNED]  # (1, slots + rows * columns, D)
+        prefix: dict[str, Tensor] = {
+            name: state[name] for name in ("cls_token", "dist_token", "reg_token") if name in state
+        }
+        state |= without_slots(table, prefix, _grid(table.shape[1], config), config)
 
 
 def relative_tables(state: dict[str, Tensor], config: ViTConfig) -> None:

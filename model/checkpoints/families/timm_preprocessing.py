@@ -28,7 +28,7 @@ def preprocessing(
     `resolve_data_config` of timm's data/config.py. Raises CheckpointError if it is ambiguous or not supported.
     """
 
-    def found(fact: str, name: str) -> tuple[Any, str]:
+    def value_of(fact: str, name: str) -> tuple[Any, str]:
         """The value of timm's `name`, and where it was found."""
         if arguments.get(name):  # not given: None, or an empty interpolation
             return arguments[name], "args in the file"
@@ -44,15 +44,15 @@ def preprocessing(
             )
         return first, f"timm, {' and '.join(values)}"
 
-    crop_pct, crop_origin = found("resize_size", "crop_pct")
-    crop_mode, mode_origin = found("resize_mode", "crop_mode")
+    crop_pct, crop_origin = value_of("resize_size", "crop_pct")
+    crop_mode, mode_origin = value_of("resize_mode", "crop_mode")
     scaled = tuple(math.floor(side / crop_pct) for side in size)
     mode = facts.resolve("resize_mode", RESIZE_MODES.get(crop_mode, crop_mode), mode_origin)
     if mode not in RESIZE_MODES.values():
         raise CheckpointError(
             f"crop_mode {mode!r} is not supported; replace it with --set resize_mode=squash or shortest"
         )
-    interpolation, origin = found("interpolation", "interpolation")
+    interpolation, origin = value_of("interpolation", "interpolation")
     interpolation = facts.resolve("interpolation", interpolation, origin)
     known = get_args(get_type_hints(Preprocessing)["interpolation"])
     if interpolation not in known:
@@ -63,8 +63,8 @@ def preprocessing(
         resize_size=facts.resolve("resize_size", scaled, f"{crop_origin}: crop_pct {crop_pct}"),
         crop=facts.resolve("crop", "center", "timm"),
         interpolation=interpolation,
-        mean=_channels(facts, "mean", *found("mean", "mean")),
-        std=_channels(facts, "std", *found("std", "std")),
+        mean=_channels(facts, "mean", *value_of("mean", "mean")),
+        std=_channels(facts, "std", *value_of("std", "std")),
     )
     return checked(recipe)
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.recipe import need_recipe, resolve_recipe
+from model.checkpoints.recipe import imagenet, need_recipe, resolve_recipe
 from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import first_present, square_grid, take_layer, without_slots
@@ -123,17 +123,9 @@ def _grid(source: Source) -> Grid:
 
 def _preprocessing(architecture: str, side: int, facts: Facts) -> Preprocessing:
     """That of the published weights with this architecture and image side; other weights do not contain any."""
-    size, weights = (side, side), WEIGHTS.get((architecture, side))
+    weights = WEIGHTS.get((architecture, side))
     if weights is None:
         why = f"torchvision publishes no {architecture} for {side} x {side} pixels: take the transform of the training"
-        return need_recipe(facts, why, size=size, crop_rounding="half_even")
-    recipe = Preprocessing(
-        size=size,
-        resize_mode="shortest",
-        resize_size=(weights.resize, weights.resize),
-        crop="center",
-        interpolation=weights.interpolation,
-        mean=(0.485, 0.456, 0.406),
-        std=(0.229, 0.224, 0.225),
-    )
+        return need_recipe(facts, why, size=(side, side), crop_rounding="half_even")
+    recipe = imagenet(side, resized=weights.resize, interpolation=weights.interpolation)
     return resolve_recipe(facts, recipe, f"torchvision's {weights.entry}")

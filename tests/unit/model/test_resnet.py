@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.resnet import ResNet, StdConv2d, Unit, pad_same
+from model.resnet import ResNet, StdConv2d, pad_same
 
 BY_FORMULA = {
     "flax": lambda w: (w - w.mean()) / (w.std() + 1e-5),
@@ -42,23 +42,3 @@ def test_stages_halve_the_image_and_double_the_channels(layers, channels, stride
     network = ResNet(layers, numerics="timm")
     assert network.channels == channels
     assert network(torch.randn(2, 3, 32, 48)).shape == (2, channels, 32 // stride, 48 // stride)
-
-
-@torch.no_grad()
-def test_a_unit_with_a_silent_branch_is_its_shortcut():
-    unit = Unit(128, 32, stride=1, numerics="timm")
-    unit.norm3.weight.zero_()
-    x = torch.randn(1, 128, 4, 4)
-    torch.testing.assert_close(unit(x), x.relu())
-
-
-def test_names_are_timms():
-    names = dict(ResNet((2, 1), numerics="timm").named_parameters())
-    assert {
-        "stem.conv.weight",
-        "stem.norm.bias",
-        "stages.0.blocks.0.downsample.conv.weight",
-        "stages.0.blocks.1.conv3.weight",
-        "stages.1.blocks.0.norm2.weight",
-    } <= names.keys()
-    assert "stages.0.blocks.1.downsample.conv.weight" not in names

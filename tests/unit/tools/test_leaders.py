@@ -43,8 +43,5 @@ def test_others_are_ahead_where_their_figure_with_labels_is_better(recorded):
         row("Two", 90.0, "NNCF, int8"),
     )
     assert leaders.ahead() == "Others are ahead in fp32 images/s (One and Two); fp32 p50 at 10 requests/s (One)."
-
-
-def test_it_says_so_when_no_other_server_is_ahead(recorded):
     recorded(row("vit-serve", 20.0, "vit-serve, fp32"), row("One", 19.0))
     assert leaders.ahead() == "No other server is ahead in any of these columns."

@@ -53,11 +53,11 @@ async def good(_):
 
 @pytest.mark.parametrize(("loop", "load_of_it"), [(load.closed_loop, 2), (load.open_loop, 400)])
 def test_every_request_is_sent_whole_answered_and_counted(loop, load_of_it):
-    found, had = measured(good, loop, 0.05, load_of_it)
-    assert found["images"] == len(had) > 0
-    assert found["failed"] == 0
+    figures, had = measured(good, loop, 0.05, load_of_it)
+    assert figures["images"] == len(had) > 0
+    assert figures["failed"] == 0
     assert set(had) == {REQUEST}
-    assert 0 < found["p50_ms"] <= found["p99_ms"]
+    assert 0 < figures["p50_ms"] <= figures["p99_ms"]
 
 
 def test_a_closed_loop_ends_at_a_refusal():
@@ -78,9 +78,9 @@ def test_an_open_loop_times_from_when_a_request_was_due():
             time.sleep(stop)
         return GOOD
 
-    found, _ = measured(stall, load.open_loop, 0.1, 400)
+    figures, _ = measured(stall, load.open_loop, 0.1, 400)
     median = due[len(due) // 2]
-    assert found["p50_ms"] >= 1000 * (stop - median)
+    assert figures["p50_ms"] >= 1000 * (stop - median)
 
 
 def test_an_open_loop_counts_refusals_and_timeouts(monkeypatch):
@@ -94,10 +94,10 @@ def test_an_open_loop_counts_refusals_and_timeouts(monkeypatch):
             await asyncio.Event().wait()
         return GOOD
 
-    found, _ = measured(fickle, load.open_loop, 0.05, 400)
-    assert (found["images"], found["failed"], found["offered"]) == (len(due) - 2, 2, len(due))
-    assert (found["refused"], found["timeouts"], found["resets"], found["other_statuses"]) == (1, 1, 0, 0)
-    assert 0 < found["refused_p50_ms"] <= found["refused_p99_ms"]
+    figures, _ = measured(fickle, load.open_loop, 0.05, 400)
+    assert (figures["images"], figures["failed"], figures["offered"]) == (len(due) - 2, 2, len(due))
+    assert (figures["refused"], figures["timeouts"], figures["resets"], figures["other_statuses"]) == (1, 1, 0, 0)
+    assert 0 < figures["refused_p50_ms"] <= figures["refused_p99_ms"]
 
 
 def test_an_open_loop_counts_resets_and_other_statuses():
@@ -108,8 +108,8 @@ def test_an_open_loop_counts_resets_and_other_statuses():
             raise ConnectionError
         return b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n" if number == 2 else GOOD
 
-    found, _ = measured(broken, load.open_loop, 0.05, 400)
-    assert (found["images"], found["resets"], found["other_statuses"]) == (len(due) - 2, 1, 1)
+    figures, _ = measured(broken, load.open_loop, 0.05, 400)
+    assert (figures["images"], figures["resets"], figures["other_statuses"]) == (len(due) - 2, 1, 1)
 
 
 def test_arrivals_are_sorted_scaled_and_reproducible():

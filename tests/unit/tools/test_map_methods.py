@@ -16,7 +16,7 @@ from tests.benchmarks.maps.attention import (
 )
 from tests.benchmarks.maps.occlusion import occlusion
 from tests.benchmarks.maps.passes import Rules, run
-from tests.benchmarks.maps.pixels import gradient, input_times_gradient, integrated_gradients, per_patch
+from tests.benchmarks.maps.pixels import gradient, input_times_gradient, integrated_gradients
 from tests.benchmarks.maps.relevance import AttnLrp, CpLrp
 from tests.support.toy import toy_model
 
@@ -40,30 +40,24 @@ def logits(model: VisionTransformer, images: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("rules", [Rules(), AttnLrp(), CpLrp()], ids=lambda rules: type(rules).__name__)
 def test_rules_change_no_number_of_the_forward_pass(model, images, rules):
-    found = run(model, images, rules)
-    assert torch.allclose(found.logits, model(images), atol=1e-10)
-    assert torch.allclose(torch.stack(found.matrices, 1), model.attentions(images), atol=1e-12)
+    result = run(model, images, rules)
+    assert torch.allclose(result.logits, model(images), atol=1e-10)
+    assert torch.allclose(torch.stack(result.matrices, 1), model.attentions(images), atol=1e-12)
 
 
 def test_a_gradient_is_the_slope_of_the_logit(model, images):
     direction = torch.randn(images.shape, dtype=torch.double, generator=torch.Generator().manual_seed(1))
     expected = (logits(model, images + 1e-6 * direction) - logits(model, images - 1e-6 * direction)) / 2e-6
-    found = (gradient(model, images, LABELS, Rules()) * direction).sum(dim=(1, 2, 3))
-    assert torch.allclose(found, expected, rtol=1e-5)
+    result = (gradient(model, images, LABELS, Rules()) * direction).sum(dim=(1, 2, 3))
+    assert torch.allclose(result, expected, rtol=1e-5)
 
 
 def test_input_times_gradient_is_the_slope_as_a_patch_fades(model, images):
     faded = images.clone()
     faded[:, :, 8:16, 16:24] *= 1 - 1e-6  # row 1, column 2
-    found = input_times_gradient(model, images, LABELS, Rules())
-    assert found.shape == (2, 15)
-    assert torch.allclose(found[:, 7], (logits(model, images) - logits(model, faded)) / 1e-6, rtol=1e-3)
-
-
-def test_sums_of_patches_are_row_by_row_and_lose_nothing(images):
-    sums = per_patch(images, PATCH)
-    assert torch.allclose(sums[:, 5], images[:, :, 8:16, 0:8].sum(dim=(1, 2, 3)))
-    assert torch.allclose(sums.sum(1), images.sum(dim=(1, 2, 3)))
+    result = input_times_gradient(model, images, LABELS, Rules())
+    assert result.shape == (2, 15)
+    assert torch.allclose(result[:, 7], (logits(model, images) - logits(model, faded)) / 1e-6, rtol=1e-3)
 
 
 def test_integrated_gradients_are_complete(model, images):
@@ -93,9 +87,9 @@ def bare(model: VisionTransformer) -> VisionTransformer:
 def test_cp_lrp_keeps_the_whole_logit(model, images):
     """Ali et al. 2022, section 3: with attention and the scales of norms as constants relevance is conserved."""
     network = bare(model)
-    found = input_times_gradient(network, images, LABELS, CpLrp()).sum(1)
-    assert torch.allclose(found, logits(network, images), rtol=1e-8)
-    assert not torch.allclose(input_times_gradient(network, images, LABELS, Rules()).sum(1), found, rtol=0.1)
+    result = input_times_gradient(network, images, LABELS, CpLrp()).sum(1)
+    assert torch.allclose(result, logits(network, images), rtol=1e-8)
+    assert not torch.allclose(input_times_gradient(network, images, LABELS, Rules()).sum(1), result, rtol=0.1)
 
 
 def relevance(out: Tensor, *of: Tensor) -> list[Tensor]:
@@ -185,6 +179,6 @@ def test_occlusion_of_a_score_that_adds_up_gives_its_parts_back():
     pixels = np.random.default_rng(4).integers(0, 256, (16, 24, 3), dtype=np.uint8)
     weights = np.arange(6).reshape(2, 3).repeat(8, 0).repeat(8, 1)[..., None]
     mean = np.rint(pixels.mean(axis=(0, 1)))
-    found = occlusion(pixels, lambda images: (images * weights).sum(axis=(1, 2, 3)).astype(np.float64), patch=PATCH)
+    result = occlusion(pixels, lambda images: (images * weights).sum(axis=(1, 2, 3)).astype(np.float64), patch=PATCH)
     parts = ((pixels - mean) * weights).reshape(2, 8, 3, 8, 3).sum(axis=(1, 3, 4)).ravel()
-    assert found == pytest.approx(parts)
+    assert result == pytest.approx(parts)

@@ -23,6 +23,6 @@ def run(refused: int) -> Run:
 
 
 def test_refusals_are_those_of_all_rounds():
-    found = row(2, [run(0), run(10)], [5.0, 5.0])
-    assert (found["refused, %"], found["refused, p50 / p99, ms"]) == (25.0, "7 / 7")
-    assert found["answered / peak (quartiles)"] == "2.00 (2.00 to 2.00)"
+    cells = row(2, [run(0), run(10)], [5.0, 5.0])
+    assert (cells["refused, %"], cells["refused, p50 / p99, ms"]) == (25.0, "7 / 7")
+    assert cells["answered / peak (quartiles)"] == "2.00 (2.00 to 2.00)"

@@ -44,8 +44,8 @@ def test_the_fastest_arrangement_is_chosen_and_one_that_fails_is_not(tmp_path, m
         return ({"images_per_s": rates[name]}, []) if name in rates else None
 
     monkeypatch.setattr(Stage, "turn", turn)
-    found = search(contender("LitServe", says=("slow", "fast", "broken")), tmp_path, Journal(tmp_path / "journal"))
-    assert [(one.arrangement.says, one.chosen, bool(one.rates)) for one in found] == [
+    trials = search(contender("LitServe", says=("slow", "fast", "broken")), tmp_path, Journal(tmp_path / "journal"))
+    assert [(one.arrangement.says, one.chosen, bool(one.rates)) for one in trials] == [
         ("slow", False, True),
         ("fast", True, True),
         ("broken", False, False),
@@ -76,8 +76,8 @@ def compared(group: str, findings: list[Finding]) -> Comparison:
 
 
 def test_ratios_are_those_of_one_round():
-    found = [finding("vit-serve", "vit-serve, fp32", [10, 20, 40]), finding("LitServe", PLAIN_GRAPH, [5, 10, 20])]
-    rows = servers_table([compared("fp32", found)])
+    findings = [finding("vit-serve", "vit-serve, fp32", [10, 20, 40]), finding("LitServe", PLAIN_GRAPH, [5, 10, 20])]
+    rows = servers_table([compared("fp32", findings)])
     assert [row["ratio (quartiles)"] for row in rows] == ["1.00 (1.00 to 1.00)", "0.50 (0.50 to 0.50)"]
     assert rows[1]["images/s (quartiles)"] == "10.0 (7.5 to 15.0)"
     assert rows[1]["failed"] == 1
@@ -98,13 +98,13 @@ def test_each_server_has_one_row_and_ratios_are_those_of_its_own_group():
 
 
 def test_with_equal_graphs_ratios_refer_to_this_server_with_that_graph():
-    found = [
+    findings = [
         finding("vit-serve", "vit-serve, fp32", [20, 20]),
         finding("vit-serve", PLAIN_GRAPH, [10, 10]),
         finding("LitServe", PLAIN_GRAPH, [5, 5]),
         finding("LitServe", "vit-serve, fp32", [10, 10]),
     ]
-    rows = equal_table([compared("fp32", found[::-1]), compared("equal", found)])
+    rows = equal_table([compared("fp32", findings[::-1]), compared("equal", findings)])
     assert [(row["graph"], row["server"], row["ratio (quartiles)"][:4]) for row in rows] == [
         ("vit-serve, fp32, in ONNX Runtime", "vit-serve", "1.00"),
         ("vit-serve, fp32, in ONNX Runtime", "LitServe", "0.50"),

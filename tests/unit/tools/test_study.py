@@ -11,8 +11,8 @@ from tests.study.task import Task
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
 def test_the_table_needs_no_other_runs(experiment):
-    found = dict.fromkeys(experiment.runs(), 0.75)
-    rows = experiment.rows(found)
+    results = dict.fromkeys(experiment.runs(), 0.75)
+    rows = experiment.rows(results)
     assert all(len(row) == len(rows[0]) for row in rows)
     assert any("75.0" in str(value) for value in rows[-1].values())
 
@@ -20,8 +20,8 @@ def test_the_table_needs_no_other_runs(experiment):
 def test_the_images_that_judge_a_start_do_not_choose_its_rate():
     """The rate that is better on the images to learn from is worse on those that judge."""
     low, high = transfer.RATES
-    found = {run: 0.6 if (run.task.rate == high) == run.task.choosing else 0.9 for run in transfer.runs()}
-    assert [(row["digits, %"][:4], row["learning rate"]) for row in transfer.rows(found)] == [("60.0", low)] * 4
+    results = {run: 0.6 if (run.task.rate == high) == run.task.choosing else 0.9 for run in transfer.runs()}
+    assert [(row["digits, %"][:4], row["learning rate"]) for row in transfer.rows(results)] == [("60.0", low)] * 4
 
 
 def test_the_images_that_choose_are_a_fifth_of_those_to_learn_from(tmp_path):

@@ -6,15 +6,8 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
 
 
-def test_a_fact_has_its_value_and_its_origin():
-    facts = Facts()
-    assert facts.resolve("heads", 12, "config.json") == 12
-    assert facts.values == {"heads": 12}
-    assert facts.origins == {"heads": "config.json"}
-
-
 @pytest.mark.parametrize(
-    ("found", "text", "value"),
+    ("stated", "text", "value"),
     [
         (12, "6", 6),
         (1e-6, "1e-5", 1e-5),
@@ -28,16 +21,16 @@ def test_a_fact_has_its_value_and_its_origin():
         (None, "text", "text"),
     ],
 )
-def test_an_override_replaces_the_fact_in_the_file(found, text, value):
+def test_an_override_replaces_the_fact_in_the_file(stated, text, value):
     facts = Facts({"fact": text})
-    set_by_hand = facts.resolve("fact", found, "config.json")
+    set_by_hand = facts.resolve("fact", stated, "config.json")
     assert (set_by_hand, type(set_by_hand)) == (value, type(value))
     assert facts.values == {"fact": value}
     assert facts.origins == {"fact": "set by hand"}
 
 
 @pytest.mark.parametrize(
-    ("found", "text"),
+    ("stated", "text"),
     [
         (12, "many"),
         (12, "1.5"),
@@ -57,10 +50,10 @@ def test_an_override_replaces_the_fact_in_the_file(found, text, value):
         (12, "\0"),
     ],
 )
-def test_a_value_of_another_kind_is_refused_with_an_example(found, text):
-    example = "224,224" if found == (224, 224) else "0.5,0.5,0.5" if isinstance(found, tuple) else str(found)
+def test_a_value_of_another_kind_is_refused_with_an_example(stated, text):
+    example = "224,224" if stated == (224, 224) else "0.5,0.5,0.5" if isinstance(stated, tuple) else str(stated)
     with pytest.raises(CheckpointError) as refusal:
-        Facts({"fact": text}).resolve("fact", found, "config.json")
+        Facts({"fact": text}).resolve("fact", stated, "config.json")
     assert str(refusal.value) == f"--set fact={text}: expected something like fact={example}"
 
 

@@ -40,14 +40,10 @@ class Hub(BaseHTTPRequestHandler):
                 info = {"id": name, "sha": COMMIT, "siblings": [{"rfilename": file.name} for file in files]}
                 return self.answer(200, json.dumps(info).encode())
             case ["tree", _]:
+                digests = {file: sha1(file.name.encode()).hexdigest() for file in files}
                 entries = [
-                    {
-                        "type": "file",
-                        "path": file.name,
-                        "size": file.stat().st_size,
-                        "oid": sha1(file.name.encode()).hexdigest(),
-                    }
-                    for file in files
+                    {"type": "file", "path": file.name, "size": file.stat().st_size, "oid": digest}
+                    for file, digest in digests.items()
                 ]
                 return self.answer(200, json.dumps(entries).encode())
             case ["resolve", _, file]:
@@ -137,25 +133,18 @@ def test_a_fetched_repository_loads_offline(hub, monkeypatch):
         load_checkpoint("hf://org/other")
 
 
-def test_a_repository_without_weights_is_refused(hub, tmp_path):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty" / "config.json").write_text("{}")
-    hub.folders["org/name"] = tmp_path / "empty"
-    with pytest.raises(CheckpointError, match=r"hf://org/name has none of model\.safetensors"):
-        load_checkpoint("hf://org/name")
-
-
 @pytest.mark.parametrize(
     ("path", "message"),
     [
+        ("hf://org/empty", r"has none of model\.safetensors"),
         ("hf://org/unknown", "there is no repository of that name, or it is private"),
         ("hf://org/gated", "it is gated: accept its terms"),
         ("hf://org/name@other", "it has no such revision"),
         ("hf://org/name/weights.bin", "the name of a repository is org/name"),
     ],
 )
-def test_the_error_of_a_failed_download_has_the_reason(hub, path, message):
-    hub.folders["org/name"] = GOLDEN / "huggingface-vit"
+def test_the_error_of_a_failed_download_has_the_reason(hub, tmp_path, path, message):
+    hub.folders |= {"org/name": GOLDEN / "huggingface-vit", "org/empty": tmp_path}
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint(path)
 

@@ -35,11 +35,6 @@ def drawn() -> Dataset:
         return draw_dataset(RECIPE)
 
 
-def test_the_images_are_drawn(drawn):
-    assert drawn.pixels.shape == (CHUNK, 3, 64, 64)
-    assert 0.05 < drawn.covered.float().mean() < 0.5
-
-
 def test_batches_go_on_where_they_were():
     data = Dataset(
         pixels=torch.randint(256, (10, 3, 64, 64), dtype=torch.uint8),

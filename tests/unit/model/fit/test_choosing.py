@@ -28,9 +28,9 @@ def test_worse_is_more_than_a_standard_error():
     classes = torch.zeros(100, dtype=torch.int64)
 
     def right(*rows: int) -> Tensor:
-        found = torch.tensor([0.0, 1.0]).repeat(100, 1)
-        found[[*rows], 0] = 2.0
-        return found
+        logits = torch.tensor([0.0, 1.0]).repeat(100, 1)
+        logits[[*rows], 0] = 2.0
+        return logits
 
     assert not worse(right(*range(50)), right(*range(51)), classes)  # one lost, and one is the standard error
     assert worse(right(*range(50)), right(*range(52)), classes)

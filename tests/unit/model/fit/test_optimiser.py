@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from model.fit.optimiser import decays, optimiser
+from model.fit.optimiser import optimiser
 from model.variants import variant
 from model.vit import VisionTransformer
 
@@ -17,19 +17,12 @@ def network():
 def test_every_parameter_learns_and_matrices_alone_decay(network):
     groups = optimiser(network, rate=0.1, weight_decay=0.3).param_groups
     decay = {id(parameter): group["weight_decay"] for group in groups for parameter in group["params"]}
-    found = {name: decay[id(parameter)] for name, parameter in network.named_parameters()}
-    assert len(found) == sum(len(group["params"]) for group in groups)
-    assert {name for name, share in found.items() if share} == {
+    shares = {name: decay[id(parameter)] for name, parameter in network.named_parameters()}
+    assert len(shares) == sum(len(group["params"]) for group in groups)
+    assert {name for name, share in shares.items() if share} == {
         *("head.weight", "patch_embed.proj.weight"),
         *(f"blocks.{n}.{layer}.weight" for n in (0, 1) for layer in ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")),
     }
-
-
-def test_relative_biases_do_not_decay():
-    config = variant("mu/8", image_size=(16, 24), num_classes=3, relative_bias=True, positions="none")
-    names = dict(VisionTransformer(config).named_parameters())
-    table = "blocks.1.attn.relative_position_bias_table"
-    assert not decays(table, names[table])
 
 
 def test_adam_decays_apart_from_the_gradient_and_modules_beside_the_network_learn(network):

@@ -62,11 +62,6 @@ def test_the_seed_decides_and_the_random_numbers_of_others_do_not():
     assert json.loads(json.dumps(first.recipe)).keys() == {"method", *asdict(RECIPE)}
 
 
-def test_held_out_images_choose_nothing():
-    recipe = replace(RECIPE, rate=0.03, epochs=6)
-    assert same_weights(run(recipe=recipe).model, pretrain(CONFIG, PREPROCESSING, TRAIN, None, recipe).model)
-
-
 def test_interrupted_it_ends_with_the_same_weights(tmp_path):
     with interrupted_at(5, Classification):
         run(work=tmp_path)

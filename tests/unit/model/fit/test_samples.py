@@ -1,6 +1,5 @@
 """model/fit/samples.py: what can be learned from is checked before anything is."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -9,12 +8,6 @@ from model.fit.samples import Samples, count_classes
 
 def samples(*classes: int) -> Samples:
     return Samples(pixels=torch.zeros(len(classes), 4, 6, 3, dtype=torch.uint8), classes=torch.tensor(classes))
-
-
-def test_a_memory_map_is_taken(tmp_path):
-    stored = np.lib.format.open_memmap(tmp_path / "pixels.npy", mode="w+", dtype=np.uint8, shape=(3, 4, 6, 3))
-    taken = Samples(pixels=torch.from_numpy(stored), classes=torch.tensor([0, 1, 0]))
-    assert (len(taken), taken.size) == (3, (4, 6))
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,7 @@ def test_cosine_rises_to_1_and_falls_to_almost_0():
     assert factor(55) == pytest.approx(0.5)
     assert 0 < factor(99) < 0.001
     assert all(factor(step) > factor(step + 1) for step in range(10, 99))
-
-
-def test_cosine_of_a_run_that_is_all_warm_up():
-    assert cosine(1, warm_up=1)(0) == 1
+    assert cosine(1, warm_up=1)(0) == 1  # a run that is all warm-up
 
 
 def test_linear_falls_from_the_first_step():

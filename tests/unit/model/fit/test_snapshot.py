@@ -5,9 +5,9 @@ import torch
 
 import model.fit.snapshot
 from model.fit.samples import Samples
-from model.fit.snapshot import SAMPLED, Snapshot, digest_of_samples, digest_of_weights, identity
+from model.fit.snapshot import SAMPLED, Snapshot, digest_of_samples, digest_of_weights
 from tests.support.disk import room_for
-from tests.support.samples import PREPROCESSING, squares
+from tests.support.samples import squares
 
 STATE = {"step": 3, "loss": 0.1, "weights": {"a": torch.arange(5.0)}, "history": [{"step": 1}]}
 
@@ -70,12 +70,3 @@ def test_different_weights_have_different_digests():
     with torch.no_grad():
         network.bias[1] += 1e-6
     assert digest_of_weights(network) != before
-
-
-def test_a_run_is_known_by_all_that_its_weights_depend_on():
-    network = torch.nn.Linear(3, 3)
-    told = identity("finetune", {"seed": 0}, network, PREPROCESSING, squares(6), None)
-    assert told.keys() == {
-        "method", "seed", "network", "preprocessing", "images to learn from", "held-out images"
-    }  # fmt: skip
-    assert told["held-out images"] == "none"
