@@ -43,8 +43,8 @@ class Style:
 def draw(values: npt.NDArray[np.float32], record: Record, style: Style, limits: Limits) -> bytes:
     """PNG of the map (rows, columns), with the first colour at the lower limit and the last at the upper one.
 
-    With overlay the map is blended over the image, which is grey under a signed map unless it fades. Without overlay the
-    colours stand alone, and what the network did not see is transparent.
+    With overlay the map is blended over the image, which is grey under a signed map that does not fade. Without overlay
+    the colours stand alone, and what the network did not see is transparent.
     """
     image = Image.open(BytesIO(record.thumbnail))
     place = _place(record, image.size)
