@@ -1,12 +1,11 @@
 // The map on its image, as the server draws it, and the numbers under the pointer.
 
 import { blob, json } from "./api.js";
-import { showColorbar } from "./colorbar.js";
+import { showCaption } from "./caption.js";
 import { byId } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
-import { STYLE, endsOf, isOnWall, mapAddress, originalAddress, scaleOf } from "./maps.js";
+import { STYLE, isOnWall, mapAddress, originalAddress } from "./maps.js";
 import { percent, significant } from "./numbers.js";
-import { cropped, sentence } from "./sentence.js";
 
 const POINT = "Point at a patch to read its number.";
 const GONE = "The server no longer has the maps of this image. Add the file again to see them.";
@@ -70,16 +69,8 @@ export class Heatmap {
     replace(this.#map, png);
     const [width, height] = numbers.image;
     this.reserve({ width, height });
-    const { grid, min, max, sum, limits, recipe } = numbers;
-    const scale = scaleOf(values, limits);
-    showColorbar(byId("ramp"), { limits: endsOf(scale, limits), min, max, colormap: values.colormap });
-    const said = sentence(numbers, values.colormap);
+    const said = showCaption(numbers, values);
     this.#map.alt = `Map on the image. ${said}`;
-    byId("saying").textContent = said;
-    byId("cropped").textContent = cropped(numbers);
-    const [low, high, all] = [min, max, sum].map((value) => significant(value, { plus: this.#signed }));
-    byId("range").textContent = `${grid[0]} × ${grid[1]} patches, ${low} to ${high}, sum\u00a0${all}.`;
-    byId("recipe").textContent = `${recipe[0].toUpperCase()}${recipe.slice(1)}.`;
     for (const near of document.querySelectorAll(".near")) {
       near.hidden = !isOnWall(values);
       near.firstElementChild.src = this.#map.src;
