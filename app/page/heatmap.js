@@ -34,7 +34,7 @@ export class Heatmap {
 
   /** Give the stage the shape of the image before the image is loaded, so that nothing moves when it appears. */
   reserve({ width, height }) {
-    this.#stage.style.setProperty("--ratio", Math.min(Math.max(width / height, 0.4), 2.5));
+    this.#stage.style.setProperty("--ratio", Math.min(Math.max(width / height, 0.2), 3));
   }
 
   draw(fresh = true) {

@@ -18,7 +18,7 @@ export const STYLE = ["overlay", "fade", "alpha", "colormap", "interpolation", "
 
 const fitting = (limits, scale) => (limits && isFlat(...limits) ? "absolute" : scale);
 
-/** The scale asked for. Without one a map has its own range, a head has that of the wall, and no flat range is spread. */
+/** The scale asked for. Otherwise a map has its own range, a head has that of the wall, and no flat range is spread. */
 export const scaleOf = (values, limits) =>
   values.scale || fitting(limits, isOnWall(values) ? "shared" : "min-max");
 

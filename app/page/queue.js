@@ -24,9 +24,12 @@ export class Queue extends EventTarget {
       this.add(file.files);
       file.value = "";
     });
-    addEventListener("paste", ({ clipboardData, target }) => target.closest?.("input, textarea") || this.#take(clipboardData.files));
+    addEventListener("paste", ({ clipboardData, target }) => {
+      if (!target.closest("input, textarea")) this.#take(clipboardData.files);
+    });
     const samples = byId("samples");
-    samples.hidden = ![...samples.querySelectorAll("button")].every(({ dataset }) => shape.labels.includes(dataset.sample));
+    const names = [...samples.querySelectorAll("button")].map(({ dataset }) => dataset.sample);
+    samples.hidden = !names.every((name) => shape.labels.includes(name)); // they are of the demo
     samples.addEventListener("click", ({ target }) => this.#sample(target.closest("button")));
     this.#acceptDrops();
   }
@@ -133,8 +136,8 @@ class Item {
     }
     const { predictions: [best] = [], embedding } = this.result;
     this.node.className = "named";
-    const what = best ? [element("b", {}, best.label), percent(best.score)] : [element("b", {}, `${embedding.length} numbers`)];
-    this.#show(...what, element("small", {}, this.#file.name));
+    const [what, score] = best ? [best.label, percent(best.score)] : [`${embedding.length} numbers`, ""];
+    this.#show(element("b", {}, what), score, element("small", {}, this.#file.name));
     if (!this.result.id) {
       this.#status.append(". The server could not keep its maps.");
       return undefined;

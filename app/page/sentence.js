@@ -16,11 +16,14 @@ export function sentence({ method, layer, head, label, against, min, max }, colo
   if (method === "evidence") {
     const [plus, minus] = colored ? ["red", "blue"] : ["bright", "dark"];
     const other = against ? `for “${against}”` : "against it";
-    return capital(`${layer === "sum" ? "" : `${placeOf(layer)}, `}${plus} patches speak for “${label}”, ${minus} ones ${other}.`);
+    const place = layer === "sum" ? "" : `${placeOf(layer)}, `;
+    return capital(`${place}${plus} patches speak for “${label}”, ${minus} ones ${other}.`);
   }
   const bright = colormap && colored ? "Red" : "Bright";
-  if (method === "positive_evidence")
-    return `${bright} patches speak for “${label}”${against ? ` more than for “${against}”` : ""}. What speaks against it is left out.`;
+  if (method === "positive_evidence") {
+    const other = against ? ` more than for “${against}”` : "";
+    return `${bright} patches speak for “${label}”${other}. What speaks against it is left out.`;
+  }
   if (method === "rollout") return `${bright} patches are where the model looks, through all layers together.`;
   return `${bright} patches are where ${LOOKS[head] ?? `head ${head} looks`} ${placeOf(layer)}.`;
 }

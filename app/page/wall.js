@@ -7,6 +7,8 @@ import { byId, element } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
 import { endsOf, isOnWall, wallAddress, wallScale } from "./maps.js";
 
+const TRIM = 1; // pixels of the sheet at each edge of a cell, where scaling lets the white gap in
+
 export class Wall {
   #state;
   #shape;
@@ -45,7 +47,7 @@ export class Wall {
     URL.revokeObjectURL(this.#sheet);
     this.#sheet = URL.createObjectURL(png);
     const style = { sheet: `url(${this.#sheet})`, layers, heads, ratio: cell[0] / cell[1] };
-    style.size = `${(100 * size[0]) / cell[0]}% ${(100 * size[1]) / cell[1]}%`;
+    style.size = `${(100 * size[0]) / (cell[0] - 2 * TRIM)}% ${(100 * size[1]) / (cell[1] - 2 * TRIM)}%`;
     for (const [name, value] of Object.entries(style)) this.#wall.style.setProperty(`--${name}`, value);
     const count = (n) => [...Array(n).keys()];
     this.#wall.replaceChildren(
@@ -68,7 +70,8 @@ export class Wall {
       "aria-label": `Layer ${layer}, head ${head}`,
       onclick: () => this.#state.set({ method: "class_token", layer: String(layer), head: String(head) }),
     });
-    const place = (at, axis) => (100 * (origin[axis] + at * (cell[axis] + gap))) / (size[axis] - cell[axis]);
+    const place = (at, axis) =>
+      (100 * (origin[axis] + TRIM + at * (cell[axis] + gap))) / (size[axis] - cell[axis] + 2 * TRIM);
     button.style.backgroundPosition = `${place(head, 0)}% ${place(layer, 1)}%`;
     return button;
   }
@@ -76,7 +79,8 @@ export class Wall {
   /** Only one cell is a stop of the Tab key; the arrow keys step through the others. */
   #mark() {
     const values = this.#state.values;
-    const chosen = isOnWall(values) ? Number(layerOf(values, this.#shape)) * this.#shape.heads + Number(values.head) : -1;
+    const { heads } = this.#shape;
+    const chosen = isOnWall(values) ? layerOf(values, this.#shape) * heads + Number(values.head) : -1;
     for (const [i, button] of this.#wall.querySelectorAll("button").entries()) {
       button.ariaPressed = String(i === chosen);
       button.tabIndex = i === Math.max(chosen, 0) ? 0 : -1;
