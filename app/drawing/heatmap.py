@@ -85,7 +85,8 @@ def _enlarge(
 ) -> npt.NDArray[np.float32]:
     """The numbers of a map from 0 to 1 between its limits, `size` (width, height), as an array (height, width)."""
     smooth = Image.fromarray(limits.unit(values)).resize(size, RESAMPLING[style.interpolation])
-    return np.clip(np.asarray(smooth), 0, 1)  # bicubic overshoots
+    unit: npt.NDArray[np.float32] = np.asarray(smooth).clip(0, 1)  # bicubic overshoots
+    return unit
 
 
 def colormap(style: Style, limits: Limits) -> Colormap:
