@@ -37,22 +37,29 @@ class Style:
     interpolation: Interpolation
     colorbar: bool
     threshold: float | None = None  # share of the map, 0 to 1, that a contour encloses
+    fade: bool = False  # the image shows through the more, the weaker the map
 
 
 def draw(values: npt.NDArray[np.float32], record: Record, style: Style, limits: Limits) -> bytes:
     """PNG of the map (rows, columns), with the first colour at the lower limit and the last at the upper one.
 
-    With overlay the map is blended over the image, which is grey under a signed map. Without overlay the colours stand
-    alone, and what the network did not see is transparent.
+    With overlay the map is blended over the image, which is grey under a signed map that does not fade. Without overlay
+    the colours stand alone, and what the network did not see is transparent.
     """
     image = Image.open(BytesIO(record.thumbnail))
     place = _place(record, image.size)
     left, top, right, bottom = place
-    colors = colorize(values, (right - left, bottom - top), style, limits)
+    unit = _enlarge(values, (right - left, bottom - top), style, limits)
+    colors = paint(unit, colormap(style, limits))
     if style.overlay:
-        # Colour means for or against here, so the image's own colours would mislead.
-        canvas = image.convert("L" if limits.signed else "RGB").convert("RGB")
-        lit = Image.blend(canvas.crop(place), colors, style.alpha)
+        # Colour means for or against here, so the image's own colours would mislead under all of the map.
+        canvas = image.convert("L" if limits.signed and not style.fade else "RGB").convert("RGB")
+        if style.fade:
+            strength = np.abs(2 * unit - 1) if limits.signed else unit
+            opacity = Image.fromarray(np.rint(255 * style.alpha * strength).astype(np.uint8))
+            lit = Image.composite(colors, canvas.crop(place), opacity)
+        else:
+            lit = Image.blend(canvas.crop(place), colors, style.alpha)
         if lit.size != canvas.size:
             canvas = canvas.point(lambda value: value * OUTSIDE_BRIGHTNESS)
         canvas.paste(lit, (left, top))
@@ -70,8 +77,16 @@ def draw(values: npt.NDArray[np.float32], record: Record, style: Style, limits: 
 
 def colorize(values: npt.NDArray[np.float32], size: tuple[int, int], style: Style, limits: Limits) -> Image.Image:
     """A map alone as RGB, `size` (width, height). The number of a patch is at the patch's centre."""
+    return paint(_enlarge(values, size, style, limits), colormap(style, limits))
+
+
+def _enlarge(
+    values: npt.NDArray[np.float32], size: tuple[int, int], style: Style, limits: Limits
+) -> npt.NDArray[np.float32]:
+    """The numbers of a map from 0 to 1 between its limits, `size` (width, height), as an array (height, width)."""
     smooth = Image.fromarray(limits.unit(values)).resize(size, RESAMPLING[style.interpolation])
-    return paint(np.asarray(smooth), colormap(style, limits))
+    unit: npt.NDArray[np.float32] = np.asarray(smooth).clip(0, 1)  # bicubic overshoots
+    return unit
 
 
 def colormap(style: Style, limits: Limits) -> Colormap:

@@ -116,7 +116,7 @@ class Stepper {
     const numbered = /^\d+$/.test(value);
     this.#range.disabled = count === 0;
     this.#range.max = Math.max(count - 1, 0);
-    this.#range.value = numbered ? value : Math.max(count - 1, 0);
+    this.#range.value = numbered ? value : 0;
     this.#range.classList.toggle("idle", !numbered);
     this.#range.ariaValueText = value;
     this.#value.textContent = count === 0 ? "all" : value;

@@ -1,11 +1,13 @@
 // The map on its image, as the server draws it, and the numbers under the pointer.
 
 import { blob, json } from "./api.js";
+import { showCaption } from "./caption.js";
 import { byId } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
-import { STYLE, mapAddress, originalAddress } from "./maps.js";
+import { STYLE, isOnWall, mapAddress, originalAddress } from "./maps.js";
 import { percent, significant } from "./numbers.js";
 
+const POINT = "Point at a patch to read its number.";
 const GONE = "The server no longer has the maps of this image. Add the file again to see them.";
 
 export class Heatmap {
@@ -32,41 +34,51 @@ export class Heatmap {
 
   /** Give the stage the shape of the image before the image is loaded, so that nothing moves when it appears. */
   reserve({ width, height }) {
-    this.#stage.style.setProperty("--ratio", Math.min(Math.max(width / height, 0.8), 1.6));
+    this.#stage.style.setProperty("--ratio", Math.min(Math.max(width / height, 0.2), 3));
   }
 
   draw(fresh = true) {
     const values = this.#state.values;
     if (!values.id) return;
     this.#stage.ariaBusy = "true";
-    for (const format of ["png", "json", "npy"]) {
-      const link = byId(`take-${format}`);
-      link.href = mapAddress(values, format);
-      link.download = `${values.method}-${values.id.slice(0, 6)}.${format}`;
-    }
+    if (fresh) this.#numbers = undefined; // the old numbers belong to other controls
+    this.#link(values, this.#numbers?.limits);
     this.#drawing.run({
       waitMs: DEBOUNCE_MS,
-      load: (signal) =>
-        Promise.all([
-          blob(mapAddress(values, "png"), { signal }),
-          fresh || !this.#numbers ? json(mapAddress(values, "json"), { signal }) : this.#numbers,
-        ]),
-      show: ([png, numbers]) => this.#show(png, numbers),
+      load: async (signal) => {
+        const numbers = this.#numbers ?? (await json(mapAddress(values, "json"), { signal }));
+        return [await blob(mapAddress(values, "png", numbers.limits), { signal }), numbers];
+      },
+      show: ([png, numbers]) => this.#show(png, numbers, values),
       fail: (problem) => this.#fail(problem),
     });
-    if (fresh) this.#numbers = undefined; // the old numbers belong to other controls
   }
 
-  #show(png, numbers) {
+  /** Where the map is downloaded: the PNG as it is shown, with a colour bar. */
+  #link(values, limits) {
+    for (const format of ["png", "json", "npy"]) {
+      const link = byId(`take-${format}`);
+      link.href = mapAddress(values, format, limits) + (format === "png" ? "&colorbar=true" : "");
+      link.download = `${values.method}-${values.id.slice(0, 6)}.${format}`;
+    }
+  }
+
+  #show(png, numbers, values) {
     this.#numbers = numbers;
+    this.#link(values, numbers.limits);
     replace(this.#map, png);
     const [width, height] = numbers.image;
     this.reserve({ width, height });
-    this.#map.alt = `Map on the image: ${numbers.recipe}`;
-    byId("recipe").textContent = `${numbers.recipe[0].toUpperCase()}${numbers.recipe.slice(1)}.`;
+    const said = showCaption(numbers, values);
+    this.#map.alt = `Map on the image. ${said}`;
+    for (const near of document.querySelectorAll(".near")) {
+      near.hidden = !isOnWall(values);
+      near.firstElementChild.src = this.#map.src;
+      near.lastElementChild.textContent = said;
+    }
     byId("trouble").hidden = true;
     byId("work").classList.remove("gone");
-    this.#pane.hidden = false;
+    byId("about-map").hidden = this.#pane.hidden = false;
     this.#stage.ariaBusy = "false";
     this.#leave();
   }
@@ -74,7 +86,7 @@ export class Heatmap {
   #fail(problem) {
     this.#stage.ariaBusy = "false";
     this.#pane.hidden = true;
-    byId("recipe").textContent = byId("readout").textContent = "";
+    byId("about-map").hidden = true;
     const gone = problem.status === 404;
     byId("trouble").textContent = gone ? GONE : problem.message;
     byId("trouble").hidden = false;
@@ -96,12 +108,10 @@ export class Heatmap {
   #place() {
     const { naturalWidth, naturalHeight, clientWidth, clientHeight } = this.#map;
     const scale = Math.min(clientWidth / naturalWidth, clientHeight / naturalHeight);
-    const [width, height] = this.#numbers.image;
-    const drawn = Math.min(naturalWidth / width, naturalHeight / height); // a colour bar adds space to the right or below
     return {
       left: (clientWidth - naturalWidth * scale) / 2,
       top: (clientHeight - naturalHeight * scale) / 2,
-      scale: scale * drawn, // CSS pixels per pixel of the original
+      scale: (naturalWidth * scale) / this.#numbers.image[0], // CSS pixels per pixel of the original
     };
   }
 
@@ -140,10 +150,7 @@ export class Heatmap {
 
   #leave() {
     this.#patch.hidden = true;
-    if (!this.#numbers) return;
-    const { grid, min, max, sum } = this.#numbers;
-    const [low, high, all] = [min, max, sum].map((value) => significant(value, { plus: this.#signed }));
-    byId("readout").textContent = `${grid[0]} × ${grid[1]} patches, ${low} to ${high}, sum\u00a0${all}`;
+    byId("readout").textContent = POINT;
   }
 
   get #signed() {

@@ -1,14 +1,21 @@
-// Arrow keys step through layers and heads as on the wall: down is the next layer, right is the next head.
+// Arrow keys step through layers and heads as on the wall: down is the next layer, right is the next head. A radio
+// button, slider or list keeps its keys if the Tab key led to it, and not after a click.
 
 import { layerOf } from "./controls.js";
 import { byId } from "./element.js";
 import { isOfLabel } from "./maps.js";
 
 const STEPS = { ArrowUp: ["layer", -1], ArrowDown: ["layer", 1], ArrowLeft: ["head", -1], ArrowRight: ["head", 1] };
-const METHODS = { 1: "class_token", 2: "rollout", 3: "evidence", 4: "positive_evidence" };
+const METHODS = ["class_token", "rollout"];
+const METHODS_OF_CLASSES = ["evidence", "positive_evidence"];
+const TEXT = "textarea, input:not([type=radio], [type=range], [type=checkbox], [type=file])";
+const KEEPS_KEYS = "select, [type=radio], [type=range]";
 
-export function listenToKeys(state, { layers, heads }) {
+export function listenToKeys(state, { layers, heads, labels }) {
   const count = { layer: layers, head: heads };
+  const methods = [...(labels.length ? METHODS_OF_CLASSES : []), ...METHODS]; // as the page shows them
+  let tabbed = false; // to where the focus is
+  addEventListener("pointerdown", () => (tabbed = false), true);
 
   function move(name, step) {
     const values = state.values;
@@ -18,16 +25,18 @@ export function listenToKeys(state, { layers, heads }) {
   }
 
   addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+    if (event.key === "Tab") tabbed = true;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest(tabbed ? `${TEXT}, ${KEEPS_KEYS}` : TEXT)) return;
     const values = state.values;
     if (event.key === "?") byId("help").togglePopover();
     if (!values.id) return;
-    if (event.key in METHODS) state.set({ method: METHODS[event.key], layer: "", colormap: "" });
+    const method = methods[event.key - 1];
+    if (method) state.set({ method, layer: "", colormap: "" });
     if (event.key === "o") state.set({ beside: String(values.beside !== "true") });
     const [name, step] = STEPS[event.key] ?? [];
     const moves = name && values.method !== "rollout" && !(name === "head" && isOfLabel(values.method));
-    if (!moves) return;
-    event.preventDefault(); // otherwise the page scrolls
-    move(name, step);
+    if (moves) move(name, step);
+    if (moves || event.target.matches(KEEPS_KEYS)) event.preventDefault(); // neither scroll nor change the control
   });
 }

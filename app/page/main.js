@@ -34,8 +34,8 @@ async function main() {
     element("span", {}, precision),
   );
 
-  const state = new State();
   const shape = model.manifest;
+  const state = new State({ method: shape.labels.length ? "evidence" : "class_token" });
   document.body.classList.toggle("headless", !shape.labels.length);
   const queue = new Queue(shape);
   const controls = new Controls(state, shape);

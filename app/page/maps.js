@@ -1,6 +1,7 @@
 // Addresses of the server's maps and numbers for the state of the page.
 
 import { ROOT } from "./api.js";
+import { isFlat } from "./sentence.js";
 
 const CHOICE = {
   class_token: ["layer", "head"],
@@ -10,18 +11,31 @@ const CHOICE = {
 };
 /** Evidence, positive or not, is for one label; attention is the same for all. */
 export const isOfLabel = (method) => CHOICE[method].includes("label");
+/** Whether the map is one of those on the wall. */
+export const isOnWall = ({ method, layer, head }) => method === "class_token" && layer !== "mean" && /^\d+$/.test(head);
 /** Parameters that change how a map is drawn, and none of its numbers. */
-export const STYLE = ["overlay", "alpha", "colormap", "interpolation", "scale", "colorbar", "threshold"];
+export const STYLE = ["overlay", "fade", "alpha", "colormap", "interpolation", "threshold"];
+
+const fitting = (limits, scale) => (limits && isFlat(...limits) ? "absolute" : scale);
+
+/** The scale asked for. Otherwise a map has its own range, a head has that of the wall, and no flat range is spread. */
+export const scaleOf = (values, limits) =>
+  values.scale || fitting(limits, isOnWall(values) ? "shared" : "min-max");
+
+/** The numbers of the first and the last colour, on that scale. */
+export const endsOf = (scale, limits) => (scale === "absolute" ? [limits[0] < 0 ? -1 : 0, 1] : limits);
+
+export const wallScale = (limits) => fitting(limits, "min-max");
 
 function address(path, values, names, extra = {}) {
   const set = names.filter((name) => values[name] !== "").map((name) => [name, values[name]]);
   return `${ROOT}attention/${encodeURIComponent(values.id)}${path}?${new URLSearchParams([...set, ...Object.entries(extra)])}`;
 }
 
-/** The map as png, json or npy. */
-export function mapAddress(values, format) {
+/** The map as png, json or npy; `limits` are those of its JSON, once they are known. */
+export function mapAddress(values, format, limits) {
   const names = ["method", ...CHOICE[values.method], ...(format === "png" ? STYLE : [])];
-  return address("", values, names, { format });
+  return address("", values, names, { scale: scaleOf(values, limits), format });
 }
 
 /** The image without a map, darkened outside the part that the network sees. */
@@ -31,8 +45,11 @@ export const originalAddress = (values) => address("", values, [], { alpha: 0, f
 export const receiptAddress = (values) =>
   address("", values, ["label", "against"], { method: "evidence", format: "json" });
 
-export const wallAddress = (values, format) =>
-  address("/wall", values, format === "png" ? ["colormap", "interpolation"] : [], { scale: "percentile", format });
+export const wallAddress = (values, format, limits) =>
+  address("/wall", values, format === "png" ? ["colormap", "interpolation"] : [], {
+    scale: wallScale(limits),
+    format,
+  });
 
 export const reportAddress = (values) => address("/report", values, ["label"]);
 

@@ -5,6 +5,7 @@ import { byId, element } from "./element.js";
 import { percent } from "./numbers.js";
 
 const AT_ONCE = 4; // requests; the server puts them in one batch
+const NO_FILE = "This is an address or text, and the page takes image files. Save the image, then add its file.";
 
 /** Dispatches `choose` with a result: the first of the files just added, or the one that is clicked. */
 export class Queue extends EventTarget {
@@ -23,8 +24,13 @@ export class Queue extends EventTarget {
       this.add(file.files);
       file.value = "";
     });
-    addEventListener("paste", ({ clipboardData }) => this.add(clipboardData.files));
-    byId("samples").addEventListener("click", ({ target }) => this.#sample(target.closest("button")));
+    addEventListener("paste", ({ clipboardData, target }) => {
+      if (!target.closest("input, textarea")) this.#take(clipboardData.files);
+    });
+    const samples = byId("samples");
+    const names = [...samples.querySelectorAll("button")].map(({ dataset }) => dataset.sample);
+    samples.hidden = !names.every((name) => shape.labels.includes(name)); // they are of the demo
+    samples.addEventListener("click", ({ target }) => this.#sample(target.closest("button")));
     this.#acceptDrops();
   }
 
@@ -40,6 +46,12 @@ export class Queue extends EventTarget {
       this.#list.append(item.node);
       this.#enqueue(item);
     }
+  }
+
+  /** Files of a drop or paste, or the answer to one without files. */
+  #take(files) {
+    byId("intake-status").textContent = files.length ? "" : NO_FILE;
+    this.add(files);
   }
 
   /** Outline the image with this id. */
@@ -82,12 +94,11 @@ export class Queue extends EventTarget {
     const files = (event) => event.dataTransfer?.types.includes("Files");
     addEventListener("dragenter", (event) => files(event) && veil(++inside > 0));
     addEventListener("dragleave", (event) => files(event) && veil(--inside > 0));
-    addEventListener("dragover", (event) => files(event) && event.preventDefault());
+    addEventListener("dragover", (event) => event.preventDefault());
     addEventListener("drop", (event) => {
-      if (!files(event)) return;
-      event.preventDefault();
+      event.preventDefault(); // the browser would open a link
       veil((inside = 0) > 0);
-      this.add(event.dataTransfer.files);
+      this.#take(event.dataTransfer.files);
     });
   }
 }
@@ -125,8 +136,8 @@ class Item {
     }
     const { predictions: [best] = [], embedding } = this.result;
     this.node.className = "named";
-    if (best) this.#show(element("b", {}, best.label), percent(best.score));
-    else this.#show(element("b", {}, `${embedding.length} numbers`));
+    const [what, score] = best ? [best.label, percent(best.score)] : [`${embedding.length} numbers`, ""];
+    this.#show(element("b", {}, what), score, element("small", {}, this.#file.name));
     if (!this.result.id) {
       this.#status.append(". The server could not keep its maps.");
       return undefined;

@@ -1,40 +1,45 @@
 // What the page shows, as strings, and the address that restores it. Browsers do not send the fragment of an address
 // to the server, so ids of maps stay out of its logs.
 
-export const DEFAULTS = Object.freeze({
+const DEFAULTS = Object.freeze({
   id: "",
-  method: "class_token",
+  method: "", // evidence, or the class token's map where the model has no classes
   layer: "", // the default of the method
   head: "mean",
   label: "", // the most likely class
   against: "",
   overlay: "true",
-  alpha: "0.6",
+  fade: "true",
+  alpha: "0.8",
   colormap: "", // the default of the server: viridis, or a diverging one for signed maps
-  scale: "min-max",
+  scale: "", // chosen by the page: see maps.js
   interpolation: "bilinear",
   threshold: "",
-  colorbar: "false",
   beside: "false",
 });
 
 const WRITE_AFTER_MS = 150; // browsers limit how often the address may change; a slider changes often
 
-function read(fragment) {
-  const given = new URLSearchParams(fragment.replace(/^#/, ""));
-  return Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, given.get(name) ?? DEFAULTS[name]]));
-}
-
 /** Dispatches `change` with the set of names that changed as its detail. */
 export class State extends EventTarget {
-  #values = read(location.hash);
+  #defaults;
+  #values;
   #writing;
 
-  constructor() {
+  /** `method` is shown unless the address says another. */
+  constructor({ method }) {
     super();
+    this.#defaults = { ...DEFAULTS, method };
+    this.#values = this.#read();
     addEventListener("hashchange", () => {
-      if (new URLSearchParams(location.hash.slice(1)).has("id")) this.set(read(location.hash));
+      const values = this.#read();
+      if (values.id) this.set(values);
     });
+  }
+
+  #read() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    return Object.fromEntries(Object.entries(this.#defaults).map(([name, value]) => [name, given.get(name) ?? value]));
   }
 
   get values() {
@@ -61,7 +66,7 @@ export class State extends EventTarget {
 
   /** The address of this page, with every value that differs from its default. */
   get link() {
-    const set = Object.entries(this.#values).filter(([name, value]) => value !== DEFAULTS[name]);
+    const set = Object.entries(this.#values).filter(([name, value]) => value !== this.#defaults[name]);
     return `${location.origin}${location.pathname}#${new URLSearchParams(set)}`;
   }
 }

@@ -1,18 +1,20 @@
-// The maps of all layers and heads. A click shows one of them above.
+// The maps of all layers and heads, cut out of the server's sheet. Each is a button that chooses its head.
 
 import { blob, json } from "./api.js";
+import { showColorbar } from "./colorbar.js";
 import { layerOf } from "./controls.js";
-import { byId } from "./element.js";
+import { byId, element } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
-import { wallAddress } from "./maps.js";
+import { endsOf, isOnWall, wallAddress, wallScale } from "./maps.js";
+
+const TRIM = 1; // pixels of the sheet at each edge of a cell, where scaling lets the white gap in
 
 export class Wall {
   #state;
   #shape;
-  #layout;
+  #sheet;
   #drawing = new Latest();
-  #image = byId("wall").querySelector("img");
-  #cell = byId("cell");
+  #wall = byId("wall");
 
   constructor(state, shape) {
     this.#state = state;
@@ -21,8 +23,6 @@ export class Wall {
       if (["id", "colormap", "interpolation"].some((name) => detail.has(name))) this.draw();
       this.#mark();
     });
-    this.#image.addEventListener("click", (event) => this.#choose(event));
-    this.#image.addEventListener("load", () => this.#mark());
   }
 
   draw() {
@@ -30,45 +30,60 @@ export class Wall {
     if (!values.id) return;
     this.#drawing.run({
       waitMs: 2 * DEBOUNCE_MS,
-      load: (signal) =>
-        Promise.all([blob(wallAddress(values, "png"), { signal }), json(wallAddress(values, "json"), { signal })]),
-      show: ([png, layout]) => {
-        this.#layout = layout;
-        URL.revokeObjectURL(this.#image.src);
-        this.#image.src = URL.createObjectURL(png);
-        byId("wall").hidden = false;
-        byId("wall-status").textContent = "";
+      load: async (signal) => {
+        const layout = await json(wallAddress(values, "json"), { signal });
+        return [await blob(wallAddress(values, "png", layout.limits), { signal }), layout];
       },
+      show: ([png, layout]) => this.#show(png, layout, values.colormap),
       fail: (problem) => {
-        byId("wall").hidden = true;
+        this.#wall.hidden = byId("wall-ramp").hidden = true;
         byId("wall-status").textContent = problem.message;
       },
     });
   }
 
-  #choose({ offsetX, offsetY }) {
-    const { origin, cell, gap, size, layers, heads } = this.#layout;
-    const scale = size[0] / this.#image.clientWidth;
-    const head = Math.floor((offsetX * scale - origin[0]) / (cell[0] + gap));
-    const layer = Math.floor((offsetY * scale - origin[1]) / (cell[1] + gap));
-    if (layer < 0 || head < 0 || layer >= layers || head >= heads) return;
-    this.#state.set({ method: "class_token", layer: String(layer), head: String(head) });
+  #show(png, layout, colormap) {
+    const { layers, heads, cell, size, min, max, limits } = layout;
+    URL.revokeObjectURL(this.#sheet);
+    this.#sheet = URL.createObjectURL(png);
+    const style = { sheet: `url(${this.#sheet})`, layers, heads, ratio: cell[0] / cell[1] };
+    style.size = `${(100 * size[0]) / (cell[0] - 2 * TRIM)}% ${(100 * size[1]) / (cell[1] - 2 * TRIM)}%`;
+    for (const [name, value] of Object.entries(style)) this.#wall.style.setProperty(`--${name}`, value);
+    const count = (n) => [...Array(n).keys()];
+    this.#wall.replaceChildren(
+      element("span"),
+      ...count(heads).map((head) => element("span", {}, head)),
+      ...count(layers).flatMap((layer) => [
+        element("span", {}, layer),
+        ...count(heads).map((head) => this.#cell(layer, head, layout)),
+      ]),
+    );
+    showColorbar(byId("wall-ramp"), { limits: endsOf(wallScale(limits), limits), min, max, colormap });
+    this.#wall.hidden = byId("wall-ramp").hidden = false;
+    byId("wall-status").textContent = "";
+    this.#mark();
   }
 
-  /** Outline the map shown above, in per cent of the wall, so that the outline fits at any width. */
+  #cell(layer, head, { origin, cell, gap, size }) {
+    const button = element("button", {
+      type: "button",
+      "aria-label": `Layer ${layer}, head ${head}`,
+      onclick: () => this.#state.set({ method: "class_token", layer: String(layer), head: String(head) }),
+    });
+    const place = (at, axis) =>
+      (100 * (origin[axis] + TRIM + at * (cell[axis] + gap))) / (size[axis] - cell[axis] + 2 * TRIM);
+    button.style.backgroundPosition = `${place(head, 0)}% ${place(layer, 1)}%`;
+    return button;
+  }
+
+  /** Only one cell is a stop of the Tab key; the arrow keys step through the others. */
   #mark() {
     const values = this.#state.values;
-    const layer = layerOf(values, this.#shape);
-    const single = values.method === "class_token" && /^\d+$/.test(layer) && /^\d+$/.test(values.head);
-    this.#cell.hidden = !single || !this.#layout;
-    if (this.#cell.hidden) return;
-    const { origin, cell, gap, size } = this.#layout;
-    const at = [origin[0] + Number(values.head) * (cell[0] + gap), origin[1] + Number(layer) * (cell[1] + gap)];
-    Object.assign(this.#cell.style, {
-      left: `${(100 * at[0]) / size[0]}%`,
-      top: `${(100 * at[1]) / size[1]}%`,
-      width: `${(100 * cell[0]) / size[0]}%`,
-      height: `${(100 * cell[1]) / size[1]}%`,
-    });
+    const { heads } = this.#shape;
+    const chosen = isOnWall(values) ? layerOf(values, this.#shape) * heads + Number(values.head) : -1;
+    for (const [i, button] of this.#wall.querySelectorAll("button").entries()) {
+      button.ariaPressed = String(i === chosen);
+      button.tabIndex = i === Math.max(chosen, 0) ? 0 : -1;
+    }
   }
 }

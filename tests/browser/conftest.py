@@ -73,8 +73,8 @@ def page(visit) -> Page:
 
 @pytest.fixture
 def looking(page):
-    """The page with the map of a sample."""
-    page.click("[data-sample=star]")
+    """The page with the map of a star."""
+    page.set_input_files("#file", "app/page/samples/star.jpg")
     settle(page)
     return page
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.server import running
-from tests.browser.stage import link, settle
+from tests.browser.stage import asked, link, settle
 
 OF_CLASSES = (
     "#labels",
@@ -24,7 +24,8 @@ def server(headless_bundle: Path) -> Iterator[str]:
         yield server.url
 
 
-def test_a_backbone_promises_embeddings(page):
+def test_a_backbone_promises_embeddings_and_has_no_samples(page):
+    assert page.locator("#samples").is_hidden()
     assert page.locator("h1").inner_text() == "Where did the model look?"
     assert page.locator(".intro p").first.inner_text().startswith("Embeddings and exact attention maps")
 
@@ -33,6 +34,8 @@ def test_a_backbone_shows_maps_and_no_labels(looking):
     page = looking
     page.locator("#heads table").first.wait_for()
     assert "32 numbers" in page.locator("#queue").inner_text()
+    assert asked(page)["method"] == "class_token"
+    assert page.locator("#saying").inner_text() == "Bright patches are where the model looks in layer 1."
     assert page.locator("#map").is_visible()
     assert page.locator("#wall-part").is_visible()
     assert page.locator("#heads figcaption").count() == 2

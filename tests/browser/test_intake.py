@@ -33,7 +33,7 @@ def test_a_picked_file_gets_labels_and_a_map(page, star):
     settle(page)
     assert page.locator(".labels .name").first.inner_text() == "star"
     assert page.locator(".labels li").count() == 5
-    assert page.locator(".queue .chosen").inner_text().startswith("star")
+    assert page.locator(".queue .chosen").inner_text().splitlines()[::2] == ["star", "mine.jpg"]
     assert page.evaluate("[map.naturalWidth, map.naturalHeight]") == [320, 240]
 
 
@@ -65,6 +65,20 @@ def test_a_pasted_file(page, star):
     )
     settle(page)
     assert page.locator(".labels .name").first.inner_text() == "star"
+
+
+@pytest.mark.parametrize("event", ["drop", "paste"])
+def test_an_address_is_answered_with_a_sentence(page, event):
+    page.evaluate(
+        """(name) => {
+            const data = new DataTransfer();
+            data.setData("text/uri-list", "https://example.org/cat.jpg");
+            const [Kind, field] = name === "drop" ? [DragEvent, "dataTransfer"] : [ClipboardEvent, "clipboardData"];
+            document.body.dispatchEvent(new Kind(name, { [field]: data, bubbles: true, cancelable: true }));
+        }""",
+        event,
+    )
+    assert "Save the image, then add its file." in page.locator("#intake-status").inner_text()
 
 
 def test_every_sample_is_there(page):

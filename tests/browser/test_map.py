@@ -1,4 +1,4 @@
-"""The map and what changes it: controls, keys, the wall, the pointer, downloads."""
+"""The map and what changes it: controls, the wall, the pointer, downloads."""
 
 import json
 from io import BytesIO
@@ -16,7 +16,7 @@ def select(name: str, value: str):
 
 
 def check(name: str):
-    return lambda page: page.locator(f"#controls [name={name}]").set_checked(name != "overlay")
+    return lambda page: page.locator(f"#controls [name={name}]").uncheck()
 
 
 def slide(where: str, value: str):
@@ -45,16 +45,42 @@ CONTROLS = [
     (select("interpolation", "nearest"), {"interpolation": "nearest"}),
     (select("interpolation", "bicubic"), {"interpolation": "bicubic"}),
     (select("threshold", "0.5"), {"threshold": "0.5"}),
+    (check("fade"), {"fade": "false"}),
     (check("overlay"), {"overlay": "false"}),
-    (check("colorbar"), {"colorbar": "true"}),
     (method("rollout"), {"method": "rollout"}),
     (method("evidence"), {"method": "evidence"}),
     (method("positive_evidence"), {"method": "positive_evidence"}),
 ]
 
 
+def test_it_opens_on_the_evidence_for_the_top_label(looking):
+    page = looking
+    assert asked(page)["method"] == "evidence"
+    assert page.locator("#saying").inner_text() == "Red patches speak for “star”, blue ones against it."
+    assert page.locator("#cropped").inner_text() == "The model saw 75 % of this image. The rest was cropped away."
+    high = page.request.get(page.url.split("#")[0].rstrip("/") + address(page)).json()["limits"][1]
+    assert page.locator("#ramp").inner_text().split() == [f"−{significant(high)}", f"+{significant(high)}"]
+    assert page.locator("#range").is_hidden()
+    page.click("#numbers summary")
+    assert page.locator("#range").inner_text().startswith("8 × 8 patches")
+
+
+def test_a_nearly_flat_map_says_so_and_does_not_blaze(looking):
+    page = looking
+    page.keyboard.press("3")
+    page.locator("#layer input").fill("0")
+    settle(page)
+    assert page.locator("#saying").inner_text() == (
+        "This map is nearly flat: its largest number is 1.69 times its smallest."
+    )
+    assert asked(page)["scale"] == "absolute"
+    assert page.locator("#ramp").inner_text().split() == ["0.00", "1.00"]
+
+
 def test_every_control_asks_for_what_it_says_and_shows_it(looking):
     page = looking
+    page.check("[value=class_token]")
+    page.click("#appearance summary")
     pictures = {shown(page)}
     for change, parameters in CONTROLS:
         before = asked(page)
@@ -67,12 +93,13 @@ def test_every_control_asks_for_what_it_says_and_shows_it(looking):
 
 def test_the_original_beside_the_map(looking):
     page = looking
-    height = page.locator("#stage").bounding_box()["height"]
-    page.check("[name=beside]")
+    page.keyboard.press("o")
     page.locator("#original[src]").wait_for()
     assert page.evaluate("original.decode().then(() => original.naturalWidth === map.naturalWidth)")
-    assert page.locator("#stage").bounding_box()["height"] == height  # nothing jumps
-    page.uncheck("[name=beside]")
+    boxes = [page.locator(pane).bounding_box() for pane in ("#original-pane", "#map-pane")]
+    for box in boxes:
+        assert box["width"] / box["height"] == pytest.approx(320 / 240, rel=0.03)
+    page.keyboard.press("o")
     assert page.locator("#original-pane").is_hidden()
 
 
@@ -90,39 +117,12 @@ def test_only_the_newest_of_many_maps_is_shown(looking):
     page.wait_for_timeout(200)
     assert held
     assert shown(page) == newest
-    assert "layer 2" in page.locator("#recipe").inner_text()
-
-
-def test_arrows_step_through_layers_and_heads(looking):
-    page = looking
-    for key, expected in [
-        ("ArrowUp", ("4", "mean")),  # from the last of six layers
-        ("ArrowRight", ("4", "0")),
-        ("ArrowRight", ("4", "1")),
-        ("ArrowDown", ("5", "1")),
-        ("ArrowDown", ("5", "1")),  # there is none below
-        ("ArrowLeft", ("5", "0")),
-    ]:
-        page.keyboard.press(key)
-        assert (asked(page).get("layer", "5"), asked(page)["head"]) == expected
-    assert page.locator("#layer output").inner_text() == "5"
-    page.keyboard.press("2")
-    assert asked(page)["method"] == "rollout"
-    page.keyboard.press("?")
-    assert page.locator("#help").is_visible()
-
-
-def test_arrows_in_a_control_stay_there(looking):
-    page = looking
-    page.focus("[name=alpha]")
-    page.keyboard.press("ArrowRight")
-    assert asked(page)["alpha"] == "0.65"
-    assert "layer" not in asked(page)
+    assert "layer 2" in page.locator("#recipe").text_content()
 
 
 def test_the_pointer_reads_the_numbers_of_the_json(looking):
     page = looking
-    page.check("[name=colorbar]")  # the colour bar makes the drawing wider than the image
+    page.check("[value=class_token]")
     settle(page)
     numbers = page.request.get(page.url.split("#")[0].rstrip("/") + address(page)).json()
     page.locator("#map").scroll_into_view_if_needed()
@@ -148,7 +148,7 @@ def test_the_pointer_reads_the_numbers_of_the_json(looking):
         assert box["y"] + box["height"] / 2 == pytest.approx(top + y * drawn, abs=1)
     page.mouse.move(left + (x0 / 2) * drawn, top + 10)  # outside the part that the network sees
     assert page.locator("#patch").is_hidden()
-    assert page.locator("#readout").inner_text().startswith("8 × 8 patches")
+    assert page.locator("#readout").inner_text().startswith("Point at a patch")
 
 
 def significant(value: float) -> str:
@@ -169,25 +169,24 @@ def test_a_touch_reads_them_too(visit):
     assert page.locator("#readout").inner_text().startswith("Row 4, column 4: ")
 
 
-def test_a_click_on_the_wall_shows_that_head(looking):
+def test_a_click_on_the_wall_shows_that_head_beside_it_on_the_same_scale(looking):
     page = looking
-    page.locator("#wall img[src]").wait_for()
-    layout = page.request.get(
-        page.url.split("#")[0] + address(page, "png")[1:].split("?")[0] + "/wall?format=json"
-    ).json()
-    scale = page.locator("#wall img").bounding_box()["width"] / layout["size"][0]
-    at = [
-        (layout["origin"][i] + index * (layout["cell"][i] + layout["gap"]) + layout["cell"][i] / 2) * scale
-        for i, index in enumerate((3, 1))  # head 3 of layer 1
-    ]
-    page.locator("#wall img").click(position={"x": at[0], "y": at[1]})
+    cell = page.get_by_role("button", name="Layer 1, head 3")
+    cell.click()
     settle(page)
-    assert asked(page)["layer"] == "1"
-    assert asked(page)["head"] == "3"
-    assert "layer 1, head 3" in page.locator("#recipe").inner_text()
-    frame, cell = page.locator("#wall").bounding_box(), page.locator("#cell").bounding_box()
-    assert cell["x"] - frame["x"] + cell["width"] / 2 == pytest.approx(at[0], abs=2)
-    assert cell["y"] - frame["y"] + cell["height"] / 2 == pytest.approx(at[1], abs=2)
+    assert (asked(page)["layer"], asked(page)["head"]) == ("1", "3")
+    assert cell.get_attribute("aria-pressed") == "true"
+    near = page.locator("#wall-part .near")
+    assert near.inner_text() == "Bright patches are where head 3 looks in layer 1."
+    assert near.locator("img").get_attribute("src") == page.locator("#map").get_attribute("src")
+    box = near.locator("img").bounding_box()
+    assert 0 < box["y"] < box["y"] + box["height"] < page.viewport_size["height"]
+    wall = page.request.get(page.url.split("#")[0].rstrip("/") + address(page).split("?")[0] + "/wall?format=json")
+    low, high = wall.json()["limits"]
+    for bar in ("#ramp", "#wall-ramp"):
+        assert page.locator(bar).get_attribute("aria-label") == (
+            f"Colour bar from {significant(low)} to {significant(high)}"
+        )
 
 
 def test_downloads_match_the_map(looking):
@@ -202,7 +201,9 @@ def test_downloads_match_the_map(looking):
         return Path(started.value.path()).read_bytes()
 
     numbers = json.loads(download("json"))
-    assert numbers["layer"] == 4
+    assert numbers["layer"] == 5
     assert np.load(BytesIO(download("npy"))).ravel().tolist() == pytest.approx(numbers["values"])
     picture = Image.open(BytesIO(download("png")))
-    assert list(picture.size) == page.evaluate("[map.naturalWidth, map.naturalHeight]")
+    width, height = page.evaluate("[map.naturalWidth, map.naturalHeight]")
+    assert picture.height == height
+    assert picture.width > width  # with a colour bar

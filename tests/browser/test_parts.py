@@ -31,7 +31,7 @@ def test_evidence_for_a_label_and_against_another(looking):
     settle(page)
     answer = numbers(page, address(page))
     assert (answer["label"], answer["against"]) == (second, "star")
-    assert f"logit of {second} minus that to the logit of star" in page.locator("#recipe").inner_text()
+    assert f"logit of {second} minus that to the logit of star" in page.locator("#recipe").text_content()
     assert page.locator(".receipt .logit th", has_text=f"“{second}” − “star”").count() == 1
     page.select_option("[name=label]", label="star")  # a label is never compared with itself
     settle(page)
@@ -95,12 +95,14 @@ def test_verifying_shows_curves_until_the_map_changes(looking):
     points = page.locator("#curves polyline.map").first.get_attribute("points").split()
     assert len(points) == len(measured["deletion"]["scores"])
     assert "score for “star”" in page.locator("#verify-status").inner_text()
-    page.keyboard.press("1")
+    page.keyboard.press("3")
     assert page.locator("#curves figure").count() == 0
     assert page.locator("#verify-status").inner_text() == ""
 
 
 def test_images_of_the_model_need_no_upload(page):
+    assert page.locator("#gallery").is_hidden()
+    page.click("#to-model")
     page.locator("#gallery li").first.wait_for()
     listed = numbers(page, "/model/inspect")["pictures"]
     assert page.locator("#gallery img").count() == len(listed) > 0

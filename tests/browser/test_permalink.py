@@ -5,6 +5,8 @@ from tests.browser.stage import asked, link, settle, shown
 
 def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
     page = looking
+    page.check("[value=class_token]")
+    page.click("#appearance summary")
     page.locator("#layer input").fill("3")
     page.locator("#head input").fill("2")
     page.select_option("[name=colormap]", "magma")
@@ -12,7 +14,7 @@ def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
     page.select_option("[name=interpolation]", "nearest")
     page.select_option("[name=threshold]", "0.8")
     page.locator("[name=alpha]").fill("0.75")
-    page.check("[name=colorbar]")
+    page.uncheck("[name=fade]")
     page.check("[name=beside]")
     before = shown(page)
     other = visit(link(page), viewport={"width": 1000, "height": 700})
@@ -51,7 +53,7 @@ def test_the_link_can_be_copied(looking):
     page.keyboard.press("ArrowUp")
     page.click("#copy")
     page.get_by_text("Copied.").wait_for()
-    assert "layer=4" in page.evaluate("navigator.clipboard.readText()")
+    assert "layer=5" in page.evaluate("navigator.clipboard.readText()")
 
 
 def test_expired_maps_give_a_message(visit, complaints):

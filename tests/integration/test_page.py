@@ -45,5 +45,7 @@ def test_every_file_that_is_named_is_served(client):
     named = [f"/{link}" for link in re.findall(r'(?:src|href)="(page/[^"]+)"', client.get("/").text)]
     for script in Path("app/page").glob("*.js"):
         named += [f"/page/{module}" for module in re.findall(r'from "\./([^"]+)"', script.read_text())]
+    for sheet in Path("app/page").glob("*.css"):
+        named += [f"/page/{name}" for name in re.findall(r"url\(([^)]+)\)", sheet.read_text())]
     assert named
     assert {path: client.get(path).status_code for path in named if client.get(path).status_code != 200} == {}

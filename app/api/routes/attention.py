@@ -54,6 +54,7 @@ async def _style(
     threshold: Annotated[
         float | None, Query(gt=0, lt=1, description="Outline the fewest patches that hold this share of the map")
     ] = None,
+    fade: Annotated[bool, Query(description="Let the image show through the more, the weaker the map")] = False,
 ) -> Style:
     return Style(
         overlay=overlay,
@@ -62,6 +63,7 @@ async def _style(
         interpolation=interpolation,
         colorbar=colorbar,
         threshold=threshold,
+        fade=fade,
     )
 
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi.responses import FileResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 
 from app.api.services import ServicesDep
 from app.door.paths import HOME
+from app.drawing.colormaps import COLORMAPS
 
 FILES = StaticFiles(directory=Path(__file__).parents[2] / "page")
 HEADERS = {
@@ -27,6 +28,12 @@ async def page(request: Request, services: ServicesDep) -> Response:
     if not request.scope["raw_path"].endswith(b"/"):
         return RedirectResponse(f"{services.settings.root_path}/")
     return await file(request, "index.html")
+
+
+@router.get("/page/colormaps.png", include_in_schema=False)
+async def colormaps() -> Response:
+    """The colours of the maps, for the page's colour bars: one row of pixels per colormap."""
+    return FileResponse(COLORMAPS, headers=HEADERS)
 
 
 @router.get("/page/{name:path}", include_in_schema=False)

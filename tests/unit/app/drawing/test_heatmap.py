@@ -69,6 +69,17 @@ def test_overlay_blends_inside_and_darkens_outside(encode):
     assert np.abs(drawn[5, 45] - expected).max() <= 1.5
 
 
+@pytest.mark.parametrize(("values", "signed"), [([[0, 1]], False), ([[0, -1]], True)])
+def test_a_fading_map_leaves_the_image_as_it_is_where_it_is_weak(encode, values, signed):
+    orange = record(encode, color="orange")
+    faded, image, even = (
+        pixels(values, orange, signed=signed, overlay=True, **changes)
+        for changes in ({"fade": True}, {"fade": True, "alpha": 0.0}, {"alpha": 1.0})
+    )
+    assert (faded[:, 10:30] == image[:, 10:30]).all()
+    assert np.abs(faded[5, 45] - (image[5, 45] / 2 + even[5, 45] / 2)).max() <= 1.5
+
+
 def test_a_signed_map_diverges_from_white(encode):
     drawn = pixels([[-1, 0, 2]], record(encode), signed=True)[0, :, :3].astype(int)
     assert drawn[12, 2] > drawn[12, 0] + 50

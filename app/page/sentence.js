@@ -1,0 +1,39 @@
+// What the map shows, in one sentence that needs no knowledge of the method.
+
+import { significant } from "./numbers.js";
+
+const LOOKS = { mean: "the model looks", max: "at least one head looks", min: "all heads look" };
+
+/** Whether the largest of positive numbers is less than twice the smallest: their differences say next to nothing. */
+export const isFlat = (low, high) => low > 0 && high < 2 * low;
+
+/** `numbers`: the map as JSON; `colormap`: as the state has it. */
+export function sentence({ method, layer, head, label, against, min, max }, colormap) {
+  const [low, high] = max < 0 ? [-max, -min] : [min, max];
+  if (isFlat(low, high))
+    return `This map is nearly flat: its largest number is ${significant(high / low)} times its smallest.`;
+  const colored = ["", "turbo", "rdbu"].includes(colormap);
+  if (method === "evidence") {
+    const [plus, minus] = colored ? ["red", "blue"] : ["bright", "dark"];
+    const other = against ? `for “${against}”` : "against it";
+    const place = layer === "sum" ? "" : `${placeOf(layer)}, `;
+    return capital(`${place}${plus} patches speak for “${label}”, ${minus} ones ${other}.`);
+  }
+  const bright = colormap && colored ? "Red" : "Bright";
+  if (method === "positive_evidence") {
+    const other = against ? ` more than for “${against}”` : "";
+    return `${bright} patches speak for “${label}”${other}. What speaks against it is left out.`;
+  }
+  if (method === "rollout") return `${bright} patches are where the model looks, through all layers together.`;
+  return `${bright} patches are where ${LOOKS[head] ?? `head ${head} looks`} ${placeOf(layer)}.`;
+}
+
+/** How much of the image the network did not see. Empty if it saw all. */
+export function cropped({ image: [width, height], crop_box: [left, top, right, bottom] }) {
+  const seen = ((right - left) * (bottom - top)) / (width * height);
+  return seen > 0.995 ? "" : `The model saw ${Math.round(100 * seen)} % of this image. The rest was cropped away.`;
+}
+
+const placeOf = (layer) => (layer === "mean" ? "on average over the layers" : `in layer ${layer}`);
+
+const capital = (text) => text[0].toUpperCase() + text.slice(1);

@@ -1,0 +1,76 @@
+"""The keys of the page, wherever the focus is."""
+
+import pytest
+
+from tests.browser.stage import asked, settle
+
+STAR = "app/page/samples/star.jpg"
+
+
+def dialog(page):
+    with page.expect_file_chooser() as chooser:
+        page.get_by_text("Choose image files").click()
+    chooser.value.set_files(STAR)
+
+
+def click(where: str):
+    return lambda page: page.locator(where).first.click()
+
+
+WAYS = {
+    "the dialog": dialog,
+    "a sample": click("[data-sample=star]"),
+    "a card": click(".queue .named button"),
+    "a label": click(".labels button"),
+    "a method": click("[value=rollout]"),
+    "a slider": click("#layer input"),
+    "a named layer": click("#layer button"),
+    "a list": click("[name=label]"),
+    "a cell of the wall": click("#wall button"),
+}
+
+
+def test_they_work_after_each_way_of_choosing(page):
+    for way, choose in WAYS.items():
+        choose(page)
+        settle(page)
+        page.keyboard.press("Escape")  # closes a list
+        page.keyboard.press("3")
+        page.keyboard.press("ArrowUp")
+        assert (asked(page)["method"], asked(page).get("layer")) == ("class_token", "4"), way
+        page.keyboard.press("1")
+        page.keyboard.press("ArrowDown")
+        assert (asked(page)["method"], asked(page).get("layer")) == ("evidence", "0"), way
+
+
+def test_arrows_step_through_layers_and_heads(looking):
+    page = looking
+    page.keyboard.press("3")
+    for key, expected in [
+        ("ArrowUp", ("4", "mean")),  # from the last of six layers
+        ("ArrowRight", ("4", "0")),
+        ("ArrowRight", ("4", "1")),
+        ("ArrowDown", ("5", "1")),
+        ("ArrowDown", ("5", "1")),  # there is none below
+        ("ArrowLeft", ("5", "0")),
+    ]:
+        page.keyboard.press(key)
+        assert (asked(page).get("layer", "5"), asked(page)["head"]) == expected
+    assert page.locator("#layer output").inner_text() == "5"
+    page.keyboard.press("?")
+    assert page.locator("#help").is_visible()
+
+
+@pytest.mark.parametrize(("control", "key", "changed"), [
+    ("#layer input", "ArrowRight", {"layer": "1"}),
+    ("[name=method]:checked", "ArrowDown", {"method": "positive_evidence"}),
+])  # fmt: skip
+def test_a_control_that_tab_led_to_keeps_its_arrows(looking, control, key, changed):
+    page = looking
+    before = asked(page)
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("(control) => document.activeElement.matches(control)", control):
+            break
+    page.keyboard.press(key)
+    assert {name: value for name, value in asked(page).items() if before.get(name) != value} == changed
