@@ -254,13 +254,14 @@ def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lifecycle
     assert lifecycle.ready
 
 
-def test_nan_fails_its_own_image_only(engine, lifecycle):
+def test_nan_fails_its_own_image_only(engine, lifecycle, caplog):
     found = run(engine, lambda batcher: together(engine, batcher, 1, NOT_FINITE, 3), lifecycle)
     assert isinstance(found[1], InferenceFailed)
     assert (found[0], found[2]) == (1, 3)
     assert len(engine.batches) == 2
     assert engine.probes == 1
     assert lifecycle.ready
+    assert "NaN or infinity for 1 of 3 images" in caplog.text
 
 
 def test_finite_numbers_with_an_infinite_sum_are_answered(engine, lifecycle):
