@@ -16,6 +16,7 @@ from app.client.output import OtherRun, Output
 
 METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
 SOME_FAILED, GAVE_UP = 1, 2  # exit statuses
+LASTING = range(400, 500)  # statuses of an image that another run would get too. It is asked again after any other
 HINTS = {
     401: "the service wants an API key: give it with --key or VIT_API_KEY",
     404: "the service has no such path: check its address",
@@ -74,11 +75,12 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
             def record(image: str, result: Answer) -> None:
                 if result.error:
                     _tell(f"{image}: {result.error.detail}")
-                output.write(image, result)
+                if not result.error or result.error.status in LASTING:
+                    output.write(image, result)
                 bar.update()
 
             bulk.run(left, record, concurrency=options.concurrency)
-    failed = sum(output.failed[image] for image in images)
+    failed = sum(output.failed.get(image, True) for image in images)
     if not left:
         counts = f"{len(images) - failed} named, {failed} unusable"
         _tell(f"{len(images)} already in {options.out} ({counts}); no image was sent")

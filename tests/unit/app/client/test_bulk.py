@@ -68,6 +68,16 @@ def test_an_image_that_cannot_be_used_is_recorded_with_the_reason(service, image
     assert [images for _, images, _ in service.asked[asked:]] == [[]]  # the model
 
 
+def test_a_fault_of_the_service_is_not_recorded_and_the_image_is_sent_again(service, images, capsys):
+    fails = {"error": problem(500, "internal-server-error")}
+    service.answers["/classify"] = lambda image: fails if image == b"3.png" else service.result(image)
+    status, found = run(service, images)
+    assert (status, found) == (1, {name: name for name in named(images) if name != "3.png"})
+    assert "1 of 10 images could not be used" in capsys.readouterr().err
+    service.answers["/classify"] = service.result
+    assert run(service, images) == (0, named(images))
+
+
 def test_images_that_are_refused_together_are_sent_alone(service, images):
     service.answers["/classify"] = lambda image: {"error": problem(415, image.decode())}
     assert run(service, images) == (1, {name: f"This is {name}." for name in named(images)})
