@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from app.client.client import Answer, Client, NotTheService, ServiceProblem
 
 IMAGES, BYTES = 8, 8 * 2**20  # of a request with several images at most
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
+SILENCE_S = 2.0  # without an answer, then the user is told
 TEMPORARY = {408, 429, 502, 503, 504}  # statuses of the service, or of a balancer before it
 OF_IMAGE = {400, 413, 415, 422, 500}  # statuses that other images may not get
 Record = Callable[[str, Answer], object]
@@ -28,19 +29,29 @@ class GivenUp(Exception):
 
 class Bulk:
     def __init__(
-        self, client: Client, *, patience_s: float, top_k: int, maps: Path | None, method: str, embeddings: Path | None
+        self,
+        client: Client,
+        *,
+        patience_s: float,
+        waiting: Callable[[str], object],
+        top_k: int,
+        maps: Path | None,
+        method: str,
+        embeddings: Path | None,
     ) -> None:
-        """The run ends after `patience_s` without any answer. `maps` is a folder for heatmaps of `method`.
+        """`maps` is a folder for heatmaps of `method`.
 
+        After a moment without any answer `waiting` is called with the reason, and after `patience_s` the run ends.
         Raises GivenUp, and ServiceProblem unless the service answers.
         """
         self._client = client
-        self._patience_s = patience_s
+        self._patience_s, self._waiting = patience_s, waiting
         self._classify = partial(client.classify_all, top_k=top_k, attention=maps is not None)
         self._maps, self._method = maps, method
         self._embeddings = embeddings
         self._ended = threading.Event()
         self._answered = time.monotonic()  # when the service last did
+        self._told = -1.0  # the same, of the last silence that the user was told of
         self.model = self._patiently(client.model)
 
     def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:
@@ -76,11 +87,11 @@ class Bulk:
                     results[image] = result
                     del contents[image]
                 else:
-                    np.save(_parent_made(file_of(image, self._embeddings, ".npy")), np.float32(result.embedding))
+                    np.save(_parent_made(self._embeddings / file_of(image, ".npy")), np.float32(result.embedding))
         results |= self._each(contents, self._classify)
         for image, result in results.items():
             if self._maps and result.id and (heatmap := self._heatmap(result.id)):
-                _parent_made(file_of(image, self._maps, ".png")).write_bytes(heatmap)
+                _parent_made(self._maps / file_of(image, ".png")).write_bytes(heatmap)
         return results
 
     def _each(self, contents: dict[str, bytes], call: Callable[[list[bytes]], Answer]) -> dict[str, Answer]:
@@ -132,12 +143,17 @@ class Bulk:
                     raise
                 reason, after_s = str(refused), refused.retry_after_s
             except httpx.RequestError as error:
-                reason, after_s = f"no answer: {error or type(error).__name__}", 0.0
+                reason, after_s = str(error) or type(error).__name__, 0.0
             else:
                 self._answered = time.monotonic()
                 return answer
-            left_s = self._answered + self._patience_s - time.monotonic()
-            if left_s <= 0 or self._ended.wait(min(left_s, max(after_s, random.uniform(0.5, 1) * wait_s))):
+            pause_s = max(after_s, random.uniform(0.5, 1) * wait_s)
+            silent_s = time.monotonic() - self._answered
+            if silent_s + pause_s >= SILENCE_S and self._told != self._answered:
+                self._told = self._answered
+                self._waiting(reason)
+            left_s = self._patience_s - silent_s
+            if left_s <= 0 or self._ended.wait(min(left_s, pause_s)):
                 silence = f"nothing was answered for {self._patience_s:g} seconds ({reason})"
                 raise GivenUp(f"{silence}. The same command goes on from here")
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
@@ -151,10 +167,19 @@ def _is_of_image(refused: ServiceProblem) -> bool:
     return status in OF_IMAGE
 
 
-def file_of(image: str, folder: Path, suffix: str) -> Path:
-    """The image's file in a folder of heatmaps or embeddings: below that folder, wherever the image is."""
-    parts = ("_" if part == ".." else part for part in Path(image).parts if part != Path(image).anchor)
-    return folder.joinpath(*parts).with_name(f"{Path(image).name}{suffix}")
+def file_of(image: str, suffix: str) -> Path:
+    """The image's file below a folder of heatmaps or embeddings: its path, without what leads out of that folder."""
+    path = Path(image)
+    return Path(*(part for part in path.parts if part not in (path.anchor, ".."))).with_name(f"{path.name}{suffix}")
+
+
+def with_one_file(images: Iterable[str]) -> tuple[str, str] | None:
+    """Two images that have the same `file_of`."""
+    owners: dict[Path, str] = {}
+    for image in images:
+        if (owner := owners.setdefault(file_of(image, ""), image)) != image:
+            return owner, image
+    return None
 
 
 def _parent_made(path: Path) -> Path:

@@ -13,6 +13,8 @@ from typing import Any, Self
 import httpx
 
 MAP_TYPES = {"image/png", "application/json", "application/x-npy"}
+PROBLEM = "urn:vit-serve:problem:"  # how the type of each problem begins, also of one from the balancers in docker/
+CONNECT_TIMEOUT_S = 5.0
 Source = bytes | str | Path  # the bytes of an image file, or its path
 
 
@@ -45,7 +47,8 @@ class Client:
 
     def __init__(self, server: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:
         headers = {"X-API-Key": key} if key else {}
-        self._http = httpx.Client(base_url=server, headers=headers, timeout=timeout_s, limits=httpx.Limits())
+        timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S))
+        self._http = httpx.Client(base_url=server, headers=headers, timeout=timeout, limits=httpx.Limits())
 
     def __enter__(self) -> Self:
         return self
@@ -82,7 +85,10 @@ class Client:
 
     def model(self) -> Answer:
         """What is served: GET /model."""
-        return _read(self._ask("GET", "/model", {}), lambda answer: answer["digest"] and answer["manifest"]["features"])
+        known = {"features", "labels"}
+        return _read(
+            self._ask("GET", "/model", {}), lambda answer: answer["digest"] and answer["manifest"].keys() >= known
+        )
 
     def _each(self, path: str, member: str, images: Sequence[Source], parameters: dict[str, Any]) -> Answer:
         def has_all(answer: Answer) -> bool:
@@ -101,7 +107,9 @@ class Client:
         response = self._http.send(request)
         if response.is_success:
             return response
-        problem = _read(response, lambda answer: answer["type"] and answer["title"] and answer["status"])
+        problem = _read(
+            response, lambda answer: answer["type"].startswith(PROBLEM) and answer["title"] and answer["status"]
+        )
         problem.setdefault("detail", problem.title)  # the balancers give none
         raise ServiceProblem(problem, retry_after_s=_retry_after_s(response))
 
@@ -118,7 +126,7 @@ def _read(response: httpx.Response, is_known: Callable[[Answer], object]) -> Ans
         answer: Answer = json.loads(response.content, object_hook=Answer)
         if is_known(answer):
             return answer
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         pass
     raise _not_the_service(response)
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import httpx
 from tqdm import tqdm
 
-from app.client.bulk import Bulk, GivenUp
+from app.client.bulk import Bulk, GivenUp, with_one_file
 from app.client.client import Answer, Client, ServiceProblem
 from app.client.files import image_files
 from app.client.output import OtherRun, Output
 
 METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
 SOME_FAILED, GAVE_UP = 1, 2  # exit statuses
+LASTING = range(400, 500)  # statuses of an image that another run would get too. It is asked again after any other
 HINTS = {
     401: "the service wants an API key: give it with --key or VIT_API_KEY",
     404: "the service has no such path: check its address",
@@ -40,38 +41,56 @@ def main(arguments: list[str]) -> int:
             reason = f"{hint} ({stopped})"
     except KeyboardInterrupt:
         reason = "interrupted. The same command goes on from here"
-    print(f"given up: {reason}", file=sys.stderr)  # noqa: T201
+    _tell(f"given up: {reason}")
     return GAVE_UP
 
 
 def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
     """The exit status. Raises OtherRun, GivenUp, ServiceProblem and OSError."""
-    left = [image for image in images if image not in output.failed]
-    for folder in (options.maps, options.embeddings):
-        if output.failed and folder and not folder.exists():
+    folders = [folder for folder in (options.maps, options.embeddings) if folder]
+    for folder in folders:
+        if output.failed and not folder.exists():
             raise OtherRun(f"the output has images that {folder} does not have: give another --out")
+        if pair := with_one_file([*output.failed, *images]):
+            raise OtherRun(f"{' and '.join(pair)} would have the same file in {folder}: send them in two runs")
     with Client(options.server, key=options.key) as client:
         bulk = Bulk(
             client,
             patience_s=options.patience,
+            waiting=lambda reason: _tell(
+                f"{options.server} does not answer ({reason}). Is its address right, and is it running? "
+                f"It is asked again for {options.patience:g} seconds"
+            ),
             top_k=options.top_k,
             maps=options.maps,
             method=options.method,
             embeddings=options.embeddings,
         )
-        output.begin(bulk.model)
+        output.begin(bulk.model, labels=min(options.top_k, len(bulk.model.manifest.labels)))
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        left = [image for image in images if image not in output.failed]
         with tqdm(total=len(images), initial=len(images) - len(left), unit="image", disable=None) as bar:
 
             def record(image: str, result: Answer) -> None:
                 if result.error:
-                    tqdm.write(f"{image}: {result.error.detail}", file=sys.stderr)
-                output.write(image, result)
+                    _tell(f"{image}: {result.error.detail}")
+                if not result.error or result.error.status in LASTING:
+                    output.write(image, result)
                 bar.update()
 
             bulk.run(left, record, concurrency=options.concurrency)
-    if failed := sum(output.failed[image] for image in images):
-        print(f"{failed} of {len(images)} images could not be used", file=sys.stderr)  # noqa: T201
+    failed = sum(output.failed.get(image, True) for image in images)
+    if not left:
+        counts = f"{len(images) - failed} named, {failed} unusable"
+        _tell(f"{len(images)} already in {options.out} ({counts}); no image was sent")
+    elif failed:
+        _tell(f"{failed} of {len(images)} images could not be used")
     return SOME_FAILED if failed else 0
+
+
+def _tell(sentence: str) -> None:
+    tqdm.write(sentence, file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -103,10 +122,10 @@ def _address(text: str) -> str:
             return text
     except httpx.InvalidURL:
         pass
-    raise argparse.ArgumentTypeError("the address has to begin with http:// or https:// and a host")
+    raise argparse.ArgumentTypeError("the address must begin with http:// or https:// and a host")
 
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError("it has to be a whole number of at least 1")
+        raise argparse.ArgumentTypeError("it must be a whole number of at least 1")
     return int(text)

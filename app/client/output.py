@@ -1,6 +1,6 @@
 """The output of a run over many images, as CSV. A run that was interrupted goes on with it.
 
-The rows of the last image may not be complete, so they are dropped then and the image is sent again.
+If the last image does not have all its labels, its rows are dropped and it is sent again.
 """
 
 import csv
@@ -22,8 +22,9 @@ class OtherRun(Exception):
 class Entry(NamedTuple):
     """An image in a file."""
 
-    start: int  # bytes before its rows
+    end: int  # bytes of the file up to the end of its rows
     image: str
+    labels: int
     failed: bool
     model: str
 
@@ -39,32 +40,34 @@ class Output:
         self._path = path
         data = path.read_bytes().decode("latin-1") if path and path.exists() else ""  # a byte is a character
         try:
-            entries = [*_entries(data)]
+            self._entries = _entries(data)
         except (ValueError, csv.Error):
             raise ValueError(f"{path} exists, and this program has not written it") from None
-        self._length = entries.pop().start if entries else 0  # bytes that are kept
-        self.failed = {entry.image: entry.failed for entry in entries}  # every image, in the order of the file
-        self._models = {entry.model for entry in entries}
+        self.failed = {entry.image: entry.failed for entry in self._entries}  # every image, in the order of the file
         self._file: BinaryIO = path.open("ab") if path else sys.stdout.buffer
 
-    def begin(self, model: Answer) -> None:
-        """Nothing is written before. Raises OtherRun if the file is of another model."""
+    def begin(self, model: Answer, *, labels: int) -> None:
+        """Nothing is written before. Raises OtherRun if the file is of another model or number of labels per image."""
         self._model = f"{model.name}@{model.digest[:12]}"
-        if other := ", ".join(self._models - {self._model}):
+        if other := ", ".join({entry.model for entry in self._entries} - {self._model}):
             reason = f"{self._path} has images of the model {other}, and the service has {self._model}"
             raise OtherRun(f"{reason}: give another --out, or serve the first model again")
+        if self._entries and not self._entries[-1].failed and self._entries[-1].labels < labels:
+            del self.failed[self._entries.pop().image]
+        if odd := next((entry for entry in self._entries if not entry.failed and entry.labels != labels), None):
+            reason = f"the labels per image are {odd.labels} in {self._path} and would be {labels} in this run"
+            raise OtherRun(f"{reason}: give another --out, or another --top-k")
+        length = self._entries[-1].end if self._entries else 0
         if self._path:
-            self._file.truncate(self._length)
-        if not self._length:
+            self._file.truncate(length)
+        if not length:
             self._write(HEADER)
 
     def write(self, image: str, result: Answer) -> None:
         """A row per label, the best first; a row with `error` for an image that could not be used."""
-        id, error = result.id or "", result.error.detail if result.error else ""
-        rows: list[tuple[object, ...]] = [
-            (i, p.label, p.index, p.score, id, "") for i, p in enumerate(result.predictions or (), 1)
-        ]
-        rows = rows or [("", "", "", "", id, error)]
+        rows: list[tuple[object, ...]] = [("", "", "", "", "", result.error.detail)] if result.error else []
+        for rank, found in enumerate(result.predictions or (), 1):
+            rows.append((rank, found.label, found.index, found.score, result.id or "", ""))
         self._write("".join(_row(image, *row, self._model) for row in rows))
         self.failed[image] = result.error is not None
 
@@ -83,20 +86,28 @@ def _row(*cells: object) -> str:
     return ",".join(quoted) + "\n"
 
 
-def _entries(data: str) -> Iterator[Entry]:
+def _entries(data: str) -> list[Entry]:
+    """Raises ValueError or csv.Error if another program has written the file."""
+    entries: list[Entry] = []
+    for entry in _rows(data):
+        before = entries.pop().labels if entries and entries[-1].image == entry.image else 0
+        entries.append(entry._replace(labels=before + 1))
+    return entries
+
+
+def _rows(data: str) -> Iterator[Entry]:
+    """Each row, as an image of its own. The last is left out if it was cut while it was written."""
     if HEADER.startswith(data):
         return
     if not data.startswith(HEADER):
         raise ValueError
-    start, last, lines = len(HEADER), None, io.StringIO(data)
-    lines.seek(start)
+    lines = io.StringIO(data)
+    lines.seek(len(HEADER))
     for row in csv.reader(lines):
         end = lines.tell()
         if len(row) != 1 + HEADER.count(",") or data[end - 1] != "\n":
             if end < len(data):
                 raise ValueError
-            return  # cut while it was written
-        if row[0] != last:
-            image, error, model = (row[i].encode("latin-1").decode(errors="surrogateescape") for i in (0, 6, 7))
-            yield Entry(start, image, failed=error != "", model=model)
-        start, last = end, row[0]
+            return
+        image, error, model = (row[i].encode("latin-1").decode(errors="surrogateescape") for i in (0, 6, 7))
+        yield Entry(end, image, labels=1, failed=error != "", model=model)

@@ -36,7 +36,7 @@ def replicas() -> Iterator[dict[str, str]]:
     """Addresses of two replicas in which everything has happened that they count."""
     picture = Path("docs/star.jpg").read_bytes()
     with ExitStack() as stack:
-        found = {name: stack.enter_context(served(**settings))[1] for name, settings in REPLICAS.items()}
+        found = {name: stack.enter_context(served(**settings)).url for name, settings in REPLICAS.items()}
         for base in found.values():
             for content in (picture, b"no image"):
                 answer = httpx.post(f"{base}/classify", content=content).json()

@@ -134,9 +134,7 @@ def test_an_image_that_crashes_its_decoder_costs_itself_alone(sabotaged, star, e
     assert sabotaged.post("/classify", content=star).status_code == 200
 
 
-def test_sixteen_of_the_same_and_sixteen_bombs(client, star):
-    same = client.post("/classify?attention=false", files=[("a", ("a", star))] * 16).json()["results"]
-    assert len({str(result["predictions"]) for result in same}) <= 2  # batches of other sizes round otherwise
+def test_sixteen_bombs_in_one_request(client):
     bomb = CASES["PNG, 13377 x 13377 in 1 bit"].make()
     response = client.post("/classify", files=[("a", ("a", bomb))] * 16)
     assert response.status_code == 422

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.load.connection import Connection, message
-from tests.load.server import served
+from tests.support.processes import served
 
 APP = "https://app.example"
 OTHER = "https://other.example"
@@ -13,10 +13,9 @@ KEY = {"X-API-Key": "key"}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def server():
     """It has a key, two allowed origins, and a limit of 20 kB."""
-    settings = {"cors_origins": f"{APP},http://localhost:3000", "api_keys": "key", "max_upload_bytes": 20_000}
-    with served(tmp_path_factory.mktemp("cors"), **settings) as server:
+    with served(cors_origins=f"{APP},http://localhost:3000", api_keys="key", max_upload_bytes=20_000) as server:
         yield server
 
 
@@ -42,13 +41,6 @@ def test_a_preflight_is_answered_without_a_key(ask, path):
     assert set(ASK["Access-Control-Request-Headers"].split(",")) <= set(allowed)
     assert "POST" in answer.headers["access-control-allow-methods"]
     assert answer.headers["x-request-id"]
-
-
-@pytest.mark.parametrize("headers", [{"Origin": OTHER, **ASK}, {"Origin": APP}, ASK])
-def test_any_other_options_request_is_an_ordinary_request(ask, headers):
-    assert ask("OPTIONS", "/classify", headers=headers).status_code == 401
-    answer = ask("OPTIONS", "/classify", headers={**headers, **KEY})
-    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
 
 def test_a_page_of_an_allowed_origin_may_classify_and_read(ask, star):
@@ -85,25 +77,3 @@ def test_refusals_of_broken_http_have_cors_headers(server, name):
         answer = connection.answers()[0]
     assert answer.status == status
     assert (answer.headers["access-control-allow-origin"], answer.headers["vary"]) == (APP, "Origin")
-
-
-@pytest.mark.parametrize("method", ["OPTIONS", "GET"])
-def test_without_the_setting_no_header_is_added(client, method):
-    answer = client.request(method, "/model", headers={"Origin": APP, **ASK})
-    assert answer.status_code == (405 if method == "OPTIONS" else 200)
-    assert not [name for name in answer.headers if name.startswith("access-control") or name == "vary"]
-
-
-def test_a_star_allows_every_origin_and_does_not_vary(serve):
-    with serve(cors_origins="*") as client:
-        for headers in ({"Origin": OTHER}, {"Origin": "null"}, {}):
-            answer = client.get("/model", headers=headers)
-            assert answer.headers["access-control-allow-origin"] == "*"
-            assert "vary" not in answer.headers
-        assert client.options("/classify", headers={"Origin": OTHER, **ASK}).status_code == 204
-
-
-def test_preflights_are_counted(serve):
-    with serve(cors_origins=APP) as client:
-        client.options("/model", headers={"Origin": APP, **ASK})
-        assert 'vit_requests_total{method="OPTIONS",route="unmatched",status="204"} 1.0' in client.get("/metrics").text

@@ -90,14 +90,20 @@ def test_json_is_the_rule(client, star, accept):
     assert "results" in client.post("/embed", content=star, headers={"Accept": accept}).json()
 
 
-def test_without_a_head_there_are_embeddings_and_maps(headless):
-    (result,) = headless.post("/embed?attention=true", content=lossless()).json()["results"]
+@pytest.fixture(scope="module")
+def result(headless):
+    """Of an image whose maps are kept."""
+    return headless.post("/embed?attention=true", content=lossless()).json()["results"][0]
+
+
+def test_without_a_head_there_are_embeddings_and_maps(headless, result):
     assert len(result["embedding"]) == headless.get("/model").json()["manifest"]["features"] == 32
     for query in ("", "?method=rollout", "?layer=0&head=1&overlay=true&colorbar=true", "/wall", "?format=json"):
         assert headless.get(result["attention"] + query).status_code == 200, query
     report = headless.get(result["attention"] + "/report").json()
     assert (report["label"], report["predictions"], report["heads"]["contribution"]) == (None, [], None)
     assert np.array(report["heads"]["entropy"]).shape == (2, 2)
+    assert headless.get(result["attention"] + "?label=0").status_code == 422
 
 
 @pytest.mark.parametrize(
@@ -107,16 +113,11 @@ def test_without_a_head_there_are_embeddings_and_maps(headless):
         ("GET", "{map}?method=evidence"),
         ("GET", "{map}/report?label=0"),
         ("POST", "{map}/verify"),
+        ("POST", "/"),
     ],
 )
-def test_what_needs_classes_is_refused_without_a_head(headless, method, path):
-    (result,) = headless.post("/embed?attention=true", content=lossless()).json()["results"]
+def test_what_needs_classes_is_refused_without_a_head(headless, result, method, path):
     answer = headless.request(method, path.format(map=result["attention"]), content=lossless())
     assert answer.status_code == 409
     assert answer.json()["type"] == NO_CLASSES
     assert "/embed" in answer.json()["detail"]
-
-
-def test_a_label_needs_a_head(headless):
-    (result,) = headless.post("/embed?attention=true", content=lossless()).json()["results"]
-    assert headless.get(result["attention"] + "?label=0").status_code == 422

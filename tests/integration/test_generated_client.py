@@ -20,8 +20,8 @@ KEY = "a-key"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    with served(api_keys=KEY) as (_, base):
-        yield base
+    with served(api_keys=KEY) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="module")

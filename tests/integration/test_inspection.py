@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.bundle import load_bundle
-from tests.golden.test_checkpoints import FOLDER
 from tests.support.engines import Watched
 
 SIZES = {"filters": (764, 602), "positions": (1154, 500), "distance": (960, 600)}
@@ -20,20 +18,6 @@ SIZES = {"filters": (764, 602), "positions": (1154, 500), "distance": (960, 600)
 def toy_client(serve, oblong_bundle):
     with serve(bundle=oblong_bundle) as client:
         yield client
-
-
-@pytest.fixture
-def explained(serve, oblong_bundle):
-    """A service that has explained nothing yet, and the distances that its graph will give."""
-    given = []
-
-    def remember(graph, outputs):
-        given.extend(outputs.get("distance", []))
-
-    with serve(bundle=oblong_bundle) as client:
-        model = client.app.state.services.model
-        model.engine = Watched(model.engine, after=remember)
-        yield client, given
 
 
 def test_the_list_leads_to_every_picture_and_its_numbers(toy_client):
@@ -84,46 +68,34 @@ def test_a_picture_that_is_not_there_is_a_404_that_says_which_are(toy_client, na
         assert response.json()["detail"] == "The pictures of this model are: filters, positions, distance."
 
 
-def test_which_pictures_there_are_depends_on_the_model(serve, golden_bundle):
-    bundle = golden_bundle(FOLDER / "huggingface-beit")
-    manifest = load_bundle(bundle).manifest
-    assert list(manifest.inspect) == ["filters", "relative_bias", "distance"]
-    with serve(bundle=bundle, max_batch=1) as client:
-        numbers = client.get("/model/inspect/relative_bias?format=json").json()
-        assert tuple(numbers["grid"]) == manifest.tokens.grid
-        assert client.get("/model/inspect/positions").status_code == 404
-
-
 def test_before_anything_is_served_the_distances_are_the_exports(toy_client):
     answer = toy_client.get("/model/inspect/distance?format=json").json()
     assert np.shape(answer["reference"]["distance"]) == (2, 2)
     assert (answer["served"], answer["unit"], answer["patch_size"]) == (None, "patches", 8)
 
 
-def test_the_distances_include_every_explained_image(explained, encode):
-    client, given = explained
-    before = client.get("/model/inspect/distance?format=json")
+def test_the_distances_include_every_explained_image(serve, oblong_bundle, encode):
     noise = np.random.default_rng(0).integers(0, 256, (3, 40, 60, 3), dtype=np.uint8)
     first, second, third = (encode(Image.fromarray(pixels)) for pixels in noise)
-    client.post("/classify", files=[("a", ("a", first)), ("b", ("b", second))])
-    client.post("/classify", content=third)
-    client.post("/classify?attention=false", content=first)
-    after = client.get("/model/inspect/distance?format=json")
+    given = []
+    with serve(bundle=oblong_bundle) as client:
+        model = client.app.state.services.model
+        model.engine = Watched(model.engine, after=lambda graph, outputs: given.extend(outputs.get("distance", [])))
+        drawn = client.get("/model/inspect/distance")
+        before = client.get("/model/inspect/distance?format=json")
+        client.post("/classify", files=[("a", ("a", first)), ("b", ("b", second))])
+        client.post("/classify", content=third)
+        client.post("/classify?attention=false", content=first)
+        after = client.get("/model/inspect/distance?format=json")
+        drawn_after = client.get("/model/inspect/distance", headers={"if-none-match": drawn.headers["etag"]})
     assert after.json()["reference"] == before.json()["reference"]
     assert after.json()["served"]["pictures"] == len(given) == 3
     assert np.array(after.json()["served"]["distance"]) == pytest.approx(np.mean(given, axis=0), rel=1e-6)
     assert np.ptp(given, axis=0).min() > 0  # else the mean would say little
     assert after.headers["etag"] != before.headers["etag"]
-
-
-def test_the_drawn_distances_go_on_too(explained, encode):
-    client, _ = explained
-    before = client.get("/model/inspect/distance")
-    client.post("/classify", content=encode(Image.new("RGB", (60, 40), "teal")))
-    after = client.get("/model/inspect/distance", headers={"if-none-match": before.headers["etag"]})
-    assert after.status_code == 200
-    assert Image.open(BytesIO(after.content)).size == (960, 600)
-    assert after.content != before.content
+    assert drawn_after.status_code == 200
+    assert Image.open(BytesIO(drawn_after.content)).size == SIZES["distance"]
+    assert drawn_after.content != drawn.content
 
 
 def test_a_bundle_may_have_no_pictures(serve, tmp_path, oblong_bundle):

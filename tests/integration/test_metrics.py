@@ -41,8 +41,11 @@ def test_the_info_metric_names_the_model(client):
 
 
 def test_an_image_goes_through_every_stage(client, counted, star):
-    link = client.post("/classify", content=star).json()["results"][0]["attention"]
-    client.get(link)
+    answer = client.post("/classify", content=star)
+    stages = re.findall(r"(\w+);dur=\d+\.\d\d(?:, |$)", answer.headers["server-timing"])
+    assert stages == ["receive", "decode", "queue", "inference", "store"]
+    drawn = client.get(answer.json()["results"][0]["attention"])
+    assert re.findall(r"(\w+);dur", drawn.headers["server-timing"]) == ["store", "render"]
     for stage in ("receive", "decode", "queue", "inference", "render"):
         assert counted("vit_stage_seconds_count", stage=stage) == 1, stage
     assert counted("vit_stage_seconds_count", stage="store") == 2
@@ -82,11 +85,3 @@ def test_gauges_of_an_idle_service_are_zero(client, star):
     assert found["vit_waiting_images"] == 0
     assert found["vit_queue_images"] == 0
     assert found["vit_requests_in_flight"] == 1  # the one that asks
-
-
-def test_server_timing_lists_the_stages(client, star):
-    answer = client.post("/classify", content=star)
-    stages = re.findall(r"(\w+);dur=\d+\.\d\d(?:, |$)", answer.headers["server-timing"])
-    assert stages == ["receive", "decode", "queue", "inference", "store"]
-    drawn = client.get(answer.json()["results"][0]["attention"])
-    assert re.findall(r"(\w+);dur", drawn.headers["server-timing"]) == ["store", "render"]

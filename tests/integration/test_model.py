@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 
 def test_model_says_what_is_served_and_how_fast(client):
     answer = client.get("/model").json()
@@ -31,11 +29,6 @@ def test_the_demo_models_figures_are_in_its_manifest(client):
     assert figures["pictures"] == 2000
     assert figures["top1_accuracy"] >= 0.97
     assert max(figures["rollout_on_object"], figures["last_layer_on_object"]) >= 0.8
-
-
-@pytest.mark.parametrize("path", ["/livez", "/readyz"])
-def test_probes(client, path):
-    assert client.get(path).status_code == client.head(path).status_code == 200
 
 
 def test_the_page_and_the_docs_need_no_other_server(client):

@@ -27,16 +27,16 @@ from tests.support.processes import Process, served
 
 @pytest.fixture(scope="module")
 def server():
-    with served() as (process, base):
-        yield process, base
+    with served() as server:
+        yield server
 
 
 def test_it_serves_many_clients_and_leaves_no_file_behind(tmp_path, monkeypatch, star):
     """In its home, ONNX Runtime would keep an identity of the machine, and reports of its use to send away."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    patient = {"max_queue_wait_s": "60", "request_timeout_s": "60"}  # on a busy machine it would refuse some
-    with served(drain_delay_s="0", **patient) as (process, base):
-        with httpx.Client(base_url=base, timeout=60) as client, ThreadPoolExecutor(16) as pool:
+    patient = {"max_queue_wait_s": 60, "request_timeout_s": 60}  # on a busy machine it would refuse some
+    with served(drain_delay_s=0, **patient) as process:
+        with httpx.Client(base_url=process.url, timeout=60) as client, ThreadPoolExecutor(16) as pool:
             answers = list(pool.map(lambda _: client.post("/classify", content=star).json(), range(64)))
             assert {answer["results"][0]["predictions"][0]["label"] for answer in answers} == {"star"}
             assert client.get(answers[0]["results"][0]["attention"]).headers["content-type"] == "image/png"
@@ -50,28 +50,27 @@ def test_it_serves_many_clients_and_leaves_no_file_behind(tmp_path, monkeypatch,
 @pytest.mark.parametrize("request_of", [post, lambda image: form(file_part(image))], ids=["raw", "form"])
 def test_bodies_in_work_take_their_memory_once(server, request_of):
     """VIT_MAX_INTAKE_BYTES counts bytes of bodies, so what they take is what it bounds."""
-    process, base = server
     bodies, mebibytes = 8, 16
     request = request_of(b"\xff\xd8\xff" + bytes(mebibytes * 2**20))
 
     def peak() -> float:
-        reset_peak(process.pid)
-        before = peak_mib(process.pid)
+        reset_peak(server.pid)
+        before = peak_mib(server.pid)
         with ExitStack() as opened:
-            clients = [opened.enter_context(Connection(int(base.rsplit(":", 1)[1]))) for _ in range(bodies)]
+            clients = [opened.enter_context(Connection(server.port)) for _ in range(bodies)]
             for client in clients:
                 client.send(request[:-1000])
             for client in clients:
                 client.send(request[-1000:])
             assert {client.answer().status for client in clients} == {422}
-        return peak_mib(process.pid) - before
+        return peak_mib(server.pid) - before
 
     peak()  # the heap's own habits change with what is freed
     assert peak() < 1.2 * bodies * mebibytes
 
 
-def refusal(**variables: str) -> tuple[int, str]:
-    with Process(**{"port": "0", **variables}) as process:
+def refusal(**settings: object) -> tuple[int, str]:
+    with Process(**settings) as process:
         return process.wait(120), process.output()
 
 
@@ -81,7 +80,7 @@ def test_a_damaged_bundle_stops_the_start(tmp_path):
     with (bundle / "weights.bin").open("r+b") as file:
         file.seek(1000)
         file.write(b"\x01\x02\x03")
-    code, out = refusal(bundle=str(bundle))
+    code, out = refusal(bundle=bundle)
     assert code == 3
     assert "weights.bin does not have the checksum" in out
     assert "Traceback" not in out
@@ -135,7 +134,7 @@ print(gc.get_freeze_count(), len(gc.get_objects()))
 
 
 def test_an_invalid_setting_is_named():
-    code, out = refusal(max_batch="-1")
+    code, out = refusal(max_batch=-1)
     assert code == 2
     assert out == "cannot start: VIT_MAX_BATCH: Input should be greater than or equal to 0\n"
 
@@ -143,7 +142,7 @@ def test_an_invalid_setting_is_named():
 def test_a_port_in_use_stops_the_start():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        code, out = refusal(metrics_port=str(port), log_level="warning")
+        code, out = refusal(metrics_port=port, log_level="warning")
     assert (code, out) == (3, f"cannot start: port {port} of 127.0.0.1 is in use\n")
 
 

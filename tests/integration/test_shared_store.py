@@ -47,25 +47,11 @@ def test_the_other_replica_verifies(replicas, star):
     assert ours["deletion"]["scores"] == pytest.approx(theirs["deletion"]["scores"], abs=1e-5)
 
 
-def test_maps_of_an_image_in_a_form_with_others(replicas, star):
-    one, other = replicas
-    results = one.post("/classify", files=[("image", star), ("image", b"junk"), ("image", star)]).json()["results"]
-    assert [other.get(r["attention"]).status_code for r in results if "id" in r] == [200, 200]
-
-
 def test_a_replica_with_another_model_does_not_know_the_maps(serve, replicas, redis_server, oblong_bundle, star):
     with serve(**redis_server.settings, bundle=oblong_bundle) as other:
         problem = other.get(classify(replicas[0], star)["attention"])
     assert (problem.status_code, problem.json()["type"]) == (404, PROBLEM + "unknown-attention")
     assert "POST the image" in problem.json()["detail"]
-
-
-def test_unknown_and_malformed_ids_get_one_identical_404(replicas):
-    _, other = replicas
-    named = {"X-Request-ID": "one"}
-    answers = [other.get(f"/attention/{id}", headers=named) for id in ("a" * 22, "short", "a" * 10_000, "*" * 22)]
-    assert {answer.status_code for answer in answers} == {404}
-    assert len({answer.content for answer in answers}) == 1
 
 
 @pytest.mark.parametrize("fault", ["stop", "freeze"])
@@ -89,16 +75,6 @@ def test_without_redis_images_are_classified_and_maps_are_503(replicas, redis_se
     link = classify(one, star)["attention"]
     eventually(lambda: other.get(link).status_code != 503)
     assert other.get(link).status_code == 200
-
-
-def test_a_full_redis_does_not_fail_an_image(replicas, redis_server, star):
-    one, other = replicas
-    before = classify(one, star)
-    with redis_server.client() as client:
-        client.config_set("maxmemory", 1)
-        assert "id" not in classify(one, star)
-        assert other.get(before["attention"]).status_code == 200
-        client.config_set("maxmemory", 0)
 
 
 def test_a_replica_starts_while_redis_is_down(serve, redis_server, star):

@@ -19,17 +19,13 @@ SLOW = "tests.support.faulty_server"  # two seconds for each run
 DECODED = 'vit_stage_seconds_count{stage="decode"}'
 
 
-def port(base: str) -> int:
-    return int(base.rpartition(":")[2])
-
-
-def refused(base: str) -> bool:
+def refused(server: Process) -> bool:
     with socket.socket() as probe:
-        return probe.connect_ex((HOST, port(base))) == errno.ECONNREFUSED
+        return probe.connect_ex((HOST, server.port)) == errno.ECONNREFUSED
 
 
-def metric(base: str, name: str) -> float:
-    with Connection(port(base)) as connection:
+def metric(server: Process, name: str) -> float:
+    with Connection(server.port) as connection:
         connection.send(message("GET /metrics"))
         text = connection.answer().body.decode()
     (value,) = re.findall(rf"^{re.escape(name)} (.+)$", text, re.MULTILINE)
@@ -37,98 +33,98 @@ def metric(base: str, name: str) -> float:
 
 
 def test_after_sigterm_it_is_not_ready_before_it_refuses_connections(star):
-    with served(drain_delay_s="3") as (process, base), httpx.Client(base_url=base) as client:
+    with served(drain_delay_s=3) as server, httpx.Client(base_url=server.url) as client:
         assert "connection" not in client.get("/livez").headers
-        process.send_signal(signal.SIGTERM)
-        eventually(lambda: not is_ready(port(base)))
+        server.send_signal(signal.SIGTERM)
+        eventually(lambda: not is_ready(server.port))
         eventually(lambda: client.get("/livez").headers.get("connection") == "close")
         answer = client.post("/classify", content=star)
         assert answer.status_code == 200
         assert answer.headers["connection"] == "close"
-        assert httpx.get(f"{base}/readyz").json()["type"] == "urn:vit-serve:problem:unavailable"
-        eventually(lambda: refused(base))
-        assert process.wait(60) == 0
-        assert "Traceback" not in process.output()
+        assert httpx.get(f"{server.url}/readyz").json()["type"] == "urn:vit-serve:problem:unavailable"
+        eventually(lambda: refused(server))
+        assert server.wait(60) == 0
+        assert "Traceback" not in server.output()
 
 
 def test_requests_in_work_are_finished(star):
-    with served(module=SLOW, drain_delay_s="0") as (process, base), ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(httpx.post, f"{base}/classify", content=star, timeout=20)
-        eventually(lambda: metric(base, "vit_queue_images") == 1)
-        process.send_signal(signal.SIGTERM)
+    with served(module=SLOW, drain_delay_s=0) as server, ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(httpx.post, f"{server.url}/classify", content=star, timeout=20)
+        eventually(lambda: metric(server, "vit_queue_images") == 1)
+        server.send_signal(signal.SIGTERM)
         assert asked.result().status_code == 200
-        assert process.wait(60) == 0
+        assert server.wait(60) == 0
 
 
 def test_a_verification_does_not_delay_the_end(star):
     """It would take a minute."""
-    with served(module=SLOW, drain_delay_s="0") as (process, base), ThreadPoolExecutor(1) as pool:
-        map_of_it = httpx.post(f"{base}/classify", content=star, timeout=20).json()["results"][0]["attention"]
-        asked = pool.submit(httpx.post, f"{base}{map_of_it}/verify", timeout=20)
-        eventually(lambda: metric(base, "vit_requests_in_flight") == 2)  # and the one that asks
-        process.send_signal(signal.SIGTERM)
+    with served(module=SLOW, drain_delay_s=0) as server, ThreadPoolExecutor(1) as pool:
+        map_of_it = httpx.post(f"{server.url}/classify", content=star, timeout=20).json()["results"][0]["attention"]
+        asked = pool.submit(httpx.post, f"{server.url}{map_of_it}/verify", timeout=20)
+        eventually(lambda: metric(server, "vit_requests_in_flight") == 2)  # and the one that asks
+        server.send_signal(signal.SIGTERM)
         assert asked.result().status_code == 503
-        assert process.wait(30) == 0
+        assert server.wait(30) == 0
 
 
 def test_unfinished_upload_gets_503_when_draining():
-    with served(drain_delay_s="0", drain_timeout_s="1", receive_timeout_s="60") as (process, base):
-        with Connection(port(base)) as connection:
+    with served(drain_delay_s=0, drain_timeout_s=1, receive_timeout_s=60) as server:
+        with Connection(server.port) as connection:
             connection.send(message("POST /classify", "Content-Length: 100", "Expect: 100-continue"))
             assert connection.answer().status == 100  # its body is awaited
-            process.send_signal(signal.SIGTERM)
+            server.send_signal(signal.SIGTERM)
             answer = connection.answer()
         assert (answer.status, answer.headers["connection"]) == (503, "close")
         assert answer.json()["type"] == "urn:vit-serve:problem:unavailable"
-        assert process.wait(30) == 0
-        assert "Traceback" not in process.output()
+        assert server.wait(30) == 0
+        assert "Traceback" not in server.output()
 
 
 def test_sigint_skips_the_drain_delay(star):
-    with served(drain_delay_s="60") as (process, base):
-        assert httpx.post(f"{base}/classify", content=star).status_code == 200
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
-        assert "Traceback" not in process.output()
+    with served(drain_delay_s=60) as server:
+        assert httpx.post(f"{server.url}/classify", content=star).status_code == 200
+        server.send_signal(signal.SIGINT)
+        assert server.wait(30) == 0
+        assert "Traceback" not in server.output()
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_it_at_once(second):
-    with served(drain_delay_s="60") as (process, base):
-        process.send_signal(signal.SIGTERM)
-        eventually(lambda: not is_ready(port(base)))
-        process.send_signal(second)
-        assert process.wait(60) == 128 + second
+    with served(drain_delay_s=60) as server:
+        server.send_signal(signal.SIGTERM)
+        eventually(lambda: not is_ready(server.port))
+        server.send_signal(second)
+        assert server.wait(60) == 128 + second
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_while_it_starts_ends_it(number):
-    with Process(module="tests.support.stalled_start", port="0") as process:
-        eventually(lambda: process.output() == "loading\n")
-        process.send_signal(number)
-        assert process.wait(60) == 0
-        assert process.output() == "loading\n"
+    with Process(module="tests.support.stalled_start") as server:
+        eventually(lambda: server.output() == "loading\n")
+        server.send_signal(number)
+        assert server.wait(60) == 0
+        assert server.output() == "loading\n"
 
 
 def test_a_broken_engine_ends_the_process_after_all_answers(star, encode):
     black = encode(Image.new("RGB", (64, 64)))
-    with served(module=SLOW, max_queue_wait_s="60") as (process, base), ThreadPoolExecutor(8) as pool:
+    with served(module=SLOW, max_queue_wait_s=60) as server, ThreadPoolExecutor(8) as pool:
 
         def post(body: bytes) -> httpx.Response:
-            return httpx.post(f"{base}/classify", content=body, timeout=20)
+            return httpx.post(f"{server.url}/classify", content=body, timeout=20)
 
         first = pool.submit(post, star)
-        eventually(lambda: metric(base, DECODED) == 1)
+        eventually(lambda: metric(server, DECODED) == 1)
         last = pool.submit(post, black)
-        eventually(lambda: metric(base, DECODED) == 2)
+        eventually(lambda: metric(server, DECODED) == 2)
         rest = [pool.submit(post, star) for _ in range(4)]
         assert first.result().status_code == 200
         for answer in (last.result(), *(one.result() for one in rest)):
             assert answer.status_code == 503
             assert answer.json()["type"] == "urn:vit-serve:problem:unavailable"
         with suppress(httpx.TransportError):  # gone already
-            assert httpx.get(f"{base}/readyz").status_code == 503
-            assert httpx.get(f"{base}/livez").status_code == 503
+            assert httpx.get(f"{server.url}/readyz").status_code == 503
+            assert httpx.get(f"{server.url}/livez").status_code == 503
             assert post(star).status_code == 503
-        assert process.wait(60) == 70
-        assert "illegal memory access" in process.output()
+        assert server.wait(60) == 70
+        assert "illegal memory access" in server.output()

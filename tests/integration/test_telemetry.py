@@ -3,25 +3,18 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from app.settings import DEMO_BUNDLE
-from tests.benchmarks.server import Server, running
+from tests.support.processes import Process, served
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+JSON = {"log_level": "info", "log_format": "json", "drain_delay_s": 0}
 TRACEPARENT = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
-
-
-def serving(folder: Path, **environment: str) -> AbstractContextManager[Server]:
-    """What it writes is in folder/log once it has stopped."""
-    variables = {"VIT_DEVICE": "cpu", "VIT_LOG_LEVEL": "info", "NO_PROXY": "127.0.0.1", **environment}
-    return running(DEMO_BUNDLE, variables, folder=folder)
 
 
 @pytest.fixture
@@ -48,13 +41,20 @@ def collector() -> Iterator[ThreadingHTTPServer]:
     server.server_close()
 
 
-def test_every_line_is_json_and_every_request_has_one(tmp_path, star):
-    with serving(tmp_path, VIT_LOG_FORMAT="json") as server, httpx.Client(base_url=server.url) as client:
+def logged(server: Process) -> list[dict[str, Any]]:
+    """Its whole log, once it has stopped."""
+    server.terminate()
+    assert server.wait(60) == 0
+    return [json.loads(line) for line in server.output().splitlines()]
+
+
+def test_every_line_is_json_and_every_request_has_one(star):
+    with served(**JSON) as server, httpx.Client(base_url=server.url) as client:
         id = client.post("/classify", content=star, headers=TRACEPARENT).json()["results"][0]["id"]
         client.get(f"/attention/{id}?format=json")
         client.get("/attention/forged%0a%7b%22level%22:%22info%22%7d")
         client.post("/classify", content=b"\xff\xd8\xff broken")
-    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+        lines = logged(server)
     assert {line["logger"] for line in lines} >= {"app.main", "app.access", "uvicorn.error"}
     asked = [line for line in lines if line["logger"] == "app.access"]
     assert [(line["method"], line["route"], line["status"], line.get("problem")) for line in asked] == [
@@ -70,12 +70,12 @@ def test_every_line_is_json_and_every_request_has_one(tmp_path, star):
     assert id not in json.dumps(asked)
 
 
-def test_spans_are_exported_where_the_environment_says_where_to(tmp_path, star, collector):
+def test_spans_are_exported_where_the_environment_says_where_to(star, collector):
     endpoint = f"http://127.0.0.1:{collector.server_port}"
-    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "VIT_LOG_FORMAT": "json", "VIT_ROOT_PATH": "/vit"}
-    with serving(tmp_path, **environment) as server:
+    with served(**JSON, root_path="/vit", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, NO_PROXY="127.0.0.1") as server:
         httpx.post(f"{server.url}/vit/classify", content=star, headers=TRACEPARENT)
         httpx.get(f"{server.url}/vit/livez")  # has no span
+        lines = logged(server)
     spans = {}
     for path, body in collector.requests:
         assert path == "/v1/traces"
@@ -88,6 +88,5 @@ def test_spans_are_exported_where_the_environment_says_where_to(tmp_path, star, 
         assert stage.parent_span_id == request.span_id
         assert request.start_time_unix_nano <= stage.start_time_unix_nano
         assert stage.start_time_unix_nano <= stage.end_time_unix_nano <= request.end_time_unix_nano + 10_000_000
-    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     (line,) = [line for line in lines if line.get("route") == "/classify"]
     assert (line["trace_id"], line["span_id"]) == (TRACE, request.span_id.hex())

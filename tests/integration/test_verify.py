@@ -76,17 +76,6 @@ def test_the_score_of_another_class_can_be_followed(client, classified, link):
     assert verify(client, link, label=second["index"], steps=4).json()["label"] == second["label"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["steps=3", "steps=65", "random_orders=0", "random_orders=9", "fill=white", "method=magic", "layer=99", "head=x",
-     "label=nothing", "label=99"],
-)  # fmt: skip
-def test_parameters_out_of_range_are_422(client, link, query):
-    response = client.post(f"{link}/verify?{query}")
-    assert response.status_code == 422
-    assert response.json()["type"] == "urn:vit-serve:problem:invalid-parameter"
-
-
 def test_a_client_that_hangs_up_leaves_the_line(client, link, hang_up):
     for _ in range(MAX_IN_WORK + 1):
         assert hang_up(client.app, f"{link}/verify", b"") == 499

@@ -17,8 +17,8 @@ class Replica:
 
     def __init__(self, variables: dict[str, str]) -> None:
         self.port = free_port()
-        self._variables = {"log_level": "warning", **variables, "port": str(self.port)}
-        self.process = Process(**self._variables)
+        self._settings = {"log_level": "warning", **variables}
+        self.process = Process(port=self.port, **self._settings)
 
     def restart(self) -> int:
         """Stop it as an orchestrator does, and start it again at once. Its exit code."""
@@ -33,12 +33,12 @@ class Replica:
         self.process.end()
 
     def revive(self) -> None:
-        self.process = Process(**self._variables)
+        self.process = Process(port=self.port, **self._settings)
         self.wait_until_ready()
 
     def wait_until_ready(self) -> None:
         """Raises RuntimeError if it does not start."""
-        self.process.wait_until_ready(self.port)
+        self.process.wait_until_ready()
 
 
 @contextmanager

@@ -15,24 +15,29 @@ HOST = "127.0.0.1"
 
 
 class Process(subprocess.Popen[bytes]):
-    """`python -m module` with VIT_* variables. It is killed at the end of a `with` block, also after a failure.
+    """`python -m module` on a port of loopback. It is killed at the end of a `with` block, also after a failure.
 
     Its output goes to a file, because a process whose pipe is full waits until it is read.
     """
 
-    def __init__(self, *, module: str = "app", **variables: str) -> None:
-        """`port="8000"` is VIT_PORT."""
-        environment = {**os.environ, "VIT_DEVICE": "cpu", **{f"VIT_{k.upper()}": v for k, v in variables.items()}}
+    def __init__(self, *, module: str = "app", port: int = 0, **settings: object) -> None:
+        """`log_level="info"` is VIT_LOG_LEVEL; names in capitals are other variables of its environment."""
+        self.port = port
+        self.url = f"http://{HOST}:{port}"
+        chosen = {"device": "cpu", "port": port, **settings}
+        variables = {name if name.isupper() else f"VIT_{name.upper()}": str(value) for name, value in chosen.items()}
         self._output = NamedTemporaryFile()  # noqa: SIM115
-        super().__init__([sys.executable, "-m", module], env=environment, stdout=self._output, stderr=self._output)
+        super().__init__(
+            [sys.executable, "-m", module], env=os.environ | variables, stdout=self._output, stderr=self._output
+        )
 
     def output(self) -> str:
         """All that it has written so far."""
         return Path(self._output.name).read_text()
 
-    def wait_until_ready(self, port: int) -> None:
+    def wait_until_ready(self) -> None:
         """Raises RuntimeError with its output if it ends instead."""
-        eventually(lambda: self.poll() is not None or is_ready(port), START_TIMEOUT_S)
+        eventually(lambda: self.poll() is not None or is_ready(self.port), START_TIMEOUT_S)
         if self.returncode is not None:
             raise RuntimeError(f"the server ended with {self.returncode}: {self.output()}")
 
@@ -56,12 +61,11 @@ def program(text: str, *arguments: str | Path) -> Iterator[subprocess.Popen[str]
 
 
 @contextmanager
-def served(*, module: str = "app", **variables: str) -> Iterator[tuple[Process, str]]:
-    """A server that is ready, and its address. It is killed at the end."""
-    port = free_port()
-    with Process(module=module, port=str(port), **variables) as process:
-        process.wait_until_ready(port)
-        yield process, f"http://{HOST}:{port}"
+def served(*, module: str = "app", **settings: object) -> Iterator[Process]:
+    """A server that is ready. It is killed at the end."""
+    with Process(module=module, port=free_port(), **settings) as process:
+        process.wait_until_ready()
+        yield process
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:

@@ -20,7 +20,7 @@ class Service:
     """
 
     def __init__(self, digest: str = "0123456789abcdef") -> None:
-        self.model = {"name": "m", "digest": digest, "manifest": {"features": 2}}
+        self.model = {"name": "m", "digest": digest, "manifest": {"features": 2, "labels": ["a", "b", "c"]}}
         self.first: list[Answered] = []
         self.asked: list[tuple[str, list[bytes], str | None]] = []
         self.answers: dict[str, Answered | Callable[[bytes], dict[str, Any]]] = {

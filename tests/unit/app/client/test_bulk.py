@@ -54,13 +54,28 @@ def test_a_busy_image_among_others_is_sent_again_alone(service, images):
     assert asked == {**dict.fromkeys((name.encode() for name in named(images)), 1), b"3.png": 3, b"9.png": 2}
 
 
-def test_an_image_that_cannot_be_used_is_recorded_with_the_reason(service, images):
+def test_an_image_that_cannot_be_used_is_recorded_with_the_reason(service, images, capsys):
     def outcome(image):
         return {"error": problem(415, "unsupported-type")} if image in (b"3.png", b"9.png") else service.result(image)
 
     service.answers["/classify"] = outcome
     refused = dict.fromkeys(("3.png", "9.png"), "This is unsupported-type.")
     assert run(service, images) == (1, named(images) | refused)
+    asked = len(service.asked)
+    assert run(service, images) == (1, named(images) | refused)
+    assert "10 already in " in (said := capsys.readouterr().err)
+    assert "out.csv (8 named, 2 unusable); no image was sent" in said
+    assert [images for _, images, _ in service.asked[asked:]] == [[]]  # the model
+
+
+def test_a_fault_of_the_service_is_not_recorded_and_the_image_is_sent_again(service, images, capsys):
+    fails = {"error": problem(500, "internal-server-error")}
+    service.answers["/classify"] = lambda image: fails if image == b"3.png" else service.result(image)
+    status, found = run(service, images)
+    assert (status, found) == (1, {name: name for name in named(images) if name != "3.png"})
+    assert "1 of 10 images could not be used" in capsys.readouterr().err
+    service.answers["/classify"] = service.result
+    assert run(service, images) == (0, named(images))
 
 
 def test_images_that_are_refused_together_are_sent_alone(service, images):
@@ -91,8 +106,12 @@ def test_a_proxy_that_refuses_a_large_body_refuses_one_image(service, images):
         ((403, {}, HTML), "403 No answer of the service"),
         ((404, {}, HTML), "check its address .404 No answer"),
         (
-            (404, {}, b'{"type": "t", "title": "Not Found", "status": 404}'),
+            (404, {}, b'{"type": "urn:vit-serve:problem:t", "title": "Not Found", "status": 404}'),
             "check its address .404 Not Found: Not Found.$",
+        ),
+        (
+            (422, {}, b'{"type": "about:blank", "title": "Bad", "status": 422, "detail": "Of another service"}'),
+            "422 No answer of the service: http.* answers something else: .*Of another service",
         ),
         ((302, {"Location": "http://login.test/"}, b""), "redirects to http://login.test/. No redirect is followed"),
         ((422, {}, json.dumps(problem(422, "invalid-parameter")).encode()), "This is invalid-parameter"),
@@ -131,7 +150,17 @@ def test_the_client_waits_for_retry_after(service, images):
 def test_the_run_ends_after_patience_without_an_answer(service, images, capsys):
     service.answers["/classify"] = (503, {"Retry-After": "60"}, b"")
     assert run(service, images, patience="0.3") == (2, {})
-    assert "nothing was answered for 0.3 seconds (503" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.count(f"{service.url} does not answer (503 ") == 1
+    assert "nothing was answered for 0.3 seconds (503" in said
+
+
+def test_a_wrong_port_is_told_at_once(images, monkeypatch, capsys):
+    monkeypatch.setattr("app.client.bulk.SILENCE_S", 0.0)
+    assert main(["http://127.0.0.1:1", str(images), "--patience", "0.1"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("http://127.0.0.1:1 does not answer ([Errno 111] Connection refused). Is its address right")
+    assert "nothing was answered for 0.1 seconds ([Errno 111] Connection refused)" in said
 
 
 def test_a_model_that_changes_ends_the_run(service, images, capsys):
@@ -142,12 +171,23 @@ def test_a_model_that_changes_ends_the_run(service, images, capsys):
 
 def test_an_output_has_images_of_one_model(service, serve, images):
     assert run(service, images) == (0, named(images))
-    (images / "10.png").write_bytes(b"10.png")
     done = (images.parent / "out.csv").read_bytes()
     with pytest.raises(SystemExit, match="images of the model m@0123456789ab, and the service has m@another: give"):
         run(serve(digest="another"), images)
     assert (images.parent / "out.csv").read_bytes() == done
-    assert run(service, images) == (0, named(images))
+
+
+def test_an_output_has_as_many_labels_for_each_image(service, images):
+    """Nine are asked for, and the model has three."""
+    service.answers["/classify"] = lambda image: {"predictions": 3 * service.result(image)["predictions"]}
+    assert run(service, images, "--top-k", "9") == (0, named(images))
+    done = (images.parent / "out.csv").read_bytes()
+    with pytest.raises(SystemExit, match=r"per image are 3 in .*out.csv and would be 2 in this run: give another"):
+        run(service, images, "--top-k", "2")
+    asked = len(service.asked)
+    assert run(service, images, "--top-k", "4") == (0, named(images))
+    assert [images for _, images, _ in service.asked[asked:]] == [[]]  # the model
+    assert (images.parent / "out.csv").read_bytes() == done
 
 
 def test_an_image_without_an_embedding_gets_the_reason_and_no_file(service, images):
@@ -158,6 +198,18 @@ def test_an_image_without_an_embedding_gets_the_reason_and_no_file(service, imag
     assert run(service, images, "--embeddings", str(folder)) == (1, outcome)
     found = {path.name: np.load(path).tolist() for path in folder.rglob("*.npy")}
     assert found == {f"{name}.npy": [5, 1] for name in named(images) if name != "3.png"}
+
+
+@pytest.mark.parametrize("option", ["--embeddings", "--maps"])
+def test_an_output_without_embeddings_or_maps_does_not_get_some(service, images, option):
+    assert run(service, images) == (0, named(images))
+    with pytest.raises(SystemExit, match="the output has images that folder does not have: give another --out"):
+        run(service, images, option, "folder")
+
+
+def test_a_folder_that_cannot_be_made_ends_the_run(service, images, capsys):
+    assert run(service, images, "--maps", str(images / "1.png")) == (2, {})
+    assert f"given up: [Errno 17] File exists: '{images}/1.png'" in capsys.readouterr().err
 
 
 def test_file_names_may_have_any_bytes(service, images):
@@ -171,7 +223,7 @@ def test_file_names_may_have_any_bytes(service, images):
     asked = len(service.asked)
     assert main(options) == 0
     assert sorted((images.parent / "out.csv").read_bytes().split(b",")) == sorted(done.split(b","))
-    assert [len(images) for _, images, _ in service.asked[asked:]] == [0, 1]  # the model, and the last image
+    assert [len(images) for _, images, _ in service.asked[asked:]] == [0]  # the model
 
 
 def test_requests_have_few_images_and_large_images_go_alone(service, images):
@@ -184,7 +236,7 @@ def test_requests_have_few_images_and_large_images_go_alone(service, images):
 def test_a_file_that_cannot_be_read_stops_nothing(service, images):
     found = {}
     with Client(service.url) as client:
-        bulk = Bulk(client, patience_s=10, top_k=1, maps=None, method="rollout", embeddings=None)
+        bulk = Bulk(client, patience_s=10, waiting=print, top_k=1, maps=None, method="rollout", embeddings=None)
         names = [str(images / "gone.png"), str(images / "3.png")]
         bulk.run(names, lambda image, result: found.update({image: result}), concurrency=1)
     assert found[names[0]].error.detail == "The file cannot be read: No such file or directory."
@@ -194,13 +246,23 @@ def test_a_file_that_cannot_be_read_stops_nothing(service, images):
 @pytest.mark.parametrize(
     ("image", "expected"),
     [
-        ("a.jpg", "maps/a.jpg.png"),
-        ("x/a.jpg", "maps/x/a.jpg.png"),
-        ("/x/a.jpg", "maps/x/a.jpg.png"),
-        ("../a.jpg", "maps/_/a.jpg.png"),
-        ("x/../../a.jpg", "maps/x/_/_/a.jpg.png"),
-        ("....//a.jpg", "maps/..../a.jpg.png"),
+        ("a.jpg", "a.jpg.png"),
+        ("x/a.jpg", "x/a.jpg.png"),
+        ("/x/a.jpg", "x/a.jpg.png"),
+        ("../x/a.jpg", "x/a.jpg.png"),
+        ("x/../../a.jpg", "x/a.jpg.png"),
+        ("....//a.jpg", "..../a.jpg.png"),
     ],
 )
 def test_heatmaps_stay_in_their_folder(image, expected):
-    assert file_of(image, Path("maps"), ".png") == Path(expected)
+    assert file_of(image, ".png") == Path(expected)
+
+
+@pytest.mark.parametrize("option", ["--maps", "--embeddings"])
+def test_two_images_do_not_get_one_file(service, images, tmp_path, option):
+    same = str(images / "x" / ".." / "3.png")
+    (images / "x").mkdir()
+    (images / "x" / "3.png").touch()
+    with pytest.raises(SystemExit, match=r"3.png would have the same file in .*folder: send them in two runs"):
+        main([service.url, str(images), same, option, str(tmp_path / "folder")])
+    assert service.asked == []

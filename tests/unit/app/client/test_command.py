@@ -14,9 +14,9 @@ from app.maps.choice import Method
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["localhost:8000", "a.png"], "argument server: the address has to begin with http:// or https://"),
-        (["http://s", "a.png", "--top-k", "0"], "argument --top-k: it has to be a whole number of at least 1"),
-        (["http://s", "a.png", "--concurrency", "x"], "--concurrency: it has to be a whole number of at least 1"),
+        (["localhost:8000", "a.png"], "argument server: the address must begin with http:// or https://"),
+        (["http://s", "a.png", "--top-k", "0"], "argument --top-k: it must be a whole number of at least 1"),
+        (["http://s", "a.png", "--concurrency", "x"], "--concurrency: it must be a whole number of at least 1"),
         (["http://s", "a.png", "--method", "magic"], "argument --method: invalid choice: 'magic'"),
     ],
 )

@@ -224,7 +224,7 @@ async def together(engine, batcher, *values):
 @pytest.mark.parametrize(
     ("bad", "again"), [(POISON, [[1], [POISON], [3], [4]]), (NOT_FINITE, [])], ids=["an exception", "NaN"]
 )
-def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lifecycle, bad, again):
+def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lifecycle, caplog, bad, again):
     engine.faults[POISON] = RuntimeError("poison")
     answers = run(engine, lambda batcher: together(engine, batcher, 1, bad, 3, 4), lifecycle)
     assert isinstance(answers.pop(1), InferenceFailed)
@@ -232,6 +232,7 @@ def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lifecycle
     assert engine.batches[1:] == [("classify", values) for values in ([1, bad, 3, 4], *again)]
     assert len(engine.probes) == 1
     assert lifecycle.ready
+    assert ("NaN or infinity for 1 of 4 images" in caplog.text) == (bad == NOT_FINITE)
 
 
 def test_finite_numbers_with_an_infinite_sum_are_answered(engine, lifecycle):
