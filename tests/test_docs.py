@@ -60,26 +60,40 @@ def test_the_front_page_is_short():
     assert len(README) <= README_CHARACTERS
 
 
+def table(heads: str, cells: list[list[object]]) -> str:
+    """A Markdown table; `heads` has bars between."""
+    lines = [heads, " | ".join("---" for _ in heads.split(" | ")), *(" | ".join(map(str, row)) for row in cells)]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
 def settings_table() -> str:
-    lines = ["| variable | default | meaning |", "| --- | --- | --- |"]
+    cells: list[list[object]] = []
     for name, field in Settings.model_fields.items():
         assert field.default is not PydanticUndefined
         default = field.default.relative_to(Path.cwd()) if name == "bundle" else field.default
-        shown = "none" if default in ("", ()) else f"`{default}`"
-        lines.append(f"| `VIT_{name.upper()}` | {shown} | {field.description} |")
-    return "\n".join(lines)
+        cells.append([f"`VIT_{name.upper()}`", "none" if default in ("", ()) else f"`{default}`", field.description])
+    return table("variable | default | meaning", cells)
 
 
 def errors_table() -> str:
-    lines = ["| status | type | when |", "| --- | --- | --- |"]
-    for kind in sorted(ServiceError.__subclasses__(), key=lambda kind: (kind.status, kind.kind)):
-        lines.append(f"| {kind.status.value} | `{kind.kind}` | {kind.title} |")
-    return "\n".join(lines)
+    kinds = sorted(ServiceError.__subclasses__(), key=lambda kind: (kind.status, kind.kind))
+    return table("status | type | when", [[kind.status.value, f"`{kind.kind}`", kind.title] for kind in kinds])
+
+
+def alerts_table() -> str:
+    (group,) = yaml.safe_load(Path("docker/kubernetes/monitoring/alerts.yaml").read_text())["spec"]["groups"]
+    return table(
+        "alert | for | because",
+        [
+            [rule["alert"], rule.get("for", "at once"), " ".join(rule["annotations"].values())]
+            for rule in group["rules"]
+        ],
+    )
 
 
 def records_table() -> str:
     """What a record of docs/star.jpg takes, by the shapes of its maps."""
-    lines = ["| model | maps, kB | pixels, kB | thumbnail, kB | record, kB | in 256 MiB |", "| --- " * 6 + "|"]
+    cells: list[list[object]] = []
     for name, config in {
         "demo": DEMO_CONFIG,
         "ViT-S/16": variant("S/16"),
@@ -99,24 +113,28 @@ def records_table() -> str:
             "lens": (layers, 5),
         }
         maps = make_maps(classes=np.arange(5), **{key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
-        preparer = Preparer(
-            limits=Limits(10**6, 64), spec=spec_of(config.image_size), thumbnail_px=Settings().thumbnail_px
-        )
+        spec, thumbnail_px = spec_of(config.image_size), Settings().thumbnail_px
+        preparer = Preparer(limits=Limits(10**6, 64), spec=spec, thumbnail_px=thumbnail_px)
         done = preparer.prepare(Path("docs/star.jpg").read_bytes(), thumbnail=True, max_pixels=10**6)
         assert isinstance(done, Prepared)
         record = make_record(maps=maps, pixels=done.pixels, thumbnail=done.thumbnail)
         sizes = (maps.nbytes, done.pixels.nbytes, len(record.thumbnail), bytes_of(record))
-        kilobytes = " | ".join(str(round(size / 1000)) for size in sizes)
-        lines.append(f"| {name} | {kilobytes} | {2**28 // bytes_of(record)} |")
-    return "\n".join(lines)
+        cells.append([name, *(round(size / 1000) for size in sizes), 2**28 // bytes_of(record)])
+    return table("model | maps, kB | pixels, kB | thumbnail, kB | record, kB | in 256 MiB", cells)
 
 
-def test_the_records_table():
-    assert block("records", "docs/settings.md") == records_table()
-
-
-def test_the_settings_table():
-    assert block("settings", "docs/settings.md") == settings_table()
+@pytest.mark.parametrize(
+    ("name", "page", "made"),
+    [
+        ("settings", "settings", settings_table),
+        ("records", "settings", records_table),
+        ("errors", "api", errors_table),
+        ("alerts", "operations", alerts_table),
+        ("naming", "checkpoints", naming.table),
+    ],
+)
+def test_a_table_is_that_of_the_code(name, page, made):
+    assert block(name, f"docs/{page}.md").strip() == made()
 
 
 def test_the_settings_of_the_front_page_have_their_defaults():
@@ -126,23 +144,6 @@ def test_the_settings_of_the_front_page_have_their_defaults():
     for names, given, _ in rows(section[1][section[1].index("|") :].partition("\n\n")[0]):
         expected = " ".join(defaults[name] for name in names.split())
         assert given == ("none" if expected == "`None`" else expected), names
-
-
-def alerts_table() -> str:
-    lines = ["| alert | for | because |", "| --- | --- | --- |"]
-    (group,) = yaml.safe_load(Path("docker/kubernetes/monitoring/alerts.yaml").read_text())["spec"]["groups"]
-    for rule in group["rules"]:
-        because = f"{rule['annotations']['summary']} {rule['annotations']['description']}"
-        lines.append(f"| {rule['alert']} | {rule.get('for', 'at once')} | {because} |")
-    return "\n".join(lines)
-
-
-def test_the_alerts_table():
-    assert block("alerts", "docs/operations.md") == alerts_table()
-
-
-def test_the_errors_table():
-    assert block("errors", "docs/api.md") == errors_table()
 
 
 def test_the_api_page_names_every_path_parameter_and_field(client):
@@ -165,8 +166,9 @@ def test_the_code_page_names_every_folder():
     assert sorted(listed) == sorted(top | {f"{folder}/" for folder in folders} | {"docker/"})
 
 
-def test_the_code_page_names_files_that_exist():
-    named = re.findall(r"`((?:app|export|model|tests|docker)/[^`]*)`", Path("docs/code.md").read_text())
+def test_files_that_a_page_names_exist():
+    text = README + "".join(page.read_text() for page in PAGES)
+    named = re.findall(r"`((?:app|export|model|tests|docker)/[\w./-]*)`", text)
     assert [name for name in named if not Path(name).exists()] == []
 
 
@@ -215,10 +217,6 @@ def test_every_make_target_is_documented():
 
 def test_the_newest_release_in_the_changelog_is_the_version():
     assert re.findall(r"^## (\d+\.\d+\.\d+)$", CHANGELOG, re.MULTILINE)[0] == VERSION
-
-
-def test_the_table_of_names():
-    assert block("naming", "docs/checkpoints.md").strip() == naming.table()
 
 
 def test_every_page_is_in_the_index():

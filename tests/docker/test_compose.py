@@ -24,21 +24,20 @@ def test_a_container_has_no_permission_that_it_does_not_need(name):
 
 
 @pytest.mark.parametrize("name", REPLICAS)
-def test_every_variable_is_a_setting(name):
-    assert {key.removeprefix("VIT_").lower() for key in SERVICES[name]["environment"]} <= set(Settings.model_fields)
-
-
-@pytest.mark.parametrize("name", REPLICAS)
-def test_a_replica_has_time_to_drain(name):
+def test_a_replica_has_known_settings_and_time_to_drain(name):
     settings = Settings()
+    assert {key.removeprefix("VIT_").lower() for key in SERVICES[name]["environment"]} <= set(Settings.model_fields)
     assert int(SERVICES[name]["stop_grace_period"][:-1]) > settings.drain_delay_s + settings.drain_timeout_s
 
 
 @pytest.mark.parametrize("name", REPLICAS)
-def test_balancers_find_replicas_by_their_alias(name):
+def test_balancers_and_prometheus_find_replicas_by_their_alias(name):
     (alias,) = SERVICES[name]["networks"]["inside"]["aliases"]
     for file in ("nginx.conf", "haproxy.cfg"):
         assert f" {alias}:{Settings().port} " in Path("docker", file).read_text()
+    (scrape,) = yaml.safe_load(Path("docker/monitoring/prometheus.yaml").read_text())["scrape_configs"]
+    (asked,) = scrape["dns_sd_configs"]
+    assert (asked["names"], asked["port"]) == ([alias], Settings().port)
 
 
 def test_there_is_a_profile_for_each_device_and_one_is_the_default():
@@ -54,10 +53,21 @@ def test_a_replica_on_a_gpu_can_keep_compiled_kernels():
     assert f"uid={USER}" in mount
 
 
-def test_only_the_balancer_is_reachable_from_outside():
-    assert [name for name, service in SERVICES.items() if "ports" in service] == ["balancer"]
-    assert [name for name, service in SERVICES.items() if "outside" in service["networks"]] == ["balancer"]
+def test_only_the_balancer_is_reachable_from_outside_and_grafana_from_this_machine():
+    reachable = ["balancer", "grafana"]
+    assert [name for name, service in SERVICES.items() if "ports" in service] == reachable
+    assert [name for name, service in SERVICES.items() if "outside" in service["networks"]] == reachable
+    assert SERVICES["grafana"]["ports"] == ["127.0.0.1:3000:3000"]
     assert COMPOSE["networks"]["inside"] == {"internal": True}
+
+
+def test_grafana_finds_the_dashboard_and_prometheus():
+    mounts = [mount.split(":") for service in SERVICES.values() for mount in service.get("volumes", [])]
+    assert all(Path("docker", source).is_file() and mode == "ro" for source, _, mode in mounts)
+    (source,) = yaml.safe_load(Path("docker/monitoring/datasource.yaml").read_text())["datasources"]
+    (provider,) = yaml.safe_load(Path("docker/monitoring/dashboards.yaml").read_text())["providers"]
+    assert (source["type"], source["url"]) == ("prometheus", "http://prometheus:9090")
+    assert ["./kubernetes/monitoring/dashboard.json", f"{provider['options']['path']}/vit-serve.json", "ro"] in mounts
 
 
 def test_redis_makes_room_instead_of_refusing():

@@ -1,28 +1,20 @@
-"""The manifests are valid Kubernetes and agree with the service."""
+"""The manifests agree with the service. test_site.py sees whether they are valid."""
 
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 
 from app.settings import Settings
 
 FOLDER = Path("docker/kubernetes")
-KUBERNETES = "1.31"  # the oldest that is still maintained by the large providers
-
-
-def documents(file: Path) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(file.read_text()))
-
-
-def resources(folder: str) -> list[dict[str, Any]]:
-    kustomization = yaml.safe_load((FOLDER / folder / "kustomization.yaml").read_text())
-    return [document for name in kustomization["resources"] for document in documents(FOLDER / folder / name)]
-
-
-BASE = {(r["kind"], r["metadata"]["name"]): r for r in resources("base")}
+NAMED = yaml.safe_load((FOLDER / "base/kustomization.yaml").read_text())["resources"]
+BASE = {
+    (found["kind"], found["metadata"]["name"]): found
+    for name in NAMED
+    for found in yaml.safe_load_all((FOLDER / "base" / name).read_text())
+}
 POD = BASE["Deployment", "vit-serve"]["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
 
@@ -31,20 +23,12 @@ def environment(container: dict[str, Any]) -> dict[str, Any]:
     return {variable["name"]: variable.get("value") for variable in container["env"]}
 
 
-@pytest.mark.parametrize(
-    "resource", BASE.values(), ids=lambda resource: f"{resource['kind']} {resource['metadata']['name']}"
-)
-def test_a_resource_is_valid(resource):
-    kubernetes_validate.validate(resource, KUBERNETES, strict=True)
-
-
 def test_every_file_is_in_use():
-    named = yaml.safe_load((FOLDER / "base/kustomization.yaml").read_text())["resources"]
-    assert {file.name for file in (FOLDER / "base").iterdir()} == {*named, "kustomization.yaml"}
+    assert {file.name for file in (FOLDER / "base").iterdir()} == {*NAMED, "kustomization.yaml"}
 
 
 def test_the_gpu_overlay_patches_what_is_there():
-    (patch,) = documents(FOLDER / "gpu/deployment.yaml")
+    patch = yaml.safe_load((FOLDER / "gpu/deployment.yaml").read_text())
     (container,) = patch["spec"]["template"]["spec"]["containers"]
     assert (patch["kind"], patch["metadata"]["name"]) in BASE
     assert container["name"] == CONTAINER["name"]

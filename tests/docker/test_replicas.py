@@ -2,7 +2,7 @@
 
 import gzip
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -19,8 +19,7 @@ BODY_LIMIT = 32 * 2**20
 RATE = 10.0
 
 
-@dataclass(frozen=True)
-class Deployment:
+class Deployment(NamedTuple):
     name: str
     balancer: Balancer
     replicas: list[Replica]
@@ -60,11 +59,6 @@ def test_the_log_is_json_with_the_request_id(client, deployment):
     assert (entry["request_id"], entry["path"], entry["status"]) == ("look-for-me", "/model", 200)
 
 
-@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/%6detrics", "/%72eadyz"])
-def test_probes_and_metrics_stay_inside(client, path):
-    assert client.get(path).status_code == 404
-
-
 def test_a_body_of_the_limit_is_read_and_one_byte_more_is_not(client):
     assert client.post("/classify", content=bytes(BODY_LIMIT)).status_code == 415
     answer = client.post("/classify", content=bytes(BODY_LIMIT + 1))
@@ -79,26 +73,24 @@ def received(client: httpx.Client, path: str, encoding: str, **headers: str) -> 
         return answer, b"".join(answer.iter_raw())
 
 
+def varies(answer: httpx.Response) -> set[str]:
+    return {name.strip().lower() for name in answer.headers.get_list("vary", split_commas=True)}
+
+
 @pytest.fixture
 def drawn(client) -> str:
     """The path of a map that can be fetched."""
     return client.post("/classify", content=jpeg()).json()["results"][0]["attention"]
 
 
-def test_a_map_as_json_arrives_compressed(client, drawn):
-    plain, as_it_is = received(client, f"{drawn}?format=json", "identity")
-    packed, body = received(client, f"{drawn}?format=json", "gzip")
+@pytest.mark.parametrize("path", ["{map}?format=json", "/", "/openapi.json", "/page/main.js", "/page/style.css"])
+def test_text_arrives_compressed(client, drawn, path):
+    plain, as_it_is = received(client, path.format(map=drawn), "identity")
+    packed, body = received(client, path.format(map=drawn), "gzip")
     assert (plain.headers.get("content-encoding"), packed.headers["content-encoding"]) == (None, "gzip")
     assert len(body) < 0.85 * len(as_it_is)
     assert gzip.decompress(body) == as_it_is
-    assert {"Accept", "Accept-Encoding"} <= {name.strip() for name in packed.headers["vary"].split(",")}
-
-
-@pytest.mark.parametrize("path", ["/", "/openapi.json", "/page/main.js", "/page/style.css"])
-def test_text_arrives_compressed(client, path):
-    packed, body = received(client, path, "gzip")
-    assert packed.headers["content-encoding"] == "gzip"
-    assert gzip.decompress(body) == received(client, path, "identity")[1]
+    assert varies(plain) | {"accept-encoding"} <= varies(packed)
 
 
 @pytest.mark.parametrize("format", ["png", "npy"])

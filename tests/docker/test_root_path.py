@@ -64,12 +64,13 @@ def test_other_paths_of_the_site_do_not_reach_the_service(client):
 
 
 @pytest.mark.parametrize("name", BALANCERS)
-def test_the_shipped_configurations_keep_probes_and_verification_under_a_path(need, replica, tmp_path, name):
+def test_the_shipped_configurations_keep_probes_inside_with_and_without_a_path(need, replica, tmp_path, name):
     need(name)
     with BALANCERS[name]([replica], tmp_path) as balancer:
         base = f"http://127.0.0.1:{balancer.port}"
-        assert httpx.get(f"{base}/vit/model").status_code == 200
-        assert [httpx.get(f"{base}/vit{path}").status_code for path in INSIDE] == [404] * len(INSIDE)
+        for prefix in ("", "/vit"):
+            assert httpx.get(f"{base}{prefix}/model").status_code == 200
+            assert {httpx.get(f"{base}{prefix}{path}").status_code for path in INSIDE} == {404}
 
 
 def test_the_ingress_is_valid_and_names_the_service():

@@ -1,13 +1,13 @@
 """What kubectl makes of the folders, and where the numbers of site/values.yaml arrive."""
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
@@ -15,7 +15,7 @@ import yaml
 from tests.support.crds import SCHEMAS, check
 
 FOLDER = Path("docker/kubernetes")
-KUBERNETES = "1.31"
+KUBERNETES = "1.31"  # the oldest that is still maintained by the large providers
 OTHER = {  # than those that are shipped
     "image": "registry.example/vit@sha256:0",
     "cpu": "7",
@@ -78,10 +78,6 @@ def outside(resources: Resources) -> list[tuple[dict[str, Any], list[int]]]:
     ]
 
 
-def reaches(resources: Resources, address: str, port: int) -> bool:
-    return any(ip_address(address) in ip_network(to["cidr"]) and port in ports for to, ports in outside(resources))
-
-
 @pytest.mark.parametrize("folder", ["base", "gpu", "site", "kserve"])
 def test_every_resource_is_valid(build, folder):
     for resource in build(FOLDER / folder).values():
@@ -92,16 +88,12 @@ def test_every_resource_is_valid(build, folder):
         assert resource["kind"] == "Namespace" or resource["metadata"]["namespace"] == "vit-serve"
 
 
-@pytest.mark.parametrize("kind", SCHEMAS)
-def test_a_wrong_field_is_found(build, kind):
-    folder = "kserve" if kind in ("ServingRuntime", "InferenceService") else "site"
-    (resource,) = (r for (k, _), r in build(FOLDER / folder).items() if k == kind)
-    check(resource)
-    for place in objects(resource["spec"]):
-        place["wrong"] = "field"
-        with pytest.raises(jsonschema.ValidationError, match="wrong"):
-            check(resource)
-        del place["wrong"]
+def test_the_schemas_of_other_projects_take_no_unknown_field():
+    """At any depth."""
+    closed: list[dict[str, Any]] = []
+    json.loads(json.dumps(SCHEMAS), object_hook=lambda part: closed.append(part) or part)
+    assert closed
+    assert [part for part in closed if "properties" in part and part["additionalProperties"]] == []
 
 
 def test_the_site_without_other_values_is_the_base(build):
@@ -150,19 +142,9 @@ def test_the_values_arrive_at_the_replicas(build, other_site):
     assert {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": OTHER["otlp"]} in container["env"]
 
 
-@pytest.mark.parametrize(
-    ("address", "port", "may"),
-    [
-        ("203.0.113.5", 6380, True),
-        ("198.51.100.7", 443, True),
-        ("203.0.113.5", 443, False),
-        ("203.0.113.5", 6379, False),
-        ("203.0.113.16", 6380, False),
-        ("198.51.100.8", 443, False),
-    ],
-)
-def test_replicas_reach_the_addresses_of_the_values_and_no_others(build, other_site, address, port, may):
-    assert reaches(build(other_site), address, port) == may
+def test_replicas_reach_the_addresses_of_the_values_and_no_others(build, other_site):
+    allowed = [(block["cidr"], ports) for block, ports in outside(build(other_site))]
+    assert allowed == [(OTHER["store-addresses"], [6380]), (OTHER["otlp-addresses"], [443])]
 
 
 def test_the_site_without_other_values_reaches_no_address_of_a_machine(build):
@@ -178,29 +160,11 @@ def test_the_values_arrive_at_keda(build, other_site):
     assert keda["triggers"][0]["metadata"]["serverAddress"] == OTHER["prometheus"]
 
 
-def test_the_values_arrive_at_the_autoscaler_without_keda(build, other_site):
+def test_the_values_arrive_without_keda_and_with_gpus(build, other_site):
     kustomization = other_site / "kustomization.yaml"
-    kustomization.write_text(kustomization.read_text().replace("  - ../keda\n", ""))
-    hpa = build(other_site)["HorizontalPodAutoscaler", "vit-serve"]["spec"]
+    kustomization.write_text(kustomization.read_text().replace("  - ../keda\n", "").replace("../base", "../gpu"))
+    resources = build(other_site)
+    hpa = resources["HorizontalPodAutoscaler", "vit-serve"]["spec"]
     assert (hpa["minReplicas"], hpa["maxReplicas"]) == (4, 44)
     assert hpa["metrics"][0]["pods"]["target"]["averageValue"] == OTHER["images-per-replica"]
-
-
-def test_a_site_with_gpus_keeps_its_device(build, other_site):
-    kustomization = other_site / "kustomization.yaml"
-    kustomization.write_text(kustomization.read_text().replace("../base", "../gpu"))
-    container = deployed(build(other_site))
-    assert container["resources"]["limits"] == {"memory": OTHER["memory"], "nvidia.com/gpu": 1}
-
-
-def objects(value: Any) -> list[dict[str, Any]]:
-    """Every object in a resource whose fields have names: not labels and the like."""
-    if isinstance(value, list):
-        return [found for item in value for found in objects(item)]
-    if not isinstance(value, dict):
-        return []
-    nested = [found for name, item in value.items() if name not in FREE for found in objects(item)]
-    return [value, *nested]
-
-
-FREE = {"labels", "annotations", "matchLabels", "metadata", "requests", "limits"}  # whose names are anyone's
+    assert deployed(resources)["resources"]["limits"] == {"memory": OTHER["memory"], "nvidia.com/gpu": 1}
