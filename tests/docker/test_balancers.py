@@ -129,7 +129,13 @@ def times_sent(name: str, folder: Path, path: str, body: bytes) -> int:
 
 @pytest.mark.parametrize("name", BALANCERS)
 @pytest.mark.parametrize(
-    ("path", "times"), [("/classify", 2), ("/attention/x/verify", 1), ("/attention/x/v%65rify?steps=64", 1)]
+    ("path", "times"),
+    [
+        ("/classify", 2),
+        ("/attention/x/verify", 1),
+        ("/attention/x/v%65rify?steps=64", 1),
+        ("/attention/x/cover?share=0.1", 1),
+    ],
 )
 def test_a_verification_that_died_with_its_replica_is_not_repeated(need, tmp_path, name, path, times):
     need(name)

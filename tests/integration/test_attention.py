@@ -149,7 +149,8 @@ IDS = [
 
 @pytest.mark.parametrize("id", IDS)
 @pytest.mark.parametrize(
-    ("method", "path"), [("GET", ""), ("GET", "/wall"), ("GET", "/report?label=x"), ("POST", "/verify?layer=99")]
+    ("method", "path"),
+    [("GET", ""), ("GET", "/wall"), ("GET", "/report?label=x"), ("POST", "/verify?layer=99"), ("POST", "/cover")],
 )
 def test_unknown_and_malformed_ids_get_the_same_404_everywhere(client, id, method, path):
     headers = {"X-Request-ID": "same"}  # which the problem repeats

@@ -107,6 +107,7 @@ def test_without_a_head_there_are_embeddings_and_maps(headless):
         ("GET", "{map}?method=evidence"),
         ("GET", "{map}/report?label=0"),
         ("POST", "{map}/verify"),
+        ("POST", "{map}/cover"),
     ],
 )
 def test_what_needs_classes_is_refused_without_a_head(headless, method, path):
