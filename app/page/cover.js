@@ -106,7 +106,7 @@ function labels({ label, before, after }) {
     });
     return element("div", {}, element("h3", {}, title), element("ol", {}, ...rows));
   };
-  return element("div", { class: "sides" }, list("With them", before), list("Without them", after));
+  return element("div", { class: "sides" }, list("With these patches", before), list("Without them", after));
 }
 
 /** Bars on one scale: the promise, what came of it, and each random set as a line. */
@@ -135,13 +135,13 @@ function effects({ evidence, effect, random_effects: random, random_effect: mean
   return element(
     "table",
     { class: "receipt effects" },
-    element("caption", {}, "What these patches add to the logit"),
+    element("caption", {}, "Fall of the logit"),
     element(
       "tbody",
       {},
       row("Promised by their evidence", evidence, bar(evidence)),
-      row("Lost without them", effect, bar(effect)),
-      row(`Lost without ${random.length} random sets: mean`, mean, ...random.map((value) => line("set", value))),
+      row("Real, without them", effect, bar(effect)),
+      row(`Real, without ${random.length} random sets: mean`, mean, ...random.map((value) => line("set", value))),
     ),
   );
 }
@@ -151,7 +151,7 @@ function summary({ label, against, patches, evidence, effect, random_sets: sets,
   const [these, many] = patches.length === 1 ? ["this patch", "one patch"] : [`these ${patches.length} patches`, "as many patches"];
   return (
     `Without ${these}, ${what} ${effect < 0 ? "rises" : "falls"} by ${fixed(Math.abs(effect), 2)}. ` +
-    `The direct evidence promised ${fixed(evidence, 2, { plus: true })}. ` +
+    `The direct evidence promised a ${evidence < 0 ? "rise" : "fall"} of ${fixed(Math.abs(evidence), 2)}. ` +
     `${Math.round(share * sets)} of ${sets} random sets of ${many} change it at least as much.`
   );
 }

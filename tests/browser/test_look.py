@@ -78,7 +78,8 @@ def test_the_theme_follows_the_system_until_it_is_chosen(visit):
 def test_every_control_has_a_name(looking):
     page = looking
     page.check("[value=evidence]")
-    for role in ("button", "link", "slider", "radio", "checkbox", "combobox"):
+    page.get_by_role("gridcell").first.wait_for()
+    for role in ("button", "link", "slider", "radio", "checkbox", "combobox", "grid", "gridcell"):
         for control in page.get_by_role(role).all():
             name = control.evaluate(
                 "(e) => e.ariaLabel || e.labels?.[0]?.textContent || e.textContent || e.querySelector('img')?.alt"
