@@ -15,7 +15,7 @@ from fastapi_offline import FastAPIOffline
 from app.api import huggingface
 from app.api.body.json_reader import JsonReader
 from app.api.drawings import Drawings
-from app.api.routes import attention, classify, embed, model, page, probes, report, verify, wall
+from app.api.routes import attention, classify, cover, embed, model, page, probes, report, verify, wall
 from app.api.services import Services
 from app.api.v2 import infer
 from app.api.v2 import model as v2
@@ -30,8 +30,8 @@ from app.door.problems import install_handlers, problems
 from app.door.root import below, check_root_path
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
+from app.maps.coverer import Coverer
 from app.maps.distance import RunningDistance
-from app.maps.verifier import Verifier
 from app.settings import Settings
 from app.stores.store import open_store
 from app.telemetry.metrics import watch_event_loop
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 VERSION = "1.0.0"  # the only place; `make image` writes it on the image
 ROUTERS = [
     part.router
-    for part in (classify, embed, attention, wall, report, verify, model, huggingface, v2, infer, probes, page)
+    for part in (classify, embed, attention, wall, report, verify, cover, model, huggingface, v2, infer, probes, page)
 ]
 
 
@@ -123,9 +123,8 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         model=model,
         classifier=classifier,
         scoring=scoring,
-        verifier=Verifier(
+        coverer=Coverer(
             patch=manifest.tokens.patch,
-            scoring=scoring,
             batcher=backend.batcher,
             model=model,
             cpu_pool=cpu_pool,

@@ -96,6 +96,7 @@ def hang_up() -> Callable[..., int]:
     async def posted(app: FastAPI, path: str, body: bytes, whole: bool) -> int:
         messages = [{"type": "http.request", "body": body, "more_body": not whole}, {"type": "http.disconnect"}]
         sent = []
+        path, _, query = path.partition("?")
 
         async def receive():
             return messages.pop(0) if messages else await asyncio.Event().wait()
@@ -104,7 +105,7 @@ def hang_up() -> Callable[..., int]:
             sent.append(message)
 
         scope = {
-            "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
+            "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
             "headers": [], "http_version": "1.1", "scheme": "http", "server": ("t", 80), "client": ("t", 1),
         }  # fmt: skip
         await app(scope, receive, send)

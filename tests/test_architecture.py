@@ -52,7 +52,7 @@ HOMES = {
     "httptools": {"door.protocol"},
     "opentelemetry": {"telemetry", "door.observation"},
     "prometheus_client": {"telemetry.metrics", "api.routes.probes"},
-    "PIL": {"images", "drawing", "maps.faithfulness"},
+    "PIL": {"images", "drawing", "maps.covering"},
 }
 
 

@@ -17,9 +17,10 @@ from app.inference.model import Model
 from app.inference.scoring import Scoring
 from app.lifecycle import Lifecycle
 from app.maps.choice import Choice
+from app.maps.coverer import Coverer
+from app.maps.covering import Fill
 from app.maps.distance import RunningDistance
 from app.maps.record import Record
-from app.maps.verifier import Verifier
 from app.settings import Settings
 from app.stores.store import Store
 from app.telemetry.metrics import Metrics
@@ -48,7 +49,7 @@ class Services:
     model: Model
     classifier: Classifier
     scoring: Scoring
-    verifier: Verifier
+    coverer: Coverer
     store: Store
     metrics: Metrics
     distance: RunningDistance  # over the images explained since the start
@@ -87,5 +88,8 @@ async def _stages(request: Request) -> Stages:
 
 
 ChoiceDep = Annotated[Choice, Depends(_choice)]  # the map that the query asks for
+FillQuery = Annotated[
+    Fill, Query(description="What covers a patch: the mean colour, black, grey, or a Gaussian blur one patch wide")
+]
 ServicesDep = Annotated[Services, Depends(_services)]
 StagesDep = Annotated[Stages, Depends(_stages)]

@@ -83,6 +83,10 @@ class Client:
         """How faithful a map is. `parameters` are those of POST /attention/{id}/verify."""
         return _read(self._ask("POST", f"/attention/{id}/verify", parameters), lambda answer: answer["deletion"])
 
+    def cover(self, id: str, **parameters: Any) -> Answer:
+        """What changes without some patches. `parameters` are those of POST /attention/{id}/cover."""
+        return _read(self._ask("POST", f"/attention/{id}/cover", parameters), lambda answer: answer["after"])
+
     def model(self) -> Answer:
         """What is served: GET /model."""
         known = {"features", "labels"}

@@ -138,11 +138,13 @@ def choose(record: Record, manifest: Manifest, choice: Choice) -> AttentionMap:
     return _map(row, rows, manifest, Chosen(method="class_token", layer=layer, head=head, recipe=recipe))
 
 
-def find_class(maps: Maps, labels: tuple[str, ...], text: str) -> int:
-    """Place among the kept classes of a label, given by its index or its name.
+def find_class(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:
+    """Place among the kept classes of a label, given by its index or its name; None is the most likely one.
 
     Raises InvalidParameter when it is none of them.
     """
+    if text is None:
+        return 0
     places: dict[str, int] = {str(index): k for k, index in enumerate(maps.classes)}
     # A name goes before an index, and of equal names the most likely.
     places |= {labels[index]: k for k, index in reversed(list(enumerate(maps.classes)))}
@@ -153,7 +155,7 @@ def find_class(maps: Maps, labels: tuple[str, ...], text: str) -> int:
 
 
 def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
-    k = 0 if choice.label is None else find_class(maps, manifest.labels, choice.label)
+    k = find_class(maps, manifest.labels, choice.label)
     label, against = manifest.labels[maps.classes[k]], None
     tokens, rest, logit = maps.evidence[k], maps.evidence_rest[k], float(maps.logits[k])
     recipe = f"direct contribution of each token to the logit of {label}"

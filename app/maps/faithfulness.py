@@ -9,14 +9,10 @@ the yardstick of both, because its reverse is just as random.
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageFilter
-
-Fill = Literal["mean", "black", "gray", "blur"]
-GRAY = 128
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +30,7 @@ class Trial:
         The largest value comes first, equal values row by row. The same seed gives the same random orders.
         """
         patches = values.size
-        order = np.argsort(-values.ravel(), kind="stable")
-        rng = np.random.default_rng(list(hashlib.sha256(seed.encode()).digest()))
+        order, rng = ranked(values), seeded(seed)
         orders = np.stack([order, order[::-1], *(rng.permutation(patches) for _ in range(random_orders))])
         counts = np.unique(np.rint(np.linspace(0, patches, steps + 1)).astype(np.intp))
         place = np.argsort(orders, axis=1)  # (orders, patches): when each patch is covered
@@ -70,21 +65,11 @@ class Curve:
         return [float(np.trapezoid(scores, self.fractions)) for scores in self.random]
 
 
-def filled(pixels: npt.NDArray[np.uint8], fill: Fill, *, patch: int) -> npt.NDArray[np.uint8]:
-    """What covers the image (height, width, 3): its mean colour, black, mid-gray, or the image itself blurred.
-
-    The blur is a Gaussian whose standard deviation is one patch of `patch` pixels.
-    """
-    if fill == "blur":
-        return np.asarray(Image.fromarray(pixels).filter(ImageFilter.GaussianBlur(patch)))
-    colors: dict[str, Any] = {"mean": np.rint(pixels.mean(axis=(0, 1))), "black": 0, "gray": GRAY}
-    return np.full_like(pixels, colors[fill])
+def ranked(values: npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:
+    """Patches (patches,) of a map (rows, columns), the largest value first, equal values row by row."""
+    return np.argsort(-values.ravel(), kind="stable")
 
 
-def cover(
-    pixels: npt.NDArray[np.uint8], filled: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], *, patch: int
-) -> npt.NDArray[np.uint8]:
-    """Images (n, height, width, 3) that show `filled` in place of `pixels` where patches are `covered` (n, patches)."""
-    rows, columns = pixels.shape[0] // patch, pixels.shape[1] // patch
-    mask = covered.reshape(-1, rows, columns, 1).repeat(patch, axis=1).repeat(patch, axis=2)
-    return np.where(mask, filled, pixels)
+def seeded(seed: str) -> np.random.Generator:
+    """Random choices that are the same for the same text."""
+    return np.random.default_rng(list(hashlib.sha256(seed.encode()).digest()))

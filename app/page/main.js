@@ -2,6 +2,7 @@
 
 import { ROOT, fetchLinks, json } from "./api.js";
 import { Controls } from "./controls.js";
+import { Cover } from "./cover.js";
 import { byId, element } from "./element.js";
 import { showGallery } from "./gallery.js";
 import { Heatmap } from "./heatmap.js";
@@ -44,6 +45,7 @@ async function main() {
   new Wall(state, shape);
   new Report(state, shape);
   if (shape.labels.length) {
+    new Cover(state);
     new Receipt(state);
     new Verification(state);
   }

@@ -54,3 +54,10 @@ export const wallAddress = (values, format, limits) =>
 export const reportAddress = (values) => address("/report", values, ["label"]);
 
 export const verifyAddress = (values) => address("/verify", values, ["method", ...CHOICE[values.method]]);
+
+/** `patches` to cover, or the `share` of them where the map is highest; `rest`: all but these. */
+export function coverAddress(values, { patches, ...which }) {
+  const extra = patches ? { patches, ...which } : which;
+  const names = new Set(["label", "against", ...(patches ? [] : ["method", ...CHOICE[values.method]])]);
+  return address("/cover", values, [...names], extra).replaceAll("%2C", ","); // a proxy bounds the length of an address
+}

@@ -23,6 +23,7 @@ from tests.benchmarks.decoding import comparison as decoding
 from tests.benchmarks.learning import chance
 from tests.benchmarks.learning import comparison as learning
 from tests.benchmarks.maps import comparison as maps
+from tests.benchmarks.maps import what_if
 from tests.benchmarks.page import table, write_pages
 from tests.benchmarks.record import Head, Rows, write_record
 from tests.benchmarks.runtimes import comparison as runtimes
@@ -42,6 +43,7 @@ BENCHMARKS = {
     "drawing": drawing.measure,
     "exporting": exporting.measure,
     "maps": maps.measure,
+    "what_if": what_if.measure,
     "precision": precision.measure,
     "training": training.measure,
     "learning": learning.measure,

@@ -10,6 +10,7 @@ MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
 EVIDENCE, POSITIVE = "evidence of the predicted label", "positive evidence of the predicted label"
 LAST_LAYER, ROLLOUT = "last layer, mean over heads", "rollout"
 HOTTEST, MASS, INSERTION = "hottest patch on the shape, %", "mass on the shape, %", "insertion area"
+RANDOM, EFFECT = "20 random sets", "effect, mean"
 READY, START = "resident when ready, MiB", "second start, s"
 
 
@@ -68,4 +69,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "insertion of positive evidence": gain("maps", POSITIVE, EVIDENCE, INSERTION, 3),
     "hottest of AttnLRP": gain("maps", "AttnLRP", EVIDENCE, HOTTEST, 1),
     "between attention and evidence": hottest_span,
+    "effect of evidence": of("what_if", EVIDENCE, EFFECT, 1),
+    "effect of random sets": of("what_if", RANDOM, EFFECT, 1),
+    "random sets with the effect of evidence": of("what_if", EVIDENCE, "random sets with as much effect, %", 1),
+    "correlation of evidence": of("what_if", EVIDENCE, "correlation of both", 2),
 }

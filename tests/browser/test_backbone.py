@@ -12,6 +12,7 @@ OF_CLASSES = (
     "#labels",
     "[name=method][value=evidence]",
     "[name=method][value=positive_evidence]",
+    "#cover-part",
     "#receipt-part",
     "#lens-part",
     "#verify-part",

@@ -102,7 +102,8 @@ def test_an_etag_saves_drawing_the_same_again(client, link, path, params, others
 
 @pytest.mark.parametrize("id", ["nope", "A" * 23, "A" * 21 + "%0a", "%00", "a" * 5000, "%E2%98%83", "';DROP%20TABLE"])
 @pytest.mark.parametrize(
-    ("method", "path"), [("GET", ""), ("GET", "/wall"), ("GET", "/report?label=x"), ("POST", "/verify?layer=99")]
+    ("method", "path"),
+    [("GET", ""), ("GET", "/wall"), ("GET", "/report?label=x"), ("POST", "/verify?layer=99"), ("POST", "/cover")],
 )
 def test_unknown_and_malformed_ids_get_the_same_404_everywhere(client, id, method, path):
     headers = {"X-Request-ID": "same"}  # which the problem repeats

@@ -66,6 +66,7 @@ def test_the_library_returns_the_services_answers(server):
         assert len(client.embed(str(PICTURE)).embedding) == client.model()["manifest"]["features"]
         found = client.verify(result.id, steps=4, random_orders=1)
         assert (found.label, len(found.deletion.scores)) == ("star", 5)
+        assert client.cover(result.id, patches="27,28").patches == [27, 28]
 
 
 def test_problems_are_one_exception(server):

@@ -113,6 +113,7 @@ def test_without_a_head_there_are_embeddings_and_maps(headless, result):
         ("GET", "{map}?method=evidence"),
         ("GET", "{map}/report?label=0"),
         ("POST", "{map}/verify"),
+        ("POST", "{map}/cover"),
         ("POST", "/"),
     ],
 )

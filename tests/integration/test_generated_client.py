@@ -63,6 +63,8 @@ def test_numbers_of_maps(generated, client, star):
     assert report.label == "star"
     verified = generated("api.maps.verify").sync(client=client, id=result.id, steps=4, random_orders=1)
     assert verified.deletion.area >= 0
+    covered = generated("api.maps.cover").sync(client=client, id=result.id, share=0.1, random_sets=1)
+    assert len(covered.patches) == 6
     drawn = generated("api.maps.attention").sync_detailed(client=client, id=result.id)
     assert drawn.content.startswith(b"\x89PNG")
     assert generated("api.model.model").sync(client=client).name == "shapes"

@@ -43,7 +43,7 @@ def test_the_page_and_the_docs_need_no_other_server(client):
 
 def test_the_schema_lists_every_path(client):
     paths = client.get("/openapi.json").json()["paths"]
-    attention = {"/attention", *(f"/attention/{{id}}{part}" for part in ("", "/wall", "/report", "/verify"))}
+    attention = {"/attention", *(f"/attention/{{id}}{part}" for part in ("", "/wall", "/report", "/verify", "/cover"))}
     model = {"/model", "/model/inspect", "/model/inspect/{name}"}
     one = ("", "/config", "/infer", "/ready")
     v2 = {f"/v2/models/{{name}}{version}{part}" for version in ("", "/versions/{version}") for part in one}

@@ -22,7 +22,7 @@ def calls(described):
 def test_names_are_short_and_no_two_alike(calls):
     names = Counter(call["operationId"] for call in calls)
     assert set(names.values()) == {1}
-    assert {"classify", "embed", "attention", "wall", "report", "verify", "infer", "predict"} <= names.keys()
+    assert {"classify", "embed", "attention", "wall", "report", "verify", "cover", "infer", "predict"} <= names.keys()
     assert all(len(call["tags"]) == 1 for call in calls)
 
 

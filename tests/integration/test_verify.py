@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from app.maps.verifier import MAX_IN_WORK
+from app.maps.coverer import MAX_IN_WORK
 from model.shapes import LABELS
 
 
@@ -76,15 +76,16 @@ def test_the_score_of_another_class_can_be_followed(client, classified, link):
     assert verify(client, link, label=second["index"], steps=4).json()["label"] == second["label"]
 
 
-def test_a_client_that_hangs_up_leaves_the_line(client, link, hang_up):
+@pytest.mark.parametrize("path", ["verify", "cover?share=0.1"])
+def test_a_client_that_hangs_up_leaves_the_line(client, link, hang_up, path):
     for _ in range(MAX_IN_WORK + 1):
-        assert hang_up(client.app, f"{link}/verify", b"") == 499
+        assert hang_up(client.app, f"{link}/{path}", b"") == 499
     assert verify(client, link, steps=4).status_code == 200
 
 
-def test_the_deadline_of_the_request_holds(client, link):
-    params = {"steps": 64, "random_orders": 8, "fill": "blur"}
-    late = client.post(f"{link}/verify", params=params, headers={"X-Request-Timeout": "0.05"})
+@pytest.mark.parametrize("path", ["verify?steps=64&random_orders=8", "cover?share=0.5&random_sets=200"])
+def test_the_deadline_of_the_request_holds(client, link, path):
+    late = client.post(f"{link}/{path}&fill=blur", headers={"X-Request-Timeout": "0.05"})
     assert late.status_code == 503
     assert late.json()["type"] == "urn:vit-serve:problem:deadline-exceeded"
     assert verify(client, link, steps=4).status_code == 200

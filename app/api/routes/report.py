@@ -60,7 +60,7 @@ async def report(
     labels, maps, lens = services.bundle.manifest.labels, record.maps, record.maps.lens
     if label is not None and not labels:
         raise NoClasses
-    k = find_class(maps, labels, label) if label is not None else 0 if labels else None
+    k = find_class(maps, labels, label) if labels else None
     index = None if k is None else int(maps.classes[k])
     with stages.time("render"):
         numbers = await services.drawings.draw(partial(head_report, maps, k), deadline=request.state.deadline)

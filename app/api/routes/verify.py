@@ -1,17 +1,20 @@
 """POST /attention/{id}/verify: is the map faithful?"""
 
 import asyncio
+from functools import partial
 from typing import Annotated
 
+import numpy as np
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from app.api.disconnect import cancel_on_disconnect
-from app.api.services import ChoiceDep, ImageAnswer, ServicesDep, StagesDep
+from app.api.services import ChoiceDep, FillQuery, ImageAnswer, ServicesDep, StagesDep
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.maps.choice import Chosen, choose, find_class
-from app.maps.faithfulness import Curve, Fill
+from app.maps.covering import Fill
+from app.maps.faithfulness import Curve, Trial
 
 
 class FaithfulnessCurve(BaseModel):
@@ -49,9 +52,7 @@ async def verify(
     stages: StagesDep,
     id: str,
     choice: ChoiceDep,
-    fill: Annotated[
-        Fill, Query(description="What covers a patch: the mean colour, black, grey, or a Gaussian blur one patch wide")
-    ] = "mean",
+    fill: FillQuery = "mean",
     steps: Annotated[int, Query(ge=4, le=64, description="Points of each curve after the first")] = 16,
     random_orders: Annotated[int, Query(ge=1, le=8, description="Number of random orders to compare with")] = 3,
 ) -> VerifyResponse:
@@ -66,20 +67,18 @@ async def verify(
         raise NoClasses
     record = await services.kept(id, stages)
     maps, labels = record.maps, services.bundle.manifest.labels
-    index = int(maps.classes[0 if choice.label is None else find_class(maps, labels, choice.label)])
+    index = int(maps.classes[find_class(maps, labels, choice.label)])
     of_map = choice if choice.of_label else choice.model_copy(update={"label": None})
     shown = choose(record, services.bundle.manifest, of_map)
-    verifying = services.verifier.verify(
+    running = services.coverer.run(
         record.pixels,
-        shown.values,
-        index=index,
+        partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=id),
+        lambda logits: services.scoring.scores(logits)[index],
         fill=fill,
-        steps=steps,
-        random_orders=random_orders,
-        seed=id,
         deadline=request.state.deadline,
     )
-    deletion, insertion = await cancel_on_disconnect(request, asyncio.ensure_future(verifying))
+    trial, scores = await cancel_on_disconnect(request, asyncio.ensure_future(running))
+    deletion, insertion = trial.curves(np.array(scores))
     return VerifyResponse(
         **shown.chosen.model_dump(exclude={"label"}),
         id=id,

@@ -16,7 +16,8 @@ from app.bundle import load_bundle
 from app.images.preprocess import preprocess
 from app.inference.device import open_model
 from app.inference.scoring import scores
-from app.maps.faithfulness import Trial, cover, filled
+from app.maps.covering import cover, filled
+from app.maps.faithfulness import Trial
 from app.maps.record import Maps, Record
 from app.settings import DEMO_BUNDLE, Settings
 from export.reference import normalised

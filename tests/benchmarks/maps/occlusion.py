@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from app.maps.faithfulness import cover, filled
+from app.maps.covering import cover, filled
 
 
 def occlusion(

@@ -1,9 +1,10 @@
-"""app/maps/verifier.py on an engine that can be held and watched: ordinary images come first."""
+"""app/maps/coverer.py on an engine that can be held and watched: ordinary images come first."""
 
 import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,20 +13,18 @@ from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailabl
 from app.inference.batcher import Batcher
 from app.inference.model import Plan
 from app.inference.runner import Runner
-from app.inference.scoring import Scoring
 from app.lifecycle import Lifecycle
-from app.maps.faithfulness import Curve
-from app.maps.verifier import MAX_IN_WORK, Verifier
+from app.maps.coverer import MAX_IN_WORK, Coverer
+from app.maps.faithfulness import Trial
 
 PIXELS = np.full((64, 64, 3), 200, np.uint8)
 ORDINARY = np.zeros((64, 64, 3), np.uint8)
 VALUES = np.arange(64, dtype=np.float32).reshape(8, 8)
-PLAN = {"steps": 8, "random_orders": 2, "seed": "id"}
 PASSES = 2 + 4 * 7  # the untouched and the fully covered image, and what lies between on four ways
 
 
 class SteppingEngine:
-    """Each run waits for a step. Answers logits that favour class 1 the more of the image is bright."""
+    """Each run waits for a step. Answers as logit of class 1 the share of the image that is bright."""
 
     streams = 1
 
@@ -64,7 +63,7 @@ def lifecycle() -> Lifecycle:
 
 
 def run(engine, scenario, *, lifecycle=None):
-    """Run `scenario(verifier, batcher)` on an event loop."""
+    """Run `scenario(coverer, batcher)` on an event loop."""
     lifecycle = lifecycle or Lifecycle()
 
     async def main():
@@ -72,16 +71,9 @@ def run(engine, scenario, *, lifecycle=None):
         runner = Runner(batcher=batcher, lifecycle=lifecycle)
         runner.start(lambda: engine)
         with ThreadPoolExecutor(1) as pool:
-            verifier = Verifier(
-                patch=8,
-                scoring=Scoring(labels=("dark", "bright"), kind="softmax"),
-                batcher=batcher,
-                model=engine,
-                cpu_pool=pool,
-                lifecycle=lifecycle,
-            )
+            coverer = Coverer(patch=8, batcher=batcher, model=engine, cpu_pool=pool, lifecycle=lifecycle)
             try:
-                return await asyncio.wait_for(scenario(verifier, batcher), 20)
+                return await asyncio.wait_for(scenario(coverer, batcher), 20)
             finally:
                 engine.steps.release(1000)
                 await asyncio.to_thread(runner.stop)
@@ -89,28 +81,26 @@ def run(engine, scenario, *, lifecycle=None):
     return asyncio.run(main())
 
 
-def verification(verifier, **options) -> asyncio.Future[tuple[Curve, Curve]]:
-    return asyncio.ensure_future(verifier.verify(PIXELS, VALUES, index=1, fill="black", **PLAN, **options))
+def verification(coverer, **options) -> asyncio.Future[tuple[Trial, list[float]]]:
+    plan = partial(Trial.of, VALUES, steps=8, random_orders=2, seed="id")
+    return asyncio.ensure_future(coverer.run(PIXELS, plan, lambda logits: logits[1], fill="black", **options))
 
 
 async def entered(engine) -> None:
     await asyncio.to_thread(engine.entered.acquire, timeout=10)
 
 
-def test_curves_are_of_the_class_asked_for(engine):
+def test_every_image_is_run_as_it_was_planned_and_read(engine):
     engine.steps.release(1000)
-    deletion, insertion = run(engine, lambda verifier, _: verification(verifier))
-    bright = np.linspace(0, 1, 9)
-    assert insertion.scores == pytest.approx(1 / (1 + np.exp(-bright)))
-    assert deletion.scores == pytest.approx(insertion.scores[::-1])
-    assert deletion.random.shape == (2, 9)
+    trial, found = run(engine, lambda coverer, _: verification(coverer))
+    assert found == pytest.approx(1 - trial.covered.mean(axis=1))
     assert max(map(len, engine.batches)) <= 4
     assert sum(map(len, engine.batches)) == PASSES
 
 
 def test_an_ordinary_image_waits_for_one_batch_however_many_maps_are_verified(engine):
-    async def scenario(verifier, batcher):
-        verifications = [verification(verifier) for _ in range(MAX_IN_WORK)]
+    async def scenario(coverer, batcher):
+        verifications = [verification(coverer) for _ in range(MAX_IN_WORK)]
         await entered(engine)
         ordinary = asyncio.ensure_future(batcher.run("classify", ORDINARY))
         await asyncio.sleep(0.05)  # whatever else could get into the queue before it would by now
@@ -127,8 +117,8 @@ def test_an_ordinary_image_waits_for_one_batch_however_many_maps_are_verified(en
 
 
 def test_a_service_that_stops_does_not_wait_for_it(engine, lifecycle):
-    async def scenario(verifier, batcher):
-        verifying = verification(verifier)
+    async def scenario(coverer, batcher):
+        verifying = verification(coverer)
         await entered(engine)
         lifecycle.start_draining()
         engine.steps.release(1000)
@@ -140,26 +130,26 @@ def test_a_service_that_stops_does_not_wait_for_it(engine, lifecycle):
 
 
 def test_it_ends_at_its_deadline_and_its_place_is_free_again(engine):
-    async def scenario(verifier, batcher):
+    async def scenario(coverer, batcher):
         with pytest.raises(DeadlineExceeded):
-            await verification(verifier, deadline=time.monotonic() + 0.2)
+            await verification(coverer, deadline=time.monotonic() + 0.2)
         engine.steps.release(1000)
         await batcher.run("classify", ORDINARY)
         assert len(engine.batches) == 2  # the one that had begun, and the ordinary image
-        await asyncio.gather(*(verification(verifier) for _ in range(MAX_IN_WORK)))
+        await asyncio.gather(*(verification(coverer) for _ in range(MAX_IN_WORK)))
 
     run(engine, scenario)
 
 
 def test_one_too_many_is_refused_until_another_is_done(engine):
-    async def scenario(verifier, batcher):
-        verifications = [verification(verifier) for _ in range(MAX_IN_WORK)]
+    async def scenario(coverer, batcher):
+        verifications = [verification(coverer) for _ in range(MAX_IN_WORK)]
         await entered(engine)
         with pytest.raises(Overloaded):
-            await verification(verifier)
+            await verification(coverer)
         engine.steps.release(1000)
         await asyncio.gather(*verifications)
-        await verification(verifier)
+        await verification(coverer)
 
     run(engine, scenario)
 
@@ -167,7 +157,7 @@ def test_one_too_many_is_refused_until_another_is_done(engine):
 def test_of_a_batch_that_fails_nothing_runs_on(engine):
     """An image fails at once, and the next verification waits for the others of its batch."""
 
-    async def scenario(verifier, batcher):
+    async def scenario(coverer, batcher):
         running, ran = 0, batcher.run
 
         async def run_one(graph, image, **options):
@@ -181,7 +171,7 @@ def test_of_a_batch_that_fails_nothing_runs_on(engine):
                 running -= 1
 
         batcher.run = run_one
-        verifying = verification(verifier)
+        verifying = verification(coverer)
         await entered(engine)
         assert not verifying.done()
         engine.steps.release(1000)
@@ -193,15 +183,15 @@ def test_of_a_batch_that_fails_nothing_runs_on(engine):
 
 
 def test_a_client_that_leaves_takes_its_images_along(engine):
-    async def scenario(verifier, batcher):
+    async def scenario(coverer, batcher):
         first = asyncio.ensure_future(batcher.run("classify", ORDINARY))
         await entered(engine)
-        leaves = verification(verifier)
+        leaves = verification(coverer)
         await asyncio.sleep(0.05)
         leaves.cancel()
         await asyncio.wait([leaves])
         engine.steps.release(1000)
-        await asyncio.gather(first, *(verification(verifier) for _ in range(MAX_IN_WORK)))
+        await asyncio.gather(first, *(verification(coverer) for _ in range(MAX_IN_WORK)))
 
     run(engine, scenario)
     assert engine.batches[0] == [0]

@@ -1,0 +1,154 @@
+"""POST /attention/{id}/cover: what if these patches were not there?"""
+
+import asyncio
+from functools import partial
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel, Field
+
+from app.api.disconnect import cancel_on_disconnect
+from app.api.services import ChoiceDep, FillQuery, ImageAnswer, ServicesDep, StagesDep
+from app.door.problems import problems
+from app.errors import InvalidParameter, NoClasses
+from app.inference.scoring import Prediction
+from app.maps.choice import Choice, Chosen, choose, find_class
+from app.maps.covering import Fill
+from app.maps.what_if import Effects, WhatIf, top
+
+TOP_K = 5  # predictions before and after
+
+
+class Which(BaseModel):
+    """Which patches to cover."""
+
+    patches: Annotated[
+        str | None,
+        Field(
+            pattern="^[0-9]{1,6}(,[0-9]{1,6})*$",
+            description="Numbers of patches, row by row from 0, with commas between: `27,28,35,36`",
+        ),
+    ] = None
+    share: Annotated[
+        float | None,
+        Field(gt=0, lt=1, description="In place of `patches`: the share of them where the chosen map is highest"),
+    ] = None
+    rest: Annotated[bool, Field(description="Cover all patches but these")] = False
+
+    def of(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
+        """(patches,) of the chosen map (rows, columns). Raises InvalidParameter."""
+        if (self.patches is None) == (self.share is None):
+            raise InvalidParameter("Give either patches or share.")
+        these = np.zeros(values.size, bool)
+        if self.patches is not None:
+            numbers = [int(number) for number in self.patches.split(",")]
+            if max(numbers) >= values.size:
+                raise InvalidParameter(f"patches must be numbers from 0 to {values.size - 1}.")
+            these[numbers] = True
+        if self.share is not None:
+            these = top(values, self.share)
+        return ~these if self.rest else these
+
+
+class Outcome(BaseModel):
+    """What the model answers to the image, or to what is left of it."""
+
+    logit: float  # of the label, or how far it is above that of `against`
+    score: float  # of the label
+    predictions: list[Prediction]  # most likely first
+
+
+class CoverResponse(ImageAnswer):
+    """What covering some patches changes, beside what their evidence says and what random patches change."""
+
+    label: str  # whose logit is followed
+    index: int
+    against: str | None  # the label whose logit is subtracted
+    map: Chosen | None  # the one that `share` is of
+    grid: tuple[int, int]  # rows, columns
+    patches: list[int]  # that are covered, row by row from 0
+    fill: Fill
+    before: Outcome
+    after: Outcome
+    evidence: float  # of the covered patches over all layers: what they add to the logit directly
+    effect: float  # by how much the logit is really lower without them
+    random_sets: int
+    random_effects: list[float]  # the effect of each random set
+    random_effect: float  # mean of random_effects
+    random_as_much: float  # share of the random sets that change the logit at least as much, up or down
+
+
+router = APIRouter(tags=["maps"])
+
+
+async def _which(which: Annotated[Which, Query()]) -> Which:
+    return which
+
+
+@router.post("/attention/{id}/cover", responses=problems(404, 409, 422, 503))
+async def cover(
+    request: Request,
+    services: ServicesDep,
+    stages: StagesDep,
+    id: str,
+    choice: ChoiceDep,
+    which: Annotated[Which, Depends(_which)],
+    fill: FillQuery = "mean",
+    random_sets: Annotated[int, Query(ge=1, le=200, description="Number of random sets to compare with")] = 20,
+) -> CoverResponse:
+    """Cover patches, given by number or as the top of a map, and run the model on what is left.
+
+    `evidence` is the direct effect of these patches on the logit of `label`, by default the top one; `effect` is the
+    real one. A covered image is not a natural one, so the result holds for this image, label and fill only.
+    """
+    manifest = services.bundle.manifest
+    if not manifest.labels:
+        raise NoClasses
+    record = await services.kept(id, stages)
+    of_map = choice if choice.of_label else choice.model_copy(update={"label": None, "against": None})
+    shown = choose(record, manifest, of_map)
+    covered = which.of(shown.values)
+    evidence = choose(record, manifest, Choice(method="evidence", label=choice.label, against=choice.against))
+    running = services.coverer.run(
+        record.pixels,
+        partial(WhatIf.of, covered, random_sets=random_sets, seed=id),
+        np.asarray,
+        fill=fill,
+        deadline=request.state.deadline,
+    )
+    _, answers = await cancel_on_disconnect(request, asyncio.ensure_future(running))
+
+    def index_of(label: str | None) -> int:
+        return int(record.maps.classes[find_class(record.maps, manifest.labels, label)])
+
+    index = index_of(choice.label)
+    logits = np.stack(answers)  # (images, classes)
+    followed = logits[:, index].astype(np.float64)
+    if choice.against is not None:
+        followed -= logits[:, index_of(choice.against)]
+    scoring, effects = services.scoring, Effects.of(followed)
+    before, after = (
+        Outcome(logit=logit, score=scoring.scores(row)[index], predictions=scoring.rank(row, top_k=TOP_K))
+        for logit, row in zip(followed[:2], logits[:2], strict=True)
+    )
+    return CoverResponse(
+        id=id,
+        model=services.model_name,
+        label=manifest.labels[index],
+        index=index,
+        against=evidence.chosen.against,
+        map=None if which.share is None else shown.chosen,
+        grid=manifest.tokens.grid,
+        patches=np.flatnonzero(covered).tolist(),
+        fill=fill,
+        before=before,
+        after=after,
+        evidence=float(evidence.values.ravel()[covered].sum(dtype=np.float64)),
+        effect=effects.of_patches,
+        random_sets=random_sets,
+        random_effects=effects.of_random.tolist(),
+        random_effect=float(effects.of_random.mean()),
+        random_as_much=effects.random_as_much,
+    )

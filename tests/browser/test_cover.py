@@ -1,0 +1,113 @@
+"""What if this were not there? Patches are painted, covered, and the answers shown side by side."""
+
+import pytest
+
+from tests.browser.stage import asked, settle
+
+
+@pytest.fixture
+def painting(looking):
+    """The page with the patches of a sample, ready to be painted."""
+    looking.get_by_role("gridcell").first.wait_for()
+    looking.locator("#patches").scroll_into_view_if_needed()
+    return looking
+
+
+def painted(page) -> list[str]:
+    """Row and column of each painted patch."""
+    names = [cell.get_attribute("aria-label") for cell in page.get_by_role("gridcell", selected=True).all()]
+    assert page.locator("#painted").inner_text() == f"{len(names)} of 64 patches"
+    return [name.split(":")[0] for name in names]
+
+
+def middle(page, row: int, column: int) -> tuple[float, float]:
+    box = page.locator("#patches").bounding_box()
+    return box["x"] + (column + 0.5) * box["width"] / 8, box["y"] + (row + 0.5) * box["height"] / 8
+
+
+def cover(page, button: str) -> dict:
+    """The answer that the page shows after a button is pressed."""
+    with page.expect_response(lambda response: "/cover?" in response.url) as answered:
+        page.get_by_role("button", name=button, exact=True).click()
+    page.locator("#outcome table").wait_for()
+    return answered.value.json()
+
+
+def test_the_mouse_paints_and_clears(painting):
+    page = painting
+    page.mouse.move(*middle(page, 2, 3))
+    page.mouse.down()
+    for column in (4, 5):
+        page.mouse.move(*middle(page, 2, column))
+    page.mouse.up()
+    assert painted(page) == ["Row 2, column 3", "Row 2, column 4", "Row 2, column 5"]
+    page.mouse.click(*middle(page, 2, 4))
+    assert painted(page) == ["Row 2, column 3", "Row 2, column 5"]
+    page.get_by_role("button", name="Clear").click()
+    assert painted(page) == []
+    assert page.get_by_role("button", name="Cover", exact=True).is_disabled()
+
+
+def test_a_touch_paints_a_patch(visit):
+    page = visit(has_touch=True, viewport={"width": 390, "height": 844})
+    page.tap("[data-sample=heart]")
+    settle(page)
+    page.get_by_role("gridcell").first.wait_for()
+    page.locator("#patches").scroll_into_view_if_needed()
+    page.touchscreen.tap(*middle(page, 4, 5))
+    page.touchscreen.tap(*middle(page, 6, 0))
+    assert painted(page) == ["Row 4, column 5", "Row 6, column 0"]
+    page.touchscreen.tap(*middle(page, 4, 5))
+    assert painted(page) == ["Row 6, column 0"]
+    cover(page, "Cover")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_keys_paint_a_patch_at_a_time(painting):
+    page = painting
+    page.get_by_role("gridcell").first.focus()
+    for key in ("ArrowUp", "ArrowDown", "ArrowRight", " ", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    assert painted(page) == ["Row 1, column 1", "Row 1, column 2"]
+    page.keyboard.press("Tab")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press(" ")
+    assert painted(page) == ["Row 1, column 1"]
+    assert "layer" not in asked(page)  # the arrows of the page stay still
+
+
+def test_the_answers_are_shown_side_by_side_until_other_patches_are_painted(painting):
+    page = painting
+    page.select_option("#fill", "blur")
+    page.mouse.click(*middle(page, 3, 3))
+    answer = cover(page, "Cover")
+    assert (answer["patches"], answer["fill"]) == ([27], "blur")
+    for side, outcome in enumerate(("before", "after")):
+        shown = page.locator(".sides ol").nth(side).locator("li span").all_inner_texts()
+        assert shown == [prediction["label"] for prediction in answer[outcome]["predictions"]]
+    numbers = page.locator(".effects .number").all_inner_texts()
+    expected = [answer[name] for name in ("evidence", "effect", "random_effect")]
+    assert [float(number.replace("−", "-")) for number in numbers] == pytest.approx(expected, abs=6e-4)
+    assert page.locator(".effects .set").count() == answer["random_sets"]
+    assert "Without this patch, the logit for “star”" in page.locator("#cover-status").inner_text()
+    page.mouse.click(*middle(page, 3, 4))
+    assert page.locator("#outcome table").count() == 0
+    assert page.locator("#cover-status").inner_text() == ""
+
+
+def test_the_top_of_the_map_on_show_can_be_covered_or_all_else(painting):
+    page = painting
+    page.check("[value=evidence]")
+    settle(page)
+    top = cover(page, "Top 10 %")
+    assert top["map"]["method"] == "evidence"
+    assert len(painted(page)) == 6
+    page.locator("#outcome").evaluate("(outcome) => outcome.replaceChildren()")
+    rest = cover(page, "All but the top 10 %")
+    assert len(painted(page)) == 58
+    assert sorted(top["patches"] + rest["patches"]) == list(range(64))
+    page.keyboard.press("1")  # another map, and the same patches
+    settle(page)
+    assert page.locator("#outcome table").count() == 1
+    page.locator(".labels button").nth(1).click()  # another label
+    assert page.locator("#outcome table").count() == 0
