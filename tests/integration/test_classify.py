@@ -102,10 +102,11 @@ def test_a_threshold_that_is_no_score_is_refused(client, star, threshold):
 
 
 def test_a_bad_image_among_good_ones_costs_only_itself(client, star):
-    files = [("a", ("a", star)), ("b", ("b", b"not an image")), ("c", ("c", star[:2000])), ("d", ("d", star))]
-    response = client.post("/classify", files=files)
+    contents = {"a.jpg": star, "b": b"not an image", "c/d.jpg": star[:2000], "é": star}
+    response = client.post("/classify", files=[("image", part) for part in contents.items()])
     assert response.status_code == 200
-    good, text, torn, last = response.json()["results"]
+    good, text, torn, last = results = response.json()["results"]
+    assert [(result.get("image") or result["error"])["file"] for result in results] == [*contents]
     assert good["predictions"][0]["label"] == last["predictions"][0]["label"] == "star"
     assert text["error"]["status"] == 415
     assert torn["error"]["status"] == 422
@@ -115,7 +116,9 @@ def test_a_bad_image_among_good_ones_costs_only_itself(client, star):
 def test_only_bad_images_are_an_error_that_lists_them(client):
     response = client.post("/classify", files=[("a", ("a", b"text")), ("b", ("b", b"more"))])
     assert response.status_code == 415
-    assert [e["pointer"] for e in response.json()["errors"]] == ["/images/0", "/images/1"]
+    assert [(e["pointer"], e["file"]) for e in response.json()["errors"]] == [("/images/0", "a"), ("/images/1", "b")]
+    alone = client.post("/classify", files=[("a", ("a", b"text"))])
+    assert (alone.status_code, alone.json()["file"], "errors" in alone.json()) == (415, "a", False)
 
 
 @pytest.mark.parametrize(("size", "drawn"), [((1, 1), (1, 1)), ((1, 60), (1, 60)), ((3000, 50), (512, 9))])

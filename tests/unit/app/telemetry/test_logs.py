@@ -54,9 +54,6 @@ def test_both_name_the_request():
     with request({"request_id": "abc"}):
         assert as_json(record("x"))["request_id"] == "abc"
         assert "request_id=abc" in TextFormatter().format(record("x"))
-
-
-def test_a_request_without_an_id_has_none():
     with request({}):
         assert "request_id" not in as_json(record("x"))
 
