@@ -120,9 +120,9 @@ class ImageRequest:
 
     def _lacks_bytes(self, image: Image) -> bool:
         """Whether curl's -d has taken line ends and zeros away: every image file has zeros among its first bytes."""
-        kind = self.request.headers.get("content-type", "")
-        of_curl = kind == "application/x-www-form-urlencoded" and isinstance(image, Upload) and len(image)
-        return bool(of_curl) and b"\0" not in bytes(next(image.parts()))
+        if self.request.headers.get("content-type") != "application/x-www-form-urlencoded":
+            return False
+        return isinstance(image, Upload) and b"\0" not in bytes(next(image.parts()))
 
     async def _log_entry(self, image: Image, outcome: Outcome) -> dict[str, object]:
         """Enough to recognise an image, and nothing of its content."""

@@ -67,17 +67,13 @@ def test_top_k(client, star, top_k, given):
         assert sum(p["score"] for p in result["predictions"]) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("query", "given"), [("threshold=0", 12), ("threshold=0&top_k=3", 3), ("threshold=0.5", 1)])
+@pytest.mark.parametrize(
+    ("query", "given"), [("threshold=0", 12), ("threshold=0&top_k=3", 3), ("threshold=0.5", 1), ("threshold=1", 0)]
+)
 def test_a_threshold_alone_gives_all_labels_that_reach_it(client, star, query, given):
     (result,) = client.post(f"/classify?{query}", content=star).json()["results"]
     assert len(result["predictions"]) == given
-    assert result["predictions"][0]["label"] == "star"
     assert client.get(result["attention"]).status_code == 200
-
-
-def test_no_label_reaches_a_threshold_of_one(client, star):
-    (result,) = client.post("/classify?threshold=1", content=star).json()["results"]
-    assert result["predictions"] == []
 
 
 def test_a_multi_label_model_returns_several_labels_above_the_threshold(serve, star, tmp_path):
@@ -130,16 +126,6 @@ def test_a_tiny_and_a_long_image_are_classified_and_explained(client, encode, si
     assert sum(p["score"] for p in result["predictions"]) == pytest.approx(1)
     with Image.open(BytesIO(client.get(result["attention"]).content)) as heatmap:
         assert heatmap.size == drawn
-
-
-def test_exif_orientation_does_not_change_the_answer(client, encode):
-    upright = Image.fromarray(next(iter(held_out(1, seed=80))).pixels)
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    turned = encode(upright.transpose(Image.Transpose.ROTATE_90), "PNG", exif=exif)
-    answers = [client.post("/classify", content=data).json()["results"][0] for data in (encode(upright), turned)]
-    assert answers[0]["predictions"] == answers[1]["predictions"]
-    assert answers[0]["image"] == answers[1]["image"]
 
 
 def test_simple_drawings_from_elsewhere_are_named(client, encode):
