@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, computed_field
+from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -30,7 +31,7 @@ MEANINGS = {
     500: "The service failed",
     503: "The service is busy, stopping or has failed: repeat the request after `Retry-After` seconds",
 }
-EXAMPLE = {
+EXAMPLE: JsonDict = {
     "type": f"{NAMESPACE}unusable-image",
     "title": "The image cannot be used",
     "status": 422,
