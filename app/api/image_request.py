@@ -132,12 +132,10 @@ class ImageRequest:
             digest = checksum()
         else:
             digest = await asyncio.get_running_loop().run_in_executor(self.services.cpu_pool, checksum)
-        facts = (
-            {"problem": outcome.kind}
-            if isinstance(outcome, ServiceError)
-            else _info(outcome, None).model_dump(exclude_none=True)
-        )
-        return {"sha256": digest.hex()[:16], "bytes": size, **facts}
+        known = {"sha256": digest.hex()[:16], "bytes": size}
+        if isinstance(outcome, ServiceError):
+            return {**known, "problem": outcome.kind}
+        return {**known, "width": outcome.width, "height": outcome.height, "format": outcome.format}
 
 
 def results(
