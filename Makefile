@@ -6,8 +6,8 @@ PEERS := .venv-bench
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --constraint constraints.txt --python-platform linux \
 	--python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 VERSION := $(shell sed -n 's/^VERSION = "\(.*\)".*/\1/p' app/main.py)
-PORT ?= 8000
-BUNDLE ?= app/demo
+PORT ?= $(or $(VIT_PORT),8000)
+BUNDLE ?= $(or $(VIT_BUNDLE),app/demo)
 
 .DEFAULT_GOAL := help
 .PHONY: help serve setup export fit test quick lint check format bench bench-servers faults catalogue mutation fuzz wire schema overload \
@@ -16,8 +16,8 @@ BUNDLE ?= app/demo
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
-serve: $(VENV)/.serve  ## [BUNDLE=folder] [PORT=8000]: install what serving needs (no torch) and serve
-	VIT_BUNDLE=$(BUNDLE) VIT_PORT=$(PORT) $(BIN)/python -m app
+serve: $(VENV)/.$(if $(filter cuda,$(DEVICE)),cuda,serve)  ## [BUNDLE=folder] [PORT=8000] [DEVICE=cuda]: install what serving needs (no torch) and serve
+	VIT_BUNDLE=$(BUNDLE) VIT_PORT=$(PORT) $(if $(DEVICE),VIT_DEVICE=$(DEVICE)) $(BIN)/python -m app
 
 setup: $(VENV)/.dev  ## install everything a developer needs into .venv
 
@@ -107,6 +107,10 @@ $(BIN)/python:
 
 $(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group serve
+	touch $@
+
+$(VENV)/.cuda: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group cuda
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python

@@ -16,8 +16,8 @@ def main() -> None:
     with exit_at_signals():
         from app import server  # takes half a second, in which a signal may come
 
-        app, settings = server.load()
-    server.serve(app, settings)
+        loaded = server.load()
+    server.serve(*loaded)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveFloat, Val
 
 from app.errors import CannotStart
 from app.images.preprocess import ImageSpec, Side
+from app.settings import variable
 
 PictureFormat = Literal["png", "json"]
 
@@ -24,6 +25,7 @@ CLASSIFY_GRAPH = "classify.onnx"
 EXPLAIN_GRAPH = "explain.onnx"
 COMBINED_GRAPH = "combined.onnx"
 WEIGHTS = "weights.bin"
+CHECKPOINTS = {".safetensors", ".bin", ".pt", ".pth", ".npz"}  # file names of libraries
 PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
 
 Precision = Literal["fp32", "bf16", "int8", "fp16"]
@@ -208,7 +210,7 @@ def load_bundle(folder: Path) -> Bundle:
     """Read and check a manifest. Raises BundleError when it is missing or unknown."""
     path = folder / MANIFEST
     if not path.is_file():
-        raise BundleError(f"{folder} is not a bundle: it has no {MANIFEST} (make a bundle with `python -m export`)")
+        raise _no_bundle(folder)
     text = path.read_bytes()
     try:
         manifest = Manifest.model_validate_json(text)
@@ -220,6 +222,16 @@ def load_bundle(folder: Path) -> Bundle:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])
         raise BundleError(f"{path} is not a manifest of format {FORMAT}: {wrong}") from None
     return Bundle(folder=folder, manifest=manifest, digest=hashlib.sha256(text).hexdigest())
+
+
+def _no_bundle(path: Path) -> BundleError:
+    """Says which mistake it is: a wrong path, a checkpoint, or a folder of something else."""
+    if not path.exists():
+        return BundleError(f"{path} does not exist ({variable('bundle')})")
+    if path.is_file() or any(file.suffix in CHECKPOINTS for file in path.iterdir()):
+        command = f"make export CHECKPOINT={path} OUT=bundles/{path.resolve().stem}"
+        return BundleError(f"{path} looks like a checkpoint, not a bundle. Make a bundle of it: {command}")
+    return BundleError(f"{path} is not a bundle: it has no {MANIFEST}. `make export` makes one of a checkpoint")
 
 
 def path_is_inside(folder: Path, name: str) -> bool:

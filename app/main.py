@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from operator import attrgetter
 
 from fastapi import FastAPI, Security
@@ -14,6 +15,7 @@ from fastapi_offline import FastAPIOffline
 
 from app.api import huggingface
 from app.api.body.json_reader import JsonReader
+from app.api.description import without_null
 from app.api.drawings import Drawings
 from app.api.routes import attention, classify, cover, embed, model, page, probes, report, verify, wall
 from app.api.services import Services
@@ -98,13 +100,15 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         version=VERSION,
         redirect_slashes=False,
         generate_unique_id_function=attrgetter("name"),  # generators name their functions after it
-        responses=problems(401, 431, 500, 503),  # of the door and the protocol below it, whatever the path
+        responses=problems(),
+        swagger_ui_parameters={"defaultModelsExpandDepth": -1, "tryItOutEnabled": True},  # no list of schemas
         dependencies=[Security(HTTPBearer(auto_error=False))] if keys else [],  # for /docs; the door checks the key
         lifespan=lifespan,
         telemetry=_telemetry(settings),
     )
     for router in ROUTERS:
         app.include_router(router)
+    app.openapi = partial(without_null, app.openapi)  # type: ignore[method-assign]  # as FastAPI's documents have it
     install_handlers(app)
 
     model = backend.model()

@@ -14,9 +14,10 @@ import socket
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import uvicorn
 from pydantic import ValidationError
@@ -24,7 +25,7 @@ from pydantic import ValidationError
 from app.errors import CannotStart
 from app.lifecycle import Lifecycle
 from app.machine import allow_open_files
-from app.settings import Settings
+from app.settings import Settings, unknown_variables, variable
 from app.telemetry.logs import configure
 
 if TYPE_CHECKING:
@@ -36,22 +37,31 @@ KEEP_ALIVE_S = 75  # longer than load balancers keep idle connections, so that t
 CLOSE = (b"connection", b"close")
 GRACE_S = 5.0  # after the last request, for the engine and the worker threads to end
 FLUSH_S = 1.0  # after a failure, for responses to be sent and for probes to see why
+EXIT_CANNOT_START = 3
 EXIT_FAILED = 70  # EX_SOFTWARE of sysexits.h
 EXIT_OVERDUE = 75  # EX_TEMPFAIL
 
 
-def load() -> "tuple[FastAPI, Settings]":
-    """The service that the VIT_* variables ask for, with its model warm. Exits with 2 or 3 if that is not possible."""
+def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
+    """The service that the VIT_* variables ask for, with its model warm, and the sockets to serve it at.
+
+    Exits with 2 or 3 if that is not possible.
+    """
     try:
         settings = Settings()
     except ValidationError as error:
         for e in error.errors():
-            print(f"cannot start: VIT_{str(e['loc'][0]).upper()}: {e['msg']}", file=sys.stderr)  # noqa: T201
+            print(f"cannot start: {variable(str(e['loc'][0]))}: {e['msg']}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     configure(settings.log_format, settings.log_level)
+    for sentence in unknown_variables(os.environ):
+        log.warning(sentence)
     allow_open_files(4 * settings.max_connections)
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported
+    bound = ExitStack()
     try:
+        ports = ["port", "metrics_port"] if settings.metrics_port else ["port"]
+        sockets = [bound.enter_context(_bind(settings, field)) for field in ports]  # the model takes seconds
         from app.backend import Backend
 
         backend = Backend(settings=settings)
@@ -59,21 +69,15 @@ def load() -> "tuple[FastAPI, Settings]":
 
         app = create_app(settings, backend=backend)
     except (CannotStart, OSError) as error:
-        print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(3)
+        bound.close()
+        _cannot_start(error)
     gc.collect()
     gc.freeze()  # a full collection over these permanent objects would block the event loop for 50 to 110 ms
-    return app, settings
+    return app, settings, sockets
 
 
-def serve(app: "FastAPI", settings: Settings) -> None:
-    """Run one server at one or two ports, which the door tells apart. Exits with 3 if a port cannot be used."""
-    ports = [settings.port, settings.metrics_port] if settings.metrics_port else [settings.port]
-    try:
-        sockets = [_bind(settings.host, port) for port in ports]
-    except CannotStart as error:
-        print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(3)
+def serve(app: "FastAPI", settings: Settings, sockets: list[socket.socket]) -> None:
+    """Run one server at one or two ports, which the door tells apart. Exits with 3 if it cannot listen there."""
     from app.door.cors import Cors  # these need FastAPI, which is imported while the model loads
     from app.door.protocol import GuardedProtocol
 
@@ -88,12 +92,17 @@ def serve(app: "FastAPI", settings: Settings) -> None:
         timeout_graceful_shutdown=settings.drain_timeout_s,
         server_header=False,
     )
+    try:
+        _listen(sockets, config.backlog)
+    except OSError as error:
+        _cannot_start(error)
     server = Server(config, lifecycle=app.state.services.lifecycle, drain_delay_s=settings.drain_delay_s)
     server.run(sockets=sockets)
 
 
-def _bind(host: str, port: int) -> socket.socket:
-    """A socket at this address that does not listen yet. Raises CannotStart."""
+def _bind(settings: Settings, field: str) -> socket.socket:
+    """A socket at the port of this field, which does not listen yet. Raises CannotStart."""
+    host, port = settings.host, getattr(settings, field)
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that have just ended may keep the port
     try:
@@ -101,10 +110,23 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         bound.close()
         if error.errno == errno.EADDRINUSE:
-            raise CannotStart(f"port {port} of {host} is in use") from None
+            another = f"{variable(field)}={port + 1 if port < 65535 else 8000}"
+            raise CannotStart(f"port {port} of {host} is in use: choose another, such as {another}") from None
         raise CannotStart(f"port {port} of {host} cannot be used: {error.strerror}") from None
-    log.info("listening on http://%s:%d", f"[{host}]" if ":" in host else host, bound.getsockname()[1])
     return bound
+
+
+def _listen(sockets: list[socket.socket], backlog: int) -> None:
+    """Raises OSError if another process has begun to listen at a port since it was bound here."""
+    for bound in sockets:
+        bound.listen(backlog)
+        host, port, *_ = bound.getsockname()
+        log.info("listening on http://%s:%d", f"[{host}]" if ":" in host else host, port)
+
+
+def _cannot_start(error: Exception) -> NoReturn:
+    print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
+    sys.exit(EXIT_CANNOT_START)
 
 
 class Server(uvicorn.Server):

@@ -1,6 +1,9 @@
 """How this process serves: `VIT_*` environment variables. The bundle's manifest says what the model is."""
 
+import os
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +14,7 @@ DEMO_BUNDLE = Path(__file__).parent / "demo"
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")  # RFC 6454, 6.2
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_OF_MAKE = {"bundle": "BUNDLE", "device": "DEVICE", "port": "PORT"}  # parameters of `make serve`
 
 
 class Settings(BaseSettings):
@@ -176,3 +180,20 @@ class Settings(BaseSettings):
         if store != "memory" and not store.startswith(("redis://", "rediss://", "unix://")):
             raise ValueError("memory, or an address that begins with redis://, rediss:// or unix://")
         return store
+
+
+def variable(field: str) -> str:
+    """What a person sets to change this field. Under make, that is a parameter of `make serve` where it has one."""
+    name = f"VIT_{field.upper()}"
+    return _OF_MAKE.get(field, name) if "MAKELEVEL" in os.environ else name
+
+
+def unknown_variables(names: Iterable[str]) -> list[str]:
+    """A sentence for each VIT_* variable of the environment that is no setting."""
+    known = [f"VIT_{field.upper()}" for field in Settings.model_fields]
+    unknown = [name for name in names if name.startswith("VIT_") and name not in known]
+    nearest = [get_close_matches(name, known, n=1, cutoff=0.75) for name in unknown]
+    return [
+        f"{name} is not a setting and has no effect" + (f": is {near[0]} meant?" if near else "")
+        for name, near in zip(unknown, nearest, strict=True)
+    ]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Header, Request, Response
+from fastapi import Depends, Request, Response
 
 from app.api.drawings import Drawings
 from app.api.representation import MEDIA_TYPES, Format, preferred_format
@@ -53,13 +53,10 @@ async def _conditional(
     request: Request,
     services: ServicesDep,
     stages: StagesDep,
-    accept: Annotated[str, Header(include_in_schema=False)] = "",
-    if_none_match: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Conditional:
-    preferred = preferred_format(accept)
     return Conditional(
-        preferred=preferred,
-        if_none_match=if_none_match,
+        preferred=preferred_format(request.headers.get("accept", "")),
+        if_none_match=request.headers.get("if-none-match", ""),
         drawings=services.drawings,
         deadline=request.state.deadline,
         stages=stages,

@@ -5,10 +5,11 @@
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from app.api.body.json_images import Function, Parameters
 from app.api.image_request import IMAGE_BODY, ImageRequestDep
@@ -19,21 +20,27 @@ from app.classifier import Processed
 from app.door.paths import HOME, PREDICT
 from app.door.problems import problems
 from app.errors import NoClasses, ServiceError
+from app.inference.scoring import digits
 
 
 class LabelScore(BaseModel):
-    label: str
-    score: float
+    label: str = Field(examples=["star"])
+    score: float = Field(examples=[0.9997])
 
 
 router = APIRouter(tags=["Hugging Face"])
 router.add_api_route("/health", readyz, methods=["GET", "HEAD"], include_in_schema=False)
 
-PROBLEMS = problems(400, 408, 409, 413, 415, 422, 500, 503)
+described = partial(
+    router.post,
+    summary="Classify one image",
+    responses=problems(400, 408, 409, 413, 415, 422),
+    openapi_extra=IMAGE_BODY,
+)
 
 
-@router.post(HOME, responses=PROBLEMS, openapi_extra=IMAGE_BODY, operation_id="predict_at_root")
-@router.post(PREDICT, responses=PROBLEMS, openapi_extra=IMAGE_BODY)
+@described(HOME, operation_id="predict_at_root")
+@described(PREDICT)
 async def predict(
     image_request: ImageRequestDep,
     services: ServicesDep,
@@ -43,7 +50,8 @@ async def predict(
         Query(description="Turns logits into scores; by default the function that the model was trained for"),
     ] = None,
 ) -> list[LabelScore]:
-    """Classify one image: the body, or base64 in JSON under `inputs`. `parameters` in JSON override those of the query.
+    """The image is the body, or base64 in JSON under `inputs`. `parameters` in JSON override those of the query.
+
     No maps are kept.
     """
     if not services.bundle.manifest.labels:
@@ -62,6 +70,6 @@ def ranked(services: Services, image: Processed, parameters: Parameters) -> list
     if function and function != "none":
         scoring = replace(scoring, kind=function)
     return [
-        LabelScore(label=best.label, score=float(image.logits[best.index]) if function == "none" else best.score)
+        LabelScore(label=best.label, score=digits(image.logits[best.index]) if function == "none" else best.score)
         for best in scoring.rank(image.logits, top_k=parameters.top_k or TOP_K)
     ]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 from starlette.requests import ClientDisconnect
 
 from app.api.body.images import read_body
@@ -19,7 +20,7 @@ from app.api.representation import BINARY
 from app.api.services import Services, ServicesDep, StagesDep
 from app.classifier import Image, Processed
 from app.door.problems import Problem, Refusal, problem_of
-from app.errors import DeadlineExceeded, Fault, ServiceError
+from app.errors import DeadlineExceeded, Fault, ServiceError, UnsupportedType, UnusableImage
 from app.images.upload import Upload
 from app.telemetry.logs import access_log
 from app.telemetry.stages import Stages
@@ -41,6 +42,7 @@ IMAGE_BODY: dict[str, Any] = {  # of OpenAPI; the image itself may be called by 
         },
     }
 }
+CURL_D = "In curl, send a file with --data-binary: -d removes some of its bytes."
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
 
 log = logging.getLogger(__name__)
@@ -50,11 +52,12 @@ Result = TypeVar("Result", bound=BaseModel)
 
 
 class ImageInfo(BaseModel):
-    """The upright image as decoded."""
+    """The upright image as decoded, and the name of its file in a form."""
 
-    width: int
-    height: int
-    format: str
+    width: int = Field(examples=[384])
+    height: int = Field(examples=[384])
+    format: str = Field(examples=["JPEG"])
+    file: Annotated[str | SkipJsonSchema[None], Field(examples=["star.jpg"])] = None
 
 
 class FailedResult(BaseModel):
@@ -107,11 +110,19 @@ class ImageRequest:
                 )
         except TimeoutError:
             return DeadlineExceeded()
+        except (UnsupportedType, UnusableImage) as error:
+            return type(error)(f"{error.detail} {CURL_D}") if self._lacks_bytes(image) else error
         except ServiceError as error:
             return error
         except Exception:
             log.exception("an image failed unexpectedly")
             return Fault()
+
+    def _lacks_bytes(self, image: Image) -> bool:
+        """Whether curl's -d has taken line ends and zeros away: every image file has zeros among its first bytes."""
+        if self.request.headers.get("content-type") != "application/x-www-form-urlencoded":
+            return False
+        return isinstance(image, Upload) and b"\0" not in bytes(next(image.parts()))
 
     async def _log_entry(self, image: Image, outcome: Outcome) -> dict[str, object]:
         """Enough to recognise an image, and nothing of its content."""
@@ -121,41 +132,50 @@ class ImageRequest:
             digest = checksum()
         else:
             digest = await asyncio.get_running_loop().run_in_executor(self.services.cpu_pool, checksum)
-        facts = {"problem": outcome.kind} if isinstance(outcome, ServiceError) else image_info(outcome).model_dump()
-        return {"sha256": digest.hex()[:16], "bytes": size, **facts}
+        known = {"sha256": digest.hex()[:16], "bytes": size}
+        if isinstance(outcome, ServiceError):
+            return {**known, "problem": outcome.kind}
+        return {**known, "width": outcome.width, "height": outcome.height, "format": outcome.format}
 
 
-def results(outcomes: list[Outcome], result: Callable[[Processed], Result]) -> list[Result | FailedResult]:
+def results(
+    images: Sequence[Upload], outcomes: Sequence[Outcome], result: Callable[[Processed, ImageInfo], Result]
+) -> list[Result | FailedResult]:
     """What each image gets, in order. Raises Refusal if none succeeded."""
     if all(isinstance(outcome, ServiceError) for outcome in outcomes):
-        raise refusal(outcomes)
+        raise refusal(images, outcomes)
     return [
-        FailedResult(error=problem_of(outcome)) if isinstance(outcome, ServiceError) else result(outcome)
-        for outcome in outcomes
+        FailedResult(error=_problem(outcome, image.name))
+        if isinstance(outcome, ServiceError)
+        else result(outcome, _info(outcome, image.name))
+        for image, outcome in zip(images, outcomes, strict=True)
     ]
 
 
-def image_info(image: Processed) -> ImageInfo:
-    return ImageInfo(width=image.width, height=image.height, format=image.format)
+def _info(image: Processed, file: str | None) -> ImageInfo:
+    return ImageInfo(width=image.width, height=image.height, format=image.format, file=file)
 
 
-def refusal(outcomes: list[Outcome]) -> Refusal:
+def _problem(error: ServiceError, file: str | None) -> Problem:
+    return problem_of(error).model_copy(update={"file": file} if file else {})
+
+
+def refusal(images: Sequence[Upload], outcomes: Sequence[Outcome]) -> Refusal:
     """The failure of a single image is the answer. Of several images, the failures are listed under the status that
     most of them share.
     """
-    failures = {i: outcome for i, outcome in enumerate(outcomes) if isinstance(outcome, ServiceError)}
-    statuses = [failure.status for failure in failures.values()]
-    first = [*failures.values()][statuses.index(max(statuses, key=statuses.count))]
-    problem = problem_of(first)
-    if len(outcomes) > 1:
-        errors = [
-            {"pointer": f"/images/{i}", **problem_of(failure).model_dump(exclude_none=True)}
-            for i, failure in failures.items()
-        ]
-        used = len(outcomes) - len(failures)
-        detail = f"{used or 'None'} of the {len(outcomes)} images could be used."
-        problem = problem.model_copy(update={"detail": detail, "errors": errors})
-    return Refusal(problem, first.headers)
+    failures = [
+        (f"/images/{i}", image.name, outcome)
+        for i, (image, outcome) in enumerate(zip(images, outcomes, strict=True))
+        if isinstance(outcome, ServiceError)
+    ]
+    statuses = [error.status for _, _, error in failures]
+    _, file, first = failures[statuses.index(max(statuses, key=statuses.count))]
+    if len(outcomes) == 1:
+        return Refusal(_problem(first, file), first.headers)
+    errors = [{"pointer": at, **_problem(error, name).model_dump(exclude_none=True)} for at, name, error in failures]
+    detail = f"{len(outcomes) - len(failures) or 'None'} of the {len(outcomes)} images could be used."
+    return Refusal(problem_of(first).model_copy(update={"detail": detail, "errors": errors}), first.headers)
 
 
 async def _image_request(request: Request, services: ServicesDep, stages: StagesDep) -> ImageRequest:

@@ -14,9 +14,8 @@ MEDIA_TYPES: dict[Format, str] = {"png": "image/png", "json": "application/json"
 
 def representations(*formats: Format) -> dict[int | str, dict[str, Any]]:
     """The entry of OpenAPI for a path that answers in these formats, and whose `response_class` is Response."""
-    return {
-        200: {"content": {MEDIA_TYPES[format]: {} if format == "json" else {"schema": BINARY} for format in formats}}
-    }
+    binary = {"schema": BINARY, "example": "(a file)"}
+    return {200: {"content": {MEDIA_TYPES[format]: {} if format == "json" else binary for format in formats}}}
 
 
 def preferred_format(accept: str, *, among: Sequence[Format] = ("png", "json", "npy")) -> Format:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from app.api.body.json_reader import JsonReader
 from app.api.drawings import Drawings
@@ -26,10 +27,13 @@ from app.stores.store import Store
 from app.telemetry.metrics import Metrics
 from app.telemetry.stages import Stages
 
+MapsId = Annotated[str | SkipJsonSchema[None], Field(examples=["rfQjy4XodVjlp0sAFHEF_w"])]
+MapsPath = Annotated[str | SkipJsonSchema[None], Field(examples=["/attention/rfQjy4XodVjlp0sAFHEF_w"])]
+
 
 class ModelName(BaseModel):
-    name: str
-    digest: str  # sha256 of the bundle's manifest
+    name: str = Field(examples=["shapes"])
+    digest: str = Field(examples=["fb82b3df285a4673"])  # sha256 of the bundle's manifest
 
 
 class ImageAnswer(BaseModel):

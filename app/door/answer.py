@@ -19,6 +19,14 @@ HEADERS = {
 }
 
 
+def end_line(headers: MutableHeaders) -> bool:
+    """Whether the answer is JSON, to whose end a line break belongs. It is in the length then."""
+    is_json = headers.get("Content-Type") == "application/json" and "Content-Length" in headers
+    if is_json:
+        headers["Content-Length"] = str(int(headers["Content-Length"]) + 1)
+    return is_json
+
+
 def complete(
     headers: MutableHeaders, request: HTTPConnection, *, request_id: str, path: str | None, cors: Cors, closing: bool
 ) -> None:

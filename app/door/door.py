@@ -18,15 +18,15 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.door.admission import Admission
-from app.door.answer import complete
+from app.door.answer import complete, end_line
 from app.door.body import Bodies, Body
 from app.door.cors import Cors
 from app.door.header import check_room, deadline, request_id
 from app.door.keys import ApiKeys
 from app.door.paths import check_port, upload_route
-from app.door.problems import respond_to, respond_to_fault
+from app.door.problems import respond_to
 from app.door.root import below
-from app.errors import ServiceError, Unavailable
+from app.errors import Fault, ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings
 
@@ -70,20 +70,23 @@ class Door:
         request = HTTPConnection(scope)
         state["request_id"] = request_id(request)
         body = Body(self._bodies, request, receive)
-        started = False
+        started = ends_line = False
 
         async def answer(message: Message) -> None:
-            nonlocal started
+            nonlocal started, ends_line
             if message["type"] == "http.response.start":
-                started = True
+                started, headers = True, MutableHeaders(raw=message["headers"])
+                ends_line = end_line(headers)
                 complete(
-                    MutableHeaders(raw=message["headers"]),
+                    headers,
                     request,
                     request_id=state["request_id"],
                     path=path,
                     cors=self._cors,
                     closing=not body.finished or state.get("crowded", False),
                 )
+            elif ends_line and not message.get("more_body"):
+                message = {**message, "body": message.get("body", b"") + b"\n"}
             await send(message)
 
         try:
@@ -115,7 +118,7 @@ class Door:
 def _response(error: BaseException, state: dict[str, Any]) -> Response:
     if isinstance(error, asyncio.CancelledError):  # uvicorn cancels when the time to drain is over
         error = Unavailable(STOPPING)
-    if isinstance(error, ServiceError):
-        return respond_to(error, state)
-    log.error("unhandled failure", exc_info=error)
-    return respond_to_fault(state)
+    if not isinstance(error, ServiceError):
+        log.error("unhandled failure", exc_info=error)
+        error = Fault()
+    return respond_to(error, state)

@@ -7,34 +7,52 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, computed_field
+from pydantic.config import JsonDict
+from pydantic.json_schema import SkipJsonSchema
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from app.errors import Fault, InvalidParameter, ServiceError
+from app.errors import InvalidParameter, ServiceError
 
 PROBLEM_TYPE = "application/problem+json"
 NAMESPACE = "urn:vit-serve:problem:"
 UNANSWERED = 499  # nginx's status for a client that left before the answer
-MEANINGS = {  # of statuses that the door and the protocol below it give, or that say more than their names
+EVERYWHERE = (401, 431, 500, 503)  # statuses of the door and the protocol below it, whatever the path
+MEANINGS = {
+    400: "The request cannot be understood",
     401: "The request needs an API key, where the server has keys",
+    404: "There is nothing with this id or name",
     408: "The request did not arrive in time",
+    409: "The model has no classes",
     413: "The request has too many bytes",
+    415: "The image type is not accepted",
+    422: "The image cannot be used, or a parameter is out of range",
     431: "The header is too large",
     500: "The service failed",
-    503: "The service is busy, stopping or has failed",
+    503: "The service is busy, stopping or has failed: repeat the request after `Retry-After` seconds",
+}
+EXAMPLE: JsonDict = {
+    "type": f"{NAMESPACE}unusable-image",
+    "title": "The image cannot be used",
+    "status": 422,
+    "detail": "The image cannot be decoded.",
+    "instance": "urn:request:6b0f6e9e8f5d4b0c",
+    "error": "The image cannot be decoded.",
 }
 
 
 class Problem(BaseModel):
     """The one shape of an error (RFC 9457)."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [EXAMPLE]})
 
     type: str
     title: str
     status: int
     detail: str
-    instance: str | None = None  # urn:request: and the X-Request-ID of the response; None inside a list of results
+    instance: str | SkipJsonSchema[None] = (
+        None  # urn:request: and the X-Request-ID of the response; None inside a list of results
+    )
 
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorator above a property
     @property
@@ -64,16 +82,14 @@ def framework_problem(status: int, detail: str) -> Problem:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The entries of OpenAPI for a path that can answer with these.
+    """The one entry of OpenAPI for all errors of a path that can answer with these statuses beside those of EVERYWHERE.
 
     The schema is named, not given as a model: FastAPI would describe a model as `application/json`, which is never
     sent, and generators take the first type that they know. It is among the components as a part of FailedResult.
     """
+    listed = "\n".join(f"- {status}: {MEANINGS[status]}" for status in sorted({*EVERYWHERE, *statuses}))
     content = {PROBLEM_TYPE: {"schema": {"$ref": f"#/components/schemas/{Problem.__name__}"}}}
-    return {
-        status: {"description": MEANINGS.get(status) or HTTPStatus(status).phrase, "content": content}
-        for status in statuses
-    }
+    return {"default": {"description": f"Every error has one shape.\n\n{listed}", "content": content}}
 
 
 def respond(problem: Problem, state: MutableMapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
@@ -83,17 +99,15 @@ def respond(problem: Problem, state: MutableMapping[str, Any], headers: Mapping[
     state["problem"] = problem.type.removeprefix(NAMESPACE)
     named = problem.model_copy(update={"instance": f"urn:request:{state['request_id']}"})
     return Response(
-        named.model_dump_json(exclude_none=True), status_code=problem.status, media_type=PROBLEM_TYPE, headers=headers
+        f"{named.model_dump_json(exclude_none=True)}\n",
+        status_code=problem.status,
+        media_type=PROBLEM_TYPE,
+        headers=headers,
     )
 
 
 def respond_to(error: ServiceError, state: MutableMapping[str, Any]) -> Response:
     return respond(problem_of(error), state, error.headers)
-
-
-def respond_to_fault(state: MutableMapping[str, Any]) -> Response:
-    """For a fault of the service itself: it reveals nothing."""
-    return respond_to(Fault(), state)
 
 
 def install_handlers(app: FastAPI) -> None:

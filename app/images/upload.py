@@ -16,7 +16,9 @@ LARGEST_BLOCK_BYTES = 2**20
 class Upload:
     """Grows by what arrives and not by what a client declares: a block is at most as large as all that precedes it."""
 
-    def __init__(self, data: bytes = b"") -> None:
+    def __init__(self, data: bytes = b"", *, name: str | None = None) -> None:
+        """`name` is that of the file in a form."""
+        self.name = name
         self._start = bytearray()
         self._blocks: list[mmap.mmap] = []  # each filled before the next is made
         self._size = 0

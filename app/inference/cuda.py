@@ -9,7 +9,8 @@ when it replays. Therefore one thread does both the warm-up and the serving, and
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ PLAIN = -1  # the number with which ONNX Runtime runs node by node, and neither 
 REPLAY_RATIO = 1e-2  # of an output's largest number, that a replay may differ by: kernels may add in another order
 SHIFT_PX = 5  # between the images that replays are compared with
 TOO_SMALL = "The GPU has too little memory for this model"
-UNUSABLE = "ONNX Runtime cannot use CUDA here: check driver and libraries"
+UNUSABLE = "ONNX Runtime cannot use CUDA here"
 
 
 class Recording:
@@ -113,7 +114,7 @@ class CudaEngine:
         """
         self.computes_in: Computed = precision
         _check_runtime(gpu)
-        ort.preload_dlls()
+        _load_libraries()
         self._gpu = gpu
         self._options = dict(PROVIDER_OPTIONS)
         if gpu:  # for the first one ONNX Runtime would only warn that it is no plugin
@@ -221,13 +222,26 @@ def _failures_as_device_errors() -> Iterator[None]:
 def _check_runtime(gpu: int) -> None:
     """Raises DeviceError. ONNX Runtime itself would log pages of errors, or compute wrong numbers."""
     gpus = count_gpus()
-    if not gpus or CudaEngine.provider not in ort.get_available_providers():
-        raise DeviceError(UNUSABLE)
+    if not gpus:
+        raise DeviceError(f"{UNUSABLE}: the NVIDIA driver is missing, or it finds no GPU")
+    if CudaEngine.provider not in ort.get_available_providers():
+        raise DeviceError(f"{UNUSABLE}: onnxruntime is installed in place of onnxruntime-gpu")
     if gpu >= gpus:
         raise DeviceError(f"There is no GPU {gpu} (VIT_GPU): {gpus} can be used, numbered from 0")
     if tuple(map(int, re.findall(r"\d+", ort.__version__)[:3])) < OLDEST_RUNTIME:
         oldest = ".".join(map(str, OLDEST_RUNTIME))
         raise DeviceError(f"A GPU needs ONNX Runtime {oldest} or newer, and this is {ort.__version__}")
+
+
+def _load_libraries() -> None:
+    """Raises DeviceError when a library of CUDA is missing, of which ONNX Runtime itself would log pages."""
+    with redirect_stdout(StringIO()) as said:
+        ort.preload_dlls()
+    # With a path it is tried again without one.
+    missing = ", ".join(re.findall(r"^Failed to load ([^/\s]+):", said.getvalue(), re.MULTILINE))
+    if missing:
+        installed = "`make serve DEVICE=cuda` installs the libraries of CUDA"
+        raise DeviceError(f"{UNUSABLE}: {missing} cannot be loaded; {installed}")
 
 
 def _memory_of_a_graph(memory_bytes: int, weights_bytes: int) -> int:

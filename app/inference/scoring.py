@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from app.bundle import Manifest
 
@@ -16,9 +16,9 @@ Scores = npt.NDArray[np.float64]
 
 
 class Prediction(BaseModel):
-    label: str
-    index: int
-    score: float
+    label: str = Field(examples=["star"])
+    index: int = Field(examples=[10])
+    score: float = Field(examples=[0.9997])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Scoring:
     def predictions(self, logits: Logits, classes: Iterable[int]) -> list[Prediction]:
         """Those of `classes`, in their order."""
         probabilities = self.scores(logits)
-        return [Prediction(label=self.labels[i], index=int(i), score=float(probabilities[i])) for i in classes]
+        return [self._prediction(i, probabilities) for i in classes]
 
     def rank(self, logits: Logits, *, top_k: int | None, threshold: float = 0.0) -> list[Prediction]:
         """The labels with a score of at least `threshold`, at most `top_k` of them, the most likely first.
@@ -52,7 +52,15 @@ class Scoring:
         # Only these are sorted, of perhaps thousands. They include ties with the last.
         largest = np.flatnonzero((logits >= kth) & (probabilities >= threshold))
         best = largest[np.argsort(-logits[largest], kind="stable")][:top_k]
-        return [Prediction(label=self.labels[i], index=int(i), score=float(probabilities[i])) for i in best]
+        return [self._prediction(i, probabilities) for i in best]
+
+    def _prediction(self, index: int, probabilities: Scores) -> Prediction:
+        return Prediction(label=self.labels[index], index=int(index), score=digits(probabilities[index]))
+
+
+def digits(number: float) -> float:
+    """The number with seven digits: logits are float32 and have no more, so further ones would say nothing."""
+    return float(f"{number:.7g}")
 
 
 def scores(logits: Logits, kind: Kind, temperature: float = 1.0) -> Scores:

@@ -95,7 +95,8 @@ def test_everything_to_use_or_to_see_has_a_name(looking):
     page.get_by_role("gridcell").first.wait_for()
     nameless = """(es) => es.filter((e) => !(e.ariaLabel || e.labels?.[0]?.textContent || e.alt || e.textContent ||
         e.querySelector("img")?.alt || "").trim() && e.alt !== "").map((e) => e.outerHTML)"""
-    assert page.locator("button, a, input, select, summary, img, [role=img], [role=gridcell]").evaluate_all(nameless) == []
+    controls = page.locator("button, a, input, select, summary, img, [role=img], [role=gridcell]")
+    assert controls.evaluate_all(nameless) == []
 
 
 def test_the_focus_is_visible(page):

@@ -122,7 +122,11 @@ def hanging_up() -> Iterator[tuple[int, list[bytes]]]:
         ("haproxy", "/classify", 2**20 - 2**14, 2),
         ("haproxy", "/classify", 2**20 + 1, 1),
         ("nginx", "/classify", 8 * 2**20, 2),
-        *((name, f"/attention/x/{path}", 1, 1) for name in BALANCERS for path in ("verify", "v%65rify?steps=64", "cover")),
+        *(
+            (name, f"/attention/x/{path}", 1, 1)
+            for name in BALANCERS
+            for path in ("verify", "v%65rify?steps=64", "cover")
+        ),
     ],
 )
 def test_a_request_that_died_with_its_replica_is_repeated_if_the_balancer_has_it(

@@ -67,17 +67,13 @@ def test_top_k(client, star, top_k, given):
         assert sum(p["score"] for p in result["predictions"]) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("query", "given"), [("threshold=0", 12), ("threshold=0&top_k=3", 3), ("threshold=0.5", 1)])
+@pytest.mark.parametrize(
+    ("query", "given"), [("threshold=0", 12), ("threshold=0&top_k=3", 3), ("threshold=0.5", 1), ("threshold=1", 0)]
+)
 def test_a_threshold_alone_gives_all_labels_that_reach_it(client, star, query, given):
     (result,) = client.post(f"/classify?{query}", content=star).json()["results"]
     assert len(result["predictions"]) == given
-    assert result["predictions"][0]["label"] == "star"
     assert client.get(result["attention"]).status_code == 200
-
-
-def test_no_label_reaches_a_threshold_of_one(client, star):
-    (result,) = client.post("/classify?threshold=1", content=star).json()["results"]
-    assert result["predictions"] == []
 
 
 def test_a_multi_label_model_returns_several_labels_above_the_threshold(serve, star, tmp_path):
@@ -102,10 +98,11 @@ def test_a_threshold_that_is_no_score_is_refused(client, star, threshold):
 
 
 def test_a_bad_image_among_good_ones_costs_only_itself(client, star):
-    files = [("a", ("a", star)), ("b", ("b", b"not an image")), ("c", ("c", star[:2000])), ("d", ("d", star))]
-    response = client.post("/classify", files=files)
+    contents = {"a.jpg": star, "b": b"not an image", "c/d.jpg": star[:2000], "é": star}
+    response = client.post("/classify", files=[("image", part) for part in contents.items()])
     assert response.status_code == 200
-    good, text, torn, last = response.json()["results"]
+    good, text, torn, last = results = response.json()["results"]
+    assert [(result.get("image") or result["error"])["file"] for result in results] == [*contents]
     assert good["predictions"][0]["label"] == last["predictions"][0]["label"] == "star"
     assert text["error"]["status"] == 415
     assert torn["error"]["status"] == 422
@@ -115,7 +112,9 @@ def test_a_bad_image_among_good_ones_costs_only_itself(client, star):
 def test_only_bad_images_are_an_error_that_lists_them(client):
     response = client.post("/classify", files=[("a", ("a", b"text")), ("b", ("b", b"more"))])
     assert response.status_code == 415
-    assert [e["pointer"] for e in response.json()["errors"]] == ["/images/0", "/images/1"]
+    assert [(e["pointer"], e["file"]) for e in response.json()["errors"]] == [("/images/0", "a"), ("/images/1", "b")]
+    alone = client.post("/classify", files=[("a", ("a", b"text"))])
+    assert (alone.status_code, alone.json()["file"], "errors" in alone.json()) == (415, "a", False)
 
 
 @pytest.mark.parametrize(("size", "drawn"), [((1, 1), (1, 1)), ((1, 60), (1, 60)), ((3000, 50), (512, 9))])
@@ -127,16 +126,6 @@ def test_a_tiny_and_a_long_image_are_classified_and_explained(client, encode, si
     assert sum(p["score"] for p in result["predictions"]) == pytest.approx(1)
     with Image.open(BytesIO(client.get(result["attention"]).content)) as heatmap:
         assert heatmap.size == drawn
-
-
-def test_exif_orientation_does_not_change_the_answer(client, encode):
-    upright = Image.fromarray(next(iter(held_out(1, seed=80))).pixels)
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    turned = encode(upright.transpose(Image.Transpose.ROTATE_90), "PNG", exif=exif)
-    answers = [client.post("/classify", content=data).json()["results"][0] for data in (encode(upright), turned)]
-    assert answers[0]["predictions"] == answers[1]["predictions"]
-    assert answers[0]["image"] == answers[1]["image"]
 
 
 def test_simple_drawings_from_elsewhere_are_named(client, encode):

@@ -45,12 +45,14 @@ async def _form_images(request: Request, max_images: int) -> list[Upload]:
     )
     try:
         await parser.parse()
-    except MultiPartException:
-        raise MalformedRequest(f"The multipart body is broken or has more than {max_images} images.") from None
+    except MultiPartException as error:
+        if error.message.startswith("Too many files"):
+            raise MalformedRequest(f"The form has too many images: send at most {max_images} in one request.") from None
+        raise MalformedRequest(f"The multipart body is broken, or has more than {MAX_FIELDS} other parts.") from None
     finally:
         parser.close()
     if not parser.uploads:
-        raise MalformedRequest("The form has no image: send each image as a file part.")
+        raise MalformedRequest("The form has no file. In curl, an @ sends the file of a name: -F image=@photo.jpg.")
     return parser.uploads
 
 
@@ -69,7 +71,8 @@ class _FormParser(MultiPartParser):
 
     def on_headers_finished(self) -> None:
         super().on_headers_finished()
-        self._upload = Upload()
+        file = self._current_part.file
+        self._upload = Upload(name=(file and file.filename) or None)
 
     def on_part_data(self, data: bytes, start: int, end: int) -> None:
         if self._current_part.file is None:

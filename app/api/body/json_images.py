@@ -13,6 +13,10 @@ from app.errors import InvalidParameter, MalformedRequest
 from app.images.upload import Upload
 
 Function = Literal["softmax", "sigmoid", "none"]  # what makes a score of a logit
+STAR = (  # a small PNG of a star, for the example in /docs
+    "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQAAAABbAUdZAAAAWUlEQVR42m2NwQ2AIBRDH5UEj47gJuBmjMYIjsAIng3heyBw8p1ek6aFQUZDXBkmxDROh"
+    "F9xPyCaNVVoBLOqBlUdygbxEqXPctJaYX70iHgr8ATk7pY9iV8+sh0WXCRmr8sAAAAASUVORK5CYII="
+)
 JSON_BODY: dict[str, Any] = {  # of OpenAPI: JsonImages under the first of its names
     "title": "ImagesInJson",
     "type": "object",
@@ -31,6 +35,7 @@ JSON_BODY: dict[str, Any] = {  # of OpenAPI: JsonImages under the first of its n
         },
     },
     "required": ["inputs"],
+    "example": {"inputs": STAR},
 }
 _FORM = 'The JSON must be {"inputs": "base64 of an image file"}; "parameters" are optional.'
 

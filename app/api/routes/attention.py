@@ -38,7 +38,7 @@ class AttentionResponse(Chosen, ImageAnswer):
 
 PARAMETERS = ", ".join([*Choice.model_fields, *(field.name for field in fields(Style)), "scale", "format"])
 
-ANSWERS = problems(404, 422, 503) | representations("png", "json", "npy")
+ANSWERS = problems(404, 422) | representations("png", "json", "npy")
 
 router = APIRouter(tags=["maps"])
 
@@ -52,7 +52,8 @@ async def _style(
     ] = "bilinear",
     colorbar: Annotated[bool, Query(description="Draw a colour bar with the raw numbers at the right")] = False,
     threshold: Annotated[
-        float | None, Query(gt=0, lt=1, description="Outline the fewest patches that hold this share of the map")
+        float | None,
+        Query(gt=0, lt=1, description="Outline the fewest patches that hold this share of the map"),
     ] = None,
     fade: Annotated[bool, Query(description="Let the image show through the more, the weaker the map")] = False,
 ) -> Style:
@@ -72,9 +73,9 @@ async def _style(
     operation_id="attention_by_query",
     responses=ANSWERS,
     response_class=Response,
-    summary="The same by ?id=; a short help text without an id",
+    summary="The same with ?id=; without an id, a short help text",
 )
-@router.get("/attention/{id}", responses=ANSWERS, response_class=Response)
+@router.get("/attention/{id}", summary="Draw a map of an image", responses=ANSWERS, response_class=Response)
 async def attention(
     services: ServicesDep,
     stages: StagesDep,
@@ -85,7 +86,7 @@ async def attention(
     scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
     format: Annotated[Format | None, Query(description="Overrides the Accept header")] = None,
 ) -> Response:
-    """Return one map of an image classified before: as PNG, as raw numbers in JSON, or as a NumPy array."""
+    """The image was classified before. The map is a PNG, raw numbers in JSON, or a NumPy array."""
     if not id:
         return JSONResponse(_how_to_ask(services.settings.root_path))
     record = await services.kept(id, stages)

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, image_info, results
-from app.api.services import ModelName, ServicesDep
+from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, results
+from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
 from app.classifier import Processed
 from app.door.paths import CLASSIFY
 from app.door.problems import problems
@@ -19,9 +19,9 @@ TOP_K = 5  # labels, unless a request says otherwise
 class Result(BaseModel):
     """One image. `id` and `attention` are there when its maps were kept."""
 
-    id: str | None = None
+    id: MapsId = None
     predictions: list[Prediction]
-    attention: str | None = None
+    attention: MapsPath = None
     image: ImageInfo
 
 
@@ -35,25 +35,25 @@ router = APIRouter(tags=["images"])
 
 @router.post(
     CLASSIFY,
+    summary="Classify images",
     response_model_exclude_none=True,
     openapi_extra=IMAGE_BODY,
-    responses=problems(400, 408, 409, 413, 415, 422, 500, 503),
+    responses=problems(400, 408, 409, 413, 415, 422),
 )
 async def classify(
     image_request: ImageRequestDep,
     services: ServicesDep,
     top_k: Annotated[
-        int | None, Query(ge=1, description=f"Largest number of labels; {TOP_K} by default, or all with `threshold`")
+        int | None,
+        Query(ge=1, description=f"Largest number of labels; {TOP_K} by default, or all with `threshold`"),
     ] = None,
     threshold: Annotated[
-        float | None, Query(ge=0, le=1, allow_inf_nan=False, description="Return only labels with at least this score")
+        float | None,
+        Query(ge=0, le=1, allow_inf_nan=False, description="Return only labels with at least this score"),
     ] = None,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> ClassifyResponse:
-    """Classify one or more images.
-
-    Repeating a request is harmless: it gives the same scores and a new id.
-    """
+    """Repeating a request is harmless: it gives the same scores and a new id."""
     if not services.bundle.manifest.labels:
         raise NoClasses
     images, _ = await image_request.read(max_images=services.settings.max_images_per_request)
@@ -61,12 +61,12 @@ async def classify(
     if threshold is None:
         top_k, threshold = top_k or TOP_K, 0.0
 
-    def result(image: Processed) -> Result:
+    def result(image: Processed, info: ImageInfo) -> Result:
         return Result(
             id=image.id,
             predictions=services.scoring.rank(image.logits, top_k=top_k, threshold=threshold),
             attention=services.attention_path(image.id),
-            image=image_info(image),
+            image=info,
         )
 
-    return ClassifyResponse(model=services.model_name, results=results(outcomes, result))
+    return ClassifyResponse(model=services.model_name, results=results(images, outcomes, result))

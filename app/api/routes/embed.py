@@ -7,9 +7,9 @@ import numpy.typing as npt
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, image_info, refusal, results
+from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, refusal, results
 from app.api.representation import MEDIA_TYPES, npy, preferred_format
-from app.api.services import ModelName, ServicesDep
+from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
 from app.classifier import Processed
 from app.door.paths import EMBED
 from app.door.problems import problems
@@ -18,9 +18,9 @@ from app.door.problems import problems
 class Embedded(BaseModel):
     """One image. `id` and `attention` are there when its maps were kept."""
 
-    id: str | None = None
+    id: MapsId = None
     embedding: list[float] = Field(description="what the head reads, after the final norm and pooling")
-    attention: str | None = None
+    attention: MapsPath = None
     image: ImageInfo
 
 
@@ -34,10 +34,11 @@ router = APIRouter(tags=["images"])
 
 @router.post(
     EMBED,
+    summary="Get the embeddings of images",
     response_model=EmbedResponse,
     response_model_exclude_none=True,
     openapi_extra=IMAGE_BODY,
-    responses=problems(400, 408, 413, 415, 422, 500, 503) | {200: {"content": {MEDIA_TYPES["npy"]: {}}}},
+    responses=problems(400, 408, 413, 415, 422) | {200: {"content": {MEDIA_TYPES["npy"]: {}}}},
 )
 async def embed(
     request: Request,
@@ -46,7 +47,7 @@ async def embed(
     normalize: Annotated[bool, Query(description="Divide each embedding by its Euclidean norm")] = False,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = False,
 ) -> Any:
-    """Return the vector of each image that the head reads, after the final norm and pooling.
+    """An embedding is the vector that the head reads, after the final norm and pooling.
 
     With `Accept: application/x-npy` the answer is one float32 array (images, features). If one image fails, it is a
     problem.
@@ -56,19 +57,19 @@ async def embed(
     if preferred_format(request.headers.get("accept", ""), among=("json", "npy")) == "npy":
         embedded = [outcome for outcome in outcomes if isinstance(outcome, Processed)]
         if len(embedded) < len(outcomes):
-            raise refusal(outcomes)
+            raise refusal(images, outcomes)
         rows = np.stack([_embedding(image, normalize=normalize) for image in embedded])
         return Response(npy(rows), media_type=MEDIA_TYPES["npy"])
 
-    def result(image: Processed) -> Embedded:
+    def result(image: Processed, info: ImageInfo) -> Embedded:
         return Embedded(
             id=image.id,
             embedding=_embedding(image, normalize=normalize).tolist(),
             attention=services.attention_path(image.id),
-            image=image_info(image),
+            image=info,
         )
 
-    return EmbedResponse(model=services.model_name, results=results(outcomes, result))
+    return EmbedResponse(model=services.model_name, results=results(images, outcomes, result))
 
 
 def _embedding(image: Processed, *, normalize: bool) -> npt.NDArray[np.float32]:

@@ -62,7 +62,7 @@ class ModelPicturesResponse(BaseModel):
 router = APIRouter(tags=["model"])
 
 
-@router.get("/model")
+@router.get("/model", summary="Describe the model")
 async def model(services: ServicesDep) -> ModelResponse:
     """Return the served model, the device in use, and the latency measured so far."""
     model = services.model
@@ -79,7 +79,7 @@ async def model(services: ServicesDep) -> ModelResponse:
     )
 
 
-@router.get("/model/inspect")
+@router.get("/model/inspect", summary="List the pictures of the model")
 async def pictures(services: ServicesDep) -> ModelPicturesResponse:
     """List the pictures of the model itself and their addresses."""
     folder = f"{services.settings.root_path}/model/inspect"
@@ -93,7 +93,8 @@ async def pictures(services: ServicesDep) -> ModelPicturesResponse:
 
 @router.get(
     "/model/inspect/{name}",
-    responses=problems(404, 422, 503) | representations("png", "json"),
+    summary="Get a picture of the model, or its numbers",
+    responses=problems(404, 422) | representations("png", "json"),
     response_class=Response,
 )
 async def picture(

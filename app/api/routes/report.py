@@ -45,14 +45,15 @@ class ReportResponse(ImageAnswer):
 router = APIRouter(tags=["maps"])
 
 
-@router.get("/attention/{id}/report", responses=problems(404, 409, 422, 503))
+@router.get("/attention/{id}/report", summary="Get numbers by head and layer", responses=problems(404, 409, 422))
 async def report(
     request: Request,
     services: ServicesDep,
     stages: StagesDep,
     id: str,
     label: Annotated[
-        str | None, Query(description="Index or name of one of the most likely labels. Default: the top label")
+        str | None,
+        Query(description="Index or name of one of the most likely labels. Default: the top label"),
     ] = None,
 ) -> ReportResponse:
     """Return the entropy of each head's attention, its distance, and its contribution to the logit of a class."""

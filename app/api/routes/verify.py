@@ -45,7 +45,7 @@ class VerifyResponse(Chosen, ImageAnswer):
 router = APIRouter(tags=["maps"])
 
 
-@router.post("/attention/{id}/verify", responses=problems(404, 409, 422, 503))
+@router.post("/attention/{id}/verify", summary="Measure how faithful a map is", responses=problems(404, 409, 422))
 async def verify(
     request: Request,
     services: ServicesDep,
@@ -56,7 +56,7 @@ async def verify(
     steps: Annotated[int, Query(ge=4, le=64, description="Points of each curve after the first")] = 16,
     random_orders: Annotated[int, Query(ge=1, le=8, description="Number of random orders to compare with")] = 3,
 ) -> VerifyResponse:
-    """Measure how faithful a map is: Petsiuk et al. 2018, RISE, arXiv 1806.07421.
+    """Petsiuk et al. 2018, RISE, arXiv 1806.07421.
 
     Deletion covers the image patch by patch, the most important patches of the map first, and follows the score of a
     class: `label`, by default the top one. Insertion uncovers the patches in the same order. A faithful map has a

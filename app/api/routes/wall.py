@@ -39,7 +39,8 @@ router = APIRouter(tags=["maps"])
 
 @router.get(
     "/attention/{id}/wall",
-    responses=problems(404, 422, 503) | representations("png", "json", "npy"),
+    summary="Draw the maps of all heads on one sheet",
+    responses=problems(404, 422) | representations("png", "json", "npy"),
     response_class=Response,
 )
 async def wall(

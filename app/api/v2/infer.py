@@ -5,6 +5,7 @@ first that cannot be used fails the request.
 """
 
 import time
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,20 +25,20 @@ from app.door.problems import Refusal, problem_of, problems
 from app.errors import MalformedRequest
 
 BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}}
-PROBLEMS = problems(400, 404, 408, 413, 415, 422, 500, 503)
 
 router = APIRouter(tags=["Open Inference Protocol"])
-
-
-@router.post(INFER, openapi_extra=BODY, responses=PROBLEMS)
-@router.post(
-    INFER_VERSION,
+described = partial(
+    router.post,
+    summary="Classify images in tensors",
+    responses=problems(400, 404, 408, 413, 415, 422),
     openapi_extra=BODY,
-    responses=PROBLEMS,
-    operation_id="infer_of_version",
 )
+
+
+@described(INFER_VERSION, operation_id="infer_of_version")
+@described(INFER)
 async def infer(request: Request, image_request: ImageRequestDep, services: ServicesDep, name: NamedDep) -> Response:
-    """Scores of images, which are UINT8 pixels of the network's input size, or BYTES of encoded images.
+    """The images are UINT8 pixels of the network's input size, or BYTES of encoded images.
 
     The parameter `attention` keeps their maps; the answer's parameter `ids` has their ids, with commas between.
     """

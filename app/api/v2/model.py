@@ -4,7 +4,8 @@ Metadata and configuration are as a real Triton 2.51 gives them for such a model
 declared input is the network's own, because clients fill every declared input, and NVIDIA's image_client.py takes one.
 """
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
 
@@ -13,6 +14,8 @@ from app.api.services import Services, ServicesDep
 from app.api.v2.request import IMAGES
 from app.door.problems import problems
 from app.errors import UnknownModel
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 VERSION = "1"  # of the model: there is one
 PLATFORM = "onnxruntime_onnx"
@@ -44,38 +47,40 @@ NamedDep = Annotated[str, Depends(_named)]
 router = APIRouter(prefix="/v2", tags=["Open Inference Protocol"])
 
 
-@router.get("")
+def of_model(path: str, **described: Any) -> Callable[[Endpoint], Endpoint]:
+    """A route of the model."""
+    return router.get(f"/models/{{name}}{path}", responses=problems(404, 422), **described)
+
+
+@router.get("", summary="Describe the server")
 async def server(request: Request) -> dict[str, Any]:
     """Name, version and extensions of the server."""
     return {"name": request.app.title, "version": request.app.version, "extensions": EXTENSIONS}
 
 
-@router.get("/health/live", responses=problems(503))
+@router.get("/health/live", summary="Is the process alive?", responses=problems())
 async def live(services: ServicesDep) -> dict[str, bool]:
     """As /livez."""
     check_alive(services.lifecycle)
     return {"live": True}
 
 
-@router.get("/health/ready", responses=problems(503))
+@router.get("/health/ready", summary="Does the process take requests?", responses=problems())
 async def ready(services: ServicesDep) -> dict[str, bool]:
     """As /readyz."""
     check_ready(services.lifecycle)
     return {"ready": True}
 
 
-@router.get("/models/{name}/ready", responses=problems(404, 422, 503))
-@router.get(
-    "/models/{name}/versions/{version}/ready", operation_id="model_ready_of_version", responses=problems(404, 422, 503)
-)
+@of_model("/versions/{version}/ready", operation_id="model_ready_of_version", summary="Is the model ready?")
+@of_model("/ready", summary="Is the model ready?")
 async def model_ready(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
-    """Whether the model takes requests."""
     check_ready(services.lifecycle)
     return {"name": name, "ready": True}
 
 
-@router.get("/models/{name}", responses=problems(404, 422))
-@router.get("/models/{name}/versions/{version}", operation_id="metadata_of_version", responses=problems(404, 422))
+@of_model("/versions/{version}", operation_id="metadata_of_version", summary="Describe input and output of the model")
+@of_model("", summary="Describe input and output of the model")
 async def metadata(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
     """Return input and output of the model. A request may also name the outputs `logits` and `embedding`."""
     (output, width), *_ = tensors(services).items()
@@ -89,8 +94,8 @@ async def metadata(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
     }
 
 
-@router.get("/models/{name}/config", responses=problems(404, 422))
-@router.get("/models/{name}/versions/{version}/config", operation_id="config_of_version", responses=problems(404, 422))
+@of_model("/versions/{version}/config", operation_id="config_of_version", summary="Get the configuration of the model")
+@of_model("/config", summary="Get the configuration of the model")
 async def config(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
     """Return the contents of Triton's config.pbtxt. `dims` leave the batch out."""
     (output, width), *_ = tensors(services).items()

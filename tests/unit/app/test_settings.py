@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from app.machine import allowed_cores
-from app.settings import Settings
+from app.settings import Settings, unknown_variables, variable
 
 
 def test_variables_of_the_environment_are_read(monkeypatch):
@@ -42,10 +41,6 @@ def test_an_address_of_redis_is_taken_and_not_shown(store):
     settings = Settings(store=store)
     assert settings.store == store
     assert store not in repr(settings)
-
-
-def test_at_least_one_core_is_allowed():
-    assert allowed_cores() >= 1
 
 
 @pytest.mark.parametrize("path", ["", "/vit", "/a/b-c/v1.0_x~"])
@@ -92,3 +87,19 @@ def test_invalid_origins_are_refused_with_a_sentence(origin):
 def test_a_wildcard_is_the_only_origin():
     with pytest.raises(ValidationError, match=r"\* stands alone"):
         Settings(cors_origins="https://app.example,*")
+
+
+def test_a_variable_that_is_no_setting_is_named_with_the_nearest():
+    said = unknown_variables(["VIT_MAX_BATHC", "VIT_X", "VIT_PORT", "PATH"])
+    assert said == [
+        "VIT_MAX_BATHC is not a setting and has no effect: is VIT_MAX_BATCH meant?",
+        "VIT_X is not a setting and has no effect",
+    ]
+
+
+def test_a_user_of_make_reads_the_words_of_make(monkeypatch):
+    words = ("port", "bundle", "device", "max_batch")
+    monkeypatch.delenv("MAKELEVEL", raising=False)
+    assert [*map(variable, words)] == ["VIT_PORT", "VIT_BUNDLE", "VIT_DEVICE", "VIT_MAX_BATCH"]
+    monkeypatch.setenv("MAKELEVEL", "1")
+    assert [*map(variable, words)] == ["PORT", "BUNDLE", "DEVICE", "VIT_MAX_BATCH"]

@@ -47,18 +47,16 @@ def attended(work: Work, *messages: dict[str, object] | Exception) -> object:
                 running -= 1
 
         try:
-            return await cancel_on_disconnect(Request({"type": "http"}, receive), asyncio.gather(part(), part()))
+            async with asyncio.timeout(10):
+                return await cancel_on_disconnect(Request({"type": "http"}, receive), asyncio.gather(part(), part()))
         finally:
             assert running == 0
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             gc.collect()
 
-    async def in_time() -> object:
-        return await asyncio.wait_for(main(), 10)
-
     try:
-        return asyncio.run(in_time())
+        return asyncio.run(main())
     finally:
         assert complaints == []
 

@@ -51,11 +51,16 @@ def test_a_drawing_that_waits_until_its_deadline_never_begins():
     draw(scenario)
 
 
-def test_a_failed_drawing_frees_its_place():
+def test_a_failed_drawing_frees_its_place_and_nothing_begins_after_its_deadline():
     async def scenario(drawings: Drawings) -> None:
+        drawn = []
         for _ in range(3):
             with pytest.raises(ZeroDivisionError):
                 await drawings.draw(lambda: 1 / 0, deadline=math.inf)
+        with pytest.raises(DeadlineExceeded):
+            await drawings.draw(lambda: drawn.append(1), deadline=time.monotonic() - 1)
+        await drawings.draw(bytes, deadline=math.inf)
+        assert drawn == []
 
     draw(scenario, max_in_work=1)
 
@@ -68,7 +73,8 @@ def test_a_drawing_past_its_deadline_counts_until_it_ends():
         with pytest.raises(Overloaded):
             await drawings.draw(bytes, deadline=math.inf)
         go_on.set()
-        await until_free(drawings)
+        while drawings._in_work:
+            await asyncio.sleep(0.001)
         assert await drawings.draw(bytes, deadline=math.inf) == b""
 
     draw(scenario, max_in_work=1)
@@ -90,19 +96,3 @@ def test_a_drawing_for_a_client_that_disconnected_never_begins():
         assert drawn == []
 
     draw(scenario)
-
-
-def test_nothing_begins_after_its_deadline():
-    async def scenario(drawings: Drawings) -> None:
-        drawn = []
-        with pytest.raises(DeadlineExceeded):
-            await drawings.draw(lambda: drawn.append(1), deadline=time.monotonic() - 1)
-        await drawings.draw(bytes, deadline=math.inf)
-        assert drawn == []
-
-    draw(scenario)
-
-
-async def until_free(drawings: Drawings) -> None:
-    while drawings._in_work:
-        await asyncio.sleep(0.001)

@@ -1,12 +1,15 @@
 """app/door/body.py: limits of bodies in bytes and in seconds."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from itertools import accumulate
 
 import pytest
 
 from app.door.body import AHEAD_BYTES, Bodies, Body
 from app.errors import BodyTooLarge, Overloaded, SlowRequest, UnsupportedEncoding
+
+LEFT = {"type": "http.disconnect"}
 
 
 def bodies(**limits: float) -> Bodies:
@@ -17,30 +20,29 @@ def part(size: int, *, more: bool) -> dict:
     return {"type": "http.request", "body": bytes(size), "more_body": more}
 
 
-def read(limits: Bodies, request, messages: list[dict]) -> Body:
-    """Receive all messages. At the end of the list the client stalls."""
+def run(scenario: Callable[[Body], Awaitable[object]], limits: Bodies, request, messages: list[dict]):
+    """What `scenario` returns for a body of these messages. At the end of the list the client stalls."""
 
     async def receive():
         return messages.pop(0) if messages else await asyncio.Event().wait()
 
-    async def whole():
-        body = Body(limits, request, receive)
-        while (await body.receive()).get("more_body"):
-            pass
-        return body
+    async def main():
+        return await scenario(Body(limits, request, receive))
 
-    return asyncio.run(whole())
+    return asyncio.run(main())
 
 
-@pytest.mark.parametrize("length", ["0", "100"])
-def test_a_declared_length_up_to_the_limit(request_of, length):
-    bodies().check(request_of(content_length=length))  # raises BodyTooLarge over it, see the next test
+async def whole(body: Body) -> Body:
+    while (await body.receive()).get("more_body"):
+        pass
+    return body
 
 
 @pytest.mark.parametrize("length", ["101", "99999999999999999999"])
 def test_a_declared_length_over_the_limit(request_of, length):
+    bodies().check(request_of(content_length="100"))
     with pytest.raises(BodyTooLarge, match="100 bytes"):
-        bodies().check(request_of(content_length=length))  # raises BodyTooLarge over it, see the next test
+        bodies().check(request_of(content_length=length))
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate, gzip", "identity, gzip", ""])
@@ -50,20 +52,17 @@ def test_an_encoded_body_is_refused(request_of, encoding):
     assert refused.value.headers == {"Accept-Encoding": "identity"}
 
 
-def test_the_limit_itself_is_allowed(request_of):
-    body = read(bodies(), request_of(content_length="100"), [part(60, more=True), part(40, more=False)])
-    assert body.finished
-
-
 @pytest.mark.parametrize("headers", [{}, {"transfer_encoding": "chunked"}])
-def test_one_byte_over_the_limit_is_refused_without_a_declared_length(request_of, headers):
+def test_the_limit_is_allowed_and_one_byte_more_is_refused_without_a_declared_length(request_of, headers):
+    assert run(whole, bodies(), request_of(**headers), [part(60, more=True), part(40, more=False)]).finished
     with pytest.raises(BodyTooLarge):
-        read(bodies(), request_of(**headers), [part(60, more=True), part(41, more=False)])
+        run(whole, bodies(), request_of(**headers), [part(60, more=True), part(41, more=False)])
 
 
-def test_a_body_that_stalls(request_of):
+@pytest.mark.parametrize(("reads", "messages"), [(whole, [part(5, more=True)]), (Body.arrive, [])])
+def test_a_body_that_stalls(request_of, reads, messages):
     with pytest.raises(SlowRequest):
-        read(bodies(timeout_s=0.01), request_of(content_length="10"), [part(5, more=True)])
+        run(reads, bodies(timeout_s=0.01), request_of(content_length="10"), [*messages])
 
 
 def test_slow_bytes_do_not_extend_the_time(request_of):
@@ -72,34 +71,23 @@ def test_slow_bytes_do_not_extend_the_time(request_of):
             await asyncio.sleep(0.02)
             return part(1, more=True)
 
-        body = Body(bodies(timeout_s=0.2), request_of(content_length="90"), receive)
-        while True:
-            await body.receive()
+        await whole(Body(bodies(timeout_s=0.2), request_of(content_length="90"), receive))
 
     with pytest.raises(SlowRequest):
         asyncio.run(drip())
 
 
 def test_the_wait_for_an_answer_has_no_limit(request_of):
-    async def wait():
-        messages = [part(5, more=False)]
-        leaves = asyncio.Event()
+    messages = [part(5, more=False)]
 
-        async def receive():
-            if messages:
-                return messages.pop()
-            await leaves.wait()
-            return {"type": "http.disconnect"}
-
-        body = Body(bodies(timeout_s=0.01), request_of(content_length="5"), receive)
+    async def wait(body: Body):
         await body.receive()
         waiting = asyncio.ensure_future(body.receive())
         done, _ = await asyncio.wait([waiting], timeout=0.1)
-        assert not done
-        leaves.set()
-        assert (await waiting)["type"] == "http.disconnect"
+        waiting.cancel()
+        return done
 
-    asyncio.run(wait())
+    assert run(wait, bodies(timeout_s=0.01), request_of(content_length="5"), messages) == set()
 
 
 @pytest.mark.parametrize(
@@ -112,73 +100,58 @@ def test_the_wait_for_an_answer_has_no_limit(request_of):
     ],
 )
 def test_bytes_that_have_arrived_are_received_once_and_in_order(request_of, sizes, ahead):
-    async def arrived():
-        whole = bytes(i % 251 for i in range(sum(sizes)))
-        ends = list(accumulate(sizes))
-        messages = [
-            {"type": "http.request", "body": whole[end - size : end], "more_body": end < len(whole)}
-            for size, end in zip(sizes, ends, strict=True)
-        ]
+    content = bytes(i % 251 for i in range(sum(sizes)))
+    messages = [
+        {"type": "http.request", "body": content[end - size : end], "more_body": end < len(content)}
+        for size, end in zip(sizes, accumulate(sizes), strict=True)
+    ]
+    limits = bodies(max_bytes=10**6, max_bytes_in_work=10**6)
 
-        async def receive():
-            return messages.pop(0)
-
-        limits = bodies(max_bytes=10**6, max_bytes_in_work=10**6)
-        body = Body(limits, request_of(content_length=str(len(whole))), receive)
+    async def arrived(body: Body):
         await body.arrive()
         assert limits.bytes_in_work == ahead
         received = [await body.receive()]
         assert len(received[0]["body"]) == ahead
         while received[-1]["more_body"]:
             received.append(await body.receive())
-        assert b"".join(message["body"] for message in received) == whole
-        assert body.finished
-        assert not messages
+        assert b"".join(message["body"] for message in received) == content
+        assert (body.finished, messages) == (True, [])
         body.release()
         assert limits.bytes_in_work == 0
 
-    asyncio.run(arrived())
+    run(arrived, limits, request_of(content_length=str(len(content))), messages)
 
 
 def test_a_disconnect_while_the_body_arrives_is_passed_on(request_of):
-    async def left():
-        messages = [part(5, more=True)]
-
-        async def receive():
-            return messages.pop() if messages else {"type": "http.disconnect"}
-
-        body = Body(bodies(), request_of(content_length="10"), receive)
+    async def left(body: Body):
         await body.arrive()
-        assert await body.receive() == part(5, more=True)
-        assert (await body.receive())["type"] == "http.disconnect"
+        return [await body.receive(), await body.receive()]
 
-    asyncio.run(left())
-
-
-def test_a_body_that_stalls_while_it_arrives(request_of):
-    async def stalled():
-        body = Body(bodies(timeout_s=0.01), request_of(content_length="10"), asyncio.Event().wait)
-        await body.arrive()
-
-    with pytest.raises(SlowRequest):
-        asyncio.run(stalled())
+    messages = [part(5, more=True), LEFT, LEFT]
+    assert run(left, bodies(), request_of(content_length="10"), messages) == [part(5, more=True), LEFT]
 
 
 def test_all_bodies_together_are_bounded_until_they_are_released(request_of):
     limits = bodies(max_bytes_in_work=150)
-    first = read(limits, request_of(content_length="100"), [part(100, more=False)])
+    first = run(whole, limits, request_of(content_length="100"), [part(100, more=False)])
     with pytest.raises(Overloaded):
-        read(limits, request_of(content_length="60"), [part(60, more=False)])
+        run(whole, limits, request_of(content_length="60"), [part(60, more=False)])
     first.release()
     first.release()  # once is enough
     assert limits.bytes_in_work == 60  # of the refused one, which its door releases
 
 
-def test_a_request_without_a_body_is_finished_from_the_start(request_of):
-    async def made(**headers):
-        return Body(bodies(), request_of(**headers), None).finished
+@pytest.mark.parametrize(
+    ("headers", "finished"),
+    [
+        ({}, True),
+        ({"content_length": "0"}, True),
+        ({"content_length": "1"}, False),
+        ({"transfer_encoding": "x"}, False),
+    ],
+)
+def test_a_request_without_a_body_is_finished_from_the_start(request_of, headers, finished):
+    async def is_finished(body: Body):
+        return body.finished
 
-    assert asyncio.run(made())
-    assert asyncio.run(made(content_length="0"))
-    assert not asyncio.run(made(content_length="1"))
-    assert not asyncio.run(made(transfer_encoding="chunked"))
+    assert run(is_finished, bodies(), request_of(**headers), []) == finished

@@ -20,9 +20,8 @@ def completed(cors: Cors, request, **headers: str) -> dict[str, str]:
 def test_an_allowed_origin_may_read(request_of):
     found = completed(Cors([APP, "http://b"]), request_of(origin=APP), vary="Accept")
     assert found["access-control-allow-origin"] == APP
-    assert {"ETag", "Inference-Header-Content-Length", "Retry-After", "X-Request-ID"} <= set(
-        found["access-control-expose-headers"].split(", ")
-    )
+    shown = set(found["access-control-expose-headers"].split(", "))
+    assert shown >= {"ETag", "Inference-Header-Content-Length", "Retry-After", "X-Request-ID"}
     assert found["vary"] == "Accept, Origin"
     assert "access-control-allow-credentials" not in found
 
@@ -71,6 +70,5 @@ def test_a_preflight_lists_methods_and_headers():
     answer = Cors([APP]).preflight()
     assert (answer.status_code, answer.body) == (204, b"")
     assert answer.headers["access-control-allow-methods"] == "GET, HEAD, POST"
-    assert {"Authorization", "Inference-Header-Content-Length", "X-API-Key", "If-None-Match"} <= set(
-        answer.headers["access-control-allow-headers"].split(", ")
-    )
+    allowed = set(answer.headers["access-control-allow-headers"].split(", "))
+    assert allowed >= {"Authorization", "Inference-Header-Content-Length", "X-API-Key", "If-None-Match"}

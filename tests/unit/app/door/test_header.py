@@ -2,6 +2,7 @@
 
 import re
 import time
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given
@@ -19,12 +20,10 @@ def test_a_plain_request_id_is_kept(request_of, name):
 
 
 @pytest.mark.parametrize("name", ["", "x" * 65, "a b", "a\nlevel=error", "é", "<script>", "a;b"])
-def test_any_other_request_id_is_replaced(request_of, name):
-    assert re.fullmatch(r"[0-9a-f]{32}", request_id(request_of(x_request_id=name)))
-
-
-def test_each_request_without_an_id_gets_its_own(request_of):
-    assert len({request_id(request_of()) for _ in range(100)}) == 100
+def test_any_other_request_id_is_replaced_by_a_new_one(request_of, name):
+    found = {request_id(request_of(x_request_id=name)) for _ in range(9)}
+    assert len(found) == 9
+    assert all(re.fullmatch(r"[0-9a-f]{32}", id) for id in found)
 
 
 @given(name=st.text(st.characters(max_codepoint=255)))
@@ -41,9 +40,6 @@ def now(monkeypatch) -> float:
 @pytest.mark.parametrize(("asked", "seconds"), [("5", 5), ("0.25", 0.25), ("1e-3", 0.001), ("99", 30), ("inf", 30)])
 def test_a_deadline_is_at_most_the_setting(request_of, now, asked, seconds):
     assert deadline(request_of(x_request_timeout=asked), max_s=30) == now + seconds
-
-
-def test_without_a_header_the_deadline_is_the_setting(request_of, now):
     assert deadline(request_of(), max_s=30) == now + 30
 
 
@@ -75,34 +71,20 @@ CROWDED = {"crowded": True}
 
 
 @pytest.mark.parametrize(
-    ("admission", "path", "method", "state"),
+    ("admission", "path", "method", "state", "has_room"),
     [
-        (FULL, "/classify", "POST", {}),
-        (FULL, "/attention/x/verify", "POST", {}),
-        (LATE, "/classify", "POST", {}),
-        (EMPTY, "/classify", "POST", CROWDED),
-        (EMPTY, "/attention/x", "GET", CROWDED),
+        (EMPTY, "/classify", "POST", {}, True),
+        (FULL, "/classify", "POST", {}, False),
+        (LATE, "/classify", "POST", {}, False),
+        (EMPTY, "/classify", "POST", CROWDED, False),
+        (FULL, "/attention/x/verify", "POST", {}, False),
+        (FULL, "/attention/x", "GET", {}, True),
+        (EMPTY, "/attention/x", "GET", CROWDED, False),
+        (FULL, "/livez", "GET", CROWDED, True),
+        (FULL, "/readyz", "GET", CROWDED, True),
     ],
 )
-def test_without_room_a_request_is_refused_with_retry_after(request_of, admission, path, method, state):
-    with pytest.raises(Overloaded) as refused:
-        check_room(request_of(path, method, state=state | {"deadline": time.monotonic() + 5}), admission=admission)
-    assert 1 <= int(refused.value.headers["Retry-After"]) <= 15
-
-
-def test_retry_after_is_spread():
-    assert len({Overloaded("x").headers["Retry-After"] for _ in range(100)}) > 1
-
-
-@pytest.mark.parametrize(
-    ("admission", "path", "method", "state"),
-    [
-        (EMPTY, "/classify", "POST", {}),
-        (FULL, "/attention/x", "GET", {}),
-        (FULL, "/livez", "GET", CROWDED),
-        (FULL, "/readyz", "GET", CROWDED),
-    ],
-)
-def test_maps_and_probes_need_no_room(request_of, admission, path, method, state):
-    """`check_room` raises Overloaded otherwise, see `test_without_room_a_request_is_refused_with_retry_after`."""
-    check_room(request_of(path, method, state=state | {"deadline": time.monotonic() + 5}), admission=admission)
+def test_maps_and_probes_need_no_room_and_others_are_refused(request_of, admission, path, method, state, has_room):
+    request = request_of(path, method, state=state | {"deadline": time.monotonic() + 5})
+    with nullcontext() if has_room else pytest.raises(Overloaded):
+        check_room(request, admission=admission)

@@ -41,12 +41,8 @@ def metrics() -> Metrics:
 
 @pytest.fixture
 def client(metrics) -> TestClient:
-    routes = [
-        Route("/things/{id}", thing),
-        Route("/readyz", thing),
-        Route("/refused", refused),
-        Route("/broken", broken),
-    ]
+    paths = {"/things/{id}": thing, "/readyz": thing, "/refused": refused, "/broken": broken}
+    routes = [Route(path, answer) for path, answer in paths.items()]
     app = Observation(Starlette(routes=routes), metrics=metrics, root_path="/vit")
     return TestClient(app, raise_server_exceptions=False)
 
@@ -60,28 +56,23 @@ def requests(metrics: Metrics, **labels: str) -> float | None:
     return metrics.registry.get_sample_value("vit_requests_total", {"method": "GET", **labels})
 
 
-def test_a_request_is_counted_under_its_routes_template(client, metrics):
-    for id in ("1", "2"):
-        client.get(f"/things/{id}")
-    client.get("/nowhere/1")
-    client.get("/nowhere/2")
-    assert requests(metrics, route="/things/{id}", status="200") == 2
-    assert requests(metrics, route="unmatched", status="404") == 2
-
-
-def test_an_image_refused_before_its_route_is_known_is_counted_under_that_route(client, metrics):
-    for path in ("/classify", "/vit/classify"):
+@pytest.mark.parametrize(
+    ("paths", "route", "status"),
+    [
+        (("/things/1", "/things/2"), "/things/{id}", "200"),
+        (("/nowhere/1", "/nowhere/2"), "unmatched", "404"),
+        (("/classify", "/vit/classify"), "/classify", "404"),  # refused before its route is known
+    ],
+)
+def test_a_request_is_counted_under_its_routes_template(client, metrics, paths, route, status):
+    for path in paths:
         client.get(path)
-    assert requests(metrics, route="/classify", status="404") == 2
+    assert requests(metrics, route=route, status=status) == 2
 
 
-def test_server_timing_lists_the_stages(client):
+def test_stages_are_in_server_timing_and_the_metrics(client, metrics):
     assert client.get("/things/1").headers["server-timing"] == "decode;dur=250.00"
     assert "server-timing" not in client.get("/refused").headers
-
-
-def test_stages_reach_the_metrics(client, metrics):
-    client.get("/things/1")
     assert metrics.registry.get_sample_value("vit_stage_seconds_sum", {"stage": "decode"}) == 0.25
 
 

@@ -5,42 +5,16 @@ import pytest
 from app.door.paths import check_port, is_public, upload_route
 from app.errors import NotFound
 
+PUBLIC = "/ /livez /readyz /health /v2/health/live /v2/health/ready /docs /openapi.json /page/main.js"
+OTHERS = "/classify /attention/x /model /metrics // /livez/ /page /nowhere /v2 /v2/models/a/ready"
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/",
-        "/livez",
-        "/readyz",
-        "/health",
-        "/v2/health/live",
-        "/v2/health/ready",
-        "/docs",
-        "/openapi.json",
-        "/page/main.js",
-    ],
-)
+
+@pytest.mark.parametrize("path", PUBLIC.split())
 def test_probes_page_and_description_are_public(path):
-    assert is_public("GET", path)
-    assert is_public("HEAD", path)
-    assert not is_public("POST", path)
+    assert [is_public(method, path) for method in ("GET", "HEAD", "POST")] == [True, True, False]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/classify",
-        "/attention/x",
-        "/model",
-        "/metrics",
-        "//",
-        "/livez/",
-        "/page",
-        "/nowhere",
-        "/v2",
-        "/v2/models/a/ready",
-    ],
-)
+@pytest.mark.parametrize("path", OTHERS.split())
 def test_other_paths_are_not_public(path):
     assert not is_public("GET", path)
 
@@ -62,26 +36,13 @@ def test_routes_of_uploads(path, route):
 
 
 @pytest.mark.parametrize(
-    ("path", "port", "answered"),
-    [
-        ("/metrics", 9000, True),
-        ("/livez", 9000, True),
-        ("/readyz", 9000, True),
-        ("/classify", 9000, False),
-        ("/", 9000, False),
-        ("/metrics", 8000, False),
-        ("/livez", 8000, True),
-        ("/classify", 8000, True),
-    ],
+    ("port", "answered", "refused"),
+    [(9000, "/metrics /livez /readyz", "/classify /"), (8000, "/livez /classify", "/metrics")],
 )
-def test_a_metrics_port_answers_metrics_and_probes_only(request_of, path, port, answered):
-    if answered:
+def test_a_metrics_port_answers_metrics_and_probes_only(request_of, port, answered, refused):
+    for path in answered.split():
         check_port(request_of(path, port=port), metrics_port=9000)
-    else:
+    for path in refused.split():
         with pytest.raises(NotFound):
             check_port(request_of(path, port=port), metrics_port=9000)
-
-
-@pytest.mark.parametrize("path", ["/metrics", "/livez", "/classify", "/"])
-def test_a_single_port_answers_every_path(request_of, path):
-    check_port(request_of(path), metrics_port=0)  # raises NotFound at the wrong one of two ports, see above
+        check_port(request_of(path, port=port), metrics_port=0)

@@ -4,15 +4,7 @@ import json
 
 import pytest
 
-from app.door.problems import (
-    PROBLEM_TYPE,
-    Problem,
-    framework_problem,
-    problem_of,
-    respond,
-    respond_to,
-    respond_to_fault,
-)
+from app.door.problems import PROBLEM_TYPE, framework_problem, problem_of, respond, respond_to
 from app.errors import Overloaded, Unauthorized, UnusableImage
 
 
@@ -30,7 +22,7 @@ def test_a_problem_names_the_request_it_belongs_to(detail):
     }
     assert response.status_code == 422
     assert response.headers["content-type"] == PROBLEM_TYPE
-    assert response.headers["content-length"] == str(len(response.body))
+    assert response.body.endswith(b"}\n")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +30,6 @@ def test_a_problem_names_the_request_it_belongs_to(detail):
     [
         (lambda state: respond_to(Overloaded("Full."), state), "overloaded"),
         (lambda state: respond(framework_problem(405, "No."), state), "method-not-allowed"),
-        (respond_to_fault, "internal-server-error"),
     ],
 )
 def test_the_kind_is_kept_for_metrics_and_the_log(respond_to_it, kind):
@@ -55,6 +46,4 @@ def test_headers_of_an_error_are_sent():
 def test_further_members_are_kept_and_the_given_problem_is_not_changed():
     problem = problem_of(UnusableImage("x")).model_copy(update={"errors": [{"pointer": "/images/0"}]})
     body = json.loads(respond(problem, {"request_id": "r"}).body)
-    assert body["errors"] == [{"pointer": "/images/0"}]
-    assert isinstance(problem, Problem)
-    assert problem.instance is None
+    assert (body["errors"], problem.instance) == ([{"pointer": "/images/0"}], None)

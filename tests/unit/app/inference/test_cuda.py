@@ -285,13 +285,18 @@ def test_outputs_stay_as_they_are_however_many_runs_follow(sessions):
     assert sum(rows.base is not None for rows in kept) >= cuda.OUTPUT_BUFFERS
 
 
-@pytest.mark.parametrize("why", ["no driver", "a session that fell back to the CPU"])
-def test_a_machine_without_cuda_is_refused(sessions, monkeypatch, why):
-    if why == "no driver":
-        monkeypatch.setattr(cuda, "count_gpus", lambda: 0)
-    else:
-        monkeypatch.setattr(CudaEngine, "_session", lambda self, file: FakeSession("CPUExecutionProvider"))
-    with pytest.raises(DeviceError, match="cannot use CUDA here"):
+def test_a_machine_without_cuda_is_refused_with_what_is_missing(sessions, monkeypatch):
+    monkeypatch.setattr(CudaEngine, "_session", lambda self, file: FakeSession("CPUExecutionProvider"))
+    with pytest.raises(DeviceError, match=r"cannot use CUDA here$"):
+        opened()
+    lacking = "Failed to load libcudart.so.13: cannot open shared object file"
+    monkeypatch.setattr(cuda.ort, "preload_dlls", lambda: print(lacking), raising=False)  # noqa: T201
+    with pytest.raises(
+        DeviceError, match=r"here: libcudart\.so\.13 cannot be loaded; `make serve DEVICE=cuda` installs"
+    ):
+        opened()
+    monkeypatch.setattr(cuda, "count_gpus", lambda: 0)
+    with pytest.raises(DeviceError, match="here: the NVIDIA driver is missing"):
         opened()
 
 

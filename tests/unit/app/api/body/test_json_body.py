@@ -59,13 +59,7 @@ def test_nothing_of_a_body_is_lost_and_its_rest_is_json(value, indent, ascii_onl
     assert whole(body) == bare(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(b'{"inputs": "' + b"A" * LARGE_BYTES + b'"}', id="a string"),
-        pytest.param(b'{"inputs": [' + b"1," * LARGE_BYTES + b"1]}", id="numbers"),
-    ],
-)
+@pytest.mark.parametrize("text", [b'{"a": "' + b"A" * LARGE_BYTES + b'"}', b'{"a": [' + b"1," * LARGE_BYTES + b"1]}"])
 def test_a_large_value_is_set_aside_once(text):
     body = JsonBody(text)
     assert len(MARK.findall(body.rest)) == 1
@@ -94,10 +88,7 @@ def test_a_string_without_an_end_is_refused(text):
         JsonBody(text)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [b"[]", b"{},", b"[", b"true,", b'"",', b'"a":"b",', b'{"a":', rb'"\"', rb"\"", b" "],
-)
+@pytest.mark.parametrize("piece", [b"[]", b"{},", b"true,", b'"",', b'"a":"b",', b'{"a":', rb'"\"', rb"\"", b" "])
 def test_the_rest_is_bounded_whatever_it_is(piece):
     text = b'{"inputs":["' + piece * (2**20 // len(piece)) + b'"]}' if b"\\" in piece else piece * 2**20
     tracemalloc.start()

@@ -1,0 +1,74 @@
+"""app/server.py: why a process does not start, in one sentence, before the model is loaded."""
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from app import server
+
+Refused = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def refused(monkeypatch, capsys) -> Refused:
+    """Exit code and sentence. The bundle is missing, so whatever else is said was found before it was read."""
+    monkeypatch.setattr(server, "configure", lambda *_: None)
+    monkeypatch.delenv("MAKELEVEL", raising=False)
+
+    def started(**variables: object) -> tuple[int, str]:
+        for name, value in {"port": 0, "bundle": "nowhere", **variables}.items():
+            monkeypatch.setenv(f"VIT_{name.upper()}", str(value))
+        with pytest.raises(SystemExit) as ended:
+            server.load()
+        said = capsys.readouterr().err
+        assert said.startswith("cannot start: ")
+        assert said.count("\n") == 1
+        return ended.value.code, said.removeprefix("cannot start: ").rstrip()
+
+    return started
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield other.getsockname()[1]
+
+
+def test_a_missing_bundle(refused):
+    assert refused() == (3, "nowhere does not exist (VIT_BUNDLE)")
+
+
+def test_a_setting_out_of_range(refused):
+    assert refused(max_batch=-1) == (2, "VIT_MAX_BATCH: Input should be greater than or equal to 0")
+
+
+@pytest.mark.parametrize("field", ["port", "metrics_port"])
+def test_a_port_in_use(refused, taken, field):
+    said = f"port {taken} of 127.0.0.1 is in use: choose another, such as VIT_{field.upper()}={taken + 1}"
+    assert refused(**{field: taken}) == (3, said)
+
+
+def test_a_user_of_make_is_told_the_parameter_of_make(refused, taken, monkeypatch):
+    monkeypatch.setitem(os.environ, "MAKELEVEL", "1")
+    assert refused(port=taken)[1].endswith(f"such as PORT={taken + 1}")
+
+
+@pytest.mark.parametrize("host", ["203.0.113.1", "2001:db8::1"])  # reserved for documentation
+def test_an_address_of_another_machine(refused, host):
+    code, said = refused(host=host)
+    assert (code, said.startswith(f"port 0 of {host} cannot be used: ")) == (3, True)
+
+
+def test_a_port_that_another_process_takes_while_the_model_loads():
+    """Both have bound it, which the system allows until one listens."""
+    first, second = socket.socket(), socket.socket()
+    with first, second:
+        for bound in (first, second):
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        first.bind(("127.0.0.1", 0))
+        second.bind(first.getsockname())
+        server._listen([first], 1)
+        with pytest.raises(OSError, match="in use"):
+            server._listen([second], 1)
