@@ -1,6 +1,5 @@
 """Preprocessing as facts: found in a file, fixed by a library, or set by a person; always checked."""
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from model.checkpoints.checkpoint import CheckpointError
@@ -8,9 +7,9 @@ from model.checkpoints.facts import Facts
 from model.preprocessing import Preprocessing
 
 CropRounding = Literal["half_even", "floor"]
-EXAMPLE: Mapping[str, Any] = {
+EXAMPLE: dict[str, Any] = {
     "resize_mode": "shortest",
-    "resize_size": (256, 256),
+    "resize_size": (256, 256),  # for images of 224 pixels
     "crop": "center",
     "interpolation": "bilinear",
     "mean": (0.485, 0.456, 0.406),
@@ -39,11 +38,10 @@ def resolve_recipe(facts: Facts, found: Preprocessing, origin: str) -> Preproces
 
 
 def need_recipe(facts: Facts, why: str, *, size: tuple[int, int], crop_rounding: CropRounding) -> Preprocessing:
-    """The recipe that a person has set, for images of `size`. Raises CheckpointError with `why` if it is incomplete."""
-    if flags := facts.missing_flags(EXAMPLE):
-        raise CheckpointError(f"{why}, or set it by hand, such as {flags}")
-    values = dict(zip(EXAMPLE, facts.need_all(EXAMPLE), strict=True))
+    """The recipe that a person has set, for images of `size`. `why` says that the checkpoint has none."""
     size = facts.resolve("image_size", size, "the network")
+    examples = EXAMPLE | {"resize_size": tuple(round(side * 256 / 224) for side in size)}
+    values = dict(zip(examples, facts.need(examples, why=f"{why}. By hand it is set as in this example"), strict=True))
     return checked(Preprocessing(size=size, crop_rounding=crop_rounding, **values))
 
 
