@@ -42,7 +42,8 @@ def need_recipe(facts: Facts, why: str, *, size: tuple[int, int], crop_rounding:
     size = facts.resolve("image_size", size, "the network")
     examples = EXAMPLE | {"resize_size": tuple(round(side * 256 / 224) for side in size)}
     values = dict(zip(examples, facts.need(examples, why=f"{why}. By hand it is set as in this example"), strict=True))
-    return checked(Preprocessing(size=size, crop_rounding=crop_rounding, **values))
+    recipe = Preprocessing(size=size, crop_rounding=crop_rounding, **values)
+    return recipe if facts.missing else checked(recipe)  # examples may contradict what is set
 
 
 def checked(recipe: Preprocessing) -> Preprocessing:

@@ -68,10 +68,10 @@ def test_the_served_model_is_as_often_right_as_the_report_says(photos, tmp_path,
     ("arguments", "message"),
     [
         (["--recipe", "epochs=3"], "not learned: --recipe epochs: the recipe of probe has read"),
-        (["--images", "nowhere"], "not learned: --images nowhere: this is neither a folder nor a CSV file"),
+        (["--images", "nowhere"], "not learned: --images nowhere: this does not exist"),
         (["--out", "x.pth"], "not learned: --out x.pth: the name must end in .safetensors"),
         (["--method", "pretrain"], "not learned: --method pretrain begins with --from-scratch VARIANT, and with no "),
-        (["--from-scratch", "Ti/16"], "not learned: --method probe begins with a checkpoint: python -m export fit "),
+        (["--from-scratch", "Ti/16"], "not learned: --method probe begins with a checkpoint: give a file"),
         (["--set", "colour=red"], "not learned: --set colour: this kind of checkpoint has "),
     ],
 )
