@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any, Literal
 from unicodedata import east_asian_width
 
-Kind = Literal["ink", "faint", "known", "right", "wrong"]  # classes of STYLE
+Kind = Literal["ink", "faint", "learned", "right", "wrong"]  # classes of STYLE
 STYLE = """
 .chart { color-scheme: light dark; font: 14px system-ui, sans-serif; fill: light-dark(#212529, #dee2e6); }
-.chart path { fill: none; stroke-width: 2; stroke-linejoin: round; }
-.chart .ink { stroke: light-dark(#212529, #dee2e6); stroke-width: 1; }
-.chart .faint { stroke: light-dark(#ced4da, #495057); stroke-width: 1; }
-.chart path.known { stroke: #868e96; } .chart .known { fill: #868e96; }
-.chart path.right { stroke: light-dark(#1f77b4, #4dabf7); } .chart .right { fill: light-dark(#1f77b4, #4dabf7); }
-.chart .wrong { fill: light-dark(#c0392b, #ff6b6b); }
+.chart .ink { color: light-dark(#212529, #dee2e6); }
+.chart .faint { color: light-dark(#ced4da, #495057); }
+.chart .learned { color: #868e96; }
+.chart .right { color: light-dark(#1f77b4, #4dabf7); }
+.chart .wrong { color: light-dark(#c0392b, #ff6b6b); }
+.chart :is(rect, circle) { fill: currentColor; }
+.chart path { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round; }
+.chart path:is(.ink, .faint) { stroke-width: 1; }
 .chart text.on { fill: light-dark(#fff, #000); }
 """
 

@@ -21,13 +21,13 @@ def curves(history: Sequence[Point]) -> Chart:
     held_out = _series(history, lambda point: point.held_out_loss)
     accuracy = _series(history, lambda point: point.accuracy)
     drawing = Drawing(WIDTH, (ACCURACY if accuracy else LOSS)[1] + 56)
-    for x, kind, name in ((LEFT, "known", "learned from"), (LEFT + 140, "right", "held out")):
+    for x, kind, name in ((LEFT, "learned", "learned from"), (LEFT + 140, "right", "held out")):
         drawing.line(x, 18, x + 22, 18, kind)
         drawing.text(x + 28, 18, name)
     epochs = nice_ticks(max(point.epoch for point in history) or 1.0)
     losses = nice_ticks(max((loss for _, loss in train + held_out), default=1.0) or 1.0, most=6)
     for name, (top, bottom), ticks, lines in (
-        ("Loss", LOSS, losses, ((train, "known"), (held_out, "right"))),
+        ("Loss", LOSS, losses, ((train, "learned"), (held_out, "right"))),
         ("Accuracy", ACCURACY, SHARES, ((accuracy, "right"),)),
     ):
         if not any(series for series, _ in lines):

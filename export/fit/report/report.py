@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ class Report:
         text = page(
             name=self.checkpoint.name,
             headline=self.headline,
-            origin=self._origin(),
+            origin=self._origin,
             following=self.following,
             notes=self.notes,
             recipe=self.checkpoint.recipe,
@@ -71,6 +72,7 @@ class Report:
         )
         (folder / PAGE).write_text(text, encoding="utf-8")
 
+    @cached_property
     def _origin(self) -> str:
         recipe, now = self.checkpoint.recipe, datetime.now().astimezone()
         return (
@@ -82,7 +84,7 @@ class Report:
         """The numbers that are in no chart."""
         return {
             "name": self.checkpoint.name,
-            "origin": self._origin(),
+            "origin": self._origin,
             "recipe": self.checkpoint.recipe,
             "figures": self.checkpoint.figures,
             "notes": list(self.notes),

@@ -47,21 +47,17 @@ def test_images_are_split_and_each_is_used_once(tmp_path):
     assert levels(read(tmp_path)) == (ranges, judged)
 
 
-def test_labels_are_those_of_the_first_folder(tmp_path):
-    fill(tmp_path, 42, names=("b/deep", "E", "g"))
-    _, judged = levels(read(tmp_path))
-    assert {(level % 3, label) for level, label in judged} == {(0, 1), (1, 4), (2, 6)}
-
-
-def test_wordnet_ids_are_labels_too(tmp_path):
-    fill(tmp_path, 40, names=("n00000003",))
-    known = dataclasses.replace(CHECKPOINT, wordnet=tuple(f"n0000000{i}" for i in range(7)))
-    images = read(tmp_path, known)
-    assert {label for _, label in images.judged()} == {3}
-    assert (
-        str(images)
-        == "40 files; 40 are used, 10 for ranges and 30 to compare answers, labelled by folders (WordNet id)"
-    )
+@pytest.mark.parametrize(
+    ("names", "wordnet", "labels"),
+    [
+        (("b/deep", "E", "g"), (), (1, 4, 6)),  # the first folder counts
+        (("n00000003",), tuple(f"n0000000{i}" for i in range(7)), (3,)),
+    ],
+)
+def test_folders_are_labels_by_name_or_wordnet_id(tmp_path, names, wordnet, labels):
+    fill(tmp_path, 42, names=names)
+    _, judged = levels(read(tmp_path, dataclasses.replace(CHECKPOINT, wordnet=wordnet)))
+    assert all(label == labels[level % len(labels)] for level, label in judged)
 
 
 def test_folders_that_are_no_labels_are_only_folders(tmp_path):

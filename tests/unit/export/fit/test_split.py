@@ -46,14 +46,6 @@ def test_the_held_out_images_depend_on_bytes_and_seed_alone(tmp_path):
     assert {image.file.read_bytes() for image in other.held_out} != held_out
 
 
-def test_copies_are_used_once(tmp_path):
-    images = files(tmp_path, [b"1", b"2", b"1", b"1"])
-    found = split(Listing(train=images, held_out=None), seed=0)
-    assert named(found.train + found.held_out) == ["cat-0.jpg", "cat-1.jpg"]
-    assert found.copies == tuple((images[n].file, images[0].file) for n in (2, 3))
-    assert found.across == 0
-
-
 def test_a_held_out_image_is_not_learned_from(tmp_path):
     train = files(tmp_path, [b"1", b"2", b"3"])
     held_out = files(tmp_path / ".", [b"2", b"4"], "dog")

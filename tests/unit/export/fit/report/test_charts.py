@@ -28,7 +28,7 @@ def point(step, **changes):
 def test_curves_fall_and_rise_as_their_numbers():
     history = [point(s, train_loss=2 - s / 50, held_out_loss=1.0, accuracy=s / 100) for s in range(10, 100, 10)]
     chart = curves(history)
-    train, held_out = (shapes(chart.svg, "circle", kind) for kind in ("known", "right"))
+    train, held_out = (shapes(chart.svg, "circle", kind) for kind in ("learned", "right"))
     down = {
         name: [float(dot["cy"]) for dot in dots]
         for name, dots in {"train": train, "loss": held_out[:9], "accuracy": held_out[9:]}.items()
