@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from unicodedata import east_asian_width
 
-Kind = Literal["ink", "faint", "learned", "right", "wrong"]  # classes of STYLE
 STYLE = """
 .chart { color-scheme: light dark; font: 14px system-ui, sans-serif; fill: light-dark(#212529, #dee2e6); }
 .chart .ink { color: light-dark(#212529, #dee2e6); }
@@ -38,29 +37,29 @@ class Chart:
 
 
 class Drawing:
-    """Positions and lengths are pixels, from the upper left corner."""
+    """Positions and lengths are pixels, from the upper left corner; a `kind` is a class of STYLE."""
 
     def __init__(self, width: float, height: float) -> None:
         self._size = f"{width:g} {height:g}"
         self._open = f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}"'
         self._parts: list[str] = []
 
-    def path(self, points: Sequence[tuple[float, float]], kind: Kind) -> None:
+    def path(self, points: Sequence[tuple[float, float]], kind: str) -> None:
         """A line through (x, y) points."""
         places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self._parts.append(f'<path class="{kind}" d="M{places}"/>')
 
-    def line(self, x0: float, y0: float, x1: float, y1: float, kind: Kind = "ink") -> None:
+    def line(self, x0: float, y0: float, x1: float, y1: float, kind: str = "ink") -> None:
         self.path([(x0, y0), (x1, y1)], kind)
 
-    def box(self, x: float, y: float, width: float, height: float, kind: Kind, *, share: float = 1, tip: str) -> None:
+    def box(self, x: float, y: float, width: float, height: float, kind: str, *, share: float = 1, tip: str) -> None:
         """A filled rectangle, the more opaque the larger the `share`. `tip` is shown under a pointer."""
         self._parts.append(
             f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
             f'fill-opacity="{share:.3f}"><title>{escape(tip)}</title></rect>'
         )
 
-    def dot(self, x: float, y: float, kind: Kind) -> None:
+    def dot(self, x: float, y: float, kind: str) -> None:
         self._parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>')
 
     def text(self, x: float, y: float, text: str, *, anchor: str = "start", up: bool = False, kind: str = "") -> None:

@@ -6,7 +6,7 @@ from math import isfinite
 
 from app.drawing.chart import nice_ticks
 from export.fit.report.axes import Axes
-from export.fit.report.chart import Chart, Drawing, Kind
+from export.fit.report.chart import Chart, Drawing
 from model.fit.fitted import Point
 
 WIDTH, LEFT, RIGHT = 520, 64, 500
@@ -55,7 +55,7 @@ def _series(history: Sequence[Point], value: Callable[[Point], float | None]) ->
     return [(epoch, number) for epoch, number in found if number is not None and isfinite(number)]
 
 
-def _draw(drawing: Drawing, places: Series, kind: Kind) -> None:
+def _draw(drawing: Drawing, places: Series, kind: str) -> None:
     if len(places) > 1:
         drawing.path(places, kind)
     for x, y in places if len(places) <= MOST_DOTS else ():
