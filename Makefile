@@ -28,14 +28,19 @@ quick: $(VENV)/.dev  ## run the unit tests that export nothing, train nothing an
 	QUICK=yes $(BIN)/python -m pytest -n auto --dist worksteal -W ignore::pytest.PytestUnraisableExceptionWarning \
 		tests/unit tests/test_architecture.py  # a test that is skipped halfway leaves sockets open
 
-export: $(VENV)/.dev  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PROMPT="a photo of a {}"] [PRECISION=bf16|int8|fp16] [IMAGE_SIZE=N] [PICTURES=folder] [CALIBRATE=yes] [REPLACE=yes]: turn a checkpoint into a bundle
-	$(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) \
-		$(if $(LABELS),--labels $(LABELS)) $(if $(PROMPT),--prompt "$(PROMPT)") $(if $(PRECISION),--precision $(PRECISION)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) \
-		$(if $(PICTURES),--pictures $(PICTURES)) $(if $(CALIBRATE),--calibrate) $(if $(REPLACE),--replace)
+needs = $(if $(filter $(1),$(MAKECMDGOALS)),$(foreach name,$(2),$(if $($(name)),,$(error make $(1) needs $(name)=; `make help` lists what it takes))))
+$(call needs,export,CHECKPOINT OUT)
+$(call needs,fit,IMAGES OUT)
+EXPORT = $(if $(LABELS),--labels $(LABELS)) $(if $(PROMPT),--prompt "$(PROMPT)") $(if $(PRECISION),--precision $(PRECISION)) \
+	$(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(PICTURES),--pictures $(PICTURES)) $(if $(CALIBRATE),--calibrate) \
+	$(if $(REPLACE),--replace) $(OPTIONS)
+FIT = $(if $(METHOD),--method $(METHOD)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(REPLACE),--replace) $(OPTIONS)
 
-fit: $(VENV)/.dev  ## CHECKPOINT=file IMAGES=folder OUT=file.safetensors [METHOD=finetune] [OPTIONS="--recipe epochs=5"] [REPLACE=yes]: learn the labels of your own images
-	$(BIN)/python -m export fit $(CHECKPOINT) --images "$(IMAGES)" --out "$(OUT)" \
-		$(if $(METHOD),--method $(METHOD)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(REPLACE),--replace) $(OPTIONS)
+export: $(VENV)/.export  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PROMPT="a photo of a {}"] [PRECISION=bf16|int8|fp16] [IMAGE_SIZE=N] [PICTURES=folder] [CALIBRATE=yes] [OPTIONS="--set heads=12"] [REPLACE=yes]: turn a checkpoint into a bundle
+	BY_MAKE=yes $(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) $(EXPORT)
+
+fit: $(VENV)/.export  ## CHECKPOINT=file IMAGES=folder OUT=file.safetensors [METHOD=finetune] [IMAGE_SIZE=N] [OPTIONS="--recipe epochs=5"] [REPLACE=yes]: learn the labels of your own images
+	BY_MAKE=yes $(BIN)/python -m export fit $(CHECKPOINT) --images "$(IMAGES)" --out "$(OUT)" $(FIT)
 
 lint: $(VENV)/.dev  ## run ruff
 	$(BIN)/ruff check .
@@ -113,9 +118,14 @@ $(VENV)/.cuda: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group cuda
 	touch $@
 
+$(VENV)/.export: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing PyTorch and what else an export needs into $(VENV): minutes, once"
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group export --group zero-shot
+	touch $@ $(VENV)/.serve
+
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group dev
-	touch $@ $(VENV)/.serve
+	touch $@ $(VENV)/.serve $(VENV)/.export
 
 $(VENV)/.fuzz: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group fuzz

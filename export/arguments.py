@@ -1,7 +1,18 @@
 """Arguments that several commands of `python -m export` take, and their parsers."""
 
+import argparse
+from typing import NoReturn
+
+from export.messages import worded
+
 CHECKPOINT = "a file with weights, a folder as a model hub stores it, or hf://org/name[@revision]"
 SET = "override a fact of the checkpoint, or give one that the file does not contain, such as heads=12"
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """End with the message alone: the usage would fill the screen."""
+        self.exit(2, f"{worded(message)}. --help lists every option.\n")
 
 
 def image_size(text: str) -> str:

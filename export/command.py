@@ -6,14 +6,14 @@
 import argparse
 import logging
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
 from app.bundle import Manifest, Precision
-from export.arguments import CHECKPOINT, SET, assignment, image_size
+from export.arguments import CHECKPOINT, SET, Parser, assignment, image_size
 from export.fit.command import fit, fit_parser
+from export.messages import stop, tell
 from export.progress import working
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError, Description
@@ -37,10 +37,12 @@ def inspect(options: argparse.Namespace) -> None:
             options.checkpoint, overrides=dict(options.set), labels=options.labels, prompts=tuple(options.prompt)
         )
     except (CheckpointError, ValueError) as error:
-        sys.exit(f"not inspected: {error}")
-    print(report(description))  # noqa: T201
+        stop(f"not inspected: {error}")
+    tell(report(description))
     if description.labels_advice:
-        print(_labels(description))  # noqa: T201
+        tell(_labels(description))
+    if description.problems:
+        stop(f"It cannot be exported yet: {'; '.join(description.problems)}.")
 
 
 def export(options: argparse.Namespace) -> None:
@@ -72,23 +74,24 @@ def export(options: argparse.Namespace) -> None:
             calibrate=options.calibrate,
         )
     except (CheckpointError, FileExistsError, ParityError, ValueError) as error:
-        sys.exit(f"not exported: {error}")
+        stop(f"not exported: {error}")
     parity = manifest.parity
     gives = f"{len(manifest.labels):,} labels" if manifest.labels else "embeddings alone, as there is no head"
-    print(  # noqa: T201
+    tell(
         f"{options.out}: {manifest.name}, {manifest.layers} layers, {gives}. Largest difference to PyTorch on "
         f"{parity.pictures} images: embedding {parity.embedding:.0e}"
         + (f" and logits {parity.logits:.0e} (both relative)" if parity.logits is not None else " (relative)")
         + f", attention {parity.attention:.0e}, rollout {parity.rollout:.0e}."
     )
     if checkpoint.weights:
-        print(f"Weights: {checkpoint.weights}.")  # noqa: T201
+        tell(f"Weights: {checkpoint.weights}.")
     if manifest.labels_from:
-        print(_labels(checkpoint))  # noqa: T201
+        tell(_labels(checkpoint))
     if images:
-        print(f"Images: {images}.")  # noqa: T201
-    for line in measured(manifest):
-        print(line)  # noqa: T201
+        tell(f"Images: {images}.")
+    for sentence in measured(manifest):
+        tell(sentence)
+    tell(f"Next: make serve BUNDLE={options.out}")
 
 
 def measured(manifest: Manifest) -> Iterator[str]:
@@ -122,7 +125,7 @@ def _labels(description: Description) -> str:
 
 
 def _inspect_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m export inspect", description="Show what a checkpoint is and where each fact was found."
     )
     parser.add_argument("checkpoint", help=CHECKPOINT)
@@ -131,7 +134,7 @@ def _inspect_parser() -> argparse.ArgumentParser:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m export",
         description="Turn a Vision Transformer checkpoint into a bundle that the service can serve. The ONNX graphs "
         "are checked against PyTorch; if they differ, nothing is written.",

@@ -69,7 +69,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> FolderImages:
     Raises ValueError when images are too few, or some folders are labels and others are not.
     """
     if not folder.is_dir():
-        raise ValueError(f"--pictures {folder}: this is not a folder")
+        raise ValueError(f"--pictures {folder}: this {'is not a folder' if folder.exists() else 'does not exist'}")
     files = sorted(image_files(folder))
     parts = {file: file.relative_to(folder).parts for file in files}
     folders = {of_file[0] for of_file in parts.values() if len(of_file) > 1}

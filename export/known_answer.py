@@ -1,8 +1,5 @@
 """The known answer of a bundle: what PyTorch computes for one small image, and how far a replica may be from it."""
 
-import copy
-import dataclasses
-
 import numpy as np
 import torch
 
@@ -10,7 +7,7 @@ from app.bundle import KnownAnswer, Precision, Tolerance
 from app.inference.engine import Engine, Outputs, Pixels
 from app.inference.known_answer import KnownImage, sums
 from export.graphs import MOST_LIKELY
-from export.parity import ROUNDINGS, TOLERANCES, ParityError, largest_of
+from export.parity import ROUNDINGS, TOLERANCES, ParityError, in_float64, largest_of
 from export.reference import normalised, reference
 from model.checkpoints.checkpoint import Checkpoint
 from model.shapes import draw
@@ -38,8 +35,8 @@ def known_answer(checkpoint: Checkpoint, engine: Engine, precision: Precision) -
     answer = answer.model_copy(update=_numbers(expected))
     measured = _worst(answer, size, engine)
     if precision == "fp32" and not all(measured[name] <= limits[name] for name in measured):
-        in_float64 = dataclasses.replace(checkpoint, model=copy.deepcopy(checkpoint.model).double())
-        exact = answer.model_copy(update=_numbers(reference(in_float64, image, expected.get("classes"))))
+        exact_numbers = _numbers(reference(in_float64(checkpoint), image, expected.get("classes")))
+        exact = answer.model_copy(update=exact_numbers)
         rounding = KnownImage(exact, size).differences(expected)
         for name, difference in measured.items():
             allowed = max(limits[name], ROUNDINGS * float(rounding[name].max()))

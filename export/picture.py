@@ -1,4 +1,4 @@
-"""A drawn chart and the numbers in it: of a model in its bundle, of a run in its report."""
+"""A picture of a model itself, in its bundle, and the numbers in it."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ class Picture:
     title: str
     png: bytes
     numbers: Any  # JSON
-    caption: str = ""  # how to read it
 
     def write(self, folder: Path) -> None:
         """Write NAME.png and NAME.json into the folder."""

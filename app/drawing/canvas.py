@@ -1,6 +1,5 @@
 """A white sheet for charts: shapes and text with smooth edges, with Pillow alone."""
 
-from collections.abc import Sequence
 from functools import cache
 from io import BytesIO
 
@@ -35,16 +34,7 @@ class Canvas:
         self._image.paste(INK, (round(x * SCALE - mask.width / 2), round(y * SCALE - mask.height / 2)), mask)
 
     def line(self, x0: float, y0: float, x1: float, y1: float, *, color: Color = INK) -> None:
-        self.path([(x0, y0), (x1, y1)], color=color, width=1)
-
-    def path(self, points: Sequence[tuple[float, float]], *, color: Color, width: float) -> None:
-        """A line through (x, y) points."""
-        scaled = [(x * SCALE, y * SCALE) for x, y in points]
-        self._pen.line(scaled, fill=color, width=round(width * SCALE), joint="curve" if len(points) > 2 else None)
-
-    def box(self, x0: float, y0: float, x1: float, y1: float, *, fill: Color) -> None:
-        """A filled rectangle between two corners, the upper left first."""
-        self._pen.rectangle((x0 * SCALE, y0 * SCALE, x1 * SCALE - 1, y1 * SCALE - 1), fill=fill)
+        self._pen.line((x0 * SCALE, y0 * SCALE, x1 * SCALE, y1 * SCALE), fill=color, width=SCALE)
 
     def dot(self, x: float, y: float, *, radius: float, fill: Color | None, outline: Color) -> None:
         edges = (x - radius, y - radius, x + radius, y + radius)

@@ -1,14 +1,14 @@
 """The command `python -m export fit CHECKPOINT --images FOLDER --out FILE`: its options and its messages."""
 
 import argparse
-import sys
 from pathlib import Path
 
-from export.arguments import CHECKPOINT, SET, assignment, image_size
+from export.arguments import CHECKPOINT, SET, Parser, assignment, image_size
 from export.fit.methods import FROM_SCRATCH, RECIPES, describe, recipe
 from export.fit.report.report import PAGE
 from export.fit.run import NotReported, run
 from export.fit.scratch import scratch
+from export.messages import stop, tell
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.fit.pretrain import POSITIONS
@@ -28,21 +28,18 @@ def fit(options: argparse.Namespace) -> None:
             again=options.replace,
         )
     except (CheckpointError, ValueError, FileExistsError) as error:
-        sys.exit(f"not learned: {error}")
+        stop(f"not learned: {error}")
     except NotReported as error:
-        sys.exit(f"{error}. Run the same command with --replace when there is room.")
+        stop(f"{error}. Run the same command with --replace when there is room.")
     except OSError as error:
-        sys.exit(
-            f"not learned: {error}. Run the same command again; it goes on from the last snapshot, if there is one."
-        )
+        stop(f"not learned: {error}. Run the same command again; it goes on from the last snapshot, if there is one.")
     except KeyboardInterrupt:
-        sys.exit("stopped: run the same command again; it goes on from the last snapshot, if there is one.")
+        stop("stopped: run the same command again; it goes on from the last snapshot, if there is one.")
     for note in outcome.notes:
-        print(note)  # noqa: T201
-    print(outcome.headline)  # noqa: T201
-    print(f"Report: {outcome.report / PAGE}")  # noqa: T201
-    bundle = Path("bundles", options.out.stem)
-    print(f"Next: make export CHECKPOINT={options.out} OUT={bundle} && make serve BUNDLE={bundle}")  # noqa: T201
+        tell(note)
+    tell(outcome.headline)
+    tell(f"Report: {outcome.report / PAGE}")
+    tell(f"Next: {outcome.following}")
 
 
 def _source(options: argparse.Namespace) -> Description:
@@ -52,13 +49,13 @@ def _source(options: argparse.Namespace) -> Description:
             raise ValueError(f"--method {options.method} begins with --from-scratch VARIANT, and with no checkpoint")
         return scratch(options.from_scratch, image_size=options.image_size, positions=options.positions)
     if options.from_scratch or not options.checkpoint:
-        raise ValueError(f"--method {options.method} begins with a checkpoint: python -m export fit CHECKPOINT")
+        raise ValueError(f"--method {options.method} begins with a checkpoint: give a file, a folder or hf://org/name")
     size = {"image_size": options.image_size} if options.image_size else {}
     return load_checkpoint(options.checkpoint, overrides=dict(options.set) | size, head_of_zeros=True)
 
 
 def fit_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m export fit",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Learn the labels of your own images. The result is a checkpoint, which `python -m export "

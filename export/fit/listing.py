@@ -38,7 +38,8 @@ def list_images(images: Path, *, labelled: bool = True) -> Listing:
         return _of_folder(images, labelled=labelled)
     if images.suffix.lower() == ".csv" and images.is_file():
         return _of_csv(images, labelled=labelled)
-    raise ValueError(f"--images {images}: this is neither a folder nor a CSV file")
+    what = "is neither a folder nor a CSV file" if images.exists() else "does not exist"
+    raise ValueError(f"--images {images}: this {what}")
 
 
 def _of_folder(folder: Path, *, labelled: bool) -> Listing:

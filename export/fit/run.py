@@ -10,7 +10,7 @@ from tqdm import tqdm
 from export.fit.dataset import Dataset, read_dataset
 from export.fit.listing import Listing, first_few, list_images
 from export.fit.methods import Recipe, learn, of_crops, samples
-from export.fit.report.judged import Judged, judge
+from export.fit.report.judged import Judged, judge, percent
 from export.fit.report.report import Report
 from export.fit.split import LeftOut, Split, split
 from export.fit.workspace import workspace
@@ -35,6 +35,7 @@ class Outcome:
     headline: str
     report: Path
     notes: tuple[str, ...]
+    following: str  # the command that comes next
 
 
 def run(
@@ -81,8 +82,11 @@ def run(
             learned = replace(learned, figures={**learned.figures, **judged.figures()})
         save(learned, out)
         notes = tuple(_notes(listing, chosen, dataset, left_out, fitted))
+        bundle = Path("bundles", out.stem)
         report = Report(
             checkpoint=learned,
+            images=images,
+            following=f"make export CHECKPOINT={out} OUT={bundle} && make serve BUNDLE={bundle}",
             history=fitted.history,
             dataset=dataset,
             judged=judged,
@@ -94,7 +98,7 @@ def run(
             report.write(out.with_suffix(".report"))
         except OSError as error:
             raise NotReported(f"{out} is written, but its report is not: {error}") from error
-    return Outcome(headline=report.headline, report=out.with_suffix(".report"), notes=notes)
+    return Outcome(headline=report.headline, report=out.with_suffix(".report"), notes=notes, following=report.following)
 
 
 def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: str) -> Checkpoint:
@@ -120,13 +124,13 @@ def headline(learned: Checkpoint, judged: Judged | None) -> str:
     figures = learned.figures
     if judged is None:
         return (
-            f"It tells the colour of {figures['colour_accuracy']:.1%} of the hidden patches of held-out images. It has "
-            "no labels, so it gives embeddings: fine-tune it."
+            f"It tells the colour of {percent(figures['colour_accuracy'])} of the hidden patches of held-out images. "
+            "It has no labels, so it gives embeddings: fine-tune it."
         )
     return (
-        f"{figures['top1_accuracy']:.1%} of the {len(judged.files):,} held-out images got the right one of "
-        f"{len(judged.labels):,} labels. Of all such images it is {figures['top1_low']:.0%} to "
-        f"{figures['top1_high']:.0%}, with 95 % certainty."
+        f"{percent(figures['top1_accuracy'])} of the {len(judged.files):,} held-out images got the right one of "
+        f"{len(judged.labels):,} labels. Of all such images it is {percent(figures['top1_low'])} to "
+        f"{percent(figures['top1_high'])}, with 95 % certainty."
     )
 
 

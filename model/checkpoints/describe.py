@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from model.checkpoints.checkpoint import Description
+from model.checkpoints.facts import MISSING
 from model.config import ViTConfig
 from model.vit import VisionTransformer
 
@@ -26,9 +27,13 @@ def report(description: Description) -> str:
         **_flat({"recipe": description.recipe, "figures": description.figures}),
     }
     origins = {**description.origins, "labels": description.labels_from or ("metadata" if description.labels else "")}
-    rows = [(n, str(v), origins.get(n.removeprefix("preprocessing."), "")) for n, v in facts.items()]
+    rows = [_row(name, value, origins.get(name.removeprefix("preprocessing."), "")) for name, value in facts.items()]
     names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join(f"{name:<{names}}  {value:<{values}}  {origin}".rstrip() for name, value, origin in rows)
+
+
+def _row(name: str, value: Any, origin: str) -> tuple[str, str, str]:
+    return name, "?" if origin == MISSING else str(value), origin
 
 
 def _labels(description: Description) -> str:

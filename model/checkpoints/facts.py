@@ -8,6 +8,8 @@ from model.checkpoints.checkpoint import CheckpointError
 
 T = TypeVar("T")
 
+MISSING = "missing"  # the origin of a fact that a person still has to give
+
 LARGEST = 1e9  # magnitude of a number that a person sets: no fact comes near it
 
 
@@ -18,6 +20,7 @@ class Facts:
         self.overrides = dict(overrides or {})
         self.values: dict[str, Any] = {}
         self.origins: dict[str, str] = {}
+        self.missing: list[str] = []  # sentences on what a person still has to give
 
     def resolve(self, name: str, value: T, origin: str) -> T:
         """The value that a person has set, else `value`; recorded with its origin."""
@@ -27,22 +30,16 @@ class Facts:
         self.origins[name] = origin
         return value
 
-    def need(self, name: str, example: Any) -> Any:
-        """A fact that the file cannot carry. Raises CheckpointError unless a person has set it."""
-        return self.need_all({name: example})[0]
-
-    def need_all(self, examples: Mapping[str, Any]) -> list[Any]:
-        """Several such facts; one error names all that are missing."""
-        missing = [name for name in examples if name not in self.overrides]
-        if missing:
-            flags = self.missing_flags(examples)
-            raise CheckpointError(f"the file does not say {', '.join(missing)}: give it, as in this example: {flags}")
-        return [self.resolve(name, example, "") for name, example in examples.items()]
-
-    def missing_flags(self, examples: Mapping[str, Any]) -> str:
-        """The `--set` options for the facts that are not set yet, with the values of the examples."""
-        missing = (name for name in examples if name not in self.overrides)
-        return " ".join(f"--set {name}={_text(examples[name])}" for name in missing)
+    def need(self, examples: Mapping[str, Any], *, why: str = "") -> list[Any]:
+        """Facts that the file cannot carry. Where a person has not set one, its example stands in its place, so that
+        the rest can be described, and `missing` has a sentence that ends with the examples; `why` is how it begins.
+        """
+        absent = {name: _text(example) for name, example in examples.items() if name not in self.overrides}
+        if absent:
+            flags = " ".join(f"--set {name}={text}" for name, text in absent.items())
+            why = why or f"the file does not say {', '.join(absent)}: give it, as in this example"
+            self.missing.append(f"{why}: {flags}")
+        return [self.resolve(name, example, MISSING) for name, example in examples.items()]
 
     def check_overrides(self) -> None:
         """Raises CheckpointError for an override of a fact that the loader does not use."""

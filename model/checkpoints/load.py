@@ -89,6 +89,8 @@ def load_checkpoint(
     """
     source = _open(path, tokeniser=labels is not None)
     family, description = _describe(source, overrides, labels, prompts)
+    if description.problems:
+        raise CheckpointError("; ".join(description.problems))
     head = zero_shot.head(source.folder, description) if description.prompts else {}
     tensors = {**family.tensors(source, description), **head}
     if not description.config.num_classes:
@@ -112,7 +114,10 @@ def describe_checkpoint(
     labels: str | None = None,
     prompts: tuple[str, ...] = (),
 ) -> Description:
-    """Everything but the weights, without reading a tensor. Raises CheckpointError with the reason."""
+    """Everything but the weights, without reading a tensor. Raises CheckpointError if nothing can be said.
+
+    If only some facts are missing, `problems` says so, and what is wrong with the labels.
+    """
     return _describe(_open(path), overrides, labels, prompts)[1]
 
 
@@ -132,24 +137,35 @@ def _describe(
         raise CheckpointError(_unknown(source))
     facts = Facts(overrides)
     try:
-        description = family.describe(source, facts)
-    except ValueError as error:  # of ViTConfig and Preprocessing: facts out of range or contradictory
-        raise CheckpointError(f"{source.name}: {error}") from None
-    description = _without_head(description, facts)
-    facts.check_overrides()
+        description = _without_head(family.describe(source, facts), facts)
+        facts.check_overrides()
+    except (CheckpointError, ValueError) as error:  # ValueError: facts are out of range or contradictory
+        if facts.missing:  # what an example stands for may be the cause
+            raise CheckpointError("; ".join(facts.missing)) from None
+        raise CheckpointError(f"{source.name}: {error}" if isinstance(error, ValueError) else error) from None
     description.origins.update(facts.origins)
     description.overrides.update(facts.overrides)
+    problems = list(facts.missing)
+    try:
+        description = _labelled(description, labels, prompts)
+    except CheckpointError as error:
+        if not problems:
+            raise
+        problems.append(str(error))
+    return family, replace(description, weights=source.chosen, problems=tuple(problems))
+
+
+def _labelled(description: Description, labels: str | None, prompts: tuple[str, ...]) -> Description:
+    """With the labels of the file `labels`, or else with a label for each class."""
     if description.text_tower and labels is not None:
-        description = zero_shot.with_classes(description, given=labels, prompts=prompts)
-    elif prompts:
+        return zero_shot.with_classes(description, given=labels, prompts=prompts)
+    if prompts:
         raise CheckpointError(
-            "--prompt needs --labels FILE, with the labels to choose among"
+            "--prompt TEXT needs --labels FILE, with the labels to choose among"
             if description.text_tower
             else "--prompt: the checkpoint has no text tower, which CLIP and SigLIP have, to read it"
         )
-    else:
-        description = _named(description, labels)
-    return family, replace(description, weights=source.chosen)
+    return _named(description, labels)
 
 
 def _without_head(description: Description, facts: Facts) -> Description:

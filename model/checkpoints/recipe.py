@@ -1,6 +1,5 @@
 """Preprocessing as facts: found in a file, fixed by a library, or set by a person; always checked."""
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from model.checkpoints.checkpoint import CheckpointError
@@ -9,9 +8,9 @@ from model.preprocessing import Preprocessing
 
 CropRounding = Literal["half_even", "floor"]
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-EXAMPLE: Mapping[str, Any] = {
+EXAMPLE: dict[str, Any] = {
     "resize_mode": "shortest",
-    "resize_size": (256, 256),
+    "resize_size": (256, 256),  # for images of 224 pixels
     "crop": "center",
     "interpolation": "bilinear",
     "mean": IMAGENET_MEAN,
@@ -53,12 +52,12 @@ def resolve_recipe(facts: Facts, recipe: Preprocessing, origin: str) -> Preproce
 
 
 def need_recipe(facts: Facts, why: str, *, size: tuple[int, int], crop_rounding: CropRounding) -> Preprocessing:
-    """The recipe that a person has set, for images of `size`. Raises CheckpointError with `why` if it is incomplete."""
-    if flags := facts.missing_flags(EXAMPLE):
-        raise CheckpointError(f"{why}, or set it by hand, such as {flags}")
-    values = dict(zip(EXAMPLE, facts.need_all(EXAMPLE), strict=True))
+    """The recipe that a person has set, for images of `size`. `why` says that the checkpoint has none."""
     size = facts.resolve("image_size", size, "the network")
-    return checked(Preprocessing(size=size, crop_rounding=crop_rounding, **values))
+    examples = EXAMPLE | {"resize_size": tuple(round(side * 256 / 224) for side in size)}
+    values = dict(zip(examples, facts.need(examples, why=f"{why}. By hand it is set as in this example"), strict=True))
+    recipe = Preprocessing(size=size, crop_rounding=crop_rounding, **values)
+    return recipe if facts.missing else checked(recipe)  # examples may contradict what is set
 
 
 def checked(recipe: Preprocessing) -> Preprocessing:

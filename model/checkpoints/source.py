@@ -101,11 +101,11 @@ def _weights_files(path: Path) -> list[Path]:
     for name in WEIGHT_FILES:
         if (path / name).is_file():
             return [path / name]
-    if not path.is_dir():
-        raise CheckpointError(f"{path} is not a file")
+    if not path.exists():
+        raise CheckpointError(f"{path} does not exist")
     files = [file for file in path.iterdir() if file.name.endswith(LONE_FILES)]
-    if len(files) not in (1, 2):
-        raise CheckpointError(
-            f"{path} has none of {', '.join(WEIGHT_FILES)}, and {len(files)} files of {', '.join(LONE_FILES)}: name one"
-        )
+    if not files:
+        raise CheckpointError(f"{path} has no weights, such as model.safetensors or a file that ends in .pth or .pt")
+    if len(files) > 2:
+        raise CheckpointError(f"{path} has {len(files)} files with weights: name one, such as {min(files)}")
     return sorted(files, key=lambda file: file.stat().st_size, reverse=True)

@@ -8,6 +8,7 @@ import argparse
 import json
 import pickle
 import re
+import struct
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
 
+ZIP = b"PK\x03\x04"  # with which npz and PyTorch's files begin
+SHORT = ("invalid header length", "incomplete metadata", "unexpected EOF", "truncated")  # in errors of both libraries
 INDEX = ".index.json"  # how the name of a list of shards ends
 # Dictionaries around a state dict, the first that is there before the others. timm's train.py evaluates state_dict_ema,
 # the moving average of state_dict (models/_helpers.py load_state_dict, use_ema).
@@ -51,11 +54,13 @@ class Weights:
 
 
 def open_weights(file: Path) -> Weights:
-    """Raises CheckpointError for a file of another kind."""
+    """Raises CheckpointError for a file of another kind, or one that was cut off."""
     with file.open("rb") as content:
         start = content.read(9)
     # safetensors: the length of the header in eight bytes, whose first is sometimes that of pickles, and the header
     fits = start[8:] == b"{" and int.from_bytes(start[:8], "little") < file.stat().st_size
+    if not start or (start.startswith(ZIP) and not zipfile.is_zipfile(file)):
+        raise _cut_off(file)
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
             is_npz = any(name.endswith(".npy") for name in archive.namelist())
@@ -87,7 +92,9 @@ def _open_safetensors(listing: Path, shards: list[Path]) -> Weights:
             raise CheckpointError(f"{listing.name} lists {shard.name}, which is not beside it")
         try:
             file = safe_open(shard, framework="pt")
-        except (SafetensorError, OSError):
+        except (SafetensorError, OSError) as error:
+            if any(sign in str(error) for sign in SHORT):
+                raise _cut_off(shard) from None
             raise CheckpointError(f"{shard.name} is neither safetensors, npz nor a PyTorch file") from None
         metadata |= file.metadata() or {}
         places |= {key: (file, key) for key in file.keys()}  # noqa: SIM118 - safe_open is no mapping
@@ -116,7 +123,11 @@ def _open_pickle(file: Path) -> Weights:
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):  # the command line that trained it
             content = torch.load(file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file))
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError):
+    except (EOFError, IndexError, struct.error):  # in the middle of a record
+        raise _cut_off(file) from None
+    except (pickle.UnpicklingError, RuntimeError, ValueError, KeyError) as error:
+        if any(sign in str(error) for sign in SHORT):
+            raise _cut_off(file) from None
         raise CheckpointError(
             f"{file.name} is not a PyTorch file of plain tensors: it holds code or other objects, which are "
             "never run; save its state_dict() instead"
@@ -133,6 +144,11 @@ def _open_pickle(file: Path) -> Weights:
         architecture=re.sub(r"^hf[-_]hub:timm/", "", architecture) if isinstance(architecture, str) else "",
         arguments=dict(vars(arguments)) if isinstance(arguments, argparse.Namespace) else {},
     )
+
+
+def _cut_off(file: Path) -> CheckpointError:
+    size = file.stat().st_size
+    return CheckpointError(f"{file.name} is cut off after {size:,} bytes: copy or download it again")
 
 
 def _strip(named: dict[str, Any]) -> dict[str, Any]:

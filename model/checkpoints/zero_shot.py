@@ -69,7 +69,7 @@ def _text_tower(folder: Path) -> tuple[Any, Any]:
         from transformers.utils import logging
     except ImportError:
         raise CheckpointError(
-            "--labels of CLIP and SigLIP needs transformers: python -m pip install --group zero-shot, or `make setup`"
+            "labels of CLIP and SigLIP need transformers: python -m pip install --group zero-shot"
         ) from None
     if not any(file for pattern in VOCABULARIES for file in folder.glob(pattern)):
         raise CheckpointError("there is no tokeniser (tokenizer.json) beside these weights: download it too")

@@ -129,6 +129,7 @@ def test_images_without_labels_are_for_agreement_alone(images, checkpoint, alrea
         (["--calibrate"], "--calibrate needs labelled images: --pictures FOLDER"),
         (["--calibrate", "--pictures", "{images}/.."], "--calibrate needs labelled images: --pictures FOLDER"),
         (["--calibrate", "--pictures", "{images}", "--set", "score=sigmoid"], "fits one temperature to softmax"),
+        (["--pictures", "{images}/nowhere"], "nowhere: this does not exist"),
     ],
 )
 def test_refusals_are_one_sentence_and_leave_nothing(images, checkpoint, tmp_path, options, message):

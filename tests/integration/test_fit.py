@@ -67,9 +67,9 @@ def test_the_served_model_is_as_often_right_as_the_report_says(photos, tmp_path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--images", "nowhere"], "not learned: --images nowhere: this is neither a folder nor a CSV file"),
+        (["--images", "nowhere"], "not learned: --images nowhere: this does not exist"),
         (["--method", "pretrain"], "not learned: --method pretrain begins with --from-scratch VARIANT, and with no "),
-        (["--from-scratch", "Ti/16"], "not learned: --method probe begins with a checkpoint: python -m export fit "),
+        (["--from-scratch", "Ti/16"], "not learned: --method probe begins with a checkpoint: give a file"),
     ],
 )
 def test_refusals_are_one_clear_line(photos, tmp_path, arguments, message):

@@ -1,56 +1,47 @@
 """The confusion matrix: which label images of each label got."""
 
-import numpy as np
-from PIL import Image
-
-from app.drawing.canvas import FAINT, INK, Canvas, text_width
+from export.fit.report.chart import Chart, Drawing, text_width
 from export.fit.report.judged import Judged
-from export.picture import Picture
 
 SIDE = 640  # pixels of the matrix, about
-SMALLEST, LARGEST = 3, 64  # of a cell
-NAMED, NUMBERED = 14, 24  # cells of at least so many pixels have names beside them, or numbers in them
-LONGEST = 18  # characters of a name
-MARGIN, TOP = 28, 96
-WHITE, FULL, MISTAKEN = np.array([255, 255, 255]), np.array([31, 119, 180]), np.array([192, 57, 43])
-DARK = 0.55  # share from which text in a cell is white
+SMALLEST, LARGEST = 2.0, 40.0  # of a cell
+NAMED, NUMBERED = 16, 24  # cells of at least so many pixels have names beside them, or numbers in them
+GAP, HEAD = 8, 28
+DARK = 0.55  # share from which a cell is too dark for ink
 MOST_PAIRS = 20
 
 
-def confusion(judged: Judged) -> Picture:
+def confusion(judged: Judged) -> Chart:
     """A row for each right label, a column for each answer; the colour is as strong as its share of the row."""
-    counts, classes = judged.confusion, len(judged.labels)
-    cell = min(max(SIDE // classes, SMALLEST), LARGEST)
-    size = max(min(cell - 4, 15), 10)  # of names
-    names = [_ascii(label, index) for index, label in enumerate(judged.labels)] if cell >= NAMED else []
-    beside = round(max((text_width(name, size=size) for name in names), default=0)) + 16
-    left, top = MARGIN + 26 + beside, TOP + beside
-    side = classes * cell
-    canvas = Canvas(max(left + side + MARGIN, 520), top + side + MARGIN)
-    canvas.text(MARGIN, 22, "Confusion matrix", size=22)
-    canvas.text(MARGIN, 56, "right label down, answer across; blue is right, red is a mistake", size=15)
-    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    color = np.where(np.eye(classes, dtype=bool)[..., None], FULL, MISTAKEN)
-    pixels = np.rint(WHITE + shares[..., None] * (color - WHITE)).astype(np.uint8)
-    canvas.picture(left, top, Image.fromarray(pixels), zoom=cell)
-    for place in range(classes + 1) if cell >= NAMED else (0, classes):
-        canvas.line(left + place * cell, top, left + place * cell, top + side, color=FAINT)
-        canvas.line(left, top + place * cell, left + side, top + place * cell, color=FAINT)
+    classes = len(judged.labels)
+    cell = min(max(SIDE / classes, SMALLEST), LARGEST)
+    names = judged.labels if cell >= NAMED else ()
+    margin, side = GAP + HEAD + max(map(text_width, names), default=0), classes * cell
+    drawing = Drawing(margin + side + GAP, margin + side + GAP)
+    of_label = judged.confusion.sum(1)
+    for row, column, count in _triples(judged):
+        share, (x, y) = count / of_label[row], (margin + column * cell, margin + row * cell)
+        right, answer = judged.labels[row], judged.labels[column]
+        kind, tip = "right" if row == column else "wrong", f"{count:,} of {of_label[row]:,} images of {right}: {answer}"
+        drawing.box(x, y, cell, cell, kind, share=share, tip=tip)
+        if cell >= NUMBERED:
+            drawing.text(
+                x + cell / 2, y + cell / 2, f"{count}", anchor="middle", kind="number on" if share > DARK else "number"
+            )
+    for place in range(classes + 1) if names else (0, classes):
+        drawing.line(margin + place * cell, margin, margin + place * cell, margin + side, "faint")
+        drawing.line(margin, margin + place * cell, margin + side, margin + place * cell, "faint")
     for place, name in enumerate(names):
-        middle = (place + 0.5) * cell
-        canvas.text(left - 8, top + middle, name, size=size, anchor="rm")
-        canvas.upward_text(left + middle, top - 8 - text_width(name, size=size) / 2, name, size=size)
-    if cell >= NUMBERED:
-        for (row, column), count in np.ndenumerate(counts):
-            if count:
-                ink = (255, 255, 255) if shares[row, column] > DARK else INK
-                x, y = left + (column + 0.5) * cell, top + (row + 0.5) * cell
-                canvas.text(x, y, f"{count}", size=max(min(cell // 3, 16), 10), anchor="mm", color=ink)
-    return Picture(
+        middle = margin + (place + 0.5) * cell
+        drawing.text(margin - GAP, middle, name, anchor="end")
+        drawing.text(middle, margin - GAP, name, up=True)
+    drawing.text(GAP, margin + side / 2, "right label", anchor="middle", up=True)
+    drawing.text(margin + side / 2, GAP, "answer", anchor="middle")
+    return Chart(
         name="confusion",
         title="Confusion matrix",
-        caption="A row is a right label, a column an answer. Off the diagonal are the mistakes.",
-        png=canvas.png(),
+        caption="A row is a right label, a column an answer. Off the diagonal, in red, are the mistakes.",
+        svg=drawing.svg(),
         numbers={"labels": judged.labels, "cells": _cells(judged)},
     )
 
@@ -71,10 +62,3 @@ def _cells(judged: Judged) -> list[dict[str, int]]:
 def _triples(judged: Judged) -> list[tuple[int, int, int]]:
     rows, columns = judged.confusion.nonzero()
     return [(int(r), int(c), int(judged.confusion[r, c])) for r, c in zip(rows, columns, strict=True)]
-
-
-def _ascii(label: str, index: int) -> str:
-    """As the canvas can draw it: shortened, and by its index where its letters are missing."""
-    if not label.isascii():
-        return f"label {index}"
-    return label if len(label) <= LONGEST else f"{label[: LONGEST - 2]}.."

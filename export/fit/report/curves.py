@@ -4,56 +4,45 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import isfinite
 
-from app.drawing.canvas import Canvas, Color
 from app.drawing.chart import nice_ticks
-from export.fit.report.axes import Axes, legend
-from export.picture import Picture
+from export.fit.report.axes import Axes
+from export.fit.report.chart import Chart, Drawing
 from model.fit.fitted import Point
 
-WIDTH, HEIGHT = 900, 700
-LEFT, RIGHT = 100, 860
-LOSS, ACCURACY = (100, 330), (440, 630)  # top, bottom
-TRAIN_COLOR, HELD_OUT_COLOR = (152, 160, 168), (31, 119, 180)
-RADIUS = 3.5
+WIDTH, LEFT, RIGHT = 520, 64, 500
+LOSS, ACCURACY = (46, 236), (310, 470)  # top, bottom
+SHARES = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+MOST_DOTS = 40
 
 
-def curves(history: Sequence[Point]) -> Picture:
-    """900 x 700 pixels; the lower half is empty if accuracy was not measured."""
-    canvas = Canvas(WIDTH, HEIGHT)
-    canvas.text(LEFT, 22, "Learning curves", size=22)
-    epochs = nice_ticks(max(point.epoch for point in history) or 1.0)
+def curves(history: Sequence[Point]) -> Chart:
+    """Accuracy is below the loss, if it was measured."""
     train = _series(history, lambda point: point.train_loss)
     held_out = _series(history, lambda point: point.held_out_loss)
-    legend(canvas, LEFT, 70, [("learned from", TRAIN_COLOR), ("held out", HELD_OUT_COLOR)])
-    losses = Axes(
-        left=LEFT,
-        right=RIGHT,
-        top=LOSS[0],
-        bottom=LOSS[1],
-        across=epochs,
-        down=nice_ticks(max((loss for _, loss in train + held_out), default=1.0) or 1.0, most=6),
-    )
-    losses.draw(canvas, across="Epochs", down="Loss")
-    _draw(canvas, losses, train, TRAIN_COLOR)
-    _draw(canvas, losses, held_out, HELD_OUT_COLOR)
-    if accuracy := _series(history, lambda point: point.accuracy):
-        shares = Axes(
-            left=LEFT,
-            right=RIGHT,
-            top=ACCURACY[0],
-            bottom=ACCURACY[1],
-            across=epochs,
-            down=[0.0, 0.2, 0.4, 0.6, 0.8, 1.0],
-        )
-        shares.draw(canvas, across="Epochs", down="Accuracy")
-        _draw(canvas, shares, accuracy, HELD_OUT_COLOR)
-    return Picture(
+    accuracy = _series(history, lambda point: point.accuracy)
+    drawing = Drawing(WIDTH, (ACCURACY if accuracy else LOSS)[1] + 56)
+    for x, kind, name in ((LEFT, "learned", "learned from"), (LEFT + 140, "right", "held out")):
+        drawing.line(x, 18, x + 22, 18, kind)
+        drawing.text(x + 28, 18, name)
+    epochs = nice_ticks(max(point.epoch for point in history) or 1.0)
+    losses = nice_ticks(max((loss for _, loss in train + held_out), default=1.0) or 1.0, most=6)
+    for name, (top, bottom), ticks, lines in (
+        ("Loss", LOSS, losses, ((train, "learned"), (held_out, "right"))),
+        ("Accuracy", ACCURACY, SHARES, ((accuracy, "right"),)),
+    ):
+        if not any(series for series, _ in lines):
+            continue
+        axes = Axes(left=LEFT, right=RIGHT, top=top, bottom=bottom, across=epochs, down=ticks)
+        axes.draw(drawing, across="Epochs", down=name)
+        for series, kind in lines:
+            _draw(drawing, [(axes.x(epoch), axes.y(value)) for epoch, value in series], kind)
+    return Chart(
         name="curves",
         title="Learning curves",
         caption="Loss falls while the network learns. If it falls on the images that are learned from and rises on "
         "those that are held out, the network learns the images by heart: more images help. The held-out images choose "
         "nothing: the weights are those of the last step.",
-        png=canvas.png(),
+        svg=drawing.svg(),
         numbers=[asdict(point) for point in history],
     )
 
@@ -66,10 +55,8 @@ def _series(history: Sequence[Point], value: Callable[[Point], float | None]) ->
     return [(epoch, number) for epoch, number in found if number is not None and isfinite(number)]
 
 
-def _draw(canvas: Canvas, axes: Axes, series: Series, color: Color) -> None:
-    places = [(axes.x(epoch), axes.y(value)) for epoch, value in series]
+def _draw(drawing: Drawing, places: Series, kind: str) -> None:
     if len(places) > 1:
-        canvas.path(places, color=color, width=2)
-    if len(places) <= 40:
-        for x, y in places:
-            canvas.dot(x, y, radius=RADIUS, fill=color, outline=color)
+        drawing.path(places, kind)
+    for x, y in places if len(places) <= MOST_DOTS else ():
+        drawing.dot(x, y, kind)

@@ -101,6 +101,10 @@ def interval(hits: int, images: int) -> tuple[float, float]:
     return max(middle - float(half), 0.0), min(middle + float(half), 1.0)
 
 
+def percent(share: float | None) -> str:
+    return "none" if share is None else f"{100 * share:.1f} %"
+
+
 def _shares(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     shares: npt.NDArray[np.float64] = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
     return shares

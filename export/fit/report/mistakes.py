@@ -61,11 +61,16 @@ def mistakes(checkpoint: Checkpoint, judged: Judged) -> list[Mistake]:
     return [_mistake(checkpoint, judged, place, preparer) for place in places]
 
 
+def picture(number: int) -> str:
+    """The file of a mistake, which are numbered from 1, in the folder of the report."""
+    return f"mistakes/{number:02}.png"
+
+
 def write(found: list[Mistake], folder: Path) -> None:
-    """Each as `mistakes/01.png` and so on, and all of their numbers as `mistakes.json`."""
+    """Each as a picture, and all of their numbers as `mistakes.json`."""
     (folder / "mistakes").mkdir()
     for number, mistake in enumerate(found, 1):
-        (folder / "mistakes" / f"{number:02}.png").write_bytes(mistake.png)
+        (folder / picture(number)).write_bytes(mistake.png)
     text = json.dumps([mistake.numbers() for mistake in found]) + "\n"
     (folder / "mistakes.json").write_text(text, encoding="utf-8")
 
@@ -114,7 +119,7 @@ def _side_by_side(encoded: list[bytes]) -> bytes:
     """Images of one size."""
     images = [Image.open(BytesIO(data)) for data in encoded]
     width, height = images[0].size
-    sheet = Image.new("RGB", (len(images) * (width + GAP) - GAP, height), "white")
+    sheet = Image.new("RGBA", (len(images) * (width + GAP) - GAP, height))  # its gaps are transparent
     for place, image in enumerate(images):
         sheet.paste(image, (place * (width + GAP), 0))
     return _png(sheet)

@@ -1,23 +1,23 @@
-"""The report as one HTML page that holds its pictures and needs nothing else."""
+"""The report as one HTML page that holds its charts and images and needs nothing else."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any
 
+from export.fit.report.chart import Chart
 from export.fit.report.confusion import mistaken_pairs
-from export.fit.report.judged import Judged
-from export.fit.report.mistakes import Mistake
-from export.picture import Picture
+from export.fit.report.judged import Judged, percent
+from export.fit.report.mistakes import Mistake, picture
 
 TEMPLATE = Path(__file__).with_name("page.html")
 MOST_LABELS = 200  # of the table
 MAPS = (
     "Each image is followed by the evidence and by the rollout. Evidence: what each patch adds to the logit of the "
     "answer less what it adds to that of the right label; red speaks for the answer, blue for the right label. "
-    "Rollout: how strongly each patch is attended to, through all layers."
+    "Rollout: how strongly each patch is attended to, through all layers. A click opens them larger."
 )
 
 
@@ -25,35 +25,47 @@ def page(
     *,
     name: str,
     headline: str,
+    origin: str,
+    following: str,
     notes: Sequence[str],
-    facts: dict[str, Any],
-    pictures: Sequence[Picture],
+    recipe: dict[str, Any],
+    figures: dict[str, Any],
+    charts: Sequence[Chart],
     counts: Sequence[int],
     judged: Judged | None,
     mistakes: Sequence[Mistake],
 ) -> str:
-    """HTML. `headline` and `notes` are sentences; `facts` are shown in a table; `counts` are the images of each label
-    that were learned from.
+    """HTML. `headline`, `origin` and `notes` are sentences; `following` is a command; `counts` are the images of each
+    label that were learned from.
     """
-    parts = [f'<p class="headline">{escape(headline)}</p>']
-    if notes:
-        parts.append(f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>")
-    parts += [_figure(picture) for picture in pictures]
-    if judged:
-        parts += [_labels(judged, counts), _pairs(judged), _mistakes(judged, mistakes)]
-    parts.append("<h2>Recipe and figures</h2>" + _table((), [*_rows(facts)]))
+    tried = recipe.get("tried")
+    facts = {fact: value for fact, value in (*recipe.items(), *figures.items()) if fact != "tried"}
+    parts = [
+        f'<p class="headline">{_text(headline)}</p>',
+        f'<p class="note">{_text(origin)}</p>',
+        f"<p>Next: <code>{_text(following)}</code></p>",
+        f"<ul>{''.join(f'<li>{_text(note)}</li>' for note in notes)}</ul>",
+        *map(_figure, charts),
+        *([_labels(judged, counts), _pairs(judged), _mistakes(judged, mistakes)] if judged else ()),
+        _section("Learning rates that were tried", _tried(tried)) if tried else "",
+        _section("Recipe and figures", _table((), [*_rows(facts)], texts=2)),
+    ]
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(name=escape(name), content="\n".join(parts))
 
 
-def _figure(picture: Picture) -> str:
-    return (
-        f"<h2>{escape(picture.title)}</h2>\n<figure>{_image(picture.png, picture.title)}"
-        f"<figcaption>{escape(picture.caption)}</figcaption></figure>"
-    )
+def _section(title: str, *content: str) -> str:
+    return "\n".join((f"<h2>{title}</h2>", *content))
 
 
-def _image(png: bytes, text: str) -> str:
-    return f'<img alt="{escape(text)}" src="data:image/png;base64,{b64encode(png).decode()}">'
+def _text(value: Any) -> str:
+    """As HTML; a number stays on one line with its %."""
+    return escape(str(value)).replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _figure(chart: Chart) -> str:
+    kind = "wide" if chart.name == "confusion" else "fits"
+    caption = f"<figcaption>{_text(chart.caption)}</figcaption>"
+    return _section(chart.title, f'<figure><div class="{kind}">{chart.svg}</div>{caption}</figure>')
 
 
 def _labels(judged: Judged, counts: Sequence[int]) -> str:
@@ -62,66 +74,66 @@ def _labels(judged: Judged, counts: Sequence[int]) -> str:
         zip(judged.by_label(), counts, strict=True), key=lambda pair: (pair[0]["recall"] is None, pair[0]["recall"])
     )
     rows = [
-        (of["label"], count, of["images"], _percent(of["recall"]), _percent(of["precision"]))
+        (of["label"], count, of["images"], percent(of["recall"]), percent(of["precision"]))
         for of, count in numbers[:MOST_LABELS]
     ]
-    heads = ("label", "learned from", "held out", "recall", "precision")
     note = "Recall: the share of a label's images that got it. Precision: how often the answer is right."
     more = f" The {MOST_LABELS} labels of the lowest recall are shown." if len(numbers) > MOST_LABELS else ""
-    return f'<h2>Labels</h2>\n<p class="note">{note}{more}</p>\n{_table(heads, rows)}'
+    table = _table(("label", "learned from", "held out", "recall", "precision"), rows, texts=1)
+    return _section("Labels", f'<p class="note">{note}{more}</p>', table)
 
 
 def _pairs(judged: Judged) -> str:
     pairs = mistaken_pairs(judged)
-    if not pairs:
-        return ""
-    return "<h2>Commonest mistakes</h2>\n" + _table(
-        ("right label", "answer", "images", "of"), ((right, answer, count, of) for right, answer, count, of in pairs)
-    )
+    heads = ("right label", "answer", "images", "of")
+    return _section("Commonest mistakes", _table(heads, pairs, texts=2)) if pairs else ""
 
 
 def _mistakes(judged: Judged, mistakes: Sequence[Mistake]) -> str:
-    head = "<h2>Most confident mistakes</h2>"
+    title = "Most confident mistakes"
     if not mistakes:
-        return f"{head}\n<p>All {len(judged.files):,} held-out images got the right label.</p>"
-    figures = "\n".join(_mistake(mistake) for mistake in mistakes)
-    return f'{head}\n<p class="note">{MAPS}</p>\n<div class="mistakes">\n{figures}\n</div>'
+        return _section(title, f"<p>All {len(judged.files):,} held-out images got the right label.</p>")
+    figures = (_mistake(number, mistake) for number, mistake in enumerate(mistakes, 1))
+    return _section(title, f'<p class="note">{MAPS}</p>', '<div class="mistakes">', *figures, "</div>")
 
 
-def _mistake(mistake: Mistake) -> str:
-    text = f"{mistake.answer} ({_percent(mistake.answer_score)}) in place of {mistake.right} "
-    text += f"({_percent(mistake.right_score)})"
+def _mistake(number: int, mistake: Mistake) -> str:
+    text = _text(
+        f"{mistake.answer} ({percent(mistake.answer_score)}) in place of {mistake.right} "
+        f"({percent(mistake.right_score)})"
+    )
+    image = f'<img alt="{text}" src="data:image/png;base64,{b64encode(mistake.png).decode()}">'
     return (
-        f"<figure>{_image(mistake.png, text)}<figcaption>{escape(text)}<br>"
-        f'<span class="file">{escape(str(mistake.file))}</span></figcaption></figure>'
+        f'<figure><a href="{picture(number)}">{image}</a><figcaption>{text}<br>'
+        f'<span class="file">{_text(mistake.file)}</span></figcaption></figure>'
     )
 
 
-def _table(heads: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Numbers stand on the right: columns whose first cell is one."""
-    rows = list(rows)
-    numbers = [isinstance(cell, int) or str(cell).endswith("%") for cell in rows[0]]
-    head = "".join(_cell("th", name, number) for name, number in zip(heads, numbers, strict=False))
-    body = "".join(
-        f"<tr>{''.join(_cell('td', cell, number) for cell, number in zip(row, numbers, strict=True))}</tr>\n"
-        for row in rows
-    )
-    return f"<table>{f'<tr>{head}</tr>' if head else ''}\n{body}</table>"
+def _tried(tried: dict[str, dict[str, float]]) -> str:
+    rows = [(name, percent(found["accuracy"]), f"{found['loss']:.3g}") for name, found in tried.items()]
+    note = "Each learned from four fifths of the images to learn from, and was judged by the rest."
+    return f'<p class="note">{note}</p>\n{_table(("rate", "accuracy", "loss"), rows, texts=1)}'
 
 
-def _cell(tag: str, value: Any, number: bool) -> str:
-    text = f"{value:,}" if isinstance(value, int) else escape(str(value))
-    return f"<{tag}{' class=n' if number else ''}>{text}</{tag}>"
+def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]], *, texts: int) -> str:
+    """The first `texts` columns are text, the others numbers."""
 
+    def line(tag: str, cells: Sequence[Any]) -> str:
+        texts_of = (f"{cell:,}" if isinstance(cell, int) else _text(cell) for cell in cells)
+        return "".join(
+            f"<{tag}{' class=n' if place >= texts else ''}>{text}</{tag}>" for place, text in enumerate(texts_of)
+        )
 
-def _percent(share: float | None) -> str:
-    return "none" if share is None else f"{share:.1%}"
+    lines = [*([line("th", heads)] if heads else []), *(line("td", row) for row in rows)]
+    return "\n".join(('<div class="wide"><table>', *(f"<tr>{cells}</tr>" for cells in lines), "</table></div>"))
 
 
 def _rows(facts: dict[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
-    """Name and value of each fact, and of the parts of a fact with its name before theirs."""
+    """Name and value of each fact, and of the parts of a fact with its name before theirs, as --recipe takes them."""
     for name, value in facts.items():
         if isinstance(value, dict):
             yield from _rows(value, f"{place}{name}.")
+        elif isinstance(value, list | tuple):
+            yield place + name, ",".join(map(str, value))
         else:
             yield place + name, f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,10 +1,12 @@
-"""The report of a run: pictures, numbers, the list of images, and one HTML page, in a folder."""
+"""The report of a run: charts, numbers, the list of images, and one HTML page, in a folder."""
 
 import csv
 import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ class Report:
     """The contents of a report."""
 
     checkpoint: Checkpoint
+    images: Path  # a folder or a CSV
+    following: str  # the command that comes next
     history: Sequence[Point]
     dataset: Dataset
     judged: Judged | None  # None where there are no labels
@@ -42,33 +46,45 @@ class Report:
             self._fill(folder, out)
 
     def _fill(self, folder: Path, out: Path) -> None:
-        pictures = [curves(self.history)] if self.history else []
+        charts = [curves(self.history)] if self.history else []
         worst = []
         if self.judged:
-            pictures += [confusion(self.judged), reliability(self.judged)]
+            charts += [confusion(self.judged), reliability(self.judged)]
             worst = mistakes(self.checkpoint, self.judged)
             write(worst, folder)
-        for picture in pictures:
-            picture.write(folder)
+        for chart in charts:
+            chart.write(folder)
         counts = [*self.dataset.count(self.dataset.train).values()]
         (folder / NUMBERS).write_text(json.dumps(self._numbers(counts), indent=1) + "\n", encoding="utf-8")
         self._write_split(folder / SPLIT, out)
         text = page(
             name=self.checkpoint.name,
             headline=self.headline,
+            origin=self._origin,
+            following=self.following,
             notes=self.notes,
-            facts={**self.checkpoint.recipe, **self.checkpoint.figures},
-            pictures=pictures,
+            recipe=self.checkpoint.recipe,
+            figures=self.checkpoint.figures,
+            charts=charts,
             counts=counts,
             judged=self.judged,
             mistakes=worst,
         )
         (folder / PAGE).write_text(text, encoding="utf-8")
 
+    @cached_property
+    def _origin(self) -> str:
+        recipe, now = self.checkpoint.recipe, datetime.now().astimezone()
+        return (
+            f"Learned by the method {recipe['method']} from {recipe['checkpoint']} and the images in {self.images}, on "
+            f"{now:%Y-%m-%d} at {now:%H:%M}."
+        )
+
     def _numbers(self, counts: list[int]) -> dict[str, Any]:
-        """The numbers that are in no picture."""
+        """The numbers that are in no chart."""
         return {
             "name": self.checkpoint.name,
+            "origin": self._origin,
             "recipe": self.checkpoint.recipe,
             "figures": self.checkpoint.figures,
             "notes": list(self.notes),

@@ -115,7 +115,7 @@ def describe(source: Source, facts: Facts) -> Description:
     if width in HEADS:
         heads = facts.resolve("heads", HEADS[width], f"all published models of width {width}")
     else:
-        heads = facts.need("heads", max(width // 64, 1))
+        (heads,) = facts.need({"heads": max(width // 64, 1)})
     num_classes, features = shape("head.weight") if "head.weight" in names else (0, width)
     vectors = features // width  # that the head reads side by side
     if num_classes:

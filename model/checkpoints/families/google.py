@@ -111,7 +111,7 @@ def describe(source: Source, facts: Facts) -> Description:
         side, _ = square_grid(shape(layout.positions)[1], most_slots=1)
         size = (side * patch, side * patch)
     else:
-        size = facts.need("image_size", (224, 224))
+        (size,) = facts.need({"image_size": (224, 224)})
     preprocessing = resolve_recipe(facts, *_recipe(layout.library, size))
     image_size = facts.resolve("image_size", preprocessing.size, "the table of positions")
     num_classes = shape("head/kernel")[1]

@@ -87,7 +87,10 @@ def check_size(preprocessing: Preprocessing, size: tuple[int, int], facts: Facts
 def _recipe(content: dict[str, Any], processor: str) -> Preprocessing:
     """Raises ValueError if the file does not contain a supported recipe."""
     if not content:
-        raise ValueError(f"there is no {FILE} beside the weights: download it from their source")
+        raise ValueError(
+            f'there is no {FILE} beside the weights: write it with processor.save_pretrained("FOLDER"), or download it '
+            "from their source"
+        )
     named = content.get("image_processor_type") or content.get("feature_extractor_type") or f"{processor}ImageProcessor"
     defaults = PROCESSORS.get(re.sub(r"(ImageProcessor|FeatureExtractor)(Fast|Pil)?$", "", named))
     if defaults is None:

@@ -84,7 +84,7 @@ def describe(source: Source, facts: Facts) -> Description:
     attn_dim = source.shape(f"{block['attn.qkv']}.weight")[0] // 3
     grid = _grid(source)
     examples = {"heads": max(attn_dim // 64, 1), "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
-    heads, mean, std, *stated = facts.need_all(examples if grid else {**examples, "image_size": (224, 224)})
+    heads, mean, std, *stated = facts.need(examples if grid else {**examples, "image_size": (224, 224)})
     size = (grid[0] * patch, grid[1] * patch) if grid else stated[0]
     preprocessing = resolve_recipe(
         facts,

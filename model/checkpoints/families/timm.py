@@ -69,7 +69,9 @@ def describe(source: Source, facts: Facts) -> Description:
     elif is_known(source.architecture):
         named = facts.resolve("architecture", source.architecture, "arch in the file")
     else:
-        named = facts.need("architecture", "vit_base_patch16_224")
+        (named,) = facts.need({"architecture": "vit_base_patch16_224"})
+        if facts.missing:  # all else depends on it
+            raise CheckpointError(*facts.missing)
     architecture, tag = find(named)
     tag = tag or stated.get("tag")
     trained = named == source.architecture  # by train.py: a tag says what it began with, not which classes it has

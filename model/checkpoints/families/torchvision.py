@@ -85,7 +85,7 @@ def describe(source: Source, facts: Facts) -> Description:
             mlp_dim=source.shape(fc1)[0],
             heads=facts.resolve("heads", heads, f"torchvision's {architecture}")
             if heads
-            else facts.need("heads", max(width // 64, 1)),
+            else facts.need({"heads": max(width // 64, 1)})[0],
             num_classes=classes,
             position_resize="bicubic_corners",
             norm_eps=facts.resolve("norm_eps", 1e-6, "torchvision's VisionTransformer"),

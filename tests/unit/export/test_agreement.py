@@ -76,18 +76,12 @@ def test_no_image_gives_ranges_and_is_judged_too():
     assert not ranges & judged
 
 
-def test_differences_are_those_of_the_scores_that_are_served():
-    logits = np.array([[0.0, 1.0], [2.0, 1.0]], np.float32)
-    found = Answers(expected=logits, lean=logits * np.float32(1.5), labels=np.array([1, 1]))
+def test_differences_and_accuracies_are_those_of_the_scores_that_are_served():
+    expected, lean = np.array([[0.0, 1.0], [2.0, 1.0]], np.float32), np.array([[0.0, 1.5], [1.0, 2.0]], np.float32)
+    found = Answers(expected=expected, lean=lean, labels=np.array([1, 1]))
     checkpoint = dataclasses.replace(toy_checkpoint(), temperature=3.0)
-    apart = [abs(scores(1.5 * z, "softmax", 3.0) - scores(z, "softmax", 3.0)).max() for z in logits]
+    pairs = zip(lean, expected, strict=True)
+    apart = [abs(scores(one, "softmax", 3.0) - scores(other, "softmax", 3.0)).max() for one, other in pairs]
     measured = agreement(found, drawn(checkpoint), checkpoint)
     assert (measured.probability_mean, measured.probability_max) == pytest.approx((np.mean(apart), max(apart)))
-    assert (measured.top1, measured.accuracy, measured.accuracy_fp32) == (1, 0.5, 0.5)
-
-
-def test_each_accuracy_is_that_of_its_own_answers():
-    expected, lean = np.array([[0.0, 1.0], [2.0, 1.0]], np.float32), np.array([[0.0, 1.0], [1.0, 2.0]], np.float32)
-    answered = Answers(expected=expected, lean=lean, labels=np.array([1, 1]))
-    measured = agreement(answered, drawn(toy_checkpoint()), toy_checkpoint())
     assert (measured.top1, measured.accuracy, measured.accuracy_fp32) == (0.5, 1, 0.5)

@@ -26,13 +26,6 @@ def test_a_known_temperature_is_found(seed, t):
     assert temperature(logits * t, labels) == pytest.approx(t, rel=0.15)
 
 
-@given(seed=seeds, factor=temperatures)
-@settings(max_examples=20, deadline=None)
-def test_the_temperature_grows_with_the_logits(seed, factor):
-    logits, labels = drawn(seed, 300)
-    assert temperature(logits * factor, labels) == pytest.approx(factor * temperature(logits, labels), rel=1e-4)
-
-
 @given(seed=seeds)
 @settings(max_examples=20, deadline=None)
 def test_no_other_temperature_is_likelier(seed):

@@ -1,5 +1,6 @@
 """export/command.py: what a person types, and what it says."""
 
+import shutil
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from app.bundle import load_bundle
 from export.command import main
+from export.messages import BY_MAKE
 from model.checkpoints.describe import parameters
 from model.checkpoints.families.native import save
 from model.checkpoints.labels import UNNAMED
@@ -37,22 +39,26 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     message = capsys.readouterr().out
     assert "Largest difference to PyTorch" in message
     assert "fp16 gives the same label as fp32 on 100.0% of 96 images." in message
+    assert message.endswith(f"\nNext: make serve BUNDLE={out}\n")
 
 
-def test_export_says_where_the_labels_came_from(tmp_path, capsys, already_traced):
-    save(toy_checkpoint(), tmp_path / "toy.safetensors")
-    (tmp_path / "dogs.csv").write_text("index,label\n" + "".join(f"{i},dog {i}\n" for i in range(7)))
-    out = tmp_path / "dogs"
-    main(["--checkpoint", str(tmp_path / "toy.safetensors"), "--out", str(out), "--labels", str(tmp_path / "dogs.csv")])
-    manifest = load_bundle(out).manifest
-    assert (manifest.labels[6], manifest.labels_from, manifest.wordnet) == ("dog 6", "dogs.csv", ())
-    assert "Labels: dogs.csv\n" in capsys.readouterr().out
-
-
-def test_export_says_what_to_do_about_a_guess(tmp_path, capsys, already_traced):
+@pytest.mark.parametrize(
+    ("labels", "first", "said"),
+    [("dogs.csv", "dog 0", "dogs.csv\n"), (None, "class 0", f"{UNNAMED}. LABELS=FILE names them.\n")],
+)
+def test_export_says_where_the_labels_came_from(tmp_path, capsys, monkeypatch, already_traced, labels, first, said):
+    monkeypatch.setenv(BY_MAKE, "yes")
+    monkeypatch.chdir(tmp_path)
     save(replace(toy_checkpoint(), labels=()), tmp_path / "toy.safetensors")
-    main(["--checkpoint", str(tmp_path / "toy.safetensors"), "--out", str(tmp_path / "toy")])
-    assert f"Labels: {UNNAMED}. --labels FILE names them.\n" in capsys.readouterr().out
+    (tmp_path / "dogs.csv").write_text("index,label\n" + "".join(f"{i},dog {i}\n" for i in range(7)))
+    main(["--checkpoint", "toy.safetensors", "--out", "out", *(["--labels", labels] if labels else [])])
+    assert load_bundle(tmp_path / "out").manifest.labels[0] == first
+    assert f"Labels: {said}" in capsys.readouterr().out
+
+
+def facts(capsys) -> dict[str, str]:
+    """What `inspect` has printed, by the first word of the line."""
+    return dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
 
 
 def test_inspect_says_what_to_do_about_a_guess(tmp_path, capsys):
@@ -61,25 +67,31 @@ def test_inspect_says_what_to_do_about_a_guess(tmp_path, capsys):
     config = replace(toy.model.config, num_classes=1000)
     save(replace(toy, model=toy_model(config), config=config, labels=()), path)
     main(["inspect", str(path)])
-    assert capsys.readouterr().out.endswith(
-        "\nLabels: ImageNet-1k, by the number of classes. If the model has other classes, name them with "
-        "--labels FILE, or number them with --labels none.\n"
+    assert facts(capsys)["Labels:"] == (
+        "ImageNet-1k, by the number of classes. If the model has other classes, name them with --labels FILE, or "
+        "number them with --labels none."
     )
     main(["inspect", str(path), "--labels", "none"])
-    assert "Labels:" not in capsys.readouterr().out
+    assert "Labels:" not in facts(capsys)
 
 
-def test_inspect_says_where_the_labels_came_from(checkpoint, capsys):
-    main(["inspect", str(checkpoint), "--labels", "none"])
-    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("labels"))
-    assert line.split(maxsplit=1)[1].startswith("7: class 0, class 1, class 2, class 3, ...")
-    assert line.endswith("numbered, set by hand")
+def test_inspect_describes_a_file_without_reading_weights(checkpoint, capsys, monkeypatch):
+    monkeypatch.setattr("model.checkpoints.source.Source.take", lambda *_: pytest.fail("read a tensor"))
+    main(["inspect", str(checkpoint), "--set", "name=mine", "--labels", "none"])
+    found = facts(capsys)
+    assert found["family"] == "vit-serve"
+    assert found["name"].endswith("set by hand")
+    assert found["image_size"].startswith("(24, 40)")
+    assert found["parameters"] == "0.02 M"
+    assert found["preprocessing.interpolation"].startswith("bilinear")
+    assert found["labels"].startswith("7: class 0, class 1, class 2, class 3, ...")
+    assert found["labels"].endswith("numbered, set by hand")
 
 
 def test_inspect_says_how_rotary_positions_are_computed(capsys):
     main(["inspect", "tests/golden/checkpoints/timm-dinov3"])
-    facts = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert (facts["rope.kind"], facts["rope.temperature"], facts["rope.pairs"]) == ("centered", "100.0", "halves")
+    found = facts(capsys)
+    assert (found["rope.kind"], found["rope.temperature"], found["rope.pairs"]) == ("centered", "100.0", "halves")
 
 
 def test_inspect_says_which_weights_were_taken(tmp_path, capsys):
@@ -88,20 +100,34 @@ def test_inspect_says_which_weights_were_taken(tmp_path, capsys):
     torch.save(content, tmp_path / "model_best.pth.tar")
     small = ("embed_dim=24", "depth=4", "num_heads=3", "patch_size=4", "mlp_ratio=2.0")
     main(["inspect", str(tmp_path / "model_best.pth.tar"), *(part for fact in small for part in ("--set", fact))])
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    assert "state_dict_ema; the file has state_dict too" in lines["weights"]
-    assert "arch in the file" in lines["architecture"]
+    found = facts(capsys)
+    assert found["weights"] == "state_dict_ema; the file has state_dict too"
+    assert found["architecture"].endswith("arch in the file")
 
 
-def test_inspect_describes_a_file_without_reading_weights(checkpoint, capsys, monkeypatch):
-    monkeypatch.setattr("model.checkpoints.source.Source.take", lambda *_: pytest.fail("read a tensor"))
-    main(["inspect", str(checkpoint), "--set", "name=mine"])
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    assert "vit-serve" in lines["family"]
-    assert lines["name"].endswith("set by hand")
-    assert "(24, 40)" in lines["image_size"]
-    assert "0.02 M" in lines["parameters"]
-    assert "bilinear" in lines["preprocessing.interpolation"]
+@pytest.fixture
+def unprocessed(tmp_path):
+    """What `model.save_pretrained` alone leaves: no preprocessor_config.json."""
+    shutil.copytree("tests/golden/checkpoints/huggingface-vit", tmp_path / "tuned")
+    (tmp_path / "tuned" / "preprocessor_config.json").unlink()
+    return tmp_path / "tuned"
+
+
+def test_inspect_shows_what_there_is_and_says_what_is_missing(unprocessed, capsys):
+    with pytest.raises(SystemExit, match=r"^It cannot be exported yet: there is no preprocessor_config\.json"):
+        main(["inspect", str(unprocessed), "--set", "crop=none"])
+    found = facts(capsys)
+    assert found["family"] == "transformers"
+    assert found["preprocessing.mean"].split() == ["?", "missing"]
+    assert found["preprocessing.crop"].split() == ["none", "set", "by", "hand"]
+
+
+def test_one_refusal_says_all_that_is_missing_or_wrong(unprocessed, tmp_path):
+    (tmp_path / "two.txt").write_text("cat\ndog\n")
+    with pytest.raises(SystemExit, match="not exported") as refusal:
+        main(["--checkpoint", str(unprocessed), "--out", str(tmp_path / "x"), "--labels", str(tmp_path / "two.txt")])
+    assert 'write it with processor.save_pretrained("FOLDER")' in str(refusal.value)
+    assert "; two.txt has 2 labels, the model has " in str(refusal.value)
 
 
 def test_parameters_are_counted_as_torch_does():
@@ -112,7 +138,7 @@ def test_parameters_are_counted_as_torch_does():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--checkpoint", "nowhere.npz"], "nowhere.npz is not a file"),
+        (["--checkpoint", "nowhere.npz"], "nowhere.npz does not exist"),
         (["--checkpoint", "{}", "--set", "colour=red"], "--set colour: this kind of checkpoint has image_size, name"),
         (["--checkpoint", "{}", "--image-size", "33"], "not a multiple of patch_size"),
         (["--checkpoint", "{}", "--labels", "constraints.txt"], "labels, the model has 7 classes"),
@@ -128,10 +154,11 @@ def test_refusals_are_one_clear_line_and_leave_nothing(checkpoint, tmp_path, arg
 
 
 @pytest.mark.parametrize("size", ["0", "1x2x3", "big"])
-def test_a_size_that_is_none_is_refused(checkpoint, size, capsys):
-    with pytest.raises(SystemExit):
+def test_an_option_that_cannot_be_read_is_one_line(checkpoint, size, capsys):
+    with pytest.raises(SystemExit, match="2"):
         main(["--checkpoint", str(checkpoint), "--out", "x", "--image-size", size])
-    assert "--image-size" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"argument --image-size: invalid image_size value: '{size}'. --help lists every option."
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -140,57 +167,44 @@ def test_every_kind_of_checkpoint_can_be_inspected(case):
 
 
 def inspected(case, overrides: dict[str, str]) -> str:
-    """What `inspect` prints for a golden checkpoint with further facts set, or the sentence that it exits with."""
+    """What `inspect` prints for a golden checkpoint with further facts set, and the sentence that it exits with."""
     options = [part for fact in {**overrides_of(case), **overrides}.items() for part in ("--set", "=".join(fact))]
     out = StringIO()
     try:
         with redirect_stdout(out):
             main(["inspect", str(path_of(case)), *options])
     except SystemExit as end:
-        return str(end)
+        return out.getvalue() + str(end)
     return out.getvalue()
 
 
 @pytest.mark.parametrize(
-    ("overrides", "message"),
+    ("name", "fact", "message"),
     [
-        ({"heads": "0"}, "heads must be from 1 to 1,024, not 0"),
-        ({"heads": "-3"}, "heads must be from 1 to 1,024, not -3"),
-        ({"heads": "1.5"}, "--set heads=1.5: expected something like heads=1"),
-        ({"heads": "5"}, "width 24 is not a multiple of heads 5"),
-        ({"image_size": "0,0"}, "image_size must be from 1 to 65,536, not (0, 0)"),
-        ({"image_size": "-4,4"}, "image_size must be from 1 to 65,536, not (-4, 4)"),
-        ({"image_size": "4,6"}, "image_size (4, 6) is not a multiple of patch_size 4"),
-        ({"image_size": "32768,32768"}, "image_size (32768, 32768) gives 67,108,864 patches, more than 65,536"),
-        ({"image_size": "16"}, "--set image_size=16: expected something like image_size=16,16"),
-        ({"std": "0,1,1"}, "std must be above 0 and finite, not (0.0, 1.0, 1.0)"),
-        ({"resize_size": "0,0"}, "resize_size must be from 1 to 65,536, not (0, 0)"),
-        ({"pool": "max"}, "pool 'max' is none of cls, mean, mean_all, map, map_all, cls_mean"),
+        ("deit", "heads=0", "heads must be from 1 to 1,024, not 0"),
+        ("deit", "heads=-3", "heads must be from 1 to 1,024, not -3"),
+        ("deit", "heads=1.5", "--set heads=1.5: expected something like heads=1"),
+        ("deit", "heads=5", "width 24 is not a multiple of heads 5"),
+        ("deit", "image_size=0,0", "image_size must be from 1 to 65,536, not (0, 0)"),
+        ("deit", "image_size=-4,4", "image_size must be from 1 to 65,536, not (-4, 4)"),
+        ("deit", "image_size=4,6", "image_size (4, 6) is not a multiple of patch_size 4"),
+        ("deit", "image_size=32768,32768", "image_size (32768, 32768) gives 67,108,864 patches, more than 65,536"),
+        ("deit", "image_size=16", "--set image_size=16: expected something like image_size=16,16"),
+        ("deit", "std=0,1,1", "std must be above 0 and finite, not (0.0, 1.0, 1.0)"),
+        ("deit", "resize_size=0,0", "resize_size must be from 1 to 65,536, not (0, 0)"),
+        ("deit", "pool=max", "pool 'max' is none of cls, mean, mean_all, map, map_all, cls_mean"),
+        ("timm-plain", "patch_size=0", "patch_size must be from 1 to 65,536, not 0"),
+        ("timm-plain", "depth=0", "depth must be from 1 to 1,024, not 0"),
+        ("timm-plain", "embed_dim=0", "width must be from 1 to 1,048,576, not 0"),
+        ("timm-plain", "mlp_ratio=0", "mlp_dim must be from 1 to 1,048,576, not 0"),
+        ("timm-plain", "reg_tokens=1000000", "registers must be from 0 to 1,024, not 1000000"),
+        ("timm-plain", "crop=none", "without a crop does not give every image (32, 32) pixels"),
+        ("timm-plain", "embed_layer=5", "has the embed_layer 5, which is not supported"),
+        ("timm-plain", "embed_norm_layer=5", "has the norm 5, which is not supported"),
     ],
 )
-def test_nonsense_is_one_clear_sentence(overrides, message):
-    case = next(case for case in CASES if case.name == "deit")
-    sentence = inspected(case, overrides)
-    assert sentence.startswith("not inspected: ")
-    assert sentence.endswith(message)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        ({"patch_size": "0"}, "patch_size must be from 1 to 65,536, not 0"),
-        ({"depth": "0"}, "depth must be from 1 to 1,024, not 0"),
-        ({"embed_dim": "0"}, "width must be from 1 to 1,048,576, not 0"),
-        ({"mlp_ratio": "0"}, "mlp_dim must be from 1 to 1,048,576, not 0"),
-        ({"reg_tokens": "1000000"}, "registers must be from 0 to 1,024, not 1000000"),
-        ({"crop": "none"}, "without a crop does not give every image (32, 32) pixels"),
-        ({"embed_layer": "5"}, "has the embed_layer 5, which is not supported"),
-        ({"embed_norm_layer": "5"}, "has the norm 5, which is not supported"),
-    ],
-)
-def test_nonsense_of_timm_is_one_too(overrides, message):
-    case = next(case for case in CASES if case.name == "timm-plain")
-    sentence = inspected(case, overrides)
+def test_nonsense_is_one_clear_sentence(name, fact, message):
+    sentence = inspected(next(case for case in CASES if case.name == name), dict([fact.split("=")]))
     assert sentence.startswith("not inspected: ")
     assert sentence.endswith(message)
 

@@ -6,27 +6,18 @@ import pytest
 from app.inference.known_answer import KnownImage, WrongAnswer
 from export.known_answer import known_answer
 from export.parity import ParityError
-from export.reference import reference
 from tests.support.toy import toy_checkpoint
+from tests.unit.export.test_parity import LOGITS, Off
 
 CHECKPOINT = toy_checkpoint()
 
 
-class Off:
-    """PyTorch's own numbers, with logits and their parts `factor` times as large."""
-
-    def __init__(self, factor):
-        self.factor = np.float32(factor)
-
-    def run(self, graph, images):
-        logits = reference(CHECKPOINT, images, np.zeros((len(images), 1), np.int64))["logits"]
-        outputs = reference(CHECKPOINT, images, np.argsort(-logits, axis=1)[:, :5])
-        scaled = ("logits", "evidence", "evidence_heads", "evidence_rest")
-        return {name: value * self.factor if name in scaled else value for name, value in outputs.items()}
+def off(factor):
+    return Off(CHECKPOINT, factor, lean_alone=False, scaled=LOGITS)
 
 
 def answer(precision, factor):
-    return known_answer(CHECKPOINT, Off(factor), precision)
+    return known_answer(CHECKPOINT, off(factor), precision)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +49,6 @@ def test_fp32_graphs_that_are_off_by_more_than_rounding_are_refused(factor):
 def test_a_replica_is_compared_with_the_exported_answer():
     known = KnownImage(answer("fp32", 1.0), CHECKPOINT.preprocessing.size)
     for graph in ("classify", "explain"):
-        known.check(graph, Off(1.0).run(graph, known.images(2)), provider="here")
+        known.check(graph, off(1.0).run(graph, known.images(2)), provider="here")
         with pytest.raises(WrongAnswer):
-            known.check(graph, Off(1.001).run(graph, known.images(2)), provider="here")
+            known.check(graph, off(1.001).run(graph, known.images(2)), provider="here")

@@ -78,16 +78,14 @@ def test_rollout_is_attention_flows():
     assert reference(checkpoint, pixels, CLASSES[:1])["rollout"][0] == pytest.approx(joint[0], abs=1e-12)
 
 
+@pytest.mark.parametrize("changes", [{"registers": 2}, {"class_token": False, "pool": "mean"}])
 @torch.no_grad()
-def test_distance_is_the_keras_formula():
+def test_distance_is_the_keras_formula(changes):
     """`compute_mean_attention_dist` of keras.io/examples/vision/probing_vits, for an oblong grid and in patches."""
-    checkpoint = in_float64(toy_checkpoint(registers=2))
+    checkpoint = in_float64(toy_checkpoint(**changes))
     pixels = noise(checkpoint, 1)
-    matrices = checkpoint.model.attentions(normalised(checkpoint, pixels))[0].numpy()[..., 3:, 3:]
-    apart = np.zeros((15, 15))
-    for i in range(15):
-        for j in range(15):
-            apart[i, j] = np.sqrt((i // 5 - j // 5) ** 2 + (i % 5 - j % 5) ** 2)
+    matrices = checkpoint.model.attentions(normalised(checkpoint, pixels))[0].numpy()[..., -15:, -15:]
+    apart = np.array([[np.hypot(i // 5 - j // 5, i % 5 - j % 5) for j in range(15)] for i in range(15)])
     expected = np.mean(np.sum(matrices * apart, axis=-1), axis=-1)
     assert reference(checkpoint, pixels, CLASSES[:1])["distance"][0] == pytest.approx(expected, abs=1e-12)
 

@@ -65,11 +65,6 @@ def test_broken_files_are_left_out_with_the_reason(tmp_path):
     ]
 
 
-def test_images_without_labels(tmp_path):
-    images = [picture(tmp_path, n, "")[0] for n in range(3)]
-    assert read_dataset(split(images[:2], images[2:]), train=SMALL, held_out=SMALL, folder=tmp_path).labels == ()
-
-
 @pytest.mark.parametrize(
     ("broken", "message"),
     [

@@ -20,36 +20,29 @@ def shown(part, folder):
     return None if part is None else [(str(image.file.relative_to(folder)), image.label) for image in part]
 
 
-def test_a_folder_is_a_label_however_deep_images_lie(tmp_path):
-    fill(tmp_path, "dog/a.jpg", "cat/2020/b.PNG", "cat/a.webp")
+@pytest.mark.parametrize(
+    ("files", "labels"),
+    [
+        (["cat/2020/b.PNG", "cat/a.webp", "dog/a.jpg"], ["cat", "cat", "dog"]),  # however deep they lie
+        (["train/cat/a.jpg"], ["cat"]),  # `train` alone holds the labels
+        (["bus/a.jpg", "train/a.jpg"], ["bus", "train"]),  # or is one of them
+    ],
+)
+def test_a_folder_is_a_label(tmp_path, files, labels):
+    fill(tmp_path, *files)
     listing = list_images(tmp_path)
-    expected = [("cat/2020/b.PNG", "cat"), ("cat/a.webp", "cat"), ("dog/a.jpg", "dog")]
-    assert (shown(listing.train, tmp_path), listing.held_out, listing.notes) == (expected, None, ())
+    assert shown(listing.train, tmp_path) == list(zip(files, labels, strict=True))
+    assert (listing.held_out, listing.notes) == (None, ())
 
 
 @pytest.mark.parametrize("name", ["val", "valid", "validation", "test"])
 def test_train_and_val_inside(tmp_path, name):
-    fill(tmp_path, "train/cat/a.jpg", "train/dog/a.jpg", f"{name}/cat/b.jpg")
+    fill(tmp_path, "train/cat/a.jpg", "train/dog/a.jpg", f"{name}/cat/b.jpg", "test/cat/b.jpg")
     listing = list_images(tmp_path)
     assert shown(listing.train, tmp_path) == [("train/cat/a.jpg", "cat"), ("train/dog/a.jpg", "dog")]
     assert shown(listing.held_out, tmp_path) == [(f"{name}/cat/b.jpg", "cat")]
-
-
-def test_val_goes_before_test_with_a_note(tmp_path):
-    fill(tmp_path, "train/cat/a.jpg", "test/cat/c.jpg", "val/cat/b.jpg")
-    listing = list_images(tmp_path)
-    assert shown(listing.held_out, tmp_path) == [("val/cat/b.jpg", "cat")]
-    assert listing.notes == (f"{tmp_path} has test beside train and val, not used",)
-
-
-def test_train_alone_holds_the_labels(tmp_path):
-    fill(tmp_path, "train/cat/a.jpg")
-    assert shown(list_images(tmp_path).train, tmp_path) == [("train/cat/a.jpg", "cat")]
-
-
-def test_train_may_be_a_label_among_others(tmp_path):
-    fill(tmp_path, "train/a.jpg", "bus/a.jpg")
-    assert [label for _, label in list_images(tmp_path).train] == ["bus", "train"]
+    unused = f"{tmp_path} has test beside train and {name}, not used"
+    assert listing.notes == (() if name == "test" else (unused,))
 
 
 def test_notes_name_unused_files(tmp_path):
@@ -69,26 +62,25 @@ def test_images_without_labels_may_lie_anywhere(tmp_path):
     )
 
 
-def test_a_csv(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "labelled", "train", "held_out"),
+    [
+        (
+            "\ufeffLabel,note,File\ncat, x ,a.jpg\n  dog , ,sub/b.jpg\n",
+            True,
+            [("a.jpg", "cat"), ("sub/b.jpg", "dog")],
+            None,
+        ),
+        ("file,label,split\n/a.jpg,cat,train\n../b.jpg,cat,val\n", True, [("/a.jpg", "cat")], [("../b.jpg", "cat")]),
+        ("file\na.jpg\n", False, [("a.jpg", "")], None),
+    ],
+)
+def test_a_csv(tmp_path, text, labelled, train, held_out):
     path = tmp_path / "images.csv"
-    path.write_text("\ufeffLabel,note,File\ncat, x ,a.jpg\n  dog , ,sub/b.jpg\n", encoding="utf-8")
-    listing = list_images(path)
-    assert shown(listing.train, tmp_path) == [("a.jpg", "cat"), ("sub/b.jpg", "dog")]
-    assert listing.held_out is None
-
-
-def test_a_csv_with_a_split_and_files_elsewhere(tmp_path):
-    path = tmp_path / "images.csv"
-    path.write_text(f"file,label,split\n{tmp_path}/a.jpg,cat,train\n../b.jpg,cat,val\n")
-    listing = list_images(path)
-    assert listing.train == (Labelled(tmp_path / "a.jpg", "cat"),)
-    assert listing.held_out == (Labelled(tmp_path / ".." / "b.jpg", "cat"),)
-
-
-def test_a_csv_without_labels_is_enough_where_none_are_needed(tmp_path):
-    path = tmp_path / "images.csv"
-    path.write_text("file\na.jpg\n")
-    assert list_images(path, labelled=False).train == (Labelled(tmp_path / "a.jpg", ""),)
+    path.write_text(text, encoding="utf-8")
+    listing = list_images(path, labelled=labelled)
+    assert listing.train == tuple(Labelled(tmp_path / file, label) for file, label in train)
+    assert listing.held_out == (held_out and tuple(Labelled(tmp_path / file, label) for file, label in held_out))
 
 
 @given(st.lists(st.tuples(*[st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)] * 2)))
@@ -118,24 +110,12 @@ def test_no_csv_ends_in_a_traceback(tmp_path_factory, content):
 
 
 @pytest.mark.parametrize(
-    ("files", "message"),
+    ("given", "message"),
     [
         ([], "has no images"),
         (["cat/a.heic"], "has no images. "),
         (["cat/a.jpg", "b.jpg"], "b.jpg is in no folder below"),
         (["train/cat/a.jpg", "val/fox/b.jpg"], "labels that no other image has: fox"),
-    ],
-)
-def test_folders_that_are_refused(tmp_path, files, message):
-    fill(tmp_path, *files)
-    with pytest.raises(ValueError, match="a") as refusal:
-        list_images(tmp_path)
-    assert message in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
         ("", "its first line is empty; it lacks file and label"),
         ("image,label\n", "its first line is image, label; it lacks file"),
         ("file,label\n", "it lists no images to learn from"),
@@ -144,14 +124,19 @@ def test_folders_that_are_refused(tmp_path, files, message):
         ("file,label,split\na.jpg,cat,train\nb.jpg,dog,val\n", "labels that no other image has: dog"),
     ],
 )
-def test_csv_files_that_are_refused(tmp_path, text, message):
-    path = tmp_path / "images.csv"
-    path.write_text(text)
-    with pytest.raises(ValueError, match="a") as refusal:
-        list_images(path)
-    assert message in str(refusal.value)
+def test_folders_and_csv_files_that_are_refused(tmp_path, given, message):
+    path = tmp_path / "images.csv" if isinstance(given, str) else tmp_path
+    if isinstance(given, str):
+        path.write_text(given)
+    else:
+        fill(tmp_path, *given)
+    assert message in outcome(path)
 
 
-def test_a_path_that_is_neither(tmp_path):
-    with pytest.raises(ValueError, match="this is neither a folder nor a CSV file"):
-        list_images(tmp_path / "nowhere")
+@pytest.mark.parametrize(
+    ("name", "message"), [("nowhere", "this does not exist"), ("a.jpg", "this is neither a folder nor a CSV file")]
+)
+def test_a_path_that_is_neither(tmp_path, name, message):
+    fill(tmp_path, "a.jpg")
+    with pytest.raises(ValueError, match=message):
+        list_images(tmp_path / name)

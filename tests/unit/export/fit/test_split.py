@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,14 +46,6 @@ def test_the_held_out_images_depend_on_bytes_and_seed_alone(tmp_path):
     assert {image.file.read_bytes() for image in other.held_out} != held_out
 
 
-def test_copies_are_used_once(tmp_path):
-    images = files(tmp_path, [b"1", b"2", b"1", b"1"])
-    found = split(Listing(train=images, held_out=None), seed=0)
-    assert named(found.train + found.held_out) == ["cat-0.jpg", "cat-1.jpg"]
-    assert found.copies == tuple((images[n].file, images[0].file) for n in (2, 3))
-    assert found.across == 0
-
-
 def test_a_held_out_image_is_not_learned_from(tmp_path):
     train = files(tmp_path, [b"1", b"2", b"3"])
     held_out = files(tmp_path / ".", [b"2", b"4"], "dog")
@@ -80,12 +71,6 @@ def test_a_file_that_cannot_be_read_is_left_out(tmp_path):
         ("gone.jpg", "No such file or directory"),
         (tmp_path.name, "Is a directory"),
     ]
-
-
-def test_one_image_of_each_label_leaves_none_to_hold_out(tmp_path):
-    images = files(tmp_path, [b"1"]) + files(tmp_path, [b"2"], "dog")
-    with pytest.raises(ValueError, match="no label has two images that can be read, so none can be held out"):
-        split(Listing(train=images, held_out=None), seed=0)
 
 
 @given(

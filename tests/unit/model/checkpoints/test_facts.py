@@ -57,20 +57,20 @@ def test_a_value_of_another_kind_is_refused_with_an_example(stated, text):
     assert str(refusal.value) == f"--set fact={text}: expected something like fact={example}"
 
 
-def test_one_error_names_all_missing_facts():
+def test_examples_stand_for_missing_facts_which_one_sentence_names():
     facts = Facts({"heads": "3"})
-    with pytest.raises(CheckpointError) as refusal:
-        facts.need_all({"heads": 12, "mean": (0.5, 0.5, 0.5), "image_size": (224, 224)})
-    assert str(refusal.value) == (
+    assert facts.need({"heads": 12, "mean": (0.5, 0.5, 0.5), "image_size": (224, 224)}) == [3, (0.5,) * 3, (224, 224)]
+    assert facts.missing == [
         "the file does not say mean, image_size: give it, as in this example: --set mean=0.5,0.5,0.5"
         " --set image_size=224,224"
-    )
+    ]
+    assert facts.origins == {"heads": "set by hand", "mean": "missing", "image_size": "missing"}
 
 
-def test_a_needed_fact_that_is_set_is_returned():
+def test_needed_facts_that_are_set_are_not_missing():
     facts = Facts({"heads": "3", "image_size": "28,36"})
-    assert facts.need_all({"heads": 12, "image_size": (224, 224)}) == [3, (28, 36)]
-    assert facts.missing_flags({"heads": 12}) == ""
+    assert facts.need({"heads": 12, "image_size": (224, 224)}) == [3, (28, 36)]
+    assert facts.missing == []
     facts.check_overrides()
 
 

@@ -60,6 +60,25 @@ def test_code_in_a_pickle_is_refused_and_never_run(tmp_path, save, capsys):
     assert "this ran" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("kind", ["safetensors", "zip", "legacy"])
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.999])
+def test_a_file_that_was_cut_off_is_called_so(tmp_path, kind, share):
+    path, tensors = tmp_path / "x.weights", {"a": torch.zeros(9000), "b": torch.ones(900)}
+    if kind == "safetensors":
+        save_file(tensors, path)
+    else:
+        torch.save(tensors, path, _use_new_zipfile_serialization=kind == "zip")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(CheckpointError, match=r"x.weights is cut off after [\d,]+ bytes"):
+        Source(path)
+
+
+def test_a_folder_without_weights_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="has no weights, such as model"):
+        Source(tmp_path)
+
+
 def test_a_file_without_tensors_is_refused(tmp_path):
     torch.save({"epoch": 3}, tmp_path / "x.pth")
     with pytest.raises(CheckpointError, match="no state dict"):

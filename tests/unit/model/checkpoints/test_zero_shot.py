@@ -49,7 +49,7 @@ def test_wordnet_ids_are_read_as_names(labels):
         (("cat", ""), ("a {}", "a photo"), '--prompt "a photo" has no {} in place of the label'),
         (("",), (), "labels.txt has no labels"),
         (("cat", "", "newt"), (), "labels.txt cannot be read as labels: label 1 is empty"),
-        (None, ("a {}",), "--prompt needs --labels FILE"),
+        (None, ("a {}",), "--prompt TEXT needs --labels FILE"),
     ],
 )
 def test_refusals_are_one_clear_sentence(labels, names, prompts, message):
@@ -71,5 +71,5 @@ def test_a_model_without_a_text_tower_reads_no_prompts(labels, case):
 
 def test_without_transformers_the_refusal_says_how_to_install_it(labels, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(CheckpointError, match="needs transformers: python -m pip install --group zero-shot"):
+    with pytest.raises(CheckpointError, match="need transformers: python -m pip install --group zero-shot"):
         load_checkpoint(CLIP, labels=labels("cat"))

@@ -26,9 +26,9 @@ BY_HAND = {
 }
 
 
-def described(content, *, overrides=None, processor="ViT"):
+def described(content, *, facts=None, processor="ViT"):
     source = SimpleNamespace(json=lambda name: json.loads(json.dumps(content)) if name == FILE else {})
-    return describe_images(source, Facts(overrides), processor=processor, size=(30, 30))
+    return describe_images(source, facts or Facts(), processor=processor, size=(30, 30))
 
 
 SQUARE, BIT = (224, 224), {"image_processor_type": "BitImageProcessor"}
@@ -82,7 +82,7 @@ def test_mean_and_std_are_of_pixels_between_0_and_1(content, mean, std):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({}, "there is no preprocessor_config.json beside the weights"),
+        ({}, "there is no preprocessor_config.json beside the weights: write it with processor.save_pretrained"),
         ({"image_processor_type": "OwnImageProcessor"}, "names OwnImageProcessor"),
         ({"do_resize": False}, "pads or does not resize"),
         ({"do_pad": True}, "pads or does not resize"),
@@ -92,12 +92,16 @@ def test_mean_and_std_are_of_pixels_between_0_and_1(content, mean, std):
     ],
 )
 def test_unknown_facts_must_be_given_by_hand(content, message):
-    with pytest.raises(CheckpointError) as refusal:
-        described(content)
-    assert message in str(refusal.value)
-    assert "--set mean=0.485,0.456,0.406" in str(refusal.value)
-    recipe = described(content, overrides=BY_HAND)
-    assert (recipe.size, recipe.interpolation, recipe.mean) == ((30, 30), "box", (0.1, 0.2, 0.3))
+    facts = Facts({"std": "1,1,1"})
+    described(content, facts=facts)
+    (sentence,) = facts.missing
+    assert message in sentence
+    assert "--set mean=0.485,0.456,0.406" in sentence
+    assert "--set resize_size=34,34" in sentence  # in proportion to the size of the network
+    assert "--set std=" not in sentence
+    given = Facts(BY_HAND)
+    recipe = described(content, facts=given)
+    assert (recipe.size, recipe.interpolation, recipe.mean, given.missing) == ((30, 30), "box", (0.1, 0.2, 0.3), [])
 
 
 @pytest.mark.parametrize(
@@ -113,7 +117,7 @@ def test_recipes_that_do_not_end_at_one_size_are_refused(content, message):
 
 
 def test_a_person_overrules_the_file_and_without_a_name_it_is_the_processor_of_the_model():
-    content, overrides = {"size": {"shortest_edge": 256}}, {"image_size": "448,896", "mean": "1.0,1.0,1.0"}
-    recipe = described(content, overrides=overrides, processor="Bit")
+    content, facts = {"size": {"shortest_edge": 256}}, {"image_size": "448,896", "mean": "1.0,1.0,1.0"}
+    recipe = described(content, facts=facts, processor="Bit")
     assert (recipe.size, recipe.resize_size) == ((448, 896), (512, 1024))
     assert (recipe.mean, recipe.std) == ((1, 1, 1), tuple(CLIP_STD))

@@ -1,0 +1,38 @@
+"""What a command says, in the words of its user: variables of make, if make runs it, or else its own options."""
+
+import os
+import re
+import sys
+from typing import NoReturn
+
+BY_MAKE = "BY_MAKE"  # set by the Makefile
+FLAGS = ("replace", "calibrate")
+VARIABLES = ("checkpoint", "out", "labels", "prompt", "precision", "image-size", "pictures", "images", "method")
+OPTION = re.compile(r"--([a-z-]+)( [^-\s]([^\s:]*[^\s:,;.])?)?")  # and its value, if it has one
+
+
+def tell(sentence: str) -> None:
+    print(worded(sentence))  # noqa: T201
+
+
+def stop(sentence: str) -> NoReturn:
+    """End the command with status 1."""
+    sys.exit(worded(sentence))
+
+
+def worded(sentence: str) -> str:
+    """`sentence`, which names options as in --labels FILE, or for make as in LABELS=FILE.
+
+    Options for which the Makefile has no variable are passed on by it: OPTIONS="--set heads=12".
+    """
+    if BY_MAKE not in os.environ:
+        return sentence
+    return OPTION.sub(_of_make, sentence).replace('" OPTIONS="', " ")
+
+
+def _of_make(option: re.Match[str]) -> str:
+    name, value = option[1], option[2] or ""
+    variable = name.upper().replace("-", "_")
+    if name in FLAGS:
+        return f"{variable}=yes{value}"
+    return f"{variable}={value.strip()}" if name in VARIABLES else f'OPTIONS="{option[0]}"'
