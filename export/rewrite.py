@@ -89,8 +89,8 @@ class FusedAttention(nn.Module):
         """The values weighted by attention, heads side by side, (B, queries, H * d)."""
         value = self.v(tokens)
         if self.reach is not None and queries is None:  # no kernel fuses rounded products, so maps can share these
-            of_heads = value.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            return (self.weights(tokens) @ of_heads).transpose(1, 2).flatten(2)
+            by_head: Tensor = self.weights(tokens) @ value.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            return by_head.transpose(1, 2).flatten(2)
         query, key = self._query(tokens, queries).to(value.dtype), self._key(tokens).to(value.dtype)
         bias = () if self.bias is None else (None, None, self.bias[:, :, :queries])
         mixed: Tensor = torch.onnx.ops.symbolic(
