@@ -87,7 +87,9 @@ async def _which(which: Annotated[Which, Query()]) -> Which:
     return which
 
 
-@router.post("/attention/{id}/cover", responses=problems(404, 409, 422, 503))
+@router.post(
+    "/attention/{id}/cover", summary="See what changes without some patches", responses=problems(404, 409, 422)
+)
 async def cover(
     request: Request,
     services: ServicesDep,

@@ -53,7 +53,7 @@ def test_make_passes_its_variables_and_other_options(target):
     ("arguments", "missing"), [(["export", "CHECKPOINT=x"], "OUT="), (["fit", "OUT=x"], "IMAGES=")]
 )
 def test_make_names_a_variable_that_is_missing(arguments, missing):
-    command = ["make", "--dry-run", *arguments]
+    command = ["make", "--dry-run", "--no-print-directory", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert f"make {arguments[0]} needs {missing}" in done.stderr
     assert done.stdout == ""

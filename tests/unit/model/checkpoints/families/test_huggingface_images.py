@@ -117,7 +117,8 @@ def test_recipes_that_do_not_end_at_one_size_are_refused(content, message):
 
 
 def test_a_person_overrules_the_file_and_without_a_name_it_is_the_processor_of_the_model():
-    content, facts = {"size": {"shortest_edge": 256}}, {"image_size": "448,896", "mean": "1.0,1.0,1.0"}
+    content = {"size": {"shortest_edge": 256}}
+    facts = Facts({"image_size": "448,896", "mean": "1.0,1.0,1.0"})
     recipe = described(content, facts=facts, processor="Bit")
     assert (recipe.size, recipe.resize_size) == ((448, 896), (512, 1024))
     assert (recipe.mean, recipe.std) == ((1, 1, 1), tuple(CLIP_STD))
