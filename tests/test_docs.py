@@ -20,7 +20,7 @@ from app.settings import DEMO_BUNDLE, Settings
 from app.stores.memory import bytes_of
 from model.demo.train import CONFIG as DEMO_CONFIG
 from model.variants import variant
-from tests.benchmarks.__main__ import BENCHMARKS, FOLDER
+from tests.benchmarks.__main__ import BENCHMARKS
 from tests.benchmarks.age import HOT_PATH
 from tests.benchmarks.figures import FIGURES, MARK
 from tests.benchmarks.page import BLOCK, PAGES, blocks, written
@@ -275,12 +275,3 @@ def test_a_record_says_on_which_state_of_the_code_it_was_measured(recorded):
 
 def test_the_hot_path_is_there():
     assert [path for path in HOT_PATH if not Path(path).exists()] == []
-
-
-def test_the_figures_of_int8_are_those_of_its_benchmark():
-    found = {row["linear layers of the blocks"]: row for row in read_record(FOLDER / "precision.json").rows}
-    fp32, int8 = found["fp32"], found["int8, as exported"]
-    figures = [cells[1:] for cells in rows(block("int8", "docs/precision.md"))]
-    assert figures[:2] == [[f"{r[f'time at batch {b}']:.2f}" for r in (fp32, int8)] for b in (1, 8)]
-    assert figures[2] == [f"{float(r['accuracy'].rstrip('%')):.2f} %" for r in (fp32, int8)]
-    assert figures[3] == [f"{float(r['agreement'].rstrip('%')):g} %" for r in (fp32, int8)]

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Callable
 
-from tests.benchmarks.leaders import OURS
 from tests.benchmarks.record import number, read_record, record_paths, rows_of
 
 MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
 EVIDENCE, POSITIVE = "evidence of the predicted label", "positive evidence of the predicted label"
 LAST_LAYER, ROLLOUT = "last layer, mean over heads", "rollout"
 HOTTEST, MASS, INSERTION = "hottest patch on the shape, %", "mass on the shape, %", "insertion area"
-RANDOM, EFFECT = "20 random sets", "effect, mean"
+CORRELATION = "correlation of both"
 READY, START = "resident when ready, MiB", "second start, s"
 
 
@@ -49,6 +48,12 @@ def hottest_span() -> str:
     return f"{max(shares) - min(shares):.1f}"
 
 
+def correlation_under_a_blur() -> str:
+    """Of evidence and effect. The page shows the other fill."""
+    (row,) = (row for row in rows_of("what_if") if EVIDENCE in row.values() and row["fill"] == "blur")
+    return f"{number(row[CORRELATION]):.2f}"
+
+
 def requests() -> str:
     """Behind each percentile of the servers."""
     return str(read_record(record_paths()["servers"]).head["requests behind a percentile"])
@@ -59,9 +64,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "seconds until the demo is ready": of("memory", "demo", START, 1),
     "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
     "seconds until ViT-B/16 is ready": of("memory", "ViT-B/16, fp32", START, 1),
-    "ms of a request with pixels": of("doors", "POST /v2/.../infer, UINT8", "CPU ms per image, server", 1),
     "requests behind a percentile": requests,
-    "ms of ViT-S/16 in fp32": of("servers", OURS, "CPU ms per image"),
     "images of the maps": of("maps", ROLLOUT, "images"),
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),
     "deletion of evidence": deletion_gain,
@@ -69,8 +72,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "insertion of positive evidence": gain("maps", POSITIVE, EVIDENCE, INSERTION, 3),
     "hottest of AttnLRP": gain("maps", "AttnLRP", EVIDENCE, HOTTEST, 1),
     "between attention and evidence": hottest_span,
-    "effect of evidence": of("what_if", EVIDENCE, EFFECT, 1),
-    "effect of random sets": of("what_if", RANDOM, EFFECT, 1),
     "random sets with the effect of evidence": of("what_if", EVIDENCE, "random sets with as much effect, %", 1),
-    "correlation of evidence": of("what_if", EVIDENCE, "correlation of both", 2),
+    "correlation of evidence": of("what_if", EVIDENCE, CORRELATION, 2),
+    "correlation under a blur": correlation_under_a_blur,
 }

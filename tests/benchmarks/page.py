@@ -4,7 +4,7 @@ import re
 
 from tests.benchmarks.figures import fill
 from tests.benchmarks.leaders import ahead, fastest
-from tests.benchmarks.record import ROOT, Rows, read_record, record_paths
+from tests.benchmarks.record import ROOT, Rows, read_record, record_paths, rows_of
 
 README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -18,10 +18,16 @@ def table(rows: Rows) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
+def of_first_fill() -> Rows:
+    """The rows of what_if.json with the first fill; those with the others are in the record alone."""
+    rows = rows_of("what_if")
+    return [{name: row[name] for name in row if name != "fill"} for row in rows if row["fill"] == rows[0]["fill"]]
+
+
 def blocks() -> dict[str, str]:
     """What stands between `<!-- NAME -->` and `<!-- /NAME -->` in the pages, by name."""
     tables = {name: table(read_record(path).rows) for name, path in record_paths().items()}
-    return tables | {"figures": table(fastest()), "where others are ahead": ahead()}
+    return tables | {"figures": table(fastest()), "where others are ahead": ahead(), "what_if": table(of_first_fill())}
 
 
 def written(text: str) -> str:

@@ -18,13 +18,13 @@ from tests.browser.stage import settle
 def main() -> None:
     with running(DEMO_BUNDLE) as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 880}, device_scale_factor=1.25)
+        page = browser.new_page(viewport={"width": 1280, "height": 900}, device_scale_factor=1.25)
         page.goto(server.url)
-        for place, sample in enumerate(("star", "heart", "bolt", "crescent")):
+        for place, sample in enumerate(("heart", "bolt", "crescent", "star")):
             page.click(f"[data-sample={sample}]")
             page.locator(".queue .named").nth(place).wait_for()
         page.check("[value=evidence]")
-        page.select_option("[name=against]", label="crescent")
+        page.select_option("[name=against]", label="bolt")
         settle(page)
         page.evaluate("scrollTo(0, 0)")
         picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
