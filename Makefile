@@ -37,10 +37,10 @@ EXPORT = $(if $(LABELS),--labels $(LABELS)) $(if $(PROMPT),--prompt "$(PROMPT)")
 FIT = $(if $(METHOD),--method $(METHOD)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(REPLACE),--replace) $(OPTIONS)
 
 export: $(VENV)/.export  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PROMPT="a photo of a {}"] [PRECISION=bf16|int8|fp16] [IMAGE_SIZE=N] [PICTURES=folder] [CALIBRATE=yes] [OPTIONS="--set heads=12"] [REPLACE=yes]: turn a checkpoint into a bundle
-	BY_MAKE=yes $(BIN)/python -m export --checkpoint $(CHECKPOINT) --out $(OUT) $(EXPORT)
+	BY_MAKE=yes $(BIN)/python -m export --checkpoint "$(CHECKPOINT)" --out "$(OUT)" $(strip $(EXPORT))
 
 fit: $(VENV)/.export  ## CHECKPOINT=file IMAGES=folder OUT=file.safetensors [METHOD=finetune] [IMAGE_SIZE=N] [OPTIONS="--recipe epochs=5"] [REPLACE=yes]: learn the labels of your own images
-	BY_MAKE=yes $(BIN)/python -m export fit $(CHECKPOINT) --images "$(IMAGES)" --out "$(OUT)" $(FIT)
+	BY_MAKE=yes $(BIN)/python -m export fit $(if $(CHECKPOINT),"$(CHECKPOINT)") --images "$(IMAGES)" --out "$(OUT)" $(strip $(FIT))
 
 lint: $(VENV)/.dev  ## run ruff
 	$(BIN)/ruff check .
@@ -111,10 +111,12 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
 
 $(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing what serving needs into $(VENV), 650 MB: a minute or more, once"
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group serve
 	touch $@
 
 $(VENV)/.cuda: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing what serving on a GPU needs into $(VENV), 2.9 GB with the libraries of CUDA: minutes, once"
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group cuda
 	touch $@
 

@@ -57,7 +57,7 @@ def mistakes(checkpoint: Checkpoint, judged: Judged) -> list[Mistake]:
     wrong = np.flatnonzero(judged.answers != judged.right)
     worst = wrong[np.argsort(-judged.scores[wrong].max(1), kind="stable")][:MOST]
     preparer = Preparer(limits=LIMITS, spec=image_spec(checkpoint.preprocessing), thumbnail_px=SIDE)
-    places = tqdm(worst.tolist(), desc="mapping mistakes", unit="image")
+    places = tqdm(worst.tolist(), desc="mapping mistakes", unit=" images")
     return [_mistake(checkpoint, judged, place, preparer) for place in places]
 
 
