@@ -9,8 +9,9 @@ from PIL import Image
 
 from app.errors import Overloaded, UnusableImage
 from app.images.decode import Limits
-from app.images.messages import GarbledAnswer, Prepared, larger, unpack_answer
+from app.images.messages import GarbledAnswer, larger, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
+from app.images.prepared import Prepared
 from app.images.preparer import Preparer, thumbnail_of
 from app.images.preprocess import Box, ImageSpec
 from app.images.quarantine import Quarantine

@@ -10,23 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from app.errors import UnsupportedType, UnusableImage
+from app.images.prepared import Prepared
 from app.images.preprocess import Box
 
 _ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
 _LARGER = struct.Struct("!IQ")  # no JSON; pixels
 _ERRORS = {error.kind: error for error in (UnsupportedType, UnusableImage)}  # no others are raised for a worker
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    pixels: npt.NDArray[np.uint8]  # (height, width, 3) of the network's input
-    size: tuple[int, int]  # width, height of the upright image
-    box: Box  # the part of it that the network sees
-    format: str
-    thumbnail: bytes  # JPEG of the upright image, scaled down; empty where none was wanted
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from PIL import Image
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
-from app.images.messages import Larger, Prepared, pack_answer
+from app.images.messages import Larger, pack_answer
+from app.images.prepared import Prepared
 from app.images.preprocess import ImageSpec, preprocess
 
 THUMBNAIL_QUALITY = 85  # JPEG

@@ -17,8 +17,9 @@ import pebble
 import uvloop
 from tqdm import tqdm
 
-from app.images.messages import Prepared, unpack_answer
+from app.images.messages import unpack_answer
 from app.images.pool import WorkerPool
+from app.images.prepared import Prepared
 from app.images.preparer import Preparer
 from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS, yield_by

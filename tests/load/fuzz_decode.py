@@ -15,7 +15,7 @@ import atheris
 with atheris.instrument_imports(include=["app", "PIL"]):
     from app.errors import UnsupportedType, UnusableImage
     from app.images.decode import Limits
-    from app.images.messages import Prepared
+    from app.images.prepared import Prepared
     from app.images.preparer import Preparer
 
 from tests.catalogue.every import CASES

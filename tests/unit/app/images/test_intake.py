@@ -13,8 +13,8 @@ from app.errors import Overloaded, UnusableImage
 from app.images import pool as pool_module
 from app.images.decode import Limits
 from app.images.intake import Intake, open_intake
-from app.images.messages import Prepared
 from app.images.pool import WorkerPool
+from app.images.prepared import Prepared
 from app.images.preparer import Preparer
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload

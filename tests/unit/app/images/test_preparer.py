@@ -11,7 +11,8 @@ from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import Limits
-from app.images.messages import GarbledAnswer, Prepared, larger, unpack_answer
+from app.images.messages import GarbledAnswer, larger, unpack_answer
+from app.images.prepared import Prepared
 from app.images.preparer import Preparer
 from tests.support.specs import spec_of
 

@@ -41,10 +41,7 @@ def test_a_record_takes_the_memory_that_it_is_counted_with(star):
         return Record(
             maps=maps,
             predictions=tuple(Scoring.of(manifest).predictions(outputs["logits"], maps.classes)),
-            image_size=prepared.size,
-            box=prepared.box,
-            pixels=prepared.pixels,
-            thumbnail=prepared.thumbnail,
+            image=prepared,
         )
 
     kept()
