@@ -19,7 +19,7 @@ class Saboteur:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    def __call__(self, data: bytes, max_pixels: int, thumbnail: bool) -> bytes:
+    def __call__(self, data: bytes, even_large: bool, thumbnail: bool) -> bytes:
         if data.endswith(CRASH):
             os.kill(os.getpid(), signal.SIGSEGV)
         if data.endswith(EXIT):
@@ -38,7 +38,7 @@ class Saboteur:
             time.sleep(600)
         if data.endswith(HOARD):
             bytearray(2**34)
-        return self._work(data, max_pixels, thumbnail)
+        return self._work(data, even_large, thumbnail)
 
 
 class ForkUnlessFull(Saboteur):
@@ -60,6 +60,6 @@ class ForkUnlessFull(Saboteur):
         os.fork = limited
 
 
-def whoami(data: bytes, max_pixels: int, thumbnail: bool) -> bytes:
+def whoami(data: bytes, even_large: bool, thumbnail: bool) -> bytes:
     """The number of the process that answers, and what it was sent."""
-    return b"%d %d %d %s" % (os.getpid(), max_pixels, thumbnail, data)
+    return b"%d %d %d %s" % (os.getpid(), even_large, thumbnail, data)

@@ -13,7 +13,6 @@ from tqdm import tqdm
 
 from app.drawing.heatmap import Style, draw
 from app.drawing.scale import limits
-from app.images.prepared import Prepared
 from app.images.preparer import Preparer
 from app.maps.record import Maps
 from export.fit.report.judged import Judged
@@ -77,8 +76,7 @@ def write(found: list[Mistake], folder: Path) -> None:
 
 def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Preparer) -> Mistake:
     answer, right = int(judged.answers[place]), int(judged.right[place])
-    prepared = preparer.prepare(judged.files[place].read_bytes(), thumbnail=True, max_pixels=LIMITS.max_pixels)
-    assert isinstance(prepared, Prepared)
+    prepared = preparer.prepare(judged.files[place].read_bytes(), thumbnail=True)
     outputs = reference(checkpoint, prepared.pixels[None].copy(), np.array([[answer, right]]))
     maps = Maps.of({name: values[0] for name, values in outputs.items()})
     image = replace(prepared, thumbnail=_shown(prepared.thumbnail))
