@@ -6,7 +6,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from app.images.decode import LargeImage
 from app.images.fork_server import Work
+from app.images.messages import pack_answer
 
 CRASH, EXIT, SPIN, SLEEP, PAUSE, GARBLE, HOARD, HANG_UP = (
     f"<{what}>".encode() for what in ("crash", "exit", "spin", "sleep", "pause", "garble", "hoard", "hang up")
@@ -63,3 +65,8 @@ class ForkUnlessFull(Saboteur):
 def whoami(data: bytes, even_large: bool, thumbnail: bool) -> bytes:
     """The number of the process that answers, and what it was sent."""
     return b"%d %d %d %s" % (os.getpid(), even_large, thumbnail, data)
+
+
+def boast(data: bytes, even_large: bool, thumbnail: bool) -> bytes:
+    """Every image is large, even when it was asked for as such."""
+    return pack_answer(LargeImage(1))

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from app.images.messages import pixels_if_large
 from app.images.pool import WorkerFailed, WorkerPool, WorkerTimedOut
 from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS
 from tests.support import worker_pool
 from tests.support.processes import eventually, program
-from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, Saboteur, whoami
+from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, Saboteur, boast, whoami
 
 started = partial(worker_pool.started, Saboteur(whoami))
 until = partial(eventually, seconds=20)
@@ -73,6 +74,14 @@ def test_a_worker_that_fails_costs_one_request(end):
         assert [type(answer) for answer in answers] == [bytearray, WorkerFailed, bytearray, bytearray]
         after = ask(pool, *[b"x"] * 8)
         assert len({worker_of(answer) for answer in after}) == 2  # as many as before
+
+
+def test_a_worker_that_says_large_again_and_again_takes_no_room_from_others():
+    with worker_pool.started(boast, workers=3) as pool:
+        before = {**vars(pool._lanes)}
+        answers = ask(pool, b"a", b"b")
+        assert [pixels_if_large(answer) for answer in answers] == [1, 1]
+        assert vars(pool._lanes) == before
 
 
 def test_a_loop_is_ended_and_the_others_are_answered():
