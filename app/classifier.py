@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.images.intake import Intake
-from app.images.messages import Prepared
+from app.images.prepared import Prepared
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.engine import Graph, Outputs, Pixels
@@ -70,17 +70,10 @@ class Classifier:
             id=await self._keep(prepared, outputs, stages) if keep else None,
         )
 
-    async def _keep(self, prepared: Prepared, outputs: Outputs, stages: Stages) -> str | None:
+    async def _keep(self, image: Prepared, outputs: Outputs, stages: Stages) -> str | None:
         """The id under which the maps are kept; None where the store cannot keep them."""
         maps = Maps.of(outputs)
         self._distance.add(maps.distance)
-        record = Record(
-            maps=maps,
-            predictions=tuple(self._scoring.predictions(outputs.get("logits", NO_LOGITS), maps.classes)),
-            image_size=prepared.size,
-            box=prepared.box,
-            pixels=prepared.pixels,
-            thumbnail=prepared.thumbnail,
-        )
+        predictions = self._scoring.predictions(outputs.get("logits", NO_LOGITS), maps.classes)
         with stages.time("store"):
-            return await self._store.put(record)
+            return await self._store.put(Record(maps=maps, predictions=tuple(predictions), image=image))

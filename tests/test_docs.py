@@ -13,7 +13,6 @@ from pydantic_core import PydanticUndefined
 
 from app.errors import ServiceError
 from app.images.decode import Limits
-from app.images.messages import Prepared
 from app.images.preparer import Preparer
 from app.main import VERSION
 from app.settings import DEMO_BUNDLE, Settings
@@ -115,10 +114,9 @@ def records_table() -> str:
         maps = make_maps(classes=np.arange(5), **{key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
         spec, thumbnail_px = spec_of(config.image_size), Settings().thumbnail_px
         preparer = Preparer(limits=Limits(10**6, 64), spec=spec, thumbnail_px=thumbnail_px)
-        done = preparer.prepare(Path("docs/star.jpg").read_bytes(), thumbnail=True, max_pixels=10**6)
-        assert isinstance(done, Prepared)
-        record = make_record(maps=maps, pixels=done.pixels, thumbnail=done.thumbnail)
-        sizes = (maps.nbytes, done.pixels.nbytes, len(record.thumbnail), bytes_of(record))
+        done = preparer.prepare(Path("docs/star.jpg").read_bytes(), thumbnail=True)
+        record = make_record(maps=maps, image=done)
+        sizes = (maps.nbytes, done.pixels.nbytes, len(done.thumbnail), bytes_of(record))
         cells.append([name, *(round(size / 1000) for size in sizes), 2**28 // bytes_of(record)])
     return table("model | maps, kB | pixels, kB | thumbnail, kB | record, kB | in 256 MiB", cells)
 

@@ -13,7 +13,7 @@ from app.drawing.colormaps import Colormap, paint
 from app.drawing.contour import outline, smallest_holding
 from app.drawing.png import encode
 from app.drawing.scale import Limits
-from app.maps.record import Record
+from app.images.prepared import Prepared
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
 
@@ -40,20 +40,20 @@ class Style:
     fade: bool = False  # the image shows through the more, the weaker the map
 
 
-def draw(values: npt.NDArray[np.float32], record: Record, style: Style, limits: Limits) -> bytes:
+def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits: Limits) -> bytes:
     """PNG of the map (rows, columns), with the first colour at the lower limit and the last at the upper one.
 
     With overlay the map is blended over the image, which is grey under a signed map that does not fade. Without overlay
     the colours stand alone, and what the network did not see is transparent.
     """
-    image = Image.open(BytesIO(record.thumbnail))
-    place = _place(record, image.size)
+    thumbnail = Image.open(BytesIO(image.thumbnail))
+    place = _place(image, thumbnail.size)
     left, top, right, bottom = place
     unit = _enlarge(values, (right - left, bottom - top), style, limits)
     colors = paint(unit, colormap(style, limits))
     if style.overlay:
         # Colour means for or against here, so the image's own colours would mislead under all of the map.
-        canvas = image.convert("L" if limits.signed and not style.fade else "RGB").convert("RGB")
+        canvas = thumbnail.convert("L" if limits.signed and not style.fade else "RGB").convert("RGB")
         if style.fade:
             strength = np.abs(2 * unit - 1) if limits.signed else unit
             opacity = Image.fromarray(np.rint(255 * style.alpha * strength).astype(np.uint8))
@@ -64,7 +64,7 @@ def draw(values: npt.NDArray[np.float32], record: Record, style: Style, limits: 
             canvas = canvas.point(lambda value: value * OUTSIDE_BRIGHTNESS)
         canvas.paste(lit, (left, top))
     else:
-        canvas = Image.new("RGBA", image.size)
+        canvas = Image.new("RGBA", thumbnail.size)
         canvas.paste(colors, (left, top))
     if style.threshold is not None:
         outline(canvas, smallest_holding(values, style.threshold), place)
@@ -94,8 +94,8 @@ def colormap(style: Style, limits: Limits) -> Colormap:
     return style.colormap or ("rdbu" if limits.signed else "viridis")
 
 
-def _place(record: Record, size: tuple[int, int]) -> tuple[int, int, int, int]:
+def _place(image: Prepared, size: tuple[int, int]) -> tuple[int, int, int, int]:
     """The crop box in pixels of a canvas of `size`, at least one pixel wide and high."""
-    x, y = size[0] / record.image_size[0], size[1] / record.image_size[1]
-    left, top = min(round(record.box.left * x), size[0] - 1), min(round(record.box.top * y), size[1] - 1)
-    return left, top, max(round(record.box.right * x), left + 1), max(round(record.box.bottom * y), top + 1)
+    x, y = size[0] / image.size[0], size[1] / image.size[1]
+    left, top = min(round(image.box.left * x), size[0] - 1), min(round(image.box.top * y), size[1] - 1)
+    return left, top, max(round(image.box.right * x), left + 1), max(round(image.box.bottom * y), top + 1)

@@ -10,7 +10,7 @@ from app.drawing.colorbar import INK, PAPER, with_colorbar
 from app.drawing.heatmap import Style, colorize, colormap
 from app.drawing.png import encode
 from app.drawing.scale import Limits
-from app.maps.record import Record
+from app.images.prepared import Prepared
 
 WIDTH = 1200  # pixels of a sheet, wider only where cells would be less than SMALLEST_CELL
 SMALLEST_CELL, LARGEST_CELL = 24, 160
@@ -41,7 +41,7 @@ def lay_out(layers: int, heads: int, grid: tuple[int, int]) -> Layout:
     return Layout((MARGIN, MARGIN), cell, GAP, size)
 
 
-def draw_wall(maps: npt.NDArray[np.float32], record: Record, style: Style, limits: Limits) -> bytes:
+def draw_wall(maps: npt.NDArray[np.float32], image: Prepared, style: Style, limits: Limits) -> bytes:
     """PNG of maps (layers, heads, rows, columns), laid out by `lay_out`.
 
     With overlay each map lies on the pixels that the network saw.
@@ -49,7 +49,7 @@ def draw_wall(maps: npt.NDArray[np.float32], record: Record, style: Style, limit
     layers, heads, *grid = maps.shape
     layout = lay_out(layers, heads, (grid[0], grid[1]))
     canvas = Image.new("RGB", layout.size, PAPER)
-    seen = Image.fromarray(record.pixels).resize(layout.cell, reducing_gap=2.0) if style.overlay else None
+    seen = Image.fromarray(image.pixels).resize(layout.cell, reducing_gap=2.0) if style.overlay else None
     for layer, head in np.ndindex(layers, heads):
         cell = colorize(maps[layer, head], layout.cell, style, limits)
         canvas.paste(cell if seen is None else Image.blend(seen, cell, style.alpha), corner(layout, layer, head))

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from app.machine import IMAGES_NICENESS
 
-# From an upload, the most pixels to decode, and whether a thumbnail is wanted, to an answer
-Work = Callable[[bytes, int, bool], bytes]
+# From an upload, whether it is decoded even if it is large, and whether a thumbnail is wanted, to an answer
+Work = Callable[[bytes, bool, bool], bytes]
 
-REQUEST = struct.Struct("!QQ?")  # how many bytes of an upload follow, then what `Work` is told of it
+REQUEST = struct.Struct("!Q??")  # how many bytes of an upload follow, then what `Work` is told of it
 SAME = 2**64 - 1  # in place of the bytes: the request is about the upload of the one before
 ANSWER = struct.Struct("!Q")  # before every answer: how many bytes of it follow
 ORDER = struct.Struct("!iQ")  # to the fork server: the process to end or 0, and the memory of the new one in bytes
@@ -96,12 +96,12 @@ def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, fork_ser
     logging.disable()
     data = b""
     while len(header := _receive(connection, REQUEST.size)) == REQUEST.size:
-        data_bytes, max_pixels, thumbnail = REQUEST.unpack(header)
+        data_bytes, even_large, thumbnail = REQUEST.unpack(header)
         if data_bytes != SAME:
             data = _receive(connection, data_bytes)
             if len(data) < data_bytes:
                 return
-        answer = work(data, max_pixels, thumbnail)
+        answer = work(data, even_large, thumbnail)
         connection.sendall(ANSWER.pack(len(answer)) + answer)
 
 

@@ -1,7 +1,6 @@
 """From the bytes of an upload to the network's input, by way of a process that decodes."""
 
 import asyncio
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -9,9 +8,10 @@ from PIL import Image
 
 from app.errors import Overloaded, UnusableImage
 from app.images.decode import Limits
-from app.images.messages import GarbledAnswer, Prepared, larger, unpack_answer
+from app.images.messages import GarbledAnswer, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
-from app.images.preparer import Preparer, thumbnail_of
+from app.images.prepared import Prepared
+from app.images.preparer import LARGE_PIXELS, Preparer, thumbnail_of
 from app.images.preprocess import Box, ImageSpec
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload
@@ -19,7 +19,6 @@ from app.machine import allowed_cores, allowed_memory
 from app.settings import Settings
 
 MIN_WORKERS = 2  # one for large images, one for small
-LARGE_PIXELS = 4_000_000  # an image of more takes a tenth of a second to decode, and not milliseconds
 BYTES_PER_PIXEL = 12  # of an image that is being decoded: as decoded, as turned or converted, and what is made of it
 WORKER_BYTES_PER_PIXEL = 24  # the most of any format: an animated WebP, of which libwebp keeps three canvases
 WORKER_BYTES = 256 * 2**20  # in addition to those for pixels
@@ -29,10 +28,7 @@ QUARANTINE_ITEMS = 1000
 
 
 class Intake:
-    """Sends every upload to a worker as a small image. The pixels decide how many large images may be decoded together,
-    and only a worker that has opened an image knows them. If it is large, the worker goes on with it; if other large
-    images are in the way, the image waits for them without a worker and is sent again.
-    """
+    """Sends an upload to a worker, and to another where that fails. Remembers uploads on which workers fail."""
 
     def __init__(
         self,
@@ -40,19 +36,16 @@ class Intake:
         pool: WorkerPool,
         quarantine: Quarantine,
         input_size: tuple[int, int],
-        max_pixels: int,
         max_memory: int,
         thumbnail_px: int,
     ) -> None:
-        """`input_size` is the height and width of the network's input, `max_pixels` the most of one image, and
-        `max_memory` what all images that are being decoded take at most, in bytes. `thumbnail_px` is the longest side
-        of a thumbnail.
+        """`input_size` is the height and width of the network's input, `max_memory` what all images that are being
+        decoded take at most, in bytes, and `thumbnail_px` the longest side of a thumbnail.
         """
         self.max_memory = max_memory
         self._pool = pool
         self._quarantine = quarantine
         self._input_size = input_size
-        self._max_pixels = max_pixels
         self._thumbnail_px = thumbnail_px
 
     def start(self) -> None:
@@ -69,12 +62,8 @@ class Intake:
         """
         if await self._quarantine.holds(upload):
             raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
-        run = partial(self._run, upload, thumbnail=thumbnail)
         try:
-            answer = await run(max_pixels=min(LARGE_PIXELS, self._max_pixels), if_larger=self._max_pixels)
-            if pixels := larger(answer):
-                answer = await run(max_pixels=self._max_pixels, large_pixels=pixels)
-            return unpack_answer(answer, shape=self._input_size)
+            return unpack_answer(await self._answer(upload, thumbnail=thumbnail), shape=self._input_size)
         except (WorkerKilled, OSError):
             raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
         except (WorkerFailed, GarbledAnswer) as failure:
@@ -93,14 +82,13 @@ class Intake:
             pixels=pixels, size=(width, height), box=Box(0, 0, width, height), format="pixels", thumbnail=small
         )
 
-    async def _run(self, upload: Upload, *, thumbnail: bool, **pixels: int) -> bytearray:
-        run = partial(self._pool.run, upload, thumbnail=thumbnail, **pixels)
+    async def _answer(self, upload: Upload, *, thumbnail: bool) -> bytearray:
         try:
-            return await run()
+            return await self._pool.run(upload, thumbnail=thumbnail)
         except WorkerTimedOut:
             raise
         except (WorkerFailed, OSError):  # perhaps not by this image, or another worker is there
-            return await run()
+            return await self._pool.run(upload, thumbnail=thumbnail)
 
 
 def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
@@ -125,7 +113,6 @@ def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
         pool=pool,
         quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),
         input_size=spec.size,
-        max_pixels=settings.max_image_pixels,
         max_memory=BYTES_PER_PIXEL * (small_pixels + large_pixels),
         thumbnail_px=settings.thumbnail_px,
     )

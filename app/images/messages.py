@@ -6,56 +6,40 @@ bytes of an expected shape, never as pickled objects.
 
 import json
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from app.errors import UnsupportedType, UnusableImage
+from app.images.decode import LargeImage
+from app.images.prepared import Prepared
 from app.images.preprocess import Box
 
 _ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
-_LARGER = struct.Struct("!IQ")  # no JSON; pixels
+_LARGE = struct.Struct("!IQ")  # no JSON; pixels
 _ERRORS = {error.kind: error for error in (UnsupportedType, UnusableImage)}  # no others are raised for a worker
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    pixels: npt.NDArray[np.uint8]  # (height, width, 3) of the network's input
-    size: tuple[int, int]  # width, height of the upright image
-    box: Box  # the part of it that the network sees
-    format: str
-    thumbnail: bytes  # JPEG of the upright image, scaled down; empty where none was wanted
-
-
-@dataclass(frozen=True)
-class Larger:
-    """The image has more pixels than the request allowed, and was not decoded."""
-
-    pixels: int
 
 
 class GarbledAnswer(Exception):
     """A worker sent something that `pack_answer` does not write."""
 
 
-def pack_answer(answer: Prepared | Larger | UnsupportedType | UnusableImage) -> bytes:
+def pack_answer(answer: Prepared | LargeImage | UnsupportedType | UnusableImage) -> bytes:
     blobs: tuple[bytes, ...] = ()
     if isinstance(answer, Prepared):
         facts: dict[str, object] = {"size": answer.size, "box": answer.box, "format": answer.format}
         blobs = answer.pixels.tobytes(), answer.thumbnail
-    elif isinstance(answer, Larger):
-        return _LARGER.pack(0, answer.pixels)
+    elif isinstance(answer, LargeImage):
+        return _LARGE.pack(0, answer.pixels)
     else:
         facts = {"error": answer.kind, "detail": answer.detail}
     text = json.dumps(facts).encode()
     return b"".join((_ANSWER.pack(len(text)), text, *blobs))
 
 
-def larger(answer: bytearray) -> int:
-    """The pixels of an image that is larger than the request allowed; 0 for every other answer."""
-    no_facts, pixels = _LARGER.unpack(answer) if len(answer) == _LARGER.size else (1, 0)
+def pixels_if_large(answer: bytearray) -> int:
+    """The pixels of a large image that was not decoded; 0 for every other answer."""
+    no_facts, pixels = _LARGE.unpack(answer) if len(answer) == _LARGE.size else (1, 0)
     return 0 if no_facts else int(pixels)
 
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from app.images.fork_server import ANSWER, REQUEST, SAME, Work
 from app.images.lanes import Lanes
-from app.images.messages import larger
+from app.images.messages import pixels_if_large
 from app.images.upload import Upload
 from app.images.worker import ForkServer, Watch, Worker
 
@@ -75,21 +75,26 @@ class WorkerPool:
         for worker in self._workers:
             worker.close()
 
-    async def run(
-        self, upload: Upload, *, max_pixels: int, thumbnail: bool, large_pixels: int = 0, if_larger: int = 0
-    ) -> bytearray:
-        """A worker's answer about an upload, which it decodes if it has at most `max_pixels`. If it has more and no
-        other large image is in the way, it decodes up to `if_larger` pixels instead; with 0 it does not. `large_pixels`
-        are those of a large image, see Lanes.
+    async def run(self, upload: Upload, *, thumbnail: bool) -> bytearray:
+        """A worker's answer about an upload.
+
+        Every image is sent as a small one, because only a worker that has opened it knows its pixels. If it is large,
+        the worker goes on with it. If other large images are in the way, it waits for them without a worker and is
+        sent again.
 
         A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
         Raises WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be started.
         """
-        large_pixels = min(large_pixels, self._max_pixels_in_work)
+        answer = await self._run(upload, thumbnail=thumbnail)
+        if pixels := pixels_if_large(answer):
+            answer = await self._run(upload, thumbnail=thumbnail, large_pixels=min(pixels, self._max_pixels_in_work))
+        return answer
+
+    async def _run(self, upload: Upload, *, thumbnail: bool, large_pixels: int = 0) -> bytearray:
         await self._lanes.enter(large_pixels)
         worker = self._idle.pop()
         worker.large_pixels = large_pixels
-        exchange = asyncio.ensure_future(self._exchange(worker, upload, max_pixels, thumbnail, if_larger))
+        exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
         exchange.add_done_callback(partial(self._finished, worker))
         return await asyncio.shield(exchange)
 
@@ -102,20 +107,19 @@ class WorkerPool:
             self._idle.insert(0, worker)  # the last to be used: where none can be forked, it would fail at once
         self._lanes.leave(worker.large_pixels)
 
-    async def _exchange(
-        self, worker: Worker, upload: Upload, max_pixels: int, thumbnail: bool, if_larger: int
-    ) -> bytearray:
+    async def _exchange(self, worker: Worker, upload: Upload, *, thumbnail: bool) -> bytearray:
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         assert worker.connection
         watch = Watch(worker, timeout_s=self._timeout_s)
         try:
-            await _send(worker.connection, REQUEST.pack(len(upload), max_pixels, thumbnail), upload)
+            await _send(worker.connection, REQUEST.pack(len(upload), worker.large_pixels > 0, thumbnail), upload)
             watch.sent()
             answer = await self._answer(worker.connection)
-            if if_larger and (pixels := min(larger(answer), self._max_pixels_in_work)) and self._lanes.grow(pixels):
+            pixels = min(pixels_if_large(answer), self._max_pixels_in_work)
+            if pixels and not worker.large_pixels and self._lanes.grow(pixels):
                 worker.large_pixels = pixels
-                await _send(worker.connection, REQUEST.pack(SAME, if_larger, thumbnail), Upload())
+                await _send(worker.connection, REQUEST.pack(SAME, True, thumbnail), Upload())
                 answer = await self._answer(worker.connection)
             return answer
         except OSError as error:

@@ -6,10 +6,12 @@ from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
-from app.images.decode import Limits, opened
-from app.images.messages import Larger, Prepared, pack_answer
+from app.images.decode import LargeImage, Limits, opened
+from app.images.messages import pack_answer
+from app.images.prepared import Prepared
 from app.images.preprocess import ImageSpec, preprocess
 
+LARGE_PIXELS = 4_000_000  # an image of more takes a tenth of a second to decode, and not milliseconds
 THUMBNAIL_QUALITY = 85  # JPEG
 
 
@@ -22,19 +24,21 @@ class Preparer:
         self._spec = spec
         self._thumbnail_px = thumbnail_px
 
-    def __call__(self, data: bytes, max_pixels: int, thumbnail: bool) -> bytes:
+    def __call__(self, data: bytes, even_large: bool, thumbnail: bool) -> bytes:
         try:
-            return pack_answer(self.prepare(data, thumbnail=thumbnail, max_pixels=max_pixels))
-        except (UnsupportedType, UnusableImage) as error:
-            return pack_answer(error)
+            return pack_answer(self.prepare(data, thumbnail=thumbnail, even_large=even_large))
+        except (UnsupportedType, UnusableImage, LargeImage) as answer:
+            return pack_answer(answer)
         except MemoryError:
             return pack_answer(UnusableImage("Decoding this image takes too much memory."))
 
-    def prepare(self, data: bytes, *, thumbnail: bool, max_pixels: int) -> Prepared | Larger:
-        """An image of more than `max_pixels` is not decoded. Raises UnsupportedType or UnusableImage."""
+    def prepare(self, data: bytes, *, thumbnail: bool, even_large: bool = True) -> Prepared:
+        """Raises UnsupportedType or UnusableImage. Without `even_large` it decodes at most LARGE_PIXELS, else raises
+        LargeImage.
+        """
         with opened(data, self._limits) as (image, name):
-            if image.width * image.height > max_pixels:
-                return Larger(image.width * image.height)
+            if not even_large and image.width * image.height > LARGE_PIXELS:
+                raise LargeImage(image.width * image.height)
             upright = upright_rgb(image)
         pixels, box = preprocess(upright, self._spec)
         return Prepared(

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from app.images.preprocess import Box
+from app.images.prepared import Prepared
 from app.inference.engine import Outputs
 from app.inference.scoring import Prediction
 
@@ -66,11 +66,8 @@ class Record:
 
     maps: Maps
     predictions: tuple[Prediction, ...]  # of the K most likely classes, most likely first
-    image_size: tuple[int, int]  # width, height of the upright original
-    box: Box  # what the network saw, in pixels of the upright original
-    pixels: npt.NDArray[np.uint8]  # (height, width, 3) that the network saw
-    thumbnail: bytes  # JPEG of the upright original, scaled down
+    image: Prepared
 
     @property
     def nbytes(self) -> int:
-        return self.maps.nbytes + self.pixels.nbytes + len(self.thumbnail)
+        return self.maps.nbytes + self.image.nbytes

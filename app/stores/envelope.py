@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from app.images.prepared import Prepared
 from app.images.preprocess import Box
 from app.inference.scoring import Prediction
 from app.maps.record import Maps, Record
@@ -26,17 +27,19 @@ class _Facts(BaseModel):
     predictions: tuple[Prediction, ...]
     image_size: tuple[int, int]
     box: tuple[float, float, float, float]
+    format: str = ""  # VERSION 3 has records without it
 
 
 def seal(record: Record) -> bytes:
-    facts = _Facts(predictions=record.predictions, image_size=record.image_size, box=record.box)
+    image = record.image
+    facts = _Facts(predictions=record.predictions, image_size=image.size, box=image.box, format=image.format)
     archive = BytesIO()
     np.savez(
         archive,
         allow_pickle=False,
         **record.maps.arrays(),
-        pixels=record.pixels,
-        thumbnail=np.frombuffer(record.thumbnail, np.uint8),
+        pixels=image.pixels,
+        thumbnail=np.frombuffer(image.thumbnail, np.uint8),
         facts=np.frombuffer(facts.model_dump_json().encode(), np.uint8),
     )
     return archive.getvalue()
@@ -48,13 +51,13 @@ def unseal(envelope: bytes) -> Record:
         with np.load(BytesIO(envelope), allow_pickle=False) as archive:
             arrays: dict[str, Any] = {"lens": None, **archive}
         facts = _Facts.model_validate_json(arrays.pop("facts").tobytes())
-        return Record(
-            predictions=facts.predictions,
-            image_size=facts.image_size,
-            box=Box(*facts.box),
+        image = Prepared(
             pixels=arrays.pop("pixels"),
+            size=facts.image_size,
+            box=Box(*facts.box),
+            format=facts.format,
             thumbnail=arrays.pop("thumbnail").tobytes(),
-            maps=Maps(**arrays),
         )
+        return Record(maps=Maps(**arrays), predictions=facts.predictions, image=image)
     except Exception as error:  # zipfile and NumPy raise exceptions of a dozen kinds
         raise DamagedRecord from error

@@ -15,7 +15,7 @@ from app.drawing.scale import limits
 from app.drawing.wall import draw_wall
 from app.images.preprocess import Box
 from model.shapes import draw as draw_shape
-from tests.support.records import make_record
+from tests.support.records import make_prepared
 
 SIDE, SEEN, GRID = 512, 224, (14, 14)
 LAYERS, HEADS = 12, 12
@@ -30,8 +30,8 @@ def measure() -> list[dict[str, str | float]]:
     image = Image.fromarray(np.clip(scene, 0, 255).astype(np.uint8))
     thumbnail = BytesIO()
     image.save(thumbnail, "JPEG", quality=85)
-    record = make_record(
-        image_size=image.size,
+    prepared = make_prepared(
+        size=image.size,
         box=Box(32, 32, SIDE - 32, SIDE - 32),
         pixels=np.asarray(image.resize((SEEN, SEEN))),
         thumbnail=thumbnail.getvalue(),
@@ -40,10 +40,10 @@ def measure() -> list[dict[str, str | float]]:
     ends = limits(heads, heads, "shared", signed=False)
 
     def one_map(**changes: Any) -> Callable[[], bytes]:
-        return lambda: draw(heads[0, 0], record, replace(PLAIN, **changes), ends)
+        return lambda: draw(heads[0, 0], prepared, replace(PLAIN, **changes), ends)
 
     def wall(**changes: Any) -> Callable[[], bytes]:
-        return lambda: draw_wall(heads, record, replace(PLAIN, **changes), ends)
+        return lambda: draw_wall(heads, prepared, replace(PLAIN, **changes), ends)
 
     drawings = {
         "map on the image": one_map(),

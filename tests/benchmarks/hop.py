@@ -17,12 +17,13 @@ import pebble
 import uvloop
 from tqdm import tqdm
 
-from app.images.messages import Prepared, unpack_answer
+from app.images.messages import unpack_answer
 from app.images.pool import WorkerPool
+from app.images.prepared import Prepared
 from app.images.preparer import Preparer
 from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS, yield_by
-from tests.benchmarks.intake import LIMITS, SPEC, preparer
+from tests.benchmarks.intake import SPEC, preparer
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.server import family
 
@@ -37,9 +38,7 @@ Ask = Callable[[], Awaitable[Prepared]]
 
 
 def prepare(work: Preparer, data: bytes) -> Prepared:
-    done = work.prepare(data, thumbnail=True, max_pixels=LIMITS.max_pixels)
-    assert isinstance(done, Prepared)
-    return done
+    return work.prepare(data, thumbnail=True)
 
 
 @contextmanager
@@ -63,10 +62,7 @@ def ours() -> Iterator[Ask]:
     pool.start()
 
     async def ask() -> Prepared:
-        answer = await pool.run(Upload(jpeg()), max_pixels=LIMITS.max_pixels, thumbnail=True)
-        done = unpack_answer(answer, shape=SPEC.size)
-        assert isinstance(done, Prepared)
-        return done
+        return unpack_answer(await pool.run(Upload(jpeg()), thumbnail=True), shape=SPEC.size)
 
     try:
         yield ask

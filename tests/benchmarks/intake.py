@@ -49,7 +49,7 @@ def measure() -> list[dict[str, str | float]]:
 def row(data: bytes, model: Callable[[], object]) -> dict[str, str | float]:
     image = decoded(data)
     exact, _ = preprocess(image, SPEC)
-    prepare = partial(preparer().prepare, data, max_pixels=LIMITS.max_pixels)
+    prepare = partial(preparer().prepare, data)
     stages: dict[str, Callable[[], object]] = {
         "decode": partial(decoded, data),
         "resize": partial(preprocess, image, SPEC),

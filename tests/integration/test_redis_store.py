@@ -18,7 +18,7 @@ from app.stores.id import new_id
 from app.stores.redis import RedisStore
 from app.telemetry.metrics import Metrics
 from tests.benchmarks.server import free_port
-from tests.support.records import make_record
+from tests.support.records import make_prepared, make_record
 from tests.support.redis_server import RedisServer
 
 MODEL = "ab" * 32
@@ -77,9 +77,10 @@ async def until_closed(metrics: Metrics) -> None:
 
 def test_a_record_comes_back(run, metrics):
     async def scenario(store: RedisStore) -> None:
-        keys = await asyncio.gather(*(store.put(make_record(thumbnail=bytes([n]))) for n in range(40)))
+        records = (make_record(image=make_prepared(thumbnail=bytes([n]))) for n in range(40))
+        keys = await asyncio.gather(*(store.put(record) for record in records))
         found = await asyncio.gather(*(store.get(key) for key in keys))
-        assert [record.thumbnail for record in found] == [bytes([n]) for n in range(40)]
+        assert [record.image.thumbnail for record in found] == [bytes([n]) for n in range(40)]
         assert found[0].predictions == make_record().predictions
 
     run(scenario)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from app.images.prepared import Prepared
 from app.images.preprocess import Box
 from app.inference.scoring import Prediction
 from app.maps.record import Maps, Record
@@ -24,13 +25,21 @@ def make_maps(**changes: Any) -> Maps:
     return Maps(**{**fields, **changes})
 
 
+def make_prepared(**changes: Any) -> Prepared:
+    fields: dict[str, Any] = {
+        "pixels": np.zeros((2, 2, 3), np.uint8),
+        "size": (2, 2),
+        "box": Box(0, 0, 2, 2),
+        "format": "PNG",
+        "thumbnail": b"",
+    }
+    return Prepared(**{**fields, **changes})
+
+
 def make_record(**changes: Any) -> Record:
     fields: dict[str, Any] = {
         "maps": make_maps(),
         "predictions": tuple(Prediction(label=label, index=i, score=0.5) for i, label in enumerate("ab")),
-        "image_size": (2, 2),
-        "box": Box(0, 0, 2, 2),
-        "pixels": np.zeros((2, 2, 3), np.uint8),
-        "thumbnail": b"",
+        "image": make_prepared(),
     }
     return Record(**{**fields, **changes})

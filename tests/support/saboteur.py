@@ -6,7 +6,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from app.images.decode import LargeImage
 from app.images.fork_server import Work
+from app.images.messages import pack_answer
 
 CRASH, EXIT, SPIN, SLEEP, PAUSE, GARBLE, HOARD, HANG_UP = (
     f"<{what}>".encode() for what in ("crash", "exit", "spin", "sleep", "pause", "garble", "hoard", "hang up")
@@ -19,7 +21,7 @@ class Saboteur:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    def __call__(self, data: bytes, max_pixels: int, thumbnail: bool) -> bytes:
+    def __call__(self, data: bytes, even_large: bool, thumbnail: bool) -> bytes:
         if data.endswith(CRASH):
             os.kill(os.getpid(), signal.SIGSEGV)
         if data.endswith(EXIT):
@@ -38,7 +40,7 @@ class Saboteur:
             time.sleep(600)
         if data.endswith(HOARD):
             bytearray(2**34)
-        return self._work(data, max_pixels, thumbnail)
+        return self._work(data, even_large, thumbnail)
 
 
 class ForkUnlessFull(Saboteur):
@@ -60,6 +62,11 @@ class ForkUnlessFull(Saboteur):
         os.fork = limited
 
 
-def whoami(data: bytes, max_pixels: int, thumbnail: bool) -> bytes:
+def whoami(data: bytes, even_large: bool, thumbnail: bool) -> bytes:
     """The number of the process that answers, and what it was sent."""
-    return b"%d %d %d %s" % (os.getpid(), max_pixels, thumbnail, data)
+    return b"%d %d %d %s" % (os.getpid(), even_large, thumbnail, data)
+
+
+def boast(data: bytes, even_large: bool, thumbnail: bool) -> bytes:
+    """Every image is large, even when it was asked for as such."""
+    return pack_answer(LargeImage(1))

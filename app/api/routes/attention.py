@@ -110,13 +110,13 @@ async def attention(
             distillation_mass=shown.distillation_mass,
             register_mass=shown.register_mass,
             receipt=shown.receipt,
-            image=record.image_size,
-            crop_box=record.box,
+            image=record.image.size,
+            crop_box=record.image.box,
         )
         return answer.model_dump_json(exclude_none=True).encode()
 
     renderers: dict[Format, Callable[[], bytes]] = {
-        "png": partial(draw, shown.values, record, style, ends),
+        "png": partial(draw, shown.values, record.image, style, ends),
         "json": as_json,
         "npy": partial(npy, shown.values),
     }

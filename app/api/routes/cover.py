@@ -114,7 +114,7 @@ async def cover(
     covered = which.of(shown.values)
     evidence = choose(record, manifest, Choice(method="evidence", label=choice.label, against=choice.against))
     running = services.coverer.run(
-        record.pixels,
+        record.image.pixels,
         partial(WhatIf.of, covered, random_sets=random_sets, seed=id),
         np.asarray,
         fill=fill,

@@ -71,7 +71,7 @@ async def verify(
     of_map = choice if choice.of_label else choice.model_copy(update={"label": None})
     shown = choose(record, services.bundle.manifest, of_map)
     running = services.coverer.run(
-        record.pixels,
+        record.image.pixels,
         partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=id),
         lambda logits: services.scoring.scores(logits)[index],
         fill=fill,

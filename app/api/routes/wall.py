@@ -84,7 +84,7 @@ async def wall(
         return answer.model_dump_json().encode()
 
     renderers: dict[Format, Callable[[], bytes]] = {
-        "png": partial(draw_wall, maps, record, style, ends),
+        "png": partial(draw_wall, maps, record.image, style, ends),
         "json": as_json,
         "npy": partial(npy, maps),
     }

@@ -1,7 +1,7 @@
 """The most confident mistakes, each with a map of the evidence for the answer and a map of the rollout."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,8 @@ from tqdm import tqdm
 
 from app.drawing.heatmap import Style, draw
 from app.drawing.scale import limits
-from app.images.messages import Prepared
 from app.images.preparer import Preparer
-from app.maps.record import Maps, Record
+from app.maps.record import Maps
 from export.fit.report.judged import Judged
 from export.folder import LIMITS
 from export.image_spec import image_spec
@@ -77,24 +76,16 @@ def write(found: list[Mistake], folder: Path) -> None:
 
 def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Preparer) -> Mistake:
     answer, right = int(judged.answers[place]), int(judged.right[place])
-    prepared = preparer.prepare(judged.files[place].read_bytes(), thumbnail=True, max_pixels=LIMITS.max_pixels)
-    assert isinstance(prepared, Prepared)
+    prepared = preparer.prepare(judged.files[place].read_bytes(), thumbnail=True)
     outputs = reference(checkpoint, prepared.pixels[None].copy(), np.array([[answer, right]]))
     maps = Maps.of({name: values[0] for name, values in outputs.items()})
-    record = Record(
-        maps=maps,
-        predictions=(),
-        image_size=prepared.size,
-        box=prepared.box,
-        pixels=prepared.pixels,
-        thumbnail=_shown(prepared.thumbnail),
-    )
+    image = replace(prepared, thumbnail=_shown(prepared.thumbnail))
     first, grid = len(checkpoint.model.config.prefix), checkpoint.model.config.grid
     evidence = (maps.evidence[0] - maps.evidence[1]).sum(axis=0)[first:].reshape(grid)
     rollout = maps.rollout[first:].reshape(grid)
     drawn = [
-        draw(evidence, record, STYLE, limits(evidence, evidence, "min-max", signed=True)),
-        draw(rollout, record, STYLE, limits(rollout, rollout, "min-max", signed=False)),
+        draw(evidence, image, STYLE, limits(evidence, evidence, "min-max", signed=True)),
+        draw(rollout, image, STYLE, limits(rollout, rollout, "min-max", signed=False)),
     ]
     return Mistake(
         file=judged.files[place],
@@ -102,7 +93,7 @@ def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Prepa
         right_score=float(judged.scores[place, right]),
         answer=judged.labels[answer],
         answer_score=float(judged.scores[place, answer]),
-        png=_side_by_side([record.thumbnail, *drawn]),
+        png=_side_by_side([image.thumbnail, *drawn]),
         evidence=evidence,
         rollout=rollout,
     )

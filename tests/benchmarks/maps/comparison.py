@@ -25,7 +25,7 @@ from model.checkpoints.load import load_checkpoint
 from model.demo.evaluate import patches_on_object
 from model.shapes import Sample, held_out
 from tests.benchmarks.maps.methods import METHODS, Chunk, Values
-from tests.support.records import make_record
+from tests.support.records import make_prepared, make_record
 
 IMAGES = 500
 BATCH = 50
@@ -73,7 +73,10 @@ def _chunks() -> Iterator[Chunk]:
         maps = [Maps.of({name: rows[i] for name, rows in outputs.items()}) for i in range(len(samples))]
         yield Chunk(
             samples=samples,
-            records=[make_record(maps=each, pixels=seen) for each, seen in zip(maps, pixels, strict=True)],
+            records=[
+                make_record(maps=each, image=make_prepared(pixels=seen))
+                for each, seen in zip(maps, pixels, strict=True)
+            ],
             manifest=manifest,
             score=score,
             model=checkpoint.model,
@@ -96,7 +99,7 @@ def _areas(values: Values, record: Record, chunk: Chunk) -> tuple[float, float]:
     """Areas of deletion and insertion of the predicted class's score."""
     trial = Trial.of(values, steps=STEPS, random_orders=0, seed="")
     patch = chunk.manifest.tokens.patch
-    under = filled(record.pixels, "mean", patch=patch)
-    shown = cover(record.pixels, under, trial.covered, patch=patch)
+    under = filled(record.image.pixels, "mean", patch=patch)
+    shown = cover(record.image.pixels, under, trial.covered, patch=patch)
     deletion, insertion = trial.curves(chunk.score(shown, int(record.maps.classes[0])))
     return deletion.area, insertion.area

@@ -70,7 +70,7 @@ def _evidence_of_true(chunk: Chunk) -> list[Values | None]:
 
 def _random(chunk: Chunk) -> list[Values | None]:
     grid = chunk.manifest.tokens.grid
-    seeds = (int(record.pixels.sum()) for record in chunk.records)
+    seeds = (int(record.image.pixels.sum()) for record in chunk.records)
     return [np.random.default_rng(seed).random(grid, dtype=np.float32) for seed in seeds]
 
 
@@ -92,7 +92,7 @@ def _integrated_gradients(chunk: Chunk) -> list[Values | None]:
 
 def _occlusion(chunk: Chunk) -> list[Values | None]:
     maps = [
-        occlusion(record.pixels, partial(chunk.score, label=int(label)), patch=chunk.manifest.tokens.patch)
+        occlusion(record.image.pixels, partial(chunk.score, label=int(label)), patch=chunk.manifest.tokens.patch)
         for record, label in zip(chunk.records, chunk.predicted, strict=True)
     ]
     return [values.reshape(chunk.manifest.tokens.grid) for values in maps]

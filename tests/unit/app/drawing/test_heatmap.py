@@ -13,18 +13,18 @@ from app.drawing.colormaps import paint
 from app.drawing.contour import DARK, LIGHT
 from app.drawing.heatmap import Style, colorize, draw
 from app.drawing.scale import limits
+from app.images.prepared import Prepared
 from app.images.preprocess import Box
-from app.maps.record import Record
-from tests.support.records import make_record
+from tests.support.records import make_prepared
 
 VIRIDIS_ENDS = (68, 1, 84), (253, 231, 36)
 MIDDLE = Box(10, 0, 50, 40)
 
 
-def record(encode, size=(60, 40), box=MIDDLE, scale=1, color="gray") -> Record:
+def prepared(encode, size=(60, 40), box=MIDDLE, scale=1, color="gray") -> Prepared:
     thumbnail = encode(Image.new("RGB", size, color), "JPEG", quality=100)
-    return make_record(
-        image_size=(size[0] * scale, size[1] * scale),
+    return make_prepared(
+        size=(size[0] * scale, size[1] * scale),
         box=Box(*(edge * scale for edge in box)),
         thumbnail=thumbnail,
     )
@@ -35,15 +35,15 @@ def style(**changes) -> Style:
     return Style(**{**fields, **changes})
 
 
-def pixels(values, record, signed=False, **changes) -> np.ndarray:
+def pixels(values, image, signed=False, **changes) -> np.ndarray:
     values = np.array(values, np.float32)
     ends = limits(values, values, "min-max", signed=signed)
-    return np.asarray(Image.open(BytesIO(draw(values, record, style(**changes), ends))))
+    return np.asarray(Image.open(BytesIO(draw(values, image, style(**changes), ends))))
 
 
 @pytest.mark.parametrize("scale", [1, 7])
 def test_each_patch_covers_its_part_of_the_crop_box(encode, scale):
-    drawn = pixels([[0, 1], [0.5, 0]], record(encode, box=Box(10, 8, 50, 40), scale=scale))
+    drawn = pixels([[0, 1], [0.5, 0]], prepared(encode, box=Box(10, 8, 50, 40), scale=scale))
     assert drawn.shape == (40, 60, 4)
     assert (drawn[8:, 10:50, 3] == 255).all()
     assert (drawn[..., 3] == 255).sum() == 32 * 40
@@ -55,14 +55,14 @@ def test_each_patch_covers_its_part_of_the_crop_box(encode, scale):
 
 def test_a_signed_map_lies_on_a_grey_image(encode):
     """White is 0 of rdbu: what is left of the image has no hue."""
-    drawn = pixels([[0.0, 0.0], [0.0, 0.0]], record(encode, color="orange"), signed=True, overlay=True)
+    drawn = pixels([[0.0, 0.0], [0.0, 0.0]], prepared(encode, color="orange"), signed=True, overlay=True)
     assert np.ptp(drawn.astype(int), axis=2).max() <= 1
-    unsigned = pixels([[0.0, 0.0], [0.0, 0.0]], record(encode, color="orange"), overlay=True, alpha=0.0)
+    unsigned = pixels([[0.0, 0.0], [0.0, 0.0]], prepared(encode, color="orange"), overlay=True, alpha=0.0)
     assert np.ptp(unsigned.astype(int), axis=2).max() > 100
 
 
 def test_overlay_blends_inside_and_darkens_outside(encode):
-    drawn = pixels([[0, 1]], record(encode, color=(200, 200, 200)), overlay=True, alpha=0.25)
+    drawn = pixels([[0, 1]], prepared(encode, color=(200, 200, 200)), overlay=True, alpha=0.25)
     assert drawn.shape == (40, 60, 3)
     assert np.abs(drawn[5, 5].astype(int) - 90).max() <= 1  # 0.45 * 200
     expected = 0.75 * 200 + 0.25 * np.array(VIRIDIS_ENDS[1])
@@ -71,7 +71,7 @@ def test_overlay_blends_inside_and_darkens_outside(encode):
 
 @pytest.mark.parametrize(("values", "signed"), [([[0, 1]], False), ([[0, -1]], True)])
 def test_a_fading_map_leaves_the_image_as_it_is_where_it_is_weak(encode, values, signed):
-    orange = record(encode, color="orange")
+    orange = prepared(encode, color="orange")
     faded, image, even = (
         pixels(values, orange, signed=signed, overlay=True, **changes)
         for changes in ({"fade": True}, {"fade": True, "alpha": 0.0}, {"alpha": 1.0})
@@ -81,25 +81,25 @@ def test_a_fading_map_leaves_the_image_as_it_is_where_it_is_weak(encode, values,
 
 
 def test_a_signed_map_diverges_from_white(encode):
-    drawn = pixels([[-1, 0, 2]], record(encode), signed=True)[0, :, :3].astype(int)
+    drawn = pixels([[-1, 0, 2]], prepared(encode), signed=True)[0, :, :3].astype(int)
     assert drawn[12, 2] > drawn[12, 0] + 50
     assert drawn[30].min() > 240
     assert tuple(drawn[48]) == (103, 0, 31)
 
 
 def test_the_colormap_asked_for_is_taken(encode):
-    assert (pixels([[0, 1]], record(encode), colormap="gray")[0, 48, :3] == 255).all()
-    assert (pixels([[0, 1]], record(encode), colormap="viridis", signed=True)[0, 48, :3] == VIRIDIS_ENDS[1]).all()
+    assert (pixels([[0, 1]], prepared(encode), colormap="gray")[0, 48, :3] == 255).all()
+    assert (pixels([[0, 1]], prepared(encode), colormap="viridis", signed=True)[0, 48, :3] == VIRIDIS_ENDS[1]).all()
 
 
 def test_a_colour_bar_stands_to_the_right(encode):
-    plain, barred = (pixels([[0, 1]], record(encode), overlay=True, colorbar=bar) for bar in (False, True))
+    plain, barred = (pixels([[0, 1]], prepared(encode), overlay=True, colorbar=bar) for bar in (False, True))
     assert (barred[:40, :60] == plain).all()
     assert (barred[:, 60:] == VIRIDIS_ENDS[1]).all(-1).any()
 
 
 def test_a_contour_runs_around_the_patches_that_hold_the_share(encode):
-    drawn = pixels([[1, 0], [0, 6]], record(encode), threshold=0.8)[..., :3]
+    drawn = pixels([[1, 0], [0, 6]], prepared(encode), threshold=0.8)[..., :3]
     light, dark = ((drawn == color[:3]).all(-1) for color in (LIGHT, DARK))
     assert light[20, 30:50].all()
     assert light[20:, 49].all()
@@ -139,5 +139,5 @@ def test_nearest_takes_every_patch_into_account_where_pixels_are_few():
 
 
 def test_a_crop_thinner_than_a_pixel_is_still_drawn(encode):
-    sliver = record(encode, size=(40, 1), box=Box(20, 0, 20.2, 1))
+    sliver = prepared(encode, size=(40, 1), box=Box(20, 0, 20.2, 1))
     assert (pixels([[1, 0]], sliver)[..., 3] > 0).sum() == 1

@@ -12,14 +12,14 @@ from app.drawing.colormaps import paint
 from app.drawing.heatmap import Style
 from app.drawing.scale import Limits
 from app.drawing.wall import GAP, SMALLEST_CELL, WIDTH, corner, draw_wall, lay_out
-from tests.support.records import make_record
+from tests.support.records import make_prepared
 
 
 def drawn(maps, pixels=None, **style) -> np.ndarray:
     fields = {"overlay": False, "alpha": 0.25, "colormap": "viridis", "interpolation": "nearest", "colorbar": False}
     chosen = Style(**{**fields, **style})
-    record = make_record() if pixels is None else make_record(pixels=pixels)
-    return np.asarray(Image.open(BytesIO(draw_wall(np.array(maps, np.float32), record, chosen, Limits(0, 1)))))
+    seen = make_prepared() if pixels is None else make_prepared(pixels=pixels)
+    return np.asarray(Image.open(BytesIO(draw_wall(np.array(maps, np.float32), seen, chosen, Limits(0, 1)))))
 
 
 def test_each_map_lies_in_its_cell_patch_by_patch():

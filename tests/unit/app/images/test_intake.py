@@ -13,8 +13,8 @@ from app.errors import Overloaded, UnusableImage
 from app.images import pool as pool_module
 from app.images.decode import Limits
 from app.images.intake import Intake, open_intake
-from app.images.messages import Prepared
 from app.images.pool import WorkerPool
+from app.images.prepared import Prepared
 from app.images.preparer import Preparer
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload
@@ -43,7 +43,6 @@ def intake_of(pool: WorkerPool) -> Intake:
         pool=pool,
         quarantine=Quarantine(ttl_s=100, max_items=10),
         input_size=(8, 8),
-        max_pixels=5_000_000,
         max_memory=0,
         thumbnail_px=64,
     )
@@ -226,7 +225,7 @@ def test_the_largest_answer_fits_its_limit(encode):
     noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
     limits = Limits(max_pixels=10**6, max_aspect_ratio=64)
     preparer = Preparer(limits=limits, spec=spec, thumbnail_px=thumbnail_px)
-    answer = preparer(encode(noise), 10**6, thumbnail=True)
+    answer = preparer(encode(noise), even_large=True, thumbnail=True)
     pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), spec=spec)._pool
     assert 0.2 * pool._max_answer_bytes < len(answer) < pool._max_answer_bytes
 

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from app.images.messages import pixels_if_large
 from app.images.pool import WorkerFailed, WorkerPool, WorkerTimedOut
 from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS
 from tests.support import worker_pool
 from tests.support.processes import eventually, program
-from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, Saboteur, whoami
-
-LIMITS = {"max_pixels": 7, "thumbnail": True}
+from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, Saboteur, boast, whoami
 
 started = partial(worker_pool.started, Saboteur(whoami))
 until = partial(eventually, seconds=20)
@@ -26,7 +25,9 @@ until = partial(eventually, seconds=20)
 
 def ask(pool: WorkerPool, *uploads: bytes) -> list[bytes | BaseException]:
     async def all_of_them():
-        return await asyncio.gather(*(pool.run(Upload(data), **LIMITS) for data in uploads), return_exceptions=True)
+        return await asyncio.gather(
+            *(pool.run(Upload(data), thumbnail=True) for data in uploads), return_exceptions=True
+        )
 
     return asyncio.run(all_of_them())
 
@@ -60,7 +61,7 @@ def test_every_request_gets_its_own_answer_from_a_few_processes():
 def test_requests_and_answers_of_any_size(size):
     with started(workers=1) as pool:
         (answer,) = ask(pool, bytes(size))
-        assert answer.split(b" ", 3)[1:] == [b"7", b"1", bytes(size)]
+        assert answer.split(b" ", 3)[1:] == [b"0", b"1", bytes(size)]
 
 
 TOO_LARGE = bytes(2000)  # an upload that is answered with as many bytes
@@ -73,6 +74,14 @@ def test_a_worker_that_fails_costs_one_request(end):
         assert [type(answer) for answer in answers] == [bytearray, WorkerFailed, bytearray, bytearray]
         after = ask(pool, *[b"x"] * 8)
         assert len({worker_of(answer) for answer in after}) == 2  # as many as before
+
+
+def test_a_worker_that_says_large_again_and_again_takes_no_room_from_others():
+    with worker_pool.started(boast, workers=3) as pool:
+        before = {**vars(pool._lanes)}
+        answers = ask(pool, b"a", b"b")
+        assert [pixels_if_large(answer) for answer in answers] == [1, 1]
+        assert vars(pool._lanes) == before
 
 
 def test_a_loop_is_ended_and_the_others_are_answered():
@@ -93,7 +102,7 @@ def test_a_worker_that_waits_for_a_slow_event_loop_is_not_killed():
     """The loop turns ten times a second. In each turn a part of the upload goes out, then a part of the answer in."""
 
     async def scenario(pool: WorkerPool) -> bytearray:
-        answer = asyncio.ensure_future(pool.run(Upload(bytes(1_000_000)), **LIMITS))
+        answer = asyncio.ensure_future(pool.run(Upload(bytes(1_000_000)), thumbnail=True))
         while not answer.done():
             await asyncio.sleep(0)
             until(lambda: state(pool._workers[0].process) in "SZ")
@@ -112,7 +121,7 @@ def test_a_pause_of_the_machine_does_not_count():
     async def scenario(pool: WorkerPool) -> bytearray:
         worker = pool._workers[0].process
         os.kill(worker, signal.SIGSTOP)
-        answer = asyncio.ensure_future(pool.run(Upload(b"x"), **LIMITS))
+        answer = asyncio.ensure_future(pool.run(Upload(b"x"), thumbnail=True))
         while pool._idle:
             await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -168,7 +177,7 @@ def test_a_request_that_is_given_up_after_its_fork_server_ended_does_not_kill_th
     killed = []
 
     async def scenario(pool):
-        answer = asyncio.ensure_future(pool._exchange(pool._workers[0], Upload(SPIN), **LIMITS, if_larger=0))
+        answer = asyncio.ensure_future(pool._exchange(pool._workers[0], Upload(SPIN), thumbnail=True))
         await asyncio.to_thread(until, lambda: state(pool._workers[0].process) == "R")
         pool._workers[0].process = 0  # as another thread notes that starts the next fork server
         monkeypatch.setattr(os, "kill", lambda process, _: killed.append(process))
@@ -221,11 +230,11 @@ def test_they_yield_to_the_model():
 
 def test_a_caller_that_leaves_takes_no_worker_with_it():
     async def scenario(pool: WorkerPool) -> None:
-        gone = [asyncio.ensure_future(pool.run(Upload(b"x" * 1_000_000), **LIMITS)) for _ in range(6)]
+        gone = [asyncio.ensure_future(pool.run(Upload(b"x" * 1_000_000), thumbnail=True)) for _ in range(6)]
         await asyncio.sleep(0)
         for task in gone:
             task.cancel()
-        assert len(await pool.run(Upload(b"y"), **LIMITS)) > 0
+        assert len(await pool.run(Upload(b"y"), thumbnail=True)) > 0
 
     with started() as pool:
         workers = {worker.process for worker in pool._workers}
@@ -239,7 +248,7 @@ from app.images.upload import Upload
 from tests.support.saboteur import SPIN, Saboteur, whoami
 from tests.support.worker_pool import started
 async def main():
-    busy = asyncio.ensure_future(pool.run(Upload(SPIN), max_pixels=1, thumbnail=False))
+    busy = asyncio.ensure_future(pool.run(Upload(SPIN), thumbnail=False))
     while not busy.done() and sum(worker not in pool._idle for worker in pool._workers) != 1: await asyncio.sleep(0.01)
     print(pool._fork_server._process.pid, *(worker.process for worker in pool._workers), flush=True)
     await busy

@@ -11,7 +11,8 @@ from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import Limits
-from app.images.messages import GarbledAnswer, Prepared, larger, unpack_answer
+from app.images.messages import GarbledAnswer, pixels_if_large, unpack_answer
+from app.images.prepared import Prepared
 from app.images.preparer import Preparer
 from tests.support.specs import spec_of
 
@@ -23,21 +24,22 @@ preparer = Preparer(
 
 
 def ask(data: bytes, *, thumbnail: bool = True) -> Prepared:
-    return unpack_answer(bytearray(preparer(data, 5_000_000, thumbnail)), shape=(8, 8))
+    return unpack_answer(bytearray(preparer(data, True, thumbnail)), shape=(8, 8))
 
 
 def test_the_answer_is_what_was_prepared(encode):
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8))
-    here = preparer.prepare(encode(noise), thumbnail=True, max_pixels=5_000_000)
+    here = preparer.prepare(encode(noise), thumbnail=True)
     there = ask(encode(noise))
     assert (there.pixels == here.pixels).all()
     assert (there.size, there.box, there.format, there.thumbnail) == (here.size, here.box, here.format, here.thumbnail)
 
 
-def test_an_image_of_more_pixels_than_the_request_allows_is_not_decoded(encode, monkeypatch):
+def test_a_large_image_is_not_decoded_unless_the_request_allows_it(encode, monkeypatch):
+    monkeypatch.setattr("app.images.preparer.LARGE_PIXELS", 999)
     monkeypatch.setattr("app.images.preparer.upright_rgb", lambda image: pytest.fail("decoded"))
-    answer = bytearray(preparer(encode(Image.new("RGB", (50, 20))), 999, thumbnail=True))
-    assert larger(answer) == 1000
+    answer = bytearray(preparer(encode(Image.new("RGB", (50, 20))), even_large=False, thumbnail=True))
+    assert pixels_if_large(answer) == 1000
     with pytest.raises(GarbledAnswer):  # by a worker that was asked again
         unpack_answer(answer, shape=(8, 8))
 
@@ -49,7 +51,7 @@ def test_refusals_come_back_as_they_were(data, kind):
     with pytest.raises(kind) as there:
         ask(data)
     with pytest.raises(kind) as here:
-        preparer.prepare(data, thumbnail=True, max_pixels=10)
+        preparer.prepare(data, thumbnail=True)
     assert there.value.detail == here.value.detail
 
 
@@ -108,7 +110,7 @@ def test_without_maps_there_is_no_thumbnail(encode):
 def test_any_answer_is_read_or_refused(junk, cut):
     out = BytesIO()
     Image.new("RGB", (20, 10)).save(out, "PNG")
-    whole = preparer(out.getvalue(), 1000, thumbnail=True)
+    whole = preparer(out.getvalue(), even_large=True, thumbnail=True)
     try:
         done = unpack_answer(bytearray(whole[: len(junk)] + junk if cut else junk), shape=(8, 8))
     except (GarbledAnswer, UnsupportedType, UnusableImage):

@@ -33,7 +33,7 @@ def test_a_record_takes_the_memory_that_it_is_counted_with(star):
     preparer = Preparer(limits=limits, spec=manifest.image, thumbnail_px=512)
 
     def kept() -> Record:
-        answer = bytearray(preparer(star, 10**6, thumbnail=True))
+        answer = bytearray(preparer(star, even_large=True, thumbnail=True))
         prepared = unpack_answer(answer, shape=manifest.image.size)
         assert prepared.thumbnail
         outputs = {name: rows[0] for name, rows in engine.run("explain", [prepared.pixels] * 2).items()}
@@ -41,10 +41,7 @@ def test_a_record_takes_the_memory_that_it_is_counted_with(star):
         return Record(
             maps=maps,
             predictions=tuple(Scoring.of(manifest).predictions(outputs["logits"], maps.classes)),
-            image_size=prepared.size,
-            box=prepared.box,
-            pixels=prepared.pixels,
-            thumbnail=prepared.thumbnail,
+            image=prepared,
         )
 
     kept()

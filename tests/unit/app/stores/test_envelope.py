@@ -1,6 +1,8 @@
 """app/stores/envelope.py: every record comes back as it was, and bytes that are no record are refused."""
 
+import json
 import pickle
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -13,9 +15,9 @@ from app.images.preprocess import Box
 from app.inference.scoring import Prediction
 from app.maps.record import Record
 from app.stores.envelope import DamagedRecord, seal, unseal
-from tests.support.records import make_maps, make_record
+from tests.support.records import make_maps, make_prepared, make_record
 
-SEALED = seal(make_record(thumbnail=b"\xff\xd8 not really"))
+SEALED = seal(make_record(image=make_prepared(thumbnail=b"\xff\xd8 not really")))
 
 
 def arrays(dtype, dimensions: int) -> st.SearchStrategy:
@@ -39,18 +41,22 @@ records = st.builds(
     predictions=st.lists(
         st.builds(Prediction, label=st.text(), index=st.integers(0, 10**6), score=st.floats(0, 1)), max_size=5
     ).map(tuple),
-    image_size=st.tuples(st.integers(1, 10**5), st.integers(1, 10**5)),
-    box=st.builds(Box, *[st.floats(-1e6, 1e6)] * 4),
-    pixels=nps.arrays(np.uint8, st.tuples(st.integers(0, 9), st.integers(0, 9), st.just(3))),
-    thumbnail=st.binary(max_size=100),
+    image=st.builds(
+        make_prepared,
+        pixels=nps.arrays(np.uint8, st.tuples(st.integers(0, 9), st.integers(0, 9), st.just(3))),
+        size=st.tuples(st.integers(1, 10**5), st.integers(1, 10**5)),
+        box=st.builds(Box, *[st.floats(-1e6, 1e6)] * 4),
+        format=st.text(),
+        thumbnail=st.binary(max_size=100),
+    ),
 )
 
 
 def contents(record: Record) -> dict:
     """All of it, comparable: arrays as bytes, so that NaNs are equal."""
-    arrays = {**record.maps.arrays(), "pixels": record.pixels}
+    arrays = {**record.maps.arrays(), "pixels": record.image.pixels}
     return {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()} | {
-        "facts": (record.predictions, record.image_size, record.box, record.thumbnail)
+        "facts": (record.predictions, replace(record.image, pixels=None))
     }
 
 
@@ -86,6 +92,16 @@ def archive(**changes) -> bytes:
         out = BytesIO()
         np.savez(out, **dict(arrays) | changes)
     return out.getvalue()
+
+
+def test_a_record_without_the_type_of_the_image_is_read():
+    """As replicas of another release write it during a rolling restart."""
+    with np.load(BytesIO(SEALED)) as arrays:
+        facts = json.loads(arrays["facts"].tobytes())
+    facts.pop("format")
+    record = unseal(archive(facts=np.frombuffer(json.dumps(facts).encode(), np.uint8)))
+    assert record.image.format == ""
+    assert record.predictions == make_record().predictions
 
 
 class Bomb:

@@ -8,7 +8,7 @@ import pytest
 from app.maps.record import Record
 from app.stores.id import ID_PATTERN
 from app.stores.memory import MemoryStore, bytes_of
-from tests.support.records import make_record
+from tests.support.records import make_prepared, make_record
 
 
 def put(store: MemoryStore, record: Record) -> str | None:
@@ -21,7 +21,7 @@ def get(store: MemoryStore, key: str) -> Record | None:
 
 def record(tens: int = 1) -> Record:
     """One that takes so many times 10 kB."""
-    return make_record(thumbnail=bytes(10_000 * tens - bytes_of(make_record())))
+    return make_record(image=make_prepared(thumbnail=bytes(10_000 * tens - bytes_of(make_record()))))
 
 
 def store_of(tens: int) -> MemoryStore:
