@@ -52,7 +52,7 @@ def tensor(path: str, shape: list[int], datatype: str, content: bytes) -> bytes:
 
 
 def measure() -> Rows:
-    with running(DEMO_BUNDLE, PATIENT) as server:
+    with running(**PATIENT) as server:
         loads = {
             name: partial(server.load, request, SECONDS, connections=CONNECTIONS)
             for name, request in requests().items()

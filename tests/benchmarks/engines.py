@@ -13,10 +13,9 @@ from typing import NamedTuple, get_args
 import httpx
 
 from app.bundle import Precision
-from export.bundle import write_bundle
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.random_model import random_bundle
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.rounds import in_turn
 from tests.benchmarks.server import PATIENT, running
@@ -46,9 +45,7 @@ class Round(NamedTuple):
 
 def measure() -> Rows:
     with tempfile.TemporaryDirectory() as temporary:
-        bundles = {precision: Path(temporary, precision) for precision in PRECISIONS}
-        for precision, bundle in bundles.items():
-            write_bundle(random_checkpoint(VARIANT), bundle, replace=False, precision=precision)
+        bundles = {precision: random_bundle(Path(temporary), VARIANT, precision) for precision in PRECISIONS}
         servers = {
             (engine, precision): partial(ask, bundle, engine)
             for engine in ENGINES
@@ -60,7 +57,7 @@ def measure() -> Rows:
 
 
 def ask(bundle: Path, engine: str) -> Round:
-    with running(bundle, {"VIT_ENGINE": engine, "VIT_DEVICE": "cpu", **PATIENT}) as server:
+    with running(bundle, engine=engine, device="cpu", **PATIENT) as server:
         computes_in = httpx.get(f"{server.url}/model").json()["computes_in"]
         for request in REQUESTS.values():
             server.load(request, WARM_UP_SECONDS, connections=CONNECTIONS)

@@ -20,7 +20,7 @@ from tests.load.overload import PROBE_TIMEOUT_S, Run, loaded
 QUERIES = {"labels": "attention=false", "labels and maps": "attention=true"}
 CONNECTIONS = (1, 32, 128, 256)
 GENERATORS = 4
-ROOM = {"VIT_MAX_QUEUE_IMAGES": "1024"}
+MAX_QUEUE_IMAGES = 1024
 WINDOWS = 8  # of the overload
 OVERLOAD = 3.0  # times the peak
 HALF_OF_THE_QUEUE = 64  # images in work or waiting, when the peak is measured: none is refused
@@ -56,7 +56,7 @@ def served(
 ) -> Rows:
     rows: Rows = []
     before = used_mib()
-    with running(folder, {**PATIENT, **ROOM, "VIT_DEVICE": device}) as server:
+    with running(folder, device=device, max_queue_images=MAX_QUEUE_IMAGES, **PATIENT) as server:
         for what, query in QUERIES.items():
             request = post(f"/classify?{query}", jpeg(), "image/jpeg")
             server.load(request, seconds / 4, connections=generators)
@@ -101,7 +101,7 @@ def overloaded(
     """Window by window, so that what grows or slows down in ten minutes is seen."""
     request = post("/classify", jpeg(), "image/jpeg")
     rows: Rows = []
-    with running(folder, {"VIT_DEVICE": device}) as server:
+    with running(folder, device=device) as server:
         peak = server.load(request, seconds / 4, connections=connections)["images_per_s"]
         for window in range(1, windows + 1):
             run = loaded(server, request, seconds, OVERLOAD * peak)

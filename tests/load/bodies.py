@@ -6,22 +6,21 @@ the largest resident memory in between, minus that before.
 
 import gzip
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread
 
 from tqdm import tqdm
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.peak import peak_mib
-from tests.benchmarks.server import Server
+from tests.benchmarks.server import Server, running
 from tests.catalogue.json_bodies import JsonBody, bodies
+from tests.load.background import repeated
 from tests.load.connection import Answer, Connection, file_part, form, message, post
-from tests.load.server import reset_peak, served, settled
+from tests.load.server import reset_peak, settled
 
 ROUNDS = 10
 JSON_ROUNDS = 3
@@ -94,23 +93,16 @@ def sent(body: JsonBody) -> Attack:
 def probed(server: Server) -> Iterator[list[float]]:
     """The seconds of each answer of /livez, which is asked for again and again."""
     seconds: list[float] = []
-    enough = Event()
+    with Connection(server.port, timeout_s=60) as connection:
 
-    def probe() -> None:
-        with Connection(server.port, timeout_s=60) as connection:
-            while not (seconds and enough.wait(PROBE_S)):
-                start = time.perf_counter()
-                connection.send(message("GET /livez"))
-                connection.answer()
-                seconds.append(time.perf_counter() - start)
+        def probe() -> None:
+            start = time.perf_counter()
+            connection.send(message("GET /livez"))
+            connection.answer()
+            seconds.append(time.perf_counter() - start)
 
-    probing = Thread(target=probe)
-    probing.start()
-    try:
-        yield seconds
-    finally:
-        enough.set()
-        probing.join()
+        with repeated(probe, every_s=PROBE_S):
+            yield seconds
 
 
 def measure(server: Server, name: str, attack: Attack, *, rounds: int = ROUNDS) -> Finding:
@@ -134,7 +126,7 @@ def measure(server: Server, name: str, attack: Attack, *, rounds: int = ROUNDS) 
 
 def main() -> None:
     good = once(post(Path("docs/star.jpg").read_bytes()))
-    with tempfile.TemporaryDirectory() as folder, served(Path(folder), log_level="error") as server:
+    with running(log_level="error") as server:
         for _ in range(100):
             good(server)
         found = [
