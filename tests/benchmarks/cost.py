@@ -20,6 +20,7 @@ from export.graphs import ExplainGraph
 from export.onnx_file import SharedWeights
 from export.trace import trace
 from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.record import Row, Rows
 
 CASES = (
     *(("Ti/16", 224), ("S/16", 224), ("B/16", 224), ("L/16", 224)),
@@ -28,7 +29,7 @@ CASES = (
 MEMORY_GIB = 8
 
 
-def measure() -> list[dict[str, str | float]]:
+def measure() -> Rows:
     rows = []
     for variant, size in tqdm(CASES, desc="models"):
         with tempfile.TemporaryDirectory() as temporary:
@@ -60,7 +61,7 @@ def write_graph(folder: Path, variant: str, size: int) -> None:
     onnx.save(combine(proto, graph.answers), folder / COMBINED_GRAPH)
 
 
-def columns(what: str, found: list[dict[str, float]]) -> dict[str, str | float]:
+def columns(what: str, found: list[dict[str, float]]) -> Row:
     best = max(found, key=lambda run: run["batch"] / run["ms"])
     (small, less), (large, more) = ((run["batch"], run["peak_mib"]) for run in (found[0], found[-1]))
     an_image = (more - less) / (large - small)

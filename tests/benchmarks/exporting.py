@@ -12,7 +12,7 @@ from model.checkpoints.load import describe_checkpoint
 from model.demo.__main__ import WEIGHTS
 from tests.benchmarks.command import Used, run
 from tests.benchmarks.random_model import random_checkpoint
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.rounds import in_turn
 
 ROUNDS = 3
@@ -37,7 +37,7 @@ def export(checkpoint: Path, out: Path) -> Used:
     return run(command)
 
 
-def _row(name: str, size: int, commands: list[Used]) -> dict[str, str | float]:
+def _row(name: str, size: int, commands: list[Used]) -> Row:
     seconds = [command.seconds for command in commands]
     return {
         "network": name,

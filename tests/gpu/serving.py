@@ -10,7 +10,7 @@ import httpx
 
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, Server, running
 from tests.benchmarks.spread import times
 from tests.gpu.card import used_mib
@@ -116,7 +116,7 @@ def overloaded(
     return rows
 
 
-def answers(run: Run) -> dict[str, str | float]:
+def answers(run: Run) -> Row:
     figures = run.figures
     return {
         "answered, requests/s": round(figures["images_per_s"], 1),

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.peak import peak_mib
+from tests.benchmarks.record import Row
 from tests.benchmarks.server import Server, running
 from tests.catalogue.json_bodies import JsonBody, bodies
 from tests.load.background import repeated
@@ -143,7 +144,7 @@ def main() -> None:
     sys.exit(max(finding.growth_mib for finding in found) >= MAX_GROWTH_MIB)
 
 
-def row(finding: Finding) -> dict[str, str | float]:
+def row(finding: Finding) -> Row:
     return {
         "attack": finding.name,
         "status": ", ".join(map(str, sorted(finding.statuses))),
@@ -154,7 +155,7 @@ def row(finding: Finding) -> dict[str, str | float]:
     }
 
 
-def json_row(path: str, found: list[Finding]) -> dict[str, str | float]:
+def json_row(path: str, found: list[Finding]) -> Row:
     """The worst of all kinds of bodies that were sent to a path."""
     return {
         "to": path,

@@ -25,6 +25,7 @@ from model.checkpoints.load import load_checkpoint
 from model.demo.evaluate import patches_on_object
 from model.shapes import Sample, held_out
 from tests.benchmarks.maps.methods import METHODS, Chunk, Values
+from tests.benchmarks.record import Rows
 from tests.support.records import make_record
 
 IMAGES = 500
@@ -33,7 +34,7 @@ STEPS = 16  # of deletion and insertion
 WEIGHTS = "model/demo/shapes.safetensors"
 
 
-def measure() -> list[dict[str, str | float]]:
+def measure() -> Rows:
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in METHODS}
     for chunk in tqdm(_chunks(), total=IMAGES // BATCH, desc="judging maps", unit=f"x{BATCH}"):
         for name, method in METHODS.items():
