@@ -34,11 +34,11 @@ def measure(place: Place) -> Tables:
     for name, bundle in place.bundles("b16-fp16").items():
         for left in LEFT_MIB:
             with held(free_mib() - left):
-                found = started(bundle.folder, place.seconds)
-            at_start.append({"bundle": name, "short of": f"{left} MiB left", **found})
+                row = started(bundle.folder, place.seconds)
+            at_start.append({"bundle": name, "short of": f"{left} MiB left", **row})
         for limit in LIMITS_MIB:
-            found = started(bundle.folder, place.seconds, gpu_memory_bytes=limit * 2**20)
-            at_start.append({"bundle": name, "short of": f"limit of {limit} MiB", **found})
+            row = started(bundle.folder, place.seconds, gpu_memory_bytes=limit * 2**20)
+            at_start.append({"bundle": name, "short of": f"limit of {limit} MiB", **row})
         at_start.append({"bundle": name, "short of": "all, once ready", **taken_away(bundle.folder, place.seconds)})
     return {"memory": at_start}
 
@@ -51,14 +51,14 @@ def started(folder: Path, seconds: float, *, device: str = "cuda", **settings: A
         try:
             with running(folder, folder=elsewhere, device=device, **PATIENT, **settings) as server:
                 request = post("/classify", jpeg(), "image/jpeg")
-                found = server.load(request, seconds / 2, connections=CONNECTIONS)
+                figures = server.load(request, seconds / 2, connections=CONNECTIONS)
                 about = httpx.get(f"{server.url}/model").json()
                 sizes = sorted({each["batch"] for each in about["latency"] if each["graph"] == "explain"})
                 results: Row = {
                     "ready": "yes",
                     "largest batch explained": sizes[-1],
-                    "images/s": round(found["images_per_s"]),
-                    "failed": round(found["failed"]),
+                    "images/s": round(figures["images_per_s"]),
+                    "failed": round(figures["failed"]),
                     "MiB of the GPU": round(used_mib() - before),
                 }
         except RuntimeError:
@@ -75,12 +75,12 @@ def taken_away(folder: Path, seconds: float) -> Row:
         server.load(request, seconds / 4, connections=CONNECTIONS)
         of_service = used_mib() - before
         with held(free_mib() - 300):
-            found = server.load(request, seconds, connections=CONNECTIONS)
+            figures = server.load(request, seconds, connections=CONNECTIONS)
         return {
             "ready": "yes",
             "largest batch explained": "",
-            "images/s": round(found["images_per_s"]),
-            "failed": round(found["failed"]),
+            "images/s": round(figures["images_per_s"]),
+            "failed": round(figures["failed"]),
             "MiB of the GPU": round(of_service),
             "last line of its log": "",
         }

@@ -78,14 +78,14 @@ def loads(server: Server, request: bytes, seconds: float, *, connections: int, g
     load = partial(server.load, request, seconds, connections=connections // generators)
     before = server.cpu_seconds()
     with ThreadPoolExecutor(generators) as pool:
-        found = [each.result() for each in [pool.submit(load) for _ in range(generators)]]
-    images = sum(each["images"] for each in found)
+        figures = [each.result() for each in [pool.submit(load) for _ in range(generators)]]
+    images = sum(each["images"] for each in figures)
     return {
-        "images/s": round(sum(each["images_per_s"] for each in found), 1),
-        "p50, ms": round(statistics.median(each["p50_ms"] for each in found), 1),
-        "p99, ms": round(max(each["p99_ms"] for each in found), 1),
+        "images/s": round(sum(each["images_per_s"] for each in figures), 1),
+        "p50, ms": round(statistics.median(each["p50_ms"] for each in figures), 1),
+        "p99, ms": round(max(each["p99_ms"] for each in figures), 1),
         "CPU ms per image, server": round(1000 * (server.cpu_seconds() - before) / images, 2),
-        "generators": round(1000 * sum(each["generator_cpu_s"] for each in found) / images, 2),
+        "generators": round(1000 * sum(each["generator_cpu_s"] for each in figures) / images, 2),
     }
 
 

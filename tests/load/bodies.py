@@ -130,7 +130,7 @@ def main() -> None:
     with running(log_level="error") as server:
         for _ in range(100):
             good(server)
-        found = [
+        findings = [
             measure(server, name, attack, rounds=1 if attack is slow else ROUNDS)
             for name, attack in tqdm(attacks().items(), desc="attacks")
         ]
@@ -138,10 +138,10 @@ def main() -> None:
         for body in tqdm(bodies(), desc="bodies in JSON"):
             in_json.setdefault(body.path, []).append(measure(server, body.name, sent(body), rounds=JSON_ROUNDS))
         assert good(server)[0].status == 200
-    publish("bodies", [row(finding) for finding in found], Path(__file__).parent)
+    publish("bodies", [row(finding) for finding in findings], Path(__file__).parent)
     publish("json_bodies", [json_row(path, each) for path, each in in_json.items()], Path(__file__).parent)
-    found += [finding for each in in_json.values() for finding in each]
-    sys.exit(max(finding.growth_mib for finding in found) >= MAX_GROWTH_MIB)
+    findings += [finding for each in in_json.values() for finding in each]
+    sys.exit(max(finding.growth_mib for finding in findings) >= MAX_GROWTH_MIB)
 
 
 def row(finding: Finding) -> Row:
@@ -155,15 +155,15 @@ def row(finding: Finding) -> Row:
     }
 
 
-def json_row(path: str, found: list[Finding]) -> Row:
+def json_row(path: str, findings: list[Finding]) -> Row:
     """The worst of all kinds of bodies that were sent to a path."""
     return {
         "to": path,
-        "kinds of bodies": len(found),
-        "status": ", ".join(map(str, sorted(set().union(*(finding.statuses for finding in found))))),
-        "slowest answer, s": round(max(finding.slowest_s for finding in found), 2),
-        "longest /livez, ms": round(1000 * max(finding.livez_s for finding in found)),
-        "peak, MiB": round(max(finding.peak_mib for finding in found), 1),
+        "kinds of bodies": len(findings),
+        "status": ", ".join(map(str, sorted(set().union(*(finding.statuses for finding in findings))))),
+        "slowest answer, s": round(max(finding.slowest_s for finding in findings), 2),
+        "longest /livez, ms": round(1000 * max(finding.livez_s for finding in findings)),
+        "peak, MiB": round(max(finding.peak_mib for finding in findings), 1),
     }
 
 

@@ -202,12 +202,12 @@ def watch(
 
 def read(out: Path) -> dict[str, list[str]]:
     """The labels that each image got, from the file of the client. Images that could not be used are not there."""
-    found: dict[str, list[str]] = {}
+    labels: dict[str, list[str]] = {}
     with out.open(newline="") as file:
         for line in csv.DictReader(file):
             if not line["error"]:
-                found.setdefault(line["image"], []).append(line["label"])
-    return found
+                labels.setdefault(line["image"], []).append(line["label"])
+    return labels
 
 
 if __name__ == "__main__":

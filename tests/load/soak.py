@@ -96,12 +96,12 @@ def sample(server: Server) -> Sample:
 
 
 def windows(samples: list[Sample], latencies: list[tuple[float, float]], start: float, seconds: float) -> list[Window]:
-    found = []
+    parts = []
     for number in range(WINDOWS):
         begin, end = (start + seconds * n / WINDOWS for n in (number, number + 1))
         inside = [s for s in samples if begin <= s.when < end]
         times = [took for when, took in latencies if begin <= when < end]
-        found.append(
+        parts.append(
             Window(
                 mib=min(s.mib for s in inside),
                 files=min(s.files for s in inside),
@@ -110,7 +110,7 @@ def windows(samples: list[Sample], latencies: list[tuple[float, float]], start: 
                 p99_ms=percentile(times, 0.99),
             )
         )
-    return found
+    return parts
 
 
 def summary(name: str, run: Soak) -> Row:

@@ -188,13 +188,13 @@ def main() -> None:
         with running(
             folder=Path(folder), receive_timeout_s=RECEIVE_S, store_max_bytes=STORE_BYTES, log_level="error"
         ) as server:
-            found = fuzz(server, seconds, seed)
-        found["tracebacks"] = (Path(folder) / "log").read_text().count("Traceback")
-    print(json.dumps(found, indent=2))
-    statuses = found["statuses"]
+            report = fuzz(server, seconds, seed)
+        report["tracebacks"] = (Path(folder) / "log").read_text().count("Traceback")
+    print(json.dumps(report, indent=2))
+    statuses = report["statuses"]
     assert isinstance(statuses, dict)
-    bad = found["resets"] or found["tracebacks"] or found["descriptors_growth"] or any(map(is_bad, statuses))
-    sys.exit(bool(bad) or not found["good_afterwards"])
+    bad = report["resets"] or report["tracebacks"] or report["descriptors_growth"] or any(map(is_bad, statuses))
+    sys.exit(bool(bad) or not report["good_afterwards"])
 
 
 if __name__ == "__main__":

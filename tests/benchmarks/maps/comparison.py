@@ -35,14 +35,14 @@ WEIGHTS = "model/demo/shapes.safetensors"
 
 
 def measure() -> Rows:
-    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in METHODS}
+    judged: dict[str, list[tuple[float, ...]]] = {name: [] for name in METHODS}
     for chunk in tqdm(_chunks(), total=IMAGES // BATCH, desc="judging maps", unit=f"x{BATCH}"):
         for name, method in METHODS.items():
             for sample, record, values in zip(chunk.samples, chunk.records, method.of(chunk), strict=True):
                 if values is not None:
-                    found[name].append((*_on_object(values, sample, chunk), *_areas(values, record, chunk)))
+                    judged[name].append((*_on_object(values, sample, chunk), *_areas(values, record, chunk)))
     rows = []
-    for name, figures in found.items():
+    for name, figures in judged.items():
         hottest, mass, deletion, insertion = np.mean(figures, axis=0).tolist()
         rows.append(
             {
