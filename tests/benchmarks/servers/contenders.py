@@ -197,9 +197,12 @@ def triton(way: Way, graph: str) -> Arrangement:
     return application("pytriton", way, graph, triton_request())
 
 
-def of_openvino(graph: str, file: str, precision: str, *, groups: tuple[str, ...]) -> list[Contender]:
-    """Without batches and, but for equal graphs, with automatic ones: these may bring more images per second, but
-    answer later. Whatever the precision, layers in int8 stay in int8.
+def of_openvino(graph: str, file: str, precision: str = "", *, groups: tuple[str, ...]) -> list[Contender]:
+    """Without batches and, but for equal graphs, with automatic ones: these may bring more images a second, but answer
+    later.
+
+    OpenVINO chooses a precision that is not given. On a processor with instructions for bf16 it chooses bf16. Layers in
+    int8 stay in int8.
     """
     ways = (
         ("THROUGHPUT", None, True),

@@ -28,15 +28,13 @@ turn = threading.Lock()  # two threads that start at once may be given one slot
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     global queue
-    options = {
-        "PERFORMANCE_HINT": os.environ["VIT_BENCH_HINT"],
-        "INFERENCE_PRECISION_HINT": os.environ["VIT_BENCH_PRECISION"],
-        "INFERENCE_NUM_THREADS": threads(),
-    }
+    options = {"PERFORMANCE_HINT": os.environ["VIT_BENCH_HINT"], "INFERENCE_NUM_THREADS": threads()}
     if streams := os.environ["VIT_BENCH_STREAMS"]:
         options["NUM_STREAMS"] = int(streams)
     if not os.environ["VIT_BENCH_PINNED"]:
         options["ENABLE_CPU_PINNING"] = False
+    if precision := os.environ["VIT_BENCH_PRECISION"]:
+        options["INFERENCE_PRECISION_HINT"] = precision
     device = "CPU"
     if max_batch() > 1:
         device = f"BATCH:CPU({max_batch()})"  # automatic batching of waiting requests
