@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.images.intake import Intake
-from app.images.prepared import Prepared
+from app.images.preprocess import Prepared
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.engine import Graph, Outputs, Pixels

@@ -82,7 +82,9 @@ class NoClasses(ServiceError):
     status, kind, title = HTTPStatus.CONFLICT, "no-classes", "The model has no classes"
 
     def __init__(self) -> None:
-        super().__init__("This model has no head, so it has no labels. POST /embed returns embeddings, and with attention=true it keeps maps.")
+        super().__init__(
+            "This model has no head, so it has no labels. POST /embed returns embeddings; with attention=true it keeps maps."
+        )
 
 
 class SlowRequest(ServiceError):

@@ -13,7 +13,7 @@ from app.drawing.colormaps import Colormap, paint
 from app.drawing.contour import outline, smallest_holding
 from app.drawing.png import encode
 from app.drawing.scale import Limits
-from app.images.prepared import Prepared
+from app.images.preprocess import Prepared
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
 

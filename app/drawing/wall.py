@@ -10,7 +10,7 @@ from app.drawing.colorbar import INK, PAPER, with_colorbar
 from app.drawing.heatmap import Style, colorize, colormap
 from app.drawing.png import encode
 from app.drawing.scale import Limits
-from app.images.prepared import Prepared
+from app.images.preprocess import Prepared
 
 WIDTH = 1200  # pixels of a sheet, wider only where cells would be less than SMALLEST_CELL
 SMALLEST_CELL, LARGEST_CELL = 24, 160

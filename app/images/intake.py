@@ -10,9 +10,8 @@ from app.errors import Overloaded, UnusableImage
 from app.images.decode import Limits
 from app.images.messages import GarbledAnswer, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
-from app.images.prepared import Prepared
 from app.images.preparer import LARGE_PIXELS, Preparer, thumbnail_of
-from app.images.preprocess import Box, ImageSpec
+from app.images.preprocess import Box, ImageSpec, Prepared
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload
 from app.machine import allowed_cores, allowed_memory

@@ -12,8 +12,7 @@ import numpy as np
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import LargeImage
-from app.images.prepared import Prepared
-from app.images.preprocess import Box
+from app.images.preprocess import Box, Prepared
 
 _ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
 _LARGE = struct.Struct("!IQ")  # no JSON; pixels

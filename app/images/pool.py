@@ -1,8 +1,8 @@
 """Worker processes that decode and can be killed: a crash or a hang costs the image that caused it and no other.
 
-The pool is our own for three reasons. It never unpickles what a worker sends, because an image may have taken
-the worker over. A small server forks the workers, and not this process. And an exchange takes a few system
-calls on the event loop and no thread. docs/engine.md compares it with pebble, concurrent.futures and multiprocessing.
+The pool is our own, not pebble's or that of concurrent.futures, for three reasons. It never unpickles what a worker
+sends, because an image may have taken the worker over. A small server forks the workers, and not this process. And an
+exchange takes a few system calls on the event loop and no thread.
 """
 
 import asyncio

@@ -8,8 +8,7 @@ from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import LargeImage, Limits, opened
 from app.images.messages import pack_answer
-from app.images.prepared import Prepared
-from app.images.preprocess import ImageSpec, preprocess
+from app.images.preprocess import ImageSpec, Prepared, preprocess
 
 LARGE_PIXELS = 4_000_000  # an image of more takes a tenth of a second to decode, and not milliseconds
 THUMBNAIL_QUALITY = 85  # JPEG

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from app.images.prepared import Prepared
+from app.images.preprocess import Prepared
 from app.inference.engine import Outputs
 from app.inference.scoring import Prediction
 

@@ -12,14 +12,11 @@ from tests.benchmarks import (
     drawing,
     engines,
     exporting,
-    hop,
     intake,
     memory,
-    observation,
     precision,
     serving,
 )
-from tests.benchmarks.decoding import comparison as decoding
 from tests.benchmarks.learning import chance
 from tests.benchmarks.learning import comparison as learning
 from tests.benchmarks.maps import comparison as maps
@@ -33,10 +30,7 @@ BENCHMARKS = {
     "graphs": runtimes.measure,
     "serving": serving.measure,
     "engines": engines.measure,
-    "observation": observation.measure,
-    "decoding": decoding.measure,
     "intake": intake.measure,
-    "hop": hop.measure,
     "doors": doors.measure,
     "cost": cost.measure,
     "memory": memory.measure,

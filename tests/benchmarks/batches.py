@@ -24,7 +24,7 @@ SECONDS = 1.0  # for each; at least three runs
 def measured(path: Path, graph: Graph, side: int) -> list[dict[str, float]]:
     engine = OpenVinoEngine(graph=path, shapes={}, precision="fp32", threads=allowed_cores())
     images = np.random.default_rng(0).integers(0, 256, (max(BATCHES), side, side, 3), dtype=np.uint8)
-    found = []
+    runs = []
     for batch in BATCHES:
         run = partial(engine.run, graph, images[:batch])
         run()
@@ -33,8 +33,8 @@ def measured(path: Path, graph: Graph, side: int) -> list[dict[str, float]]:
             start = time.perf_counter()
             run()
             times.append(time.perf_counter() - start)
-        found.append({"batch": batch, "ms": 1000 * statistics.median(times), "peak_mib": peak_mib("self")})
-    return found
+        runs.append({"batch": batch, "ms": 1000 * statistics.median(times), "peak_mib": peak_mib("self")})
+    return runs
 
 
 if __name__ == "__main__":

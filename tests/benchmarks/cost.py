@@ -20,6 +20,7 @@ from export.graphs import ExplainGraph
 from export.onnx_file import SharedWeights
 from export.trace import trace
 from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.record import Row, Rows
 
 CASES = (
     *(("Ti/16", 224), ("S/16", 224), ("B/16", 224), ("L/16", 224)),
@@ -28,7 +29,7 @@ CASES = (
 MEMORY_GIB = 8
 
 
-def measure() -> list[dict[str, str | float]]:
+def measure() -> Rows:
     rows = []
     for variant, size in tqdm(CASES, desc="models"):
         with tempfile.TemporaryDirectory() as temporary:
@@ -60,9 +61,9 @@ def write_graph(folder: Path, variant: str, size: int) -> None:
     onnx.save(combine(proto, graph.answers), folder / COMBINED_GRAPH)
 
 
-def columns(what: str, found: list[dict[str, float]]) -> dict[str, str | float]:
-    best = max(found, key=lambda run: run["batch"] / run["ms"])
-    (small, less), (large, more) = ((run["batch"], run["peak_mib"]) for run in (found[0], found[-1]))
+def columns(what: str, runs: list[dict[str, float]]) -> Row:
+    best = max(runs, key=lambda run: run["batch"] / run["ms"])
+    (small, less), (large, more) = ((run["batch"], run["peak_mib"]) for run in (runs[0], runs[-1]))
     an_image = (more - less) / (large - small)
     largest = int((1024 * MEMORY_GIB - less) / an_image) + 1
     return {
@@ -74,5 +75,5 @@ def columns(what: str, found: list[dict[str, float]]) -> dict[str, str | float]:
 
 def runs(folder: Path, graph: Graph, size: int) -> list[dict[str, float]]:
     command = [sys.executable, "-m", "tests.benchmarks.batches", str(folder / COMBINED_GRAPH), graph, str(size)]
-    found: list[dict[str, float]] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    return found
+    measured: list[dict[str, float]] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return measured

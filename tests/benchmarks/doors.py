@@ -6,16 +6,18 @@ Pixels need no decoding, so that door says what decoding costs.
 import base64
 import json
 import statistics
+from functools import partial
 from io import BytesIO
 
 from PIL import Image
-from tqdm import tqdm
 
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
 from app.settings import DEMO_BUNDLE
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.record import Rows
+from tests.benchmarks.rounds import in_turn
 from tests.benchmarks.server import PATIENT, running
 
 CONNECTIONS = 16
@@ -49,12 +51,13 @@ def tensor(path: str, shape: list[int], datatype: str, content: bytes) -> bytes:
     return post(path, head + content, "application/octet-stream", length)
 
 
-def measure() -> list[dict[str, str | float]]:
-    served: dict[str, list[dict[str, float]]] = {name: [] for name in requests()}
-    with running(DEMO_BUNDLE, PATIENT) as server:
-        for _ in tqdm(range(ROUNDS), desc="rounds"):
-            for name, request in requests().items():
-                served[name].append(server.load(request, SECONDS, connections=CONNECTIONS))
+def measure() -> Rows:
+    with running(**PATIENT) as server:
+        loads = {
+            name: partial(server.load, request, SECONDS, connections=CONNECTIONS)
+            for name, request in requests().items()
+        }
+        served = in_turn(loads, ROUNDS)
     rates = {name: statistics.median(s["images_per_s"] for s in runs) for name, runs in served.items()}
     return [
         {

@@ -1,7 +1,6 @@
 """CPU time of each kind of drawing: a 14 x 14 grid on a grainy image of 512 x 512."""
 
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
@@ -15,6 +14,8 @@ from app.drawing.scale import limits
 from app.drawing.wall import draw_wall
 from app.images.preprocess import Box
 from model.shapes import draw as draw_shape
+from tests.benchmarks.record import Rows
+from tests.benchmarks.rounds import cpu_ms
 from tests.support.records import make_prepared
 
 SIDE, SEEN, GRID = 512, 224, (14, 14)
@@ -23,7 +24,7 @@ ROUNDS = 25
 PLAIN = Style(overlay=True, alpha=0.6, colormap=None, interpolation="bilinear", colorbar=False)
 
 
-def measure() -> list[dict[str, str | float]]:
+def measure() -> Rows:
     rng = np.random.default_rng(0)
     heads = rng.dirichlet(np.ones(GRID[0] * GRID[1]), (LAYERS, HEADS)).astype(np.float32).reshape(LAYERS, HEADS, *GRID)
     scene = draw_shape(rng, size=(SIDE, SIDE)).pixels + rng.normal(0, 12, (SIDE, SIDE, 3))
@@ -55,15 +56,10 @@ def measure() -> list[dict[str, str | float]]:
         "wall of 12 × 12 on the image": wall(),
     }
     return [
-        {"drawing": name, "CPU ms": milliseconds(render), "KiB": len(render()) // 1024}
+        {
+            "drawing": name,
+            "CPU ms": round(statistics.median(cpu_ms(render) for _ in range(ROUNDS)), 1),
+            "KiB": len(render()) // 1024,
+        }
         for name, render in drawings.items()
     ]
-
-
-def milliseconds(render: Callable[[], bytes]) -> float:
-    times = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        render()
-        times.append(1000 * (time.process_time() - start))
-    return round(statistics.median(times), 1)

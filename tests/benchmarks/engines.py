@@ -6,20 +6,18 @@ with every map by 16 connections, and then by one. Ratios are those to the first
 
 import statistics
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import httpx
-from tqdm import tqdm
 
 from app.bundle import Precision
-from export.bundle import write_bundle
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.random_model import random_checkpoint
-from tests.benchmarks.record import Rows
+from tests.benchmarks.random_model import random_bundle
+from tests.benchmarks.record import Row, Rows
+from tests.benchmarks.rounds import in_turn
 from tests.benchmarks.server import PATIENT, running
 from tests.benchmarks.spread import quartiles, ratios
 
@@ -36,51 +34,50 @@ REQUESTS = {
 }
 
 
-@dataclass
-class Found:
-    """Of one engine in one precision, round by round."""
+class Round(NamedTuple):
+    """Of one engine in one precision."""
 
-    rates: dict[str, list[float]] = field(default_factory=lambda: {what: [] for what in REQUESTS})
-    lone: list[float] = field(default_factory=list)  # p50, ms
-    starts: list[float] = field(default_factory=list)  # seconds to ready
-    computes_in: str = ""
+    computes_in: str
+    start: float  # seconds to ready
+    rates: dict[str, float]  # images/s
+    lone: float  # p50, ms
 
 
 def measure() -> Rows:
     with tempfile.TemporaryDirectory() as temporary:
-        bundles = {precision: Path(temporary, precision) for precision in PRECISIONS}
-        for precision, bundle in bundles.items():
-            write_bundle(random_checkpoint(VARIANT), bundle, replace=False, precision=precision)
-        found = {(engine, precision): Found() for engine in ENGINES for precision in PRECISIONS}
-        for _ in tqdm(range(ROUNDS), desc="rounds"):
-            for (engine, precision), figures in found.items():
-                ask(bundles[precision], engine, figures)
-    return list(rows(found))
+        bundles = {precision: random_bundle(Path(temporary), VARIANT, precision) for precision in PRECISIONS}
+        servers = {
+            (engine, precision): partial(ask, bundle, engine)
+            for engine in ENGINES
+            for precision, bundle in bundles.items()
+        }
+        rounds = in_turn(servers, ROUNDS)
+    base = next(iter(rounds.values()))
+    return [row(*server, of_server, base) for server, of_server in rounds.items()]
 
 
-def ask(bundle: Path, engine: str, found: Found) -> None:
-    with running(bundle, {"VIT_ENGINE": engine, "VIT_DEVICE": "cpu", **PATIENT}) as server:
-        found.starts.append(server.seconds_to_ready)
-        found.computes_in = httpx.get(f"{server.url}/model").json()["computes_in"]
+def ask(bundle: Path, engine: str) -> Round:
+    with running(bundle, engine=engine, device="cpu", **PATIENT) as server:
+        computes_in = httpx.get(f"{server.url}/model").json()["computes_in"]
         for request in REQUESTS.values():
             server.load(request, WARM_UP_SECONDS, connections=CONNECTIONS)
-        for what, request in REQUESTS.items():
-            found.rates[what].append(server.load(request, SECONDS, connections=CONNECTIONS)["images_per_s"])
-        found.lone.append(server.load(REQUESTS["labels"], SECONDS, connections=1)["p50_ms"])
-
-
-def rows(found: dict[tuple[str, str], Found]) -> Iterator[dict[str, str | float]]:
-    base = next(iter(found.values()))
-    for (engine, precision), figures in found.items():
-        row: dict[str, str | float] = {
-            "engine": ENGINES[engine],
-            "bundle": precision,
-            "computed in": figures.computes_in,
+        rates = {
+            what: server.load(request, SECONDS, connections=CONNECTIONS)["images_per_s"]
+            for what, request in REQUESTS.items()
         }
-        for what, rates in figures.rates.items():
-            row[f"{what}, images/s (quartiles)"] = quartiles(rates, 1)
-            row[f"{what}, ratio"] = round(statistics.median(ratios(rates, base.rates[what])), 2)
-        row["lone request, p50 ms"] = round(statistics.median(figures.lone), 1)
-        row["its ratio"] = round(statistics.median(ratios(figures.lone, base.lone)), 2)
-        row["start to ready, s"] = round(statistics.median(figures.starts), 2)
-        yield row
+        lone = server.load(REQUESTS["labels"], SECONDS, connections=1)["p50_ms"]
+        return Round(computes_in, server.seconds_to_ready, rates, lone)
+
+
+def row(engine: str, precision: str, rounds: list[Round], base: list[Round]) -> Row:
+    """Ratios are those to `base`, which is asked in the same rounds."""
+    cells: Row = {"engine": ENGINES[engine], "bundle": precision, "computed in": rounds[0].computes_in}
+    for what in REQUESTS:
+        rates = [each.rates[what] for each in rounds]
+        cells[f"{what}, images/s (quartiles)"] = quartiles(rates, 1)
+        cells[f"{what}, ratio"] = round(statistics.median(ratios(rates, [each.rates[what] for each in base])), 2)
+    lone = [each.lone for each in rounds]
+    cells["lone request, p50 ms"] = round(statistics.median(lone), 1)
+    cells["its ratio"] = round(statistics.median(ratios(lone, [each.lone for each in base])), 2)
+    cells["start to ready, s"] = round(statistics.median(each.start for each in rounds), 2)
+    return cells

@@ -2,6 +2,7 @@
 
 import statistics
 import sys
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +12,8 @@ from model.checkpoints.load import describe_checkpoint
 from model.demo.__main__ import WEIGHTS
 from tests.benchmarks.command import Used, run
 from tests.benchmarks.random_model import random_checkpoint
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
+from tests.benchmarks.rounds import in_turn
 
 ROUNDS = 3
 VARIANTS = ("S/16", "B/16", "L/16")
@@ -23,13 +25,10 @@ def measure() -> Rows:
         for variant in VARIANTS:
             checkpoints[f"ViT-{variant}"] = Path(place, f"{variant.replace('/', '-')}.safetensors")
             save(random_checkpoint(variant), checkpoints[f"ViT-{variant}"])
-        found: dict[str, list[Used]] = {name: [] for name in checkpoints}
-        for _ in range(ROUNDS):
-            for name, checkpoint in checkpoints.items():
-                found[name].append(export(checkpoint, Path(place, "bundle")))
+        exports = {name: partial(export, checkpoint, Path(place, "bundle")) for name, checkpoint in checkpoints.items()}
         return [
             _row(name, parameters(describe_checkpoint(checkpoints[name]).config), commands)
-            for name, commands in found.items()
+            for name, commands in in_turn(exports, ROUNDS).items()
         ]
 
 
@@ -38,7 +37,7 @@ def export(checkpoint: Path, out: Path) -> Used:
     return run(command)
 
 
-def _row(name: str, size: int, commands: list[Used]) -> dict[str, str | float]:
+def _row(name: str, size: int, commands: list[Used]) -> Row:
     seconds = [command.seconds for command in commands]
     return {
         "network": name,

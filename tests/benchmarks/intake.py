@@ -6,7 +6,6 @@ the crop alone; it takes 32-bit floats, so the pixels differ.
 
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
@@ -24,21 +23,19 @@ from app.images.preprocess import RESAMPLING, geometry, preprocess
 from app.inference.openvino import OpenVinoEngine
 from tests.benchmarks.cost import write_graph
 from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.record import Row, Rows
+from tests.benchmarks.rounds import cpu_ms, in_turn
 from tests.support.specs import spec_of
 
 SIZES = ((224, 224), (500, 334), (1280, 853), (4000, 3000))
 SPEC = spec_of((224, 224), (256, 256))
 LIMITS = Limits(max_pixels=50_000_000, max_aspect_ratio=64)
 THUMBNAIL_PX = 512
+PREPARER = Preparer(limits=LIMITS, spec=SPEC, thumbnail_px=THUMBNAIL_PX)
 ROUNDS = 15
 
 
-def preparer() -> Preparer:
-    """A network of 224 x 224, as large as most, and the service's thumbnails."""
-    return Preparer(limits=LIMITS, spec=SPEC, thumbnail_px=THUMBNAIL_PX)
-
-
-def measure() -> list[dict[str, str | float]]:
+def measure() -> Rows:
     with tempfile.TemporaryDirectory() as folder:
         write_graph(Path(folder), "S/16", SPEC.size[0])
         engine = OpenVinoEngine(graph=Path(folder) / COMBINED_GRAPH, shapes={}, precision="fp32", threads=1)
@@ -46,10 +43,10 @@ def measure() -> list[dict[str, str | float]]:
         return [row(picture(size), model) for size in tqdm(SIZES, desc="sizes")]
 
 
-def row(data: bytes, model: Callable[[], object]) -> dict[str, str | float]:
+def row(data: bytes, model: Callable[[], object]) -> Row:
     image = decoded(data)
     exact, _ = preprocess(image, SPEC)
-    prepare = partial(preparer().prepare, data)
+    prepare = partial(PREPARER.prepare, data)
     stages: dict[str, Callable[[], object]] = {
         "decode": partial(decoded, data),
         "resize": partial(preprocess, image, SPEC),
@@ -59,11 +56,8 @@ def row(data: bytes, model: Callable[[], object]) -> dict[str, str | float]:
         "maps": partial(prepare, thumbnail=True),
         "model": model,
     }
-    times: dict[str, list[float]] = {name: [] for name in stages}
-    for _ in range(ROUNDS):
-        for name, stage in stages.items():
-            times[name].append(milliseconds(stage))
-    median = {name: statistics.median(found) for name, found in times.items()}
+    times = in_turn({name: partial(cpu_ms, stage) for name, stage in stages.items()}, ROUNDS)
+    median = {name: statistics.median(of_stage) for name, of_stage in times.items()}
     return {
         "JPEG": f"{image.width}×{image.height}",
         "decode, ms": round(median["decode"], 2),
@@ -91,10 +85,3 @@ def decoded(data: bytes) -> Image.Image:
 def crop_alone(image: Image.Image) -> np.ndarray:
     box = geometry(image.size, SPEC).box
     return np.asarray(image.resize(SPEC.size[::-1], RESAMPLING[SPEC.interpolation], box))
-
-
-def milliseconds(work: Callable[[], object]) -> float:
-    """CPU time of this process."""
-    start = time.process_time()
-    work()
-    return 1000 * (time.process_time() - start)

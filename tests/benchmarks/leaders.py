@@ -37,13 +37,15 @@ def fastest() -> Rows:
 def ahead() -> str:
     """The servers that are ahead of this one with labels, by precision and column."""
     labels = [row for row in rows_of("servers") if "maps" not in str(row["server"])]
-    found = []
+    places = []
     for ours in filter(is_ours, labels):
         others = [row for row in labels if not is_ours(row) and precision_of(row) == precision_of(ours)]
         for name, figure in COLUMNS.items():
             if better := [str(row["server"]) for row in others if figure(row) < figure(ours)]:
-                found.append(f"{precision_of(ours)} {name} ({' and '.join(better)})")
-    return f"Others are ahead in {'; '.join(found)}." if found else "No other server is ahead in any of these columns."
+                places.append(f"{precision_of(ours)} {name} ({' and '.join(better)})")
+    return (
+        f"Others are ahead in {'; '.join(places)}." if places else "No other server is ahead in any of these columns."
+    )
 
 
 def is_ours(row: Row) -> bool:

@@ -12,10 +12,10 @@ import httpx
 
 from app.bundle import WEIGHTS, Precision
 from app.settings import DEMO_BUNDLE
-from export.bundle import write_bundle
 from tests.benchmarks.engines import PRECISIONS
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.random_model import random_bundle
+from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import Server, running
 
 REQUESTS = 30
@@ -23,17 +23,15 @@ STARTS = 5  # after the first
 BUNDLES: tuple[tuple[str, Precision], ...] = (("S/16", "fp32"), *(("B/16", precision) for precision in PRECISIONS))
 
 
-def measure() -> list[dict[str, str | float]]:
+def measure() -> Rows:
     with tempfile.TemporaryDirectory() as temporary:
         rows = [row("demo", DEMO_BUNDLE)]
-        for number, (variant, precision) in enumerate(BUNDLES):
-            bundle = Path(temporary) / str(number)
-            write_bundle(random_checkpoint(variant), bundle, replace=False, precision=precision)
-            rows.append(row(f"ViT-{variant}, {precision}", bundle))
+        for variant, precision in BUNDLES:
+            rows.append(row(f"ViT-{variant}, {precision}", random_bundle(Path(temporary), variant, precision)))
         return rows
 
 
-def row(name: str, bundle: Path) -> dict[str, str | float]:
+def row(name: str, bundle: Path) -> Row:
     first, *later = [started(bundle) for _ in range(1 + STARTS)]
     with running(bundle) as server:
         fresh = server.resident_mib()

@@ -10,8 +10,8 @@ import copy
 import dataclasses
 import statistics
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,6 @@ import onnx
 import openvino
 import torch
 from torch import nn
-from tqdm import tqdm
 
 from export.agreement import agreement
 from export.answers import Answers
@@ -38,6 +37,9 @@ from model.demo.__main__ import WEIGHTS
 from model.vit import VisionTransformer
 from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.record import Row, Rows
+from tests.benchmarks.rounds import cpu_ms, in_turn
+from tests.benchmarks.spread import ratios
 
 VARIANT = "S/16"
 BATCHES = (1, 8)
@@ -47,13 +49,13 @@ Change = Callable[[VisionTransformer], None]
 Build = Callable[[Checkpoint, Path], None]
 
 
-def measure() -> list[dict[str, str | float]]:
+def measure() -> Rows:
     demo, random = load_checkpoint(WEIGHTS), random_checkpoint(VARIANT)
     planted = dataclasses.replace(demo, model=with_outliers(demo.model))
     images = DrawnImages(image_spec(demo.preprocessing), labels=demo.labels)
     pixels, labels = (np.stack(column) for column in zip(*images.judged(), strict=True))
     expected = reference(demo, pixels)
-    rows: dict[str, dict[str, str | float]] = {}
+    rows: dict[str, Row] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         plain = folder / "plain.onnx"
@@ -78,10 +80,12 @@ def measure() -> list[dict[str, str | float]]:
                 "agreement with outliers": f"{hard.top1:.2%}",
             }
         for batch in BATCHES:
-            times = processor_times({name: runner(of, batch) for name, of in requests.items()})
+            runs = {name: partial(cpu_ms, runner(of, batch)) for name, of in requests.items()}
+            for run in runs.values():
+                run()
+            times = in_turn(runs, ROUNDS)
             for name, row in rows.items():
-                ratios = [mine / plain for mine, plain in zip(times[name], times["plain"], strict=True)]
-                row[f"time at batch {batch}"] = round(statistics.median(ratios), 3)
+                row[f"time at batch {batch}"] = round(statistics.median(ratios(times[name], times["plain"])), 3)
     return list(rows.values())
 
 
@@ -111,19 +115,6 @@ def runner(of: openvino.InferRequest, batch: int) -> Callable[[], object]:
     shape = [batch, *(side.get_length() for side in list(source.partial_shape)[1:])]
     images = rng.integers(0, 256, shape).astype(source.element_type.to_dtype())
     return lambda: of.infer([images])
-
-
-def processor_times(runs: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
-    """CPU seconds of each run, in turn, so that a change of the machine's speed affects them alike."""
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()
-    for _ in tqdm(range(ROUNDS), desc="rounds"):
-        for name, run in runs.items():
-            start = time.process_time()
-            run()
-            times[name].append(time.process_time() - start)
-    return times
 
 
 @torch.no_grad()

@@ -1,18 +1,21 @@
 """Checkpoints of real sizes with random weights: speed does not depend on what a model has learned."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from app.bundle import Precision
+from export.bundle import write_bundle
 from model.checkpoints.checkpoint import Checkpoint
 from model.preprocessing import Preprocessing
-from model.variants import variant
+from model.variants import variant as variant_of
 from model.vit import VisionTransformer
 
 
 def random_checkpoint(name: str, *, image_size: tuple[int, int] = (224, 224), **changes: Any) -> Checkpoint:
     torch.manual_seed(0)
-    config = variant(name, image_size=image_size, **changes)
+    config = variant_of(name, image_size=image_size, **changes)
     return Checkpoint(
         name=name,
         family="vit-serve",
@@ -30,3 +33,11 @@ def random_checkpoint(name: str, *, image_size: tuple[int, int] = (224, 224), **
         ),
         labels=tuple(f"class {i}" for i in range(config.num_classes)),
     )
+
+
+def random_bundle(folder: Path, variant: str, precision: Precision = "fp32") -> Path:
+    """A bundle of such a checkpoint in `folder`; written unless it is there."""
+    bundle = folder / f"{variant.replace('/', '-')}-{precision}"
+    if not bundle.exists():
+        write_bundle(random_checkpoint(variant), bundle, replace=False, precision=precision)
+    return bundle

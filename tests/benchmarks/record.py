@@ -38,8 +38,8 @@ def write_record(path: Path, rows: Rows, more: Head | None = None) -> None:
 
 
 def read_record(path: Path) -> Record:
-    found = json.loads(path.read_text())
-    return Record(head=found["measured"], rows=found["rows"])
+    record = json.loads(path.read_text())
+    return Record(head=record["measured"], rows=record["rows"])
 
 
 def record_paths() -> dict[str, Path]:

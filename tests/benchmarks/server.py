@@ -7,18 +7,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from typing import Any
+
+from app.settings import DEMO_BUNDLE
 
 START_TIMEOUT_S = 120.0
-PATIENT = {
-    "VIT_MAX_QUEUE_WAIT_S": "60",
-    "VIT_REQUEST_TIMEOUT_S": "120",
-}  # where throughput is measured, none is refused
+PATIENT: dict[str, Any] = {"max_queue_wait_s": 60, "request_timeout_s": 120}  # requests wait and none is refused
 LOAD_PATIENCE_S = 120.0  # that a load may take beyond its own seconds
 
 
@@ -116,28 +116,28 @@ def free_port() -> int:
         return port
 
 
+def variables_of(**settings: object) -> dict[str, str]:
+    """`log_level="info"` is VIT_LOG_LEVEL; names in capitals are other variables of an environment."""
+    return {name if name.isupper() else f"VIT_{name.upper()}": str(value) for name, value in settings.items()}
+
+
 @contextmanager
 def running(
-    bundle: Path,
-    variables: Mapping[str, str] | None = None,
+    bundle: Path = DEMO_BUNDLE,
     *,
     module: str = "app",
     folder: Path | None = None,
     inside: Callable[[list[str]], list[str]] = list,
+    **settings: object,
 ) -> Iterator[Server]:
-    """This project's server; `variables` are further settings, such as `{"VIT_STORE_MAX_BYTES": "0"}`.
+    """This project's server, with settings such as `store_max_bytes=0`.
 
     It runs in `folder` and leaves its log there. `inside` makes its command one that runs it in a control group.
     """
     port = free_port()
-    environment = {
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(Path.cwd()), os.environ.get("PYTHONPATH")))),
-        "VIT_BUNDLE": str(bundle),
-        "VIT_PORT": str(port),
-        "VIT_LOG_LEVEL": "warning",
-        "VIT_DRAIN_DELAY_S": "0",
-        **(variables or {}),
-    }
+    path = os.pathsep.join(filter(None, (str(Path.cwd()), os.environ.get("PYTHONPATH"))))
+    chosen = {"log_level": "warning", "drain_delay_s": 0, "bundle": bundle.resolve(), "port": port, **settings}
+    environment = variables_of(PYTHONPATH=path, **chosen)
     command = inside([sys.executable, "-m", module])
     ready = partial(is_ready, port)
     with started(command, port=port, environment=environment, ready=ready, folder=folder) as server:

@@ -18,14 +18,13 @@ from tqdm import tqdm
 from app.bundle import Precision, load_bundle
 from app.inference.engine import Graph
 from app.machine import allowed_cores
-from export.bundle import write_bundle
 from tests.benchmarks.engines import PRECISIONS
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.plain_export import export_plainly
-from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.random_model import random_bundle, random_checkpoint
 from tests.benchmarks.raw import Arrangement, RawLoop, of_bundle, of_onnx_runtime
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, running
 from tests.benchmarks.spread import quartiles, ratios
 
@@ -44,7 +43,7 @@ SECONDS = 6.0
 
 
 def measure() -> Rows:
-    rows = []
+    rows: Rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
 
@@ -55,12 +54,11 @@ def measure() -> Rows:
             return searched(of_onnx_runtime(path))
 
         for variant, precision in tqdm(BUNDLES, desc="models"):
-            bundle = folder / f"{variant.replace('/', '-')}-{precision}"
-            write_bundle(random_checkpoint(variant), bundle, replace=False, precision=precision)
+            bundle = random_bundle(folder, variant, precision)
             for what, graph in GRAPHS.items():
                 own = searched(of_bundle(load_bundle(bundle), graph))
-                found = row(bundle, own, plain(variant), explain=graph == "explain")
-                rows.append({"model and answer": f"ViT-{variant}, {precision}, {what}", **found})
+                cells = row(bundle, own, plain(variant), explain=graph == "explain")
+                rows.append({"model and answer": f"ViT-{variant}, {precision}, {what}", **cells})
     return rows
 
 
@@ -71,13 +69,13 @@ def searched(raw: RawLoop) -> tuple[RawLoop, list[Arrangement]]:
 
 def row(
     bundle: Path, own: tuple[RawLoop, list[Arrangement]], plain: tuple[RawLoop, list[Arrangement]], *, explain: bool
-) -> dict[str, str | float]:
+) -> Row:
     request = post("/classify" if explain else "/classify?attention=false", jpeg(), "image/jpeg")
     raw_rates: list[dict[Arrangement, list[float]]] = [
         {one: [] for one in candidates} for _, candidates in (own, plain)
     ]
     served, waits = [], []
-    with running(bundle, PATIENT) as server:
+    with running(bundle, **PATIENT) as server:
         server.load(request, SECONDS / 4, connections=CONNECTIONS)
         for _ in range(ROUNDS):
             for (raw, candidates), rates in zip((own, plain), raw_rates, strict=True):

@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from app.settings import DEMO_BUNDLE
 from tests.benchmarks.server import running
 from tests.browser.stage import settle
 
@@ -18,7 +17,7 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     """The address of the service with the demo bundle."""
-    with running(DEMO_BUNDLE) as server:
+    with running() as server:
         yield server.url
 
 

@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.load.server import served
+from tests.benchmarks.server import running
 
 CALL = """async ([address, headers, file]) => {
     const body = Uint8Array.from(atob(file), (c) => c.charCodeAt(0));
@@ -45,10 +45,10 @@ def site():
 
 
 @pytest.fixture(scope="module")
-def service(site, tmp_path_factory):
+def service(site):
     """It needs a key. Of the site it allows the name 127.0.0.1, and not the name localhost."""
     settings = {"cors_origins": f"http://127.0.0.1:{site}", "api_keys": "key", "max_upload_bytes": 20_000}
-    with served(tmp_path_factory.mktemp("service"), **settings) as server:
+    with running(**settings) as server:
         yield server.url
 
 

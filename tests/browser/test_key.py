@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.server import running
 from tests.browser.stage import settle
-from tests.load.server import served
 
 
 @pytest.fixture(scope="module", params=["", "/vit"])
-def guarded(request, tmp_path_factory):
+def guarded(request):
     """The address of a service that requires a key, also under a path."""
-    with served(tmp_path_factory.mktemp("guarded"), api_keys="right-key", root_path=request.param) as server:
+    with running(api_keys="right-key", root_path=request.param) as server:
         yield server.url + request.param
 
 

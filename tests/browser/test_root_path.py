@@ -2,14 +2,14 @@
 
 import pytest
 
+from tests.benchmarks.server import running
 from tests.browser.stage import address, link, settle, shown
-from tests.load.server import served
 from tests.support.documented_proxies import in_front
 
 
 @pytest.fixture(scope="module")
-def replica(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("replica"), root_path="/vit") as replica:
+def replica():
+    with running(root_path="/vit") as replica:
         yield replica
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from model.demo.__main__ import write_images
 from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.server import PATIENT
 from tests.load.balancers import BALANCERS, Balancer, balanced
 from tests.load.bulk import named
-from tests.load.replicas import NEVER_FULL, Replica, kill_at_work, restart_all
+from tests.load.replicas import Replica, kill_at_work, restart_all
 from tests.load.traffic import steady
 from tests.support.processes import eventually
 
@@ -28,7 +29,7 @@ class Deployment(NamedTuple):
 @pytest.fixture(scope="module", params=BALANCERS)
 def deployment(request, need, redis_url) -> Iterator[Deployment]:
     need(request.param)
-    with balanced(BALANCERS[request.param], store=redis_url, **NEVER_FULL) as (balancer, running):
+    with balanced(BALANCERS[request.param], store=redis_url, **PATIENT) as (balancer, running):
         yield Deployment(request.param, balancer, running)
 
 

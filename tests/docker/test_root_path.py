@@ -9,16 +9,16 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from tests.benchmarks.server import running
 from tests.load.balancers import BALANCERS
-from tests.load.server import served
 from tests.support.documented_proxies import PROXIES, in_front, lines
 
 INSIDE = ["/livez", "/readyz", "/metrics", "/%6detrics", "//metrics"]
 
 
 @pytest.fixture(scope="module")
-def replica(tmp_path_factory) -> Iterator[int]:
-    with served(tmp_path_factory.mktemp("replica"), root_path="/vit") as server:
+def replica() -> Iterator[int]:
+    with running(root_path="/vit") as server:
         yield server.port
 
 

@@ -10,13 +10,12 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from app.settings import DEMO_BUNDLE
 from tests.benchmarks.server import running
 from tests.browser.stage import settle
 
 
 def main() -> None:
-    with running(DEMO_BUNDLE) as server, sync_playwright() as playwright:
+    with running() as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900}, device_scale_factor=1.25)
         page.goto(server.url)

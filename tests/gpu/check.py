@@ -41,12 +41,12 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("sections", nargs="+", choices=SECTIONS, metavar="section", help=", ".join(SECTIONS))
     parser.add_argument("--only", action="append", default=[], metavar="NAME")
     parser.add_argument("--seconds", type=float, default=SECONDS)
-    found = parser.parse_args(arguments)
-    for folder in (found.bundles, found.out):
+    options = parser.parse_args(arguments)
+    for folder in (options.bundles, options.out):
         folder.mkdir(parents=True, exist_ok=True)
-    place = Place(folder=found.bundles, names=tuple(found.only), seconds=found.seconds)
+    place = Place(folder=options.bundles, names=tuple(options.only), seconds=options.seconds)
     failed = []
-    for name in found.sections:
+    for name in options.sections:
         start = time.perf_counter()
         try:
             tables = {title: even(rows) for title, rows in SECTIONS[name](place).items()}
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> None:
             failed.append(name)
             continue
         measured = {**head(), "gpu": card.describe(), "seconds": round(time.perf_counter() - start)}
-        (found.out / f"{name}.json").write_text(json.dumps({"measured": measured, "tables": tables}, indent=2) + "\n")
+        (options.out / f"{name}.json").write_text(json.dumps({"measured": measured, "tables": tables}, indent=2) + "\n")
         print(f"\n## {name}: {measured['seconds']} s on {measured['gpu']}")
         for title, rows in tables.items():
             print(f"\n{title}\n\n{table(rows) if rows else 'nothing: is the bundle there?'}", flush=True)
@@ -74,10 +74,10 @@ def find_cuda() -> None:
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return
-    found = [str(folder) for folder in sorted(Path(spec.origin).parents[1].glob("nvidia/**/lib")) if folder.is_dir()]
+    folders = [str(folder) for folder in sorted(Path(spec.origin).parents[1].glob("nvidia/**/lib")) if folder.is_dir()]
     known = os.environ.get("LD_LIBRARY_PATH", "").split(":")
-    if found and not set(found) <= set(known):
-        os.environ["LD_LIBRARY_PATH"] = ":".join([*found, *filter(None, known)])
+    if folders and not set(folders) <= set(known):
+        os.environ["LD_LIBRARY_PATH"] = ":".join([*folders, *filter(None, known)])
         os.execv(sys.executable, [sys.executable, "-m", "tests.gpu.check", *sys.argv[1:]])
 
 

@@ -16,7 +16,7 @@ from app.inference.known_answer import BY_CLASS
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
 from app.machine import allowed_cores
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
 from tests.gpu.card import used_mib
 from tests.gpu.place import Place, Tables
 from tests.gpu.placement import placed
@@ -92,7 +92,7 @@ def pictures(bundle: Bundle, count: int) -> np.ndarray:
 def parity(name: str, engine: Engine, cpu: Engine, images: np.ndarray, tolerance: float) -> Rows:
     """Largest difference of each output, relative to its largest number. Raises AssertionError beyond the tolerance."""
     found, expected = explained(engine, images), explained(cpu, images)
-    row: dict[str, str | float] = {"bundle": name}
+    row: Row = {"bundle": name}
     for output in found:
         apart = difference(found[output], expected[output])
         row[output] = apart

@@ -27,10 +27,10 @@ def placed(file: str) -> dict[str, Any]:
         )
     except Exception as error:
         return {"refused": str(error)}
-    found: dict[str, Counter[str]] = {}
+    operators: dict[str, Counter[str]] = {}
     for part in session.get_provider_graph_assignment_info():
-        found.setdefault(part.ep_name, Counter()).update(node.op_type for node in part.get_nodes())
-    return {"gpu": found[CudaEngine.provider].total(), "cpu": found.get("CPUExecutionProvider", Counter())}
+        operators.setdefault(part.ep_name, Counter()).update(node.op_type for node in part.get_nodes())
+    return {"gpu": operators[CudaEngine.provider].total(), "cpu": operators.get("CPUExecutionProvider", Counter())}
 
 
 if __name__ == "__main__":

@@ -4,15 +4,16 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, running
 from tests.gpu.card import free_mib, used_mib
 from tests.gpu.place import Place, Tables
@@ -33,34 +34,31 @@ def measure(place: Place) -> Tables:
     for name, bundle in place.bundles("b16-fp16").items():
         for left in LEFT_MIB:
             with held(free_mib() - left):
-                found = started(bundle.folder, {}, place.seconds)
-            at_start.append({"bundle": name, "short of": f"{left} MiB left", **found})
+                row = started(bundle.folder, place.seconds)
+            at_start.append({"bundle": name, "short of": f"{left} MiB left", **row})
         for limit in LIMITS_MIB:
-            found = started(bundle.folder, {"VIT_GPU_MEMORY_BYTES": str(limit * 2**20)}, place.seconds)
-            at_start.append({"bundle": name, "short of": f"limit of {limit} MiB", **found})
+            row = started(bundle.folder, place.seconds, gpu_memory_bytes=limit * 2**20)
+            at_start.append({"bundle": name, "short of": f"limit of {limit} MiB", **row})
         at_start.append({"bundle": name, "short of": "all, once ready", **taken_away(bundle.folder, place.seconds)})
     return {"memory": at_start}
 
 
-def started(
-    folder: Path, variables: Mapping[str, str], seconds: float, *, device: str = "cuda"
-) -> dict[str, str | float]:
+def started(folder: Path, seconds: float, *, device: str = "cuda", **settings: Any) -> Row:
     """Whether it starts, with which batches, what it says, and how many images it answers."""
     before = used_mib()
     with tempfile.TemporaryDirectory() as temporary:
         elsewhere = Path(temporary)
-        settings = {**PATIENT, **variables, "VIT_DEVICE": device}
         try:
-            with running(folder.resolve(), settings, folder=elsewhere) as server:
+            with running(folder, folder=elsewhere, device=device, **PATIENT, **settings) as server:
                 request = post("/classify", jpeg(), "image/jpeg")
-                found = server.load(request, seconds / 2, connections=CONNECTIONS)
+                figures = server.load(request, seconds / 2, connections=CONNECTIONS)
                 about = httpx.get(f"{server.url}/model").json()
                 sizes = sorted({each["batch"] for each in about["latency"] if each["graph"] == "explain"})
-                results: dict[str, str | float] = {
+                results: Row = {
                     "ready": "yes",
                     "largest batch explained": sizes[-1],
-                    "images/s": round(found["images_per_s"]),
-                    "failed": round(found["failed"]),
+                    "images/s": round(figures["images_per_s"]),
+                    "failed": round(figures["failed"]),
                     "MiB of the GPU": round(used_mib() - before),
                 }
         except RuntimeError:
@@ -69,20 +67,20 @@ def started(
     return {**results, "last line of its log": last_line(log)}
 
 
-def taken_away(folder: Path, seconds: float) -> dict[str, str | float]:
+def taken_away(folder: Path, seconds: float) -> Row:
     """All memory that is free goes to another process while the service is under load."""
     before = used_mib()
-    with running(folder, {**PATIENT, "VIT_DEVICE": "cuda"}) as server:
+    with running(folder, device="cuda", **PATIENT) as server:
         request = post("/classify", jpeg(), "image/jpeg")
         server.load(request, seconds / 4, connections=CONNECTIONS)
         of_service = used_mib() - before
         with held(free_mib() - 300):
-            found = server.load(request, seconds, connections=CONNECTIONS)
+            figures = server.load(request, seconds, connections=CONNECTIONS)
         return {
             "ready": "yes",
             "largest batch explained": "",
-            "images/s": round(found["images_per_s"]),
-            "failed": round(found["failed"]),
+            "images/s": round(figures["images_per_s"]),
+            "failed": round(figures["failed"]),
             "MiB of the GPU": round(of_service),
             "last line of its log": "",
         }

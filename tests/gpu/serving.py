@@ -10,7 +10,7 @@ import httpx
 
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, Server, running
 from tests.benchmarks.spread import times
 from tests.gpu.card import used_mib
@@ -20,7 +20,7 @@ from tests.load.overload import PROBE_TIMEOUT_S, Run, loaded
 QUERIES = {"labels": "attention=false", "labels and maps": "attention=true"}
 CONNECTIONS = (1, 32, 128, 256)
 GENERATORS = 4
-ROOM = {"VIT_MAX_QUEUE_IMAGES": "1024"}
+MAX_QUEUE_IMAGES = 1024
 WINDOWS = 8  # of the overload
 OVERLOAD = 3.0  # times the peak
 HALF_OF_THE_QUEUE = 64  # images in work or waiting, when the peak is measured: none is refused
@@ -56,7 +56,7 @@ def served(
 ) -> Rows:
     rows: Rows = []
     before = used_mib()
-    with running(folder, {**PATIENT, **ROOM, "VIT_DEVICE": device}) as server:
+    with running(folder, device=device, max_queue_images=MAX_QUEUE_IMAGES, **PATIENT) as server:
         for what, query in QUERIES.items():
             request = post(f"/classify?{query}", jpeg(), "image/jpeg")
             server.load(request, seconds / 4, connections=generators)
@@ -78,14 +78,14 @@ def loads(server: Server, request: bytes, seconds: float, *, connections: int, g
     load = partial(server.load, request, seconds, connections=connections // generators)
     before = server.cpu_seconds()
     with ThreadPoolExecutor(generators) as pool:
-        found = [each.result() for each in [pool.submit(load) for _ in range(generators)]]
-    images = sum(each["images"] for each in found)
+        figures = [each.result() for each in [pool.submit(load) for _ in range(generators)]]
+    images = sum(each["images"] for each in figures)
     return {
-        "images/s": round(sum(each["images_per_s"] for each in found), 1),
-        "p50, ms": round(statistics.median(each["p50_ms"] for each in found), 1),
-        "p99, ms": round(max(each["p99_ms"] for each in found), 1),
+        "images/s": round(sum(each["images_per_s"] for each in figures), 1),
+        "p50, ms": round(statistics.median(each["p50_ms"] for each in figures), 1),
+        "p99, ms": round(max(each["p99_ms"] for each in figures), 1),
         "CPU ms per image, server": round(1000 * (server.cpu_seconds() - before) / images, 2),
-        "generators": round(1000 * sum(each["generator_cpu_s"] for each in found) / images, 2),
+        "generators": round(1000 * sum(each["generator_cpu_s"] for each in figures) / images, 2),
     }
 
 
@@ -101,7 +101,7 @@ def overloaded(
     """Window by window, so that what grows or slows down in ten minutes is seen."""
     request = post("/classify", jpeg(), "image/jpeg")
     rows: Rows = []
-    with running(folder, {"VIT_DEVICE": device}) as server:
+    with running(folder, device=device) as server:
         peak = server.load(request, seconds / 4, connections=connections)["images_per_s"]
         for window in range(1, windows + 1):
             run = loaded(server, request, seconds, OVERLOAD * peak)
@@ -116,7 +116,7 @@ def overloaded(
     return rows
 
 
-def answers(run: Run) -> dict[str, str | float]:
+def answers(run: Run) -> Row:
     figures = run.figures
     return {
         "answered, requests/s": round(figures["images_per_s"], 1),

@@ -10,7 +10,7 @@ from app.inference.cuda import FILES, CudaEngine, Recording
 from app.inference.engine import Graph
 from app.inference.model import Model
 from app.inference.runner import sums_are_finite
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
 from tests.gpu.card import milliseconds
 from tests.gpu.parity import open_on_gpu, pictures
 from tests.gpu.place import Place, Tables
@@ -38,7 +38,7 @@ def speed(name: str, bundle: Bundle, engine: CudaEngine, seconds: float = 0.5) -
     images = pictures(bundle, max(size for _, size in engine._recordings))
     for (graph, size), recording in sorted(engine._recordings.items()):
         batch = list(images[:size])
-        head: dict[str, str | float] = {"bundle": name, "graph": graph, "batch": size}
+        head: Row = {"bundle": name, "graph": graph, "batch": size}
         alone = milliseconds(recording.launch, seconds)
         plain = milliseconds(partial(recording.launch, plainly=True), seconds / 2)
         whole = milliseconds(partial(engine.run, graph, batch), seconds)
@@ -70,7 +70,7 @@ def of_a_run(engine: CudaEngine, recording: Recording, batch: list[np.ndarray], 
     return {part: round(milliseconds(run, seconds), 3) for part, run in parts.items()}
 
 
-def relative(name: str, runs: Rows, model: Model) -> dict[str, str | float]:
+def relative(name: str, runs: Rows, model: Model) -> Row:
     best: dict[Graph, float] = {g: max(float(r["images/s"]) for r in runs if r["graph"] == g) for g in FILES}
     return {
         "bundle": name,

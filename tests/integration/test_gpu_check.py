@@ -41,10 +41,10 @@ def test_overload_in_windows():
 
 
 def test_a_start_is_told_with_its_batches_and_a_refusal_with_its_reason():
-    row = scarcity.started(DEMO_BUNDLE, {"VIT_MAX_BATCH": "2"}, 0.6, device="cpu")
+    row = scarcity.started(DEMO_BUNDLE, 0.6, device="cpu", max_batch=2)
     assert (row["ready"], row["failed"]) == ("yes", 0)
     assert float(row["images/s"]) > 1
-    refused = scarcity.started(DEMO_BUNDLE, {"VIT_MAX_BATCH": "-1"}, 0.6)
+    refused = scarcity.started(DEMO_BUNDLE, 0.6, max_batch=-1)
     assert refused["ready"] == "no"
     assert "VIT_MAX_BATCH" in str(refused["last line of its log"])
     assert refused.keys() == row.keys()

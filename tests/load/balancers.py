@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from tests.benchmarks.server import free_port
 from tests.load.replicas import Replica, replicas
@@ -49,11 +50,11 @@ BALANCERS: dict[str, Start] = {"nginx": nginx, "haproxy": haproxy}
 
 
 @contextmanager
-def balanced(start: Start, count: int = REPLICAS, /, **variables: str) -> Iterator[tuple[Balancer, list[Replica]]]:
+def balanced(start: Start, count: int = REPLICAS, /, **settings: Any) -> Iterator[tuple[Balancer, list[Replica]]]:
     """`count` replicas behind a balancer; `store="redis://..."` is their VIT_STORE."""
     with (
         TemporaryDirectory() as folder,
-        replicas(count, **variables) as running,
+        replicas(count, **settings) as running,
         start([replica.port for replica in running], Path(folder)) as balancer,
     ):
         yield balancer, running

@@ -6,22 +6,22 @@ the largest resident memory in between, minus that before.
 
 import gzip
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread
 
 from tqdm import tqdm
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.peak import peak_mib
-from tests.benchmarks.server import Server
+from tests.benchmarks.record import Row
+from tests.benchmarks.server import Server, running
 from tests.catalogue.json_bodies import JsonBody, bodies
+from tests.load.background import repeated
 from tests.load.connection import Answer, Connection, file_part, form, message, post
-from tests.load.server import reset_peak, served, settled
+from tests.load.server import reset_peak, settled
 
 ROUNDS = 10
 JSON_ROUNDS = 3
@@ -94,23 +94,16 @@ def sent(body: JsonBody) -> Attack:
 def probed(server: Server) -> Iterator[list[float]]:
     """The seconds of each answer of /livez, which is asked for again and again."""
     seconds: list[float] = []
-    enough = Event()
+    with Connection(server.port, timeout_s=60) as connection:
 
-    def probe() -> None:
-        with Connection(server.port, timeout_s=60) as connection:
-            while not (seconds and enough.wait(PROBE_S)):
-                start = time.perf_counter()
-                connection.send(message("GET /livez"))
-                connection.answer()
-                seconds.append(time.perf_counter() - start)
+        def probe() -> None:
+            start = time.perf_counter()
+            connection.send(message("GET /livez"))
+            connection.answer()
+            seconds.append(time.perf_counter() - start)
 
-    probing = Thread(target=probe)
-    probing.start()
-    try:
-        yield seconds
-    finally:
-        enough.set()
-        probing.join()
+        with repeated(probe, every_s=PROBE_S):
+            yield seconds
 
 
 def measure(server: Server, name: str, attack: Attack, *, rounds: int = ROUNDS) -> Finding:
@@ -134,10 +127,10 @@ def measure(server: Server, name: str, attack: Attack, *, rounds: int = ROUNDS) 
 
 def main() -> None:
     good = once(post(Path("docs/star.jpg").read_bytes()))
-    with tempfile.TemporaryDirectory() as folder, served(Path(folder), log_level="error") as server:
+    with running(log_level="error") as server:
         for _ in range(100):
             good(server)
-        found = [
+        findings = [
             measure(server, name, attack, rounds=1 if attack is slow else ROUNDS)
             for name, attack in tqdm(attacks().items(), desc="attacks")
         ]
@@ -145,13 +138,13 @@ def main() -> None:
         for body in tqdm(bodies(), desc="bodies in JSON"):
             in_json.setdefault(body.path, []).append(measure(server, body.name, sent(body), rounds=JSON_ROUNDS))
         assert good(server)[0].status == 200
-    publish("bodies", [row(finding) for finding in found], Path(__file__).parent)
+    publish("bodies", [row(finding) for finding in findings], Path(__file__).parent)
     publish("json_bodies", [json_row(path, each) for path, each in in_json.items()], Path(__file__).parent)
-    found += [finding for each in in_json.values() for finding in each]
-    sys.exit(max(finding.growth_mib for finding in found) >= MAX_GROWTH_MIB)
+    findings += [finding for each in in_json.values() for finding in each]
+    sys.exit(max(finding.growth_mib for finding in findings) >= MAX_GROWTH_MIB)
 
 
-def row(finding: Finding) -> dict[str, str | float]:
+def row(finding: Finding) -> Row:
     return {
         "attack": finding.name,
         "status": ", ".join(map(str, sorted(finding.statuses))),
@@ -162,15 +155,15 @@ def row(finding: Finding) -> dict[str, str | float]:
     }
 
 
-def json_row(path: str, found: list[Finding]) -> dict[str, str | float]:
+def json_row(path: str, findings: list[Finding]) -> Row:
     """The worst of all kinds of bodies that were sent to a path."""
     return {
         "to": path,
-        "kinds of bodies": len(found),
-        "status": ", ".join(map(str, sorted(set().union(*(finding.statuses for finding in found))))),
-        "slowest answer, s": round(max(finding.slowest_s for finding in found), 2),
-        "longest /livez, ms": round(1000 * max(finding.livez_s for finding in found)),
-        "peak, MiB": round(max(finding.peak_mib for finding in found), 1),
+        "kinds of bodies": len(findings),
+        "status": ", ".join(map(str, sorted(set().union(*(finding.statuses for finding in findings))))),
+        "slowest answer, s": round(max(finding.slowest_s for finding in findings), 2),
+        "longest /livez, ms": round(1000 * max(finding.livez_s for finding in findings)),
+        "peak, MiB": round(max(finding.peak_mib for finding in findings), 1),
     }
 
 

@@ -21,12 +21,12 @@ from typing import IO
 
 from tqdm import tqdm
 
-from app.settings import DEMO_BUNDLE
 from model.demo.__main__ import write_images
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.load import connected, exchange, post
+from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, running
-from tests.load.replicas import NEVER_FULL, replicas
+from tests.load.replicas import replicas
 
 IMAGES = 10_000
 ROUNDS = 2
@@ -37,7 +37,6 @@ SLOWEST_PER_S = 20.0  # images; what takes longer is ended
 POLLED_EVERY_S = 0.02
 BOUNDARY = "-next-image-"
 PATH = "/classify?top_k=1&attention=false"  # as the client asks
-Row = dict[str, str | float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +54,7 @@ def main() -> None:
     publish("bulk", measure(int(sys.argv[1]) if len(sys.argv) > 1 else IMAGES), Path(__file__).parent)
 
 
-def measure(count: int) -> list[Row]:
+def measure(count: int) -> Rows:
     with TemporaryDirectory() as place:
         folder = Path(place, "images")
         write_images(folder, count)
@@ -66,7 +65,7 @@ def measure(count: int) -> list[Row]:
         row("python -m app.client", "one server", statistics.median(run.rate for run in ours), best, ours),
         row("python -m app.client", f"one server, killed {KILLS} times", interrupted.rate, best, [interrupted]),
     ]
-    return [{"images": count, **found} for found in rows]
+    return [{"images": count, **cells} for cells in rows]
 
 
 def row(asked_by: str, server: str, rate: float, best: float, runs: Sequence[Run] = ()) -> Row:
@@ -87,7 +86,7 @@ def alone(folder: Path, place: Path) -> tuple[float, list[Run]]:
     sent, count = requests(folder), len(images(folder))
     seconds: list[float] = []
     ours: list[Run] = []
-    with running(DEMO_BUNDLE, PATIENT) as server:
+    with running(**PATIENT) as server:
         for number in tqdm(range(ROUNDS), desc="rounds"):
             seconds.append(asyncio.run(closed_loop(server.port, sent, seconds=count / SLOWEST_PER_S)))
             ours.append(named(server.url, folder, place / f"{number}.csv"))
@@ -96,7 +95,7 @@ def alone(folder: Path, place: Path) -> tuple[float, list[Run]]:
 
 def killed(folder: Path, place: Path) -> Run:
     """The server dies at its work, and is started again at once on the same port."""
-    with replicas(1, **NEVER_FULL) as (server,):
+    with replicas(1, **PATIENT) as (server,):
 
         def restart() -> None:
             server.kill()
@@ -203,12 +202,12 @@ def watch(
 
 def read(out: Path) -> dict[str, list[str]]:
     """The labels that each image got, from the file of the client. Images that could not be used are not there."""
-    found: dict[str, list[str]] = {}
+    labels: dict[str, list[str]] = {}
     with out.open(newline="") as file:
         for line in csv.DictReader(file):
             if not line["error"]:
-                found.setdefault(line["image"], []).append(line["label"])
-    return found
+                labels.setdefault(line["image"], []).append(line["label"])
+    return labels
 
 
 if __name__ == "__main__":

@@ -58,10 +58,10 @@ class Connection:
 
     def answers(self) -> list[Answer]:
         """All answers until the server closes."""
-        found = []
+        received = []
         while (answer := self.answer()) is not None:
-            found.append(answer)
-        return found
+            received.append(answer)
+        return received
 
 
 def message(line: str, *fields: str, body: bytes = b"") -> bytes:

@@ -9,11 +9,10 @@ import asyncio
 import json
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -22,10 +21,11 @@ from tqdm import tqdm
 
 from app.bundle import Precision
 from app.settings import DEMO_BUNDLE
-from export.bundle import write_bundle
 from tests.benchmarks.__main__ import publish
-from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.random_model import random_bundle
+from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, Server, running
+from tests.load.background import repeated
 from tests.load.mixture import Mixture
 
 REQUESTS = 1000
@@ -92,22 +92,6 @@ def limited(limit: int) -> Iterator[Group]:
         group.folder.rmdir()
 
 
-@dataclass
-class Peak:
-    """The most memory that a group has allocated, read in a thread of its own."""
-
-    group: Group
-    bytes: int = 0
-    _over: threading.Event = field(default_factory=threading.Event)
-
-    def watch(self) -> None:
-        while not self._over.wait(SAMPLE_EVERY_S):
-            self.bytes = max(self.bytes, self.group.allocated)
-
-    def end(self) -> None:
-        self._over.set()
-
-
 def shipped_limit() -> int:
     """Bytes that the deployment allows a replica."""
     (container,) = yaml.safe_load(DEPLOYMENT.read_text())["spec"]["template"]["spec"]["containers"]
@@ -115,39 +99,33 @@ def shipped_limit() -> int:
     return int(text.removesuffix("Gi")) * 2**30
 
 
-def row(name: str, bundle: Path, limit: int, requests: int) -> dict[str, str | float]:
-    found: dict[str, str | float] = {}
+def row(name: str, bundle: Path, limit: int, requests: int) -> Row:
     with limited(limit) as group:
         try:
-            with running(bundle, PATIENT | {"VIT_REQUEST_TIMEOUT_S": "60"}, inside=group.command) as server:
-                found = loaded(server, group, requests)
+            with running(bundle, inside=group.command, **{**PATIENT, "request_timeout_s": 60}) as server:
+                figures = loaded(server, group, requests)
         except RuntimeError:  # it did not start
-            found = dict.fromkeys(FIGURES, "-")
-        return {"bundle": name, "limit, MiB": limit // MIB, **found, "killed": group.killed}
+            figures = dict.fromkeys(FIGURES, "-")
+        return {"bundle": name, "limit, MiB": limit // MIB, **figures, "killed": group.killed}
 
 
-def loaded(server: Server, group: Group, requests: int) -> dict[str, str | float]:
-    ready, peak = group.allocated, Peak(group)
+def loaded(server: Server, group: Group, requests: int) -> Row:
+    allocated = [group.allocated]
     traffic = Mixture(server.port, clients=CONNECTIONS, pause_s=0)
-    watcher = threading.Thread(target=peak.watch)
-    watcher.start()
-    asyncio.run(traffic.run(time.monotonic() + TIME_LIMIT_S, requests=requests))
-    peak.end()
-    watcher.join()
+    with repeated(lambda: allocated.append(group.allocated), every_s=SAMPLE_EVERY_S):
+        asyncio.run(traffic.run(time.monotonic() + TIME_LIMIT_S, requests=requests))
     sizes = [measured["batch"] for measured in httpx.get(f"{server.url}/model").json()["latency"]]
     wrong = json.dumps(traffic.wrong) if traffic.wrong else "none"
-    figures = (ready // MIB, peak.bytes // MIB, group.allocated // MIB, max(sizes), traffic.requests, wrong)
+    figures = (allocated[0] // MIB, max(allocated) // MIB, group.allocated // MIB, max(sizes), traffic.requests, wrong)
     return dict(zip(FIGURES, figures, strict=True))
 
 
-def measure(requests: int) -> list[dict[str, str | float]]:
+def measure(requests: int) -> Rows:
     limit = shipped_limit()
     with tempfile.TemporaryDirectory() as temporary:
         rows = [row("demo", DEMO_BUNDLE, limit, requests)]
         for variant, precision, times in tqdm(BUNDLES, desc="bundles"):
-            bundle = Path(temporary) / f"{variant.replace('/', '-')}-{precision}"
-            if not bundle.exists():
-                write_bundle(random_checkpoint(variant), bundle, replace=False, precision=precision)
+            bundle = random_bundle(Path(temporary), variant, precision)
             rows.append(row(f"ViT-{variant}, {precision}", bundle, times * limit, requests))
         return rows
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import httpx
 
-from app.settings import DEMO_BUNDLE
 from tests.benchmarks.server import family, running
 from tests.catalogue.every import CASES
 from tests.load.found import keep
@@ -60,7 +59,7 @@ def main() -> None:
     valid = [data for data in made if len(data) <= MOST_BYTES]
     answers: Counter[int | str] = Counter()
     lost = 0
-    with running(DEMO_BUNDLE) as server, httpx.Client(timeout=60) as client:
+    with running() as server, httpx.Client(timeout=60) as client:
         before, processes = server.anonymous_mib(), set(family(server.pid))
         end = time.monotonic() + seconds
         while time.monotonic() < end:

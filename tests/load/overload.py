@@ -10,7 +10,6 @@ The JSON goes beside this file, the table to docs/operations.md.
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,14 +19,14 @@ from typing import NamedTuple
 import httpx
 from tqdm import tqdm
 
-from export.bundle import write_bundle
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.load import percentile, post
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.random_model import random_checkpoint
-from tests.benchmarks.record import Rows
+from tests.benchmarks.random_model import random_bundle
+from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import Server, running
 from tests.benchmarks.spread import quartiles, ratios, times
+from tests.load.background import repeated
 
 VARIANT = "Ti/16"
 FACTORS = (0.5, 1, 2, 5, 10)
@@ -52,17 +51,14 @@ def measure(seconds: float) -> Rows:
     request = post("/classify", jpeg(), "image/jpeg")
     runs: dict[float, list[Run]] = {factor: [] for factor in FACTORS}
     peaks = []
-    with tempfile.TemporaryDirectory() as temporary:
-        bundle = Path(temporary) / "bundle"
-        write_bundle(random_checkpoint(VARIANT), bundle, replace=False)
-        with running(bundle) as server:
-            server.load(request, seconds / 4, connections=CONNECTIONS[0])
-            tried = {n: server.load(request, seconds / 2, connections=n)["images_per_s"] for n in CONNECTIONS}
-            most = max(tried, key=lambda connections: tried[connections])
-            for _ in tqdm(range(ROUNDS), desc="rounds"):
-                peaks.append(server.load(request, seconds, connections=most)["images_per_s"])
-                for factor in FACTORS:
-                    runs[factor].append(loaded(server, request, seconds, factor * peaks[-1]))
+    with tempfile.TemporaryDirectory() as temporary, running(random_bundle(Path(temporary), VARIANT)) as server:
+        server.load(request, seconds / 4, connections=CONNECTIONS[0])
+        tried = {n: server.load(request, seconds / 2, connections=n)["images_per_s"] for n in CONNECTIONS}
+        most = max(tried, key=lambda connections: tried[connections])
+        for _ in tqdm(range(ROUNDS), desc="rounds"):
+            peaks.append(server.load(request, seconds, connections=most)["images_per_s"])
+            for factor in FACTORS:
+                runs[factor].append(loaded(server, request, seconds, factor * peaks[-1]))
     return [row(factor, of_factor, peaks) for factor, of_factor in runs.items()]
 
 
@@ -72,7 +68,7 @@ def loaded(server: Server, request: bytes, seconds: float, rate: float) -> Run:
     return Run(figures, milliseconds["200"], milliseconds["503"], probes)
 
 
-def row(factor: float, runs: list[Run], peaks: list[float]) -> dict[str, str | float]:
+def row(factor: float, runs: list[Run], peaks: list[float]) -> Row:
     """Times are those of all rounds; rates are medians over the rounds; counts are their sum."""
     run = {name: statistics.median(each.figures[name] for each in runs) for name in runs[0].figures}
     total = {name: round(sum(each.figures[name] for each in runs)) for name in COUNTS}
@@ -100,25 +96,18 @@ def row(factor: float, runs: list[Run], peaks: list[float]) -> dict[str, str | f
 def probed(server: Server) -> Iterator[list[float]]:
     """Seconds of each probe, sent as a balancer does; PROBE_TIMEOUT_S where the answer was not 200."""
     probes: list[float] = []
-    done = threading.Event()
+    with httpx.Client(base_url=server.url, timeout=PROBE_TIMEOUT_S) as client:
 
-    def ask() -> None:
-        with httpx.Client(base_url=server.url, timeout=PROBE_TIMEOUT_S) as client:
-            while not done.wait(PROBE_EVERY_S):
-                start = time.perf_counter()
-                try:
-                    good = client.get("/readyz").is_success
-                except httpx.TransportError:
-                    good = False
-                probes.append(time.perf_counter() - start if good else PROBE_TIMEOUT_S)
+        def probe() -> None:
+            start = time.perf_counter()
+            try:
+                good = client.get("/readyz").is_success
+            except httpx.TransportError:
+                good = False
+            probes.append(time.perf_counter() - start if good else PROBE_TIMEOUT_S)
 
-    thread = threading.Thread(target=ask)
-    thread.start()
-    try:
-        yield probes
-    finally:
-        done.set()
-        thread.join()
+        with repeated(probe, every_s=PROBE_EVERY_S):
+            yield probes
 
 
 def main() -> None:

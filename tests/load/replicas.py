@@ -4,20 +4,19 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from tests.benchmarks.server import free_port
 from tests.load.traffic import Traffic
 from tests.support.processes import Process
 
-NEVER_FULL = {"max_queue_wait_s": "60", "request_timeout_s": "60"}  # requests wait and none is refused
-
 
 class Replica:
     """`python -m app` on a port that it keeps over restarts."""
 
-    def __init__(self, variables: dict[str, str]) -> None:
+    def __init__(self, settings: dict[str, Any]) -> None:
         self.port = free_port()
-        self._settings = {"log_level": "warning", **variables}
+        self._settings = {"log_level": "warning", **settings}
         self.process = Process(port=self.port, **self._settings)
 
     def restart(self) -> int:
@@ -42,12 +41,12 @@ class Replica:
 
 
 @contextmanager
-def replicas(count: int, **variables: str) -> Iterator[list[Replica]]:
+def replicas(count: int, **settings: Any) -> Iterator[list[Replica]]:
     """`count` replicas that are ready; `store="redis://..."` sets VIT_STORE. All are killed at the end."""
     with ExitStack() as stack:
         running = []
         for _ in range(count):
-            replica = Replica(variables)
+            replica = Replica(settings)
             stack.callback(replica.kill)
             running.append(replica)
         for replica in running:

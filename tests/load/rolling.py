@@ -9,13 +9,14 @@ from pathlib import Path
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.record import Row, Rows
+from tests.benchmarks.server import PATIENT
 from tests.load.balancers import BALANCERS, balanced
-from tests.load.replicas import NEVER_FULL, kill_at_work, restart_all
+from tests.load.replicas import kill_at_work, restart_all
 from tests.load.traffic import Traffic, steady
 
 RATE = 20.0  # requests a second
 ROUNDS = 10
-Row = dict[str, str | float]
 
 
 def main() -> None:
@@ -23,10 +24,10 @@ def main() -> None:
     publish("rolling", rows, Path(__file__).parent)
 
 
-def measure(rounds: int) -> list[Row]:
-    rows = []
+def measure(rounds: int) -> Rows:
+    rows: Rows = []
     for name, start in BALANCERS.items():
-        with balanced(start, **NEVER_FULL) as (balancer, running):
+        with balanced(start, **PATIENT) as (balancer, running):
             with steady(balancer.port, jpeg(), RATE) as traffic:
                 for _ in range(rounds):
                     restart_all(running)

@@ -8,7 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.load.server import alive, served
+from tests.benchmarks.server import running
+from tests.load.server import alive
 
 CHECKS = "not_a_server_error,content_type_conformance,response_schema_conformance"
 
@@ -18,7 +19,7 @@ def main() -> None:
     command = [str(Path(sys.executable).with_name("schemathesis")), "run"]
     options = ["--max-time", seconds, "--continue-on-failure", "--suppress-health-check", "all", "--seed", "0"]
     with tempfile.TemporaryDirectory() as folder:
-        with served(Path(folder), log_level="error") as server:
+        with running(folder=Path(folder), log_level="error") as server:
             address = f"{server.url}/openapi.json"
             done = subprocess.run([*command, address, *options, "--checks", CHECKS], check=False, cwd=folder)
             survived = alive(server.pid)

@@ -1,18 +1,9 @@
-"""The real server with given settings, for the time of a test."""
+"""What the process of a server holds."""
 
 import time
-from contextlib import AbstractContextManager
 from pathlib import Path
 
-from app.settings import DEMO_BUNDLE
-from tests.benchmarks.server import Server, running
-
-
-def served(folder: Path, **settings: object) -> AbstractContextManager[Server]:
-    """`python -m app` with the demo bundle; its log is `folder`/log."""
-    chosen = {"device": "cpu", "log_level": "info"} | settings
-    variables = {f"VIT_{name.upper()}": str(value) for name, value in chosen.items()}
-    return running(DEMO_BUNDLE, variables, folder=folder)
+from tests.benchmarks.server import Server
 
 
 def descriptors(pid: int) -> int:

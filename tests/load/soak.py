@@ -8,19 +8,18 @@ done with a server that has a planted leak (`leaking.py`), which must be found. 
 
 import asyncio
 import sys
-import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from app.settings import DEMO_BUNDLE
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.load import percentile
+from tests.benchmarks.record import Row
 from tests.benchmarks.server import Server, family, running
+from tests.load.background import repeated
 from tests.load.mixture import Mixture
 from tests.load.server import descriptors
 
@@ -31,7 +30,7 @@ WARM_UP = WINDOWS // 4
 SAMPLE_EVERY_S = 0.5
 GROWTH_MIB = 4.0  # the most by which a run may grow: 2 MiB an hour, if it lasts two hours
 ERRORS = 3  # standard errors; a smaller slope does not count as growth
-STORE = {"VIT_STORE_MAX_BYTES": str(8 * 2**20)}  # full before the measurement begins
+STORE_BYTES = 8 * 2**20  # full before the measurement begins
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,24 +76,13 @@ class Soak:
 
 
 def soak(seconds: float, *, module: str) -> Soak:
-    with running(DEMO_BUNDLE, STORE, module=module) as server:
+    with running(module=module, store_max_bytes=STORE_BYTES) as server:
         traffic = Mixture(server.port)
         samples: list[Sample] = []
         start = time.monotonic()
-        done = threading.Event()
-        watch = threading.Thread(target=_watch, args=(server, samples, done.wait))
-        watch.start()
-        try:
+        with repeated(lambda: samples.append(sample(server)), every_s=SAMPLE_EVERY_S):
             asyncio.run(traffic.run(start + seconds))
-        finally:
-            done.set()
-            watch.join()
     return Soak(seconds=seconds, windows=windows(samples, traffic.latencies, start, seconds), traffic=traffic)
-
-
-def _watch(server: Server, samples: list[Sample], wait: Callable[[float], bool]) -> None:
-    while not wait(SAMPLE_EVERY_S):
-        samples.append(sample(server))
 
 
 def sample(server: Server) -> Sample:
@@ -108,12 +96,12 @@ def sample(server: Server) -> Sample:
 
 
 def windows(samples: list[Sample], latencies: list[tuple[float, float]], start: float, seconds: float) -> list[Window]:
-    found = []
+    parts = []
     for number in range(WINDOWS):
         begin, end = (start + seconds * n / WINDOWS for n in (number, number + 1))
         inside = [s for s in samples if begin <= s.when < end]
         times = [took for when, took in latencies if begin <= when < end]
-        found.append(
+        parts.append(
             Window(
                 mib=min(s.mib for s in inside),
                 files=min(s.files for s in inside),
@@ -122,10 +110,10 @@ def windows(samples: list[Sample], latencies: list[tuple[float, float]], start: 
                 p99_ms=percentile(times, 0.99),
             )
         )
-    return found
+    return parts
 
 
-def summary(name: str, run: Soak) -> dict[str, str | float]:
+def summary(name: str, run: Soak) -> Row:
     begin, end = run.windows[WARM_UP], run.windows[-1]
     counted = run.traffic.counted
     return {

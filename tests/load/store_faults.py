@@ -6,20 +6,22 @@ is requested again and again. Faults alternate with a healthy Redis over several
 
 import statistics
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
-from tqdm import tqdm
 
-from app.settings import DEMO_BUNDLE
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.record import Row, Rows
+from tests.benchmarks.rounds import in_turn
 from tests.benchmarks.server import Server, running
+from tests.load.background import repeated
 from tests.support.redis_server import RedisServer
 
 ROUNDS = 3
@@ -28,53 +30,41 @@ RATE = 20.0  # images per second
 ASKED_EVERY_S = 0.1
 RECOVERY_S = 30.0  # at most
 
-Row = dict[str, str | float]
-
-
-class Polling(threading.Thread):
-    """GET a map until `stop`, and count the statuses."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__()
-        self._url = url
-        self._enough = threading.Event()
-        self.statuses: Counter[int] = Counter()
-
-    def run(self) -> None:
-        with httpx.Client(timeout=30) as client:
-            while not self._enough.wait(ASKED_EVERY_S):
-                self.statuses[client.get(self._url).status_code] += 1
-
-    def stop(self) -> None:
-        self._enough.set()
-        self.join()
-
 
 def observe(server: Server, fault: Callable[[], object], repair: Callable[[], object]) -> Row:
     request = post("/classify", jpeg(), "image/jpeg")
-    kept = httpx.post(f"{server.url}/classify", content=jpeg()).json()["results"][0]["attention"]
-    polling = Polling(f"{server.url}{kept}?format=json")
-    fault()
-    polling.start()
-    found = server.load(request, SECONDS, rate=RATE)
-    polling.stop()
+    statuses: Counter[int] = Counter()
+    with httpx.Client(base_url=server.url, timeout=30) as client:
+        kept = classified(server)["attention"]
+
+        def ask() -> None:
+            statuses[client.get(f"{kept}?format=json").status_code] += 1
+
+        fault()
+        with repeated(ask, every_s=ASKED_EVERY_S):
+            figures = server.load(request, SECONDS, rate=RATE)
     repair()
     repaired = time.perf_counter()
-    while "id" not in httpx.post(f"{server.url}/classify", content=jpeg()).json()["results"][0]:
+    while "id" not in classified(server):
         if time.perf_counter() > repaired + RECOVERY_S:
             raise RuntimeError("the service did not find its store again")
         time.sleep(0.02)
     return {
-        "classified": found["images"],
-        "failed": found["failed"],
-        "p50": found["p50_ms"],
-        "p99": found["p99_ms"],
+        "classified": figures["images"],
+        "failed": figures["failed"],
+        "p50": figures["p50_ms"],
+        "p99": figures["p99_ms"],
         "recovery": time.perf_counter() - repaired,
-        **{str(status): count for status, count in polling.statuses.items()},
+        **{str(status): count for status, count in statuses.items()},
     }
 
 
-def measure(redis: RedisServer) -> list[Row]:
+def classified(server: Server) -> dict[str, Any]:
+    result: dict[str, Any] = httpx.post(f"{server.url}/classify", content=jpeg()).json()["results"][0]
+    return result
+
+
+def measure(redis: RedisServer) -> Rows:
     def full() -> None:
         with redis.client() as client:
             client.config_set("maxmemory", 1)
@@ -93,30 +83,27 @@ def measure(redis: RedisServer) -> list[Row]:
         "never answers": (redis.freeze, redis.thaw),
         "full": (full, emptied),
     }
-    rounds: dict[str, list[Row]] = {name: [] for name in ("in memory", *faults)}
-    with running(DEMO_BUNDLE) as alone, running(DEMO_BUNDLE, {"VIT_STORE": redis.url}) as server:
-        for _ in tqdm(range(ROUNDS)):
-            rounds["in memory"].append(observe(alone, int, int))
-            for name, (fault, repair) in faults.items():
-                rounds[name].append(observe(server, fault, repair))
-    return [row(name, found) for name, found in rounds.items()]
+    with running() as alone, running(store=redis.url) as server:
+        turns = {name: partial(observe, server, *pair) for name, pair in faults.items()}
+        rounds = in_turn({"in memory": partial(observe, alone, int, int), **turns}, ROUNDS)
+    return [row(name, of_fault) for name, of_fault in rounds.items()]
 
 
-def row(name: str, found: list[Row]) -> Row:
+def row(name: str, rounds: list[Row]) -> Row:
     def median(key: str) -> float:
-        return statistics.median(float(one[key]) for one in found)
+        return statistics.median(float(one[key]) for one in rounds)
 
     statuses: Counter[str] = Counter()
-    for one in found:
+    for one in rounds:
         statuses.update({key: int(count) for key, count in one.items() if key.isdecimal()})
     return {
         "Redis": name,
-        "classified": sum(int(one["classified"]) for one in found),
-        "failed": sum(int(one["failed"]) for one in found),
+        "classified": sum(int(one["classified"]) for one in rounds),
+        "failed": sum(int(one["failed"]) for one in rounds),
         "p50, ms": round(median("p50"), 1),
         "p99, ms": round(median("p99"), 1),
         "responses of GET /attention": ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items())),
-        "maps stored again after, s": round(max(float(one["recovery"]) for one in found), 2),
+        "maps stored again after, s": round(max(float(one["recovery"]) for one in rounds), 2),
     }
 
 

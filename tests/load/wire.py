@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.benchmarks.doors import tensor
-from tests.benchmarks.server import Server
+from tests.benchmarks.server import Server, running
 from tests.catalogue.json_bodies import bodies
 from tests.load.connection import Connection, file_part, form, message, post
 from tests.load.found import keep
-from tests.load.server import alive, descriptors, served, settled
+from tests.load.server import alive, descriptors, settled
 
 CLIENTS = 8
 PATIENCE_S = 0.25  # a server that waits for more of a request sends nothing
@@ -185,16 +185,16 @@ def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
 def main() -> None:
     seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     with tempfile.TemporaryDirectory() as folder:
-        with served(
-            Path(folder), receive_timeout_s=RECEIVE_S, store_max_bytes=STORE_BYTES, log_level="error"
+        with running(
+            folder=Path(folder), receive_timeout_s=RECEIVE_S, store_max_bytes=STORE_BYTES, log_level="error"
         ) as server:
-            found = fuzz(server, seconds, seed)
-        found["tracebacks"] = (Path(folder) / "log").read_text().count("Traceback")
-    print(json.dumps(found, indent=2))
-    statuses = found["statuses"]
+            report = fuzz(server, seconds, seed)
+        report["tracebacks"] = (Path(folder) / "log").read_text().count("Traceback")
+    print(json.dumps(report, indent=2))
+    statuses = report["statuses"]
     assert isinstance(statuses, dict)
-    bad = found["resets"] or found["tracebacks"] or found["descriptors_growth"] or any(map(is_bad, statuses))
-    sys.exit(bool(bad) or not found["good_afterwards"])
+    bad = report["resets"] or report["tracebacks"] or report["descriptors_growth"] or any(map(is_bad, statuses))
+    sys.exit(bool(bad) or not report["good_afterwards"])
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Protocol
 
+from tests.benchmarks.record import Rows
 from tests.study.run import Run
 
 Results = Mapping[Run, float]
-Rows = list[dict[str, str | float]]
 
 
 class Experiment(Protocol):

@@ -1,8 +1,9 @@
 """Few-shot accuracy of a small and a larger network, by the number of images that they were pre-trained on (Fig. 4)."""
 
 from model.config import ViTConfig
+from tests.benchmarks.record import Row, Rows
 from tests.study.backbone import LARGE, SMALL, Backbone
-from tests.study.experiment import Results, Rows, of, per_cent
+from tests.study.experiment import Results, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
 
@@ -38,7 +39,7 @@ def rows(results: Results) -> Rows:
     starts = {name: _starts(config) for name, config in SIZES.items()}
     table: Rows = []
     for number, count in enumerate((0, *COUNTS)):
-        row: dict[str, str | float] = {"images of pre-training": f"{count:,}"}
+        row: Row = {"images of pre-training": f"{count:,}"}
         for name in SIZES:
             start = starts[name][number]
             row[f"{name} network: shapes, %"] = per_cent(of(results, _itself(start))) if count else ""

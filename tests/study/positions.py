@@ -1,8 +1,9 @@
 """How a network knows where a patch was (paper, appendix D.4, Table 8)."""
 
 from model.fit.pretrain import POSITIONS
+from tests.benchmarks.record import Rows
 from tests.study.backbone import SMALL, Backbone
-from tests.study.experiment import Results, Rows, of, per_cent
+from tests.study.experiment import Results, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
 

@@ -2,8 +2,9 @@
 
 from statistics import fmean
 
+from tests.benchmarks.record import Rows
 from tests.study.backbone import Backbone
-from tests.study.experiment import Results, Rows, of, per_cent
+from tests.study.experiment import Results, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
 

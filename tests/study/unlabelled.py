@@ -1,7 +1,8 @@
 """Few labels: masked patch prediction on images without labels, against nothing and against labels (appendix B.1.2)."""
 
+from tests.benchmarks.record import Rows
 from tests.study.backbone import Backbone
-from tests.study.experiment import Results, Rows, of, per_cent
+from tests.study.experiment import Results, of, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
 

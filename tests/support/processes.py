@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from tests.benchmarks.server import START_TIMEOUT_S, free_port, is_ready
+from tests.benchmarks.server import START_TIMEOUT_S, free_port, is_ready, variables_of
 
 HOST = "127.0.0.1"
 
@@ -21,11 +21,10 @@ class Process(subprocess.Popen[bytes]):
     """
 
     def __init__(self, *, module: str = "app", port: int = 0, **settings: object) -> None:
-        """`log_level="info"` is VIT_LOG_LEVEL; names in capitals are other variables of its environment."""
+        """Settings are those of `variables_of`."""
         self.port = port
         self.url = f"http://{HOST}:{port}"
-        chosen = {"device": "cpu", "port": port, **settings}
-        variables = {name if name.isupper() else f"VIT_{name.upper()}": str(value) for name, value in chosen.items()}
+        variables = variables_of(**{"device": "cpu", "port": port, **settings})
         self._output = NamedTemporaryFile()  # noqa: SIM115
         super().__init__(
             [sys.executable, "-m", module], env=os.environ | variables, stdout=self._output, stderr=self._output

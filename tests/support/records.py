@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from app.images.prepared import Prepared
-from app.images.preprocess import Box
+from app.images.preprocess import Box, Prepared
 from app.inference.scoring import Prediction
 from app.maps.record import Maps, Record
 

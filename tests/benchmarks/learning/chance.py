@@ -12,7 +12,7 @@ from model.fit.pretrain import PretrainRecipe, pretrain
 from model.fit.probe import ProbeRecipe, probe
 from model.fit.samples import Samples
 from model.variants import variant
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
 from tests.support.samples import PREPROCESSING, SIZE
 
 RUNS = 200  # of 30 judging images each: one standard error of the mean is 0.65 points
@@ -25,7 +25,7 @@ def measure() -> Rows:
     return [_row(method) for method in ("probe", "finetune", "pretrain")]
 
 
-def _row(method: str) -> dict[str, str | float]:
+def _row(method: str) -> Row:
     reported = [_fit(method, seed).figures["top1_accuracy"] for seed in range(RUNS)]
     ends = [interval(round(share * JUDGING), JUDGING) for share in reported]
     held = sum(low <= CHANCE <= high for low, high in ends)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from model.demo.__main__ import WEIGHTS
 from tests.benchmarks.command import run
 from tests.benchmarks.learning.sets import SETS
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
 
 SEEDS = (3, 4, 5)  # each draws or divides the images anew; with 0 to 2 the defaults were chosen
 METHODS = ("probe", "finetune")
@@ -30,7 +30,7 @@ def measure() -> Rows:
         return list(pool.map(_row, *zip(*((name, seed) for name in SETS for seed in SEEDS), strict=True)))
 
 
-def _row(name: str, seed: int) -> dict[str, str | float]:
+def _row(name: str, seed: int) -> Row:
     with TemporaryDirectory() as place:
         images = Path(place, "images")
         SETS[name](images, seed)

@@ -25,6 +25,7 @@ from model.checkpoints.load import load_checkpoint
 from model.demo.evaluate import patches_on_object
 from model.shapes import Sample, held_out
 from tests.benchmarks.maps.methods import METHODS, Chunk, Values
+from tests.benchmarks.record import Rows
 from tests.support.records import make_prepared, make_record
 
 IMAGES = 500
@@ -33,15 +34,15 @@ STEPS = 16  # of deletion and insertion
 WEIGHTS = "model/demo/shapes.safetensors"
 
 
-def measure() -> list[dict[str, str | float]]:
-    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in METHODS}
+def measure() -> Rows:
+    judged: dict[str, list[tuple[float, ...]]] = {name: [] for name in METHODS}
     for chunk in tqdm(_chunks(), total=IMAGES // BATCH, desc="judging maps", unit=f"x{BATCH}"):
         for name, method in METHODS.items():
             for sample, record, values in zip(chunk.samples, chunk.records, method.of(chunk), strict=True):
                 if values is not None:
-                    found[name].append((*_on_object(values, sample, chunk), *_areas(values, record, chunk)))
+                    judged[name].append((*_on_object(values, sample, chunk), *_areas(values, record, chunk)))
     rows = []
-    for name, figures in found.items():
+    for name, figures in judged.items():
         hottest, mass, deletion, insertion = np.mean(figures, axis=0).tolist()
         rows.append(
             {

@@ -20,6 +20,7 @@ from app.maps.record import Maps
 from app.maps.what_if import Effects, WhatIf, top
 from app.settings import DEMO_BUNDLE, Settings
 from model.shapes import Sample, held_out
+from tests.benchmarks.record import Rows
 from tests.support.records import make_record
 
 IMAGES = 500
@@ -37,7 +38,7 @@ RANDOM = f"{RANDOM_SETS} random sets"
 Numbers = tuple[float, float, bool, float]  # evidence, effect, whether the label is another, random_as_much
 
 
-def measure() -> list[dict[str, str | float]]:
+def measure() -> Rows:
     bundle = load_bundle(DEMO_BUNDLE)
     engine = open_model(settings=Settings(device="cpu"), bundle=bundle).engine
     found: dict[tuple[Fill, str], list[Numbers]] = defaultdict(list)

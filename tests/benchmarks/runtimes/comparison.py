@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from app.inference.engine import Graph
 from app.machine import allowed_cores
@@ -23,9 +23,11 @@ from export.bundle import write_bundle
 from tests.benchmarks.engines import PRECISIONS
 from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.record import ROOT, Row, Rows
+from tests.benchmarks.rounds import in_turn
 from tests.benchmarks.runtimes.conversation import normalised
+from tests.benchmarks.spread import ratios
 
-ROOT = Path(__file__).parents[3]
 OPENVINO = ROOT / ".venv-bench" / "openvino" / "bin" / "python"
 VARIANTS = ("Ti/16", "S/16", "B/16")
 BATCHES = (1, 8)
@@ -36,8 +38,8 @@ BASE = "ONNX Runtime, plain export"
 GRAPHS: dict[str, Graph] = {"labels": "classify", "labels and every map": "explain"}
 
 
-def measure() -> list[dict[str, str | float]]:
-    rows: dict[str, dict[str, str | float]] = {}
+def measure() -> Rows:
+    rows: dict[str, Row] = {}
     for variant in VARIANTS:
         with tempfile.TemporaryDirectory() as temporary:
             commands = prepared(Path(temporary), variant)
@@ -93,25 +95,19 @@ def open_vino() -> list[str]:
 
 def measured(commands: dict[str, list[str]], variant: str) -> dict[int, dict[str, tuple[float, float]]]:
     """By batch and name: median milliseconds, and the median ratio to BASE in the same round."""
-    found = {}
+    medians = {}
     with ExitStack() as stack:
         running = {name: stack.enter_context(conversing(command)) for name, command in commands.items()}
         for batch in BATCHES:
             for partner in running.values():
                 partner.milliseconds(batch)
-            rounds: dict[str, list[float]] = {name: [] for name in running}
-            for _ in tqdm(range(ROUNDS), desc=f"{variant}, batch {batch}"):
-                for name, partner in running.items():
-                    time.sleep(PAUSE)
-                    rounds[name].append(partner.milliseconds(batch))
-            found[batch] = {
-                name: (
-                    statistics.median(times),
-                    statistics.median(mine / base for mine, base in zip(times, rounds[BASE], strict=True)),
-                )
+            runs = {name: partial(after_pause, partner, batch) for name, partner in running.items()}
+            rounds = in_turn(runs, ROUNDS, desc=f"{variant}, batch {batch}")
+            medians[batch] = {
+                name: (statistics.median(times), statistics.median(ratios(times, rounds[BASE])))
                 for name, times in rounds.items()
             }
-    return found
+    return medians
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +124,11 @@ class Partner:
         if not line:
             raise RuntimeError(f"the process ended: {self.process.args!r}")
         return float(line)
+
+
+def after_pause(partner: Partner, batch: int) -> float:
+    time.sleep(PAUSE)
+    return partner.milliseconds(batch)
 
 
 @contextmanager

@@ -3,12 +3,16 @@
 import sys
 from pathlib import Path
 
-from tests.benchmarks.graph import session
+import onnxruntime as ort
+
+from app.machine import allowed_cores
 from tests.benchmarks.runtimes.conversation import Run, answer, normalised
 
 
 def main(graph: str, expected: str) -> None:
-    opened = session(Path(graph))
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = allowed_cores()
+    opened = ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     (images,) = opened.get_inputs()
 
     def prepare(batch: int) -> Run:

@@ -34,10 +34,10 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=500, help="behind each percentile")
     arguments = parser.parse_args()
     for group in arguments.groups or GROUPS:
-        found = [compare(group, arguments.requests)]
-        for rows in (of_group(found) for of_group in TABLES.values()):
+        comparisons = [compare(group, arguments.requests)]
+        for rows in (of_group(comparisons) for of_group in TABLES.values()):
             print(table(rows) if rows else "")
-        warn(found)
+        warn(comparisons)
     if missing := [group for group in GROUPS if not finished(group, arguments.requests)]:
         print(f"The tables are written when there are also: {', '.join(missing)}")
         return

@@ -12,7 +12,7 @@ from app.bundle import CLASSIFY_GRAPH
 from app.machine import allowed_cores
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.server import PATIENT, free_port
+from tests.benchmarks.server import PATIENT, free_port, variables_of
 from tests.benchmarks.servers.weights import (
     BF16,
     INT8,
@@ -155,7 +155,7 @@ def ours(
         python=Path(sys.executable),
         arguments=("-m", "app"),
         port_variable="VIT_PORT",
-        variables={"VIT_BUNDLE": str(bundle), "VIT_ENGINE": engine, "VIT_LOG_LEVEL": "warning", **PATIENT},
+        variables=variables_of(bundle=bundle, engine=engine, log_level="warning", **PATIENT),
         request=post(f"/classify{query}", jpeg(), "image/jpeg"),
     )
     runtime = OPENVINO if engine == "openvino" else ONNX_RUNTIME

@@ -8,11 +8,13 @@ images is another matter.
 import statistics
 import sys
 from contextlib import ExitStack
-
-from tqdm import tqdm
+from functools import partial
 
 from tests.benchmarks.peak import peak_mib, resident_mib
-from tests.benchmarks.runtimes.comparison import ROOT, conversing
+from tests.benchmarks.record import ROOT, Row, Rows
+from tests.benchmarks.rounds import in_turn
+from tests.benchmarks.runtimes.comparison import conversing
+from tests.benchmarks.spread import ratios
 
 PYTHON = ROOT / ".venv-bench" / "training" / "bin" / "python"  # with timm and transformers; one torch for all
 VARIANTS = ("Ti/16", "S/16")
@@ -22,10 +24,10 @@ OURS = "vit-serve"
 TRAINERS = {OURS: "ours", "timm": "timm_task", "transformers Trainer": "transformers_trainer"}
 
 
-def measure() -> list[dict[str, str | float]]:
+def measure() -> Rows:
     if not PYTHON.exists():
         sys.exit("timm and transformers are missing: `make bench` installs them")
-    rows: dict[str, dict[str, str | float]] = {name: {"trainer": name} for name in TRAINERS}
+    rows: dict[str, Row] = {name: {"trainer": name} for name in TRAINERS}
     for variant in VARIANTS:
         for name, (ms, ratio, mib) in measured(variant).items():
             rows[name][f"{variant}: ms (ours to it)"] = f"{ms:.0f} ({ratio:.2f})"
@@ -47,16 +49,10 @@ def measured(variant: str) -> dict[str, tuple[float, float, float]]:
             before[name] = resident_mib(partner.process.pid)
             for _ in range(WARM_UP):
                 partner.milliseconds(BATCH)
-        rounds: dict[str, list[float]] = {name: [] for name in running}
-        for _ in tqdm(range(ROUNDS), desc=variant):
-            for name, partner in running.items():
-                rounds[name].append(partner.milliseconds(BATCH))
+        steps = {name: partial(partner.milliseconds, BATCH) for name, partner in running.items()}
+        rounds = in_turn(steps, ROUNDS, desc=variant)
         memory = {name: peak_mib(partner.process.pid) - before[name] for name, partner in running.items()}
     return {
-        name: (
-            statistics.median(times),
-            statistics.median(ours / its for ours, its in zip(rounds[OURS], times, strict=True)),
-            memory[name],
-        )
+        name: (statistics.median(times), statistics.median(ratios(rounds[OURS], times)), memory[name])
         for name, times in rounds.items()
     }

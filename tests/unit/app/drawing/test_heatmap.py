@@ -13,8 +13,7 @@ from app.drawing.colormaps import paint
 from app.drawing.contour import DARK, LIGHT
 from app.drawing.heatmap import Style, colorize, draw
 from app.drawing.scale import limits
-from app.images.prepared import Prepared
-from app.images.preprocess import Box
+from app.images.preprocess import Box, Prepared
 from tests.support.records import make_prepared
 
 VIRIDIS_ENDS = (68, 1, 84), (253, 231, 36)

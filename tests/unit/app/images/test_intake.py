@@ -14,8 +14,8 @@ from app.images import pool as pool_module
 from app.images.decode import Limits
 from app.images.intake import Intake, open_intake
 from app.images.pool import WorkerPool
-from app.images.prepared import Prepared
 from app.images.preparer import Preparer
+from app.images.preprocess import Prepared
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload
 from app.settings import Settings

@@ -12,8 +12,8 @@ from PIL import Image
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import Limits
 from app.images.messages import GarbledAnswer, pixels_if_large, unpack_answer
-from app.images.prepared import Prepared
 from app.images.preparer import Preparer
+from app.images.preprocess import Prepared
 from tests.support.specs import spec_of
 
 preparer = Preparer(
