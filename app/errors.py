@@ -83,7 +83,7 @@ class NoClasses(ServiceError):
 
     def __init__(self) -> None:
         super().__init__(
-            "This model has no head, so it has no labels. POST /embed returns embeddings; with attention=true it keeps maps."
+            "This model has no head, so it has no labels. POST /embed returns embeddings, and maps with attention=true."
         )
 
 
