@@ -108,6 +108,7 @@ class Stepper {
     this.#range = element("input", { type: "range", min: 0, step: 1, "aria-label": title });
     this.#names = element("div", { class: "chips", role: "group", "aria-label": `${title}: named choices` });
     this.#range.addEventListener("input", () => choose(this.#range.value));
+    this.#range.addEventListener("click", () => choose(this.#range.value)); // an idle slider is at 0 already
     host.append(element("div", { class: "head" }, element("span", {}, title), this.#value), this.#range, this.#names);
   }
 

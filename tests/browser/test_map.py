@@ -91,6 +91,26 @@ def test_every_control_asks_for_what_it_says_and_shows_it(looking):
         pictures.add(picture)
 
 
+@pytest.mark.parametrize(("method", "name", "count"), [("evidence", "layer", 6), ("class_token", "head", 4)])
+def test_a_slider_beside_a_named_choice_takes_clicks_and_drags(looking, method, name, count):
+    page = looking
+    slider = page.locator(f"#{name} input")
+    named = page.locator(f"#{name}").get_by_role("button", name="mean", exact=True)
+    page.check(f"[value={method}]")
+    box = slider.bounding_box()
+    places = [(box["x"] + 8 + i * (box["width"] - 16) / (count - 1), box["y"] + box["height"] / 2) for i in range(count)]
+    for i, place in enumerate(places):
+        named.click()
+        page.mouse.click(*place)
+        assert asked(page)[name] == str(i)
+    named.click()
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    page.mouse.move(*places[2], steps=4)
+    page.mouse.up()
+    assert asked(page)[name] == "2"
+
+
 def test_the_original_beside_the_map(looking):
     page = looking
     page.keyboard.press("o")
