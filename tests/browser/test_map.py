@@ -98,7 +98,8 @@ def test_a_slider_beside_a_named_choice_takes_clicks_and_drags(looking, method, 
     named = page.locator(f"#{name}").get_by_role("button", name="mean", exact=True)
     page.check(f"[value={method}]")
     box = slider.bounding_box()
-    places = [(box["x"] + 8 + i * (box["width"] - 16) / (count - 1), box["y"] + box["height"] / 2) for i in range(count)]
+    step, y = (box["width"] - 16) / (count - 1), box["y"] + box["height"] / 2
+    places = [(box["x"] + 8 + i * step, y) for i in range(count)]
     for i, place in enumerate(places):
         named.click()
         page.mouse.click(*place)
