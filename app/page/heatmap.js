@@ -75,6 +75,7 @@ export class Heatmap {
       near.hidden = !isOnWall(values);
       near.firstElementChild.src = this.#map.src;
       near.lastElementChild.textContent = said;
+      uncover(near);
     }
     byId("trouble").hidden = true;
     byId("work").classList.remove("gone");
@@ -156,6 +157,13 @@ export class Heatmap {
   get #signed() {
     return this.#numbers.method === "evidence";
   }
+}
+
+/** Scroll until a map that stands over the cells, as on a phone, shows the chosen one. */
+function uncover(near) {
+  const cell = near.parentElement.querySelector("[aria-pressed=true], .chosen")?.getBoundingClientRect();
+  const { right, top } = near.getBoundingClientRect();
+  if (cell && cell.top < innerHeight && right > cell.left && cell.bottom > top) scrollBy(0, cell.bottom - top + 8);
 }
 
 function replace(image, png) {
