@@ -2,6 +2,7 @@
 
 import { byId, element } from "./element.js";
 import { significant } from "./numbers.js";
+import { crop, ratioOf } from "./view.js";
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
@@ -38,17 +39,12 @@ export class Board extends EventTarget {
     return this.#cells.length;
   }
 
-  /** Show the part of the image that the network saw, with the grid on it. The arguments are those of a map's JSON. */
-  show({ grid, crop_box: [x0, y0, x1, y1], image: [width, height], values, method }) {
+  /** Show the part of the image that the network saw, with the grid on it. `numbers`: the map as JSON. */
+  show(numbers) {
+    const { grid, crop_box: seen, values, method } = numbers;
     if (String(grid) !== String(this.#grid)) this.#build(grid);
-    const [across, down] = [x1 - x0, y1 - y0];
-    this.#board.style.setProperty("--ratio", Math.min(Math.max(across / down, 0.5), 2)); // patches stay large enough to hit
-    Object.assign(this.#board.querySelector("img").style, {
-      left: `${(-100 * x0) / across}%`,
-      top: `${(-100 * y0) / down}%`,
-      width: `${(100 * width) / across}%`,
-      height: `${(100 * height) / down}%`,
-    });
+    this.#board.style.setProperty("--ratio", ratioOf([seen[2] - seen[0], seen[3] - seen[1]]));
+    crop(this.#board.querySelector("img"), numbers, seen);
     for (const [i, cell] of this.#cells.entries()) {
       const value = significant(values[i], { plus: method === "evidence" });
       cell.ariaLabel = `Row ${Math.floor(i / grid[1])}, column ${i % grid[1]}: ${value}`;

@@ -210,6 +210,35 @@ def test_a_click_on_the_wall_shows_that_head_beside_it_on_the_same_scale(looking
         )
 
 
+def test_on_a_phone_the_chosen_cell_of_the_wall_stays_in_view_above_its_map(visit):
+    page = visit(has_touch=True, viewport={"width": 390, "height": 844})
+    page.tap("[data-sample=star]")
+    settle(page)
+    page.locator("#wall").evaluate("(wall) => wall.scrollIntoView({ block: 'center' })")
+    for layer in (1, 3):
+        cell = page.get_by_role("button", name=f"Layer {layer}, head 1")
+        before = cell.bounding_box()
+        page.touchscreen.tap(before["x"] + 9, before["y"] + 9)
+        settle(page)
+        box, near = cell.bounding_box(), page.locator("#wall-part .near").bounding_box()
+        assert 0 < box["y"] <= before["y"] + 1
+        assert box["y"] + box["height"] <= near["y"] < near["y"] + near["height"] <= 845
+
+
+def test_a_long_image_is_shown_around_the_part_that_the_network_saw(page):
+    file = BytesIO()
+    Image.effect_noise((100, 800), 64).save(file, "PNG")
+    page.set_input_files("#file", [{"name": "long.png", "mimeType": "image/png", "buffer": file.getvalue()}])
+    settle(page)
+    frame = page.locator("#map-pane").bounding_box()
+    assert frame["height"] == pytest.approx(2.5 * frame["width"], abs=1)
+    page.mouse.move(frame["x"] + 1, frame["y"] + (frame["height"] - frame["width"]) / 2 + 2)
+    assert page.locator("#readout").inner_text().startswith("Row 0, column 0: ")
+    box = page.locator("#patch").bounding_box()
+    assert box["x"] == pytest.approx(frame["x"], abs=1)
+    assert box["y"] == pytest.approx(frame["y"] + (frame["height"] - frame["width"]) / 2, abs=1)
+
+
 def test_downloads_match_the_map(looking):
     page = looking
     page.keyboard.press("ArrowUp")
