@@ -1,24 +1,26 @@
-// Patches of the map that a person paints: with the mouse, by touch or with keys.
+// Patches of the map that a person paints: with a mouse, a finger or keys.
 
 import { byId, element } from "./element.js";
 import { significant } from "./numbers.js";
+import { crop, ratioOf } from "./view.js";
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /** Dispatches `change` when a person paints or clears a patch. */
 export class Board extends EventTarget {
+  #board = byId("board");
   #frame = byId("patches");
   #cells = [];
   #grid = [0, 0];
-  #stroke; // whether the mouse paints or clears, as it began; undefined after a touch
+  #stroke; // whether the pointer, while it is down, paints or clears
 
   constructor() {
     super();
     this.#frame.addEventListener("pointerdown", (event) => this.#begin(event));
-    this.#frame.addEventListener("pointerover", ({ target, buttons }) => buttons === 1 && this.#paint(target, this.#stroke));
+    this.#frame.addEventListener("pointerover", ({ target }) => this.#paint(target, this.#stroke));
+    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => (this.#stroke = undefined));
     this.#frame.addEventListener("click", ({ target, detail }) => {
-      const touched = this.#stroke === undefined || detail === 0; // 0: a screen reader's click
-      if (touched) this.#paint(target, !isPainted(target));
+      if (detail === 0) this.#paint(target, !isPainted(target)); // a screen reader's click
     });
     this.#frame.addEventListener("keydown", (event) => this.#press(event));
     this.#frame.addEventListener("focusin", ({ target }) => this.#reach(target));
@@ -37,15 +39,12 @@ export class Board extends EventTarget {
     return this.#cells.length;
   }
 
-  /** Lay the grid over the part of the image that the network saw. The arguments are those of a map's JSON. */
-  show({ grid, crop_box: [x0, y0, x1, y1], image: [width, height], values, method }) {
+  /** Show the part of the image that the network saw, with the grid on it. `numbers`: the map as JSON. */
+  show(numbers) {
+    const { grid, crop_box: seen, values, method } = numbers;
     if (String(grid) !== String(this.#grid)) this.#build(grid);
-    Object.assign(this.#frame.style, {
-      left: `${(100 * x0) / width}%`,
-      top: `${(100 * y0) / height}%`,
-      width: `${(100 * (x1 - x0)) / width}%`,
-      height: `${(100 * (y1 - y0)) / height}%`,
-    });
+    this.#board.style.setProperty("--ratio", ratioOf([seen[2] - seen[0], seen[3] - seen[1]]));
+    crop(this.#board.querySelector("img"), numbers, seen);
     for (const [i, cell] of this.#cells.entries()) {
       const value = significant(values[i], { plus: method === "evidence" });
       cell.ariaLabel = `Row ${Math.floor(i / grid[1])}, column ${i % grid[1]}: ${value}`;
@@ -62,9 +61,9 @@ export class Board extends EventTarget {
     this.#reach(this.#cells[0]);
   }
 
-  /** A finger that moves scrolls the page, so a touch paints the one cell that it taps. */
-  #begin({ target, pointerType, button }) {
-    this.#stroke = pointerType === "touch" || button !== 0 ? undefined : !isPainted(target);
+  #begin({ target, pointerId, button }) {
+    target.releasePointerCapture(pointerId); // otherwise a finger stays with the cell that it touched first
+    this.#stroke = button === 0 ? !isPainted(target) : undefined;
     this.#paint(target, this.#stroke);
   }
 

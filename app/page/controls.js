@@ -5,7 +5,7 @@ import { isOfLabel } from "./maps.js";
 
 const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
 const MEANINGS = {
-  class_token: "How much the tokens that the classifier reads, usually the class token, attend to each patch in one layer.",
+  class_token: "How much the tokens that the result is read from, usually the class token, attend to each patch in one layer.",
   rollout: "The attention of all layers multiplied together. Half of each layer is the residual connection (Abnar and Zuidema, 2020).",
   evidence: "What each patch adds to the logit of a class (red) or takes from it (blue): the exact direct effect.",
   positive_evidence: "What each patch adds to the logit of a class, without what it takes from it in other layers. It finds more of the patches that the score needs, but does not add up to the logit.",
@@ -108,6 +108,7 @@ class Stepper {
     this.#range = element("input", { type: "range", min: 0, step: 1, "aria-label": title });
     this.#names = element("div", { class: "chips", role: "group", "aria-label": `${title}: named choices` });
     this.#range.addEventListener("input", () => choose(this.#range.value));
+    this.#range.addEventListener("click", () => choose(this.#range.value)); // an idle slider is at 0 already
     host.append(element("div", { class: "head" }, element("span", {}, title), this.#value), this.#range, this.#names);
   }
 

@@ -3,7 +3,7 @@
 
 import { blob, json } from "./api.js";
 import { Board } from "./board.js";
-import { byId, element } from "./element.js";
+import { breakable, byId, element } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
 import { coverAddress, mapAddress } from "./maps.js";
 import { fixed, percent } from "./numbers.js";
@@ -102,7 +102,7 @@ function labels({ label, before, after }) {
       const bar = element("i");
       bar.style.setProperty("--share", prediction.score);
       const followed = prediction.label === label ? "followed" : null;
-      return element("li", { class: followed }, element("span", {}, prediction.label), bar, percent(prediction.score));
+      return element("li", { class: followed }, element("span", {}, breakable(prediction.label)), bar, percent(prediction.score));
     });
     return element("div", {}, element("h3", {}, title), element("ol", {}, ...rows));
   };

@@ -19,5 +19,8 @@ export const element = (tag, attributes = {}, ...children) => fill(document.crea
 export const drawing = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS(SVG, tag), attributes, children);
 
+/** A label that may break after its underscores. */
+export const breakable = (label) => label.split(/(?<=_)/).flatMap((word) => [word, element("wbr")]).slice(0, -1);
+
 /** The element with this id. */
 export const byId = (id) => document.getElementById(id);

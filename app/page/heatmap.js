@@ -6,6 +6,7 @@ import { byId } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
 import { STYLE, isOnWall, mapAddress, originalAddress } from "./maps.js";
 import { percent, significant } from "./numbers.js";
+import { around, crop, ratioOf } from "./view.js";
 
 const POINT = "Point at a patch to read its number.";
 const GONE = "The server no longer has the maps of this image. Add the file again to see them.";
@@ -34,7 +35,7 @@ export class Heatmap {
 
   /** Give the stage the shape of the image before the image is loaded, so that nothing moves when it appears. */
   reserve({ width, height }) {
-    this.#stage.style.setProperty("--ratio", Math.min(Math.max(width / height, 0.2), 3));
+    this.#stage.style.setProperty("--ratio", ratioOf([width, height]));
   }
 
   draw(fresh = true) {
@@ -69,12 +70,14 @@ export class Heatmap {
     replace(this.#map, png);
     const [width, height] = numbers.image;
     this.reserve({ width, height });
+    for (const image of [this.#map, this.#original]) crop(image, numbers, around(numbers));
     const said = showCaption(numbers, values);
     this.#map.alt = `Map on the image. ${said}`;
     for (const near of document.querySelectorAll(".near")) {
       near.hidden = !isOnWall(values);
       near.firstElementChild.src = this.#map.src;
       near.lastElementChild.textContent = said;
+      uncover(near);
     }
     byId("trouble").hidden = true;
     byId("work").classList.remove("gone");
@@ -104,20 +107,20 @@ export class Heatmap {
     });
   }
 
-  /** Position of the image in its pane and its scale, in CSS pixels: `object-fit: contain` leaves space around it. */
+  /** Position of the whole image in its pane and its scale, in CSS pixels: `object-fit: contain` leaves space around it. */
   #place() {
-    const { naturalWidth, naturalHeight, clientWidth, clientHeight } = this.#map;
+    const { naturalWidth, naturalHeight, clientWidth, clientHeight, offsetLeft, offsetTop } = this.#map;
     const scale = Math.min(clientWidth / naturalWidth, clientHeight / naturalHeight);
     return {
-      left: (clientWidth - naturalWidth * scale) / 2,
-      top: (clientHeight - naturalHeight * scale) / 2,
+      left: offsetLeft + (clientWidth - naturalWidth * scale) / 2,
+      top: offsetTop + (clientHeight - naturalHeight * scale) / 2,
       scale: (naturalWidth * scale) / this.#numbers.image[0], // CSS pixels per pixel of the original
     };
   }
 
   #point(event) {
     if (!this.#numbers || !this.#map.naturalWidth) return;
-    const frame = this.#map.getBoundingClientRect();
+    const frame = this.#pane.getBoundingClientRect();
     const { left, top, scale } = this.#place();
     const [x0, y0, x1, y1] = this.#numbers.crop_box;
     const [rows, columns] = this.#numbers.grid;
@@ -156,6 +159,13 @@ export class Heatmap {
   get #signed() {
     return this.#numbers.method === "evidence";
   }
+}
+
+/** Scroll until a map that stands over the cells, as on a phone, shows the chosen one. */
+function uncover(near) {
+  const cell = near.parentElement.querySelector("[aria-pressed=true], .chosen")?.getBoundingClientRect();
+  const { right, top } = near.getBoundingClientRect();
+  if (cell && cell.top < innerHeight && right > cell.left && cell.bottom > top) scrollBy(0, cell.bottom - top + 8);
 }
 
 function replace(image, png) {

@@ -1,6 +1,6 @@
 // The most likely labels, with bars. A click on one shows the evidence for it.
 
-import { byId, element } from "./element.js";
+import { breakable, byId, element } from "./element.js";
 import { isOfLabel } from "./maps.js";
 import { percent } from "./numbers.js";
 
@@ -32,7 +32,7 @@ export class Labels {
       element(
         "button",
         { type: "button", "data-index": index, title: `Show the evidence for “${label}”`, onclick: choose },
-        element("span", { class: "name" }, label),
+        element("span", { class: "name" }, breakable(label)),
         bar,
         element("span", { class: "score" }, percent(score)),
       ),

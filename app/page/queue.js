@@ -1,10 +1,11 @@
 // Files from a drop, the clipboard, the file dialog or the samples. Each is sent to the model and shown with its result.
 
 import { ROOT, send } from "./api.js";
-import { byId, element } from "./element.js";
+import { breakable, byId, element } from "./element.js";
 import { percent } from "./numbers.js";
 
 const AT_ONCE = 4; // requests; the server puts them in one batch
+const TOAST_MS = 8000;
 const NO_FILE = "This is an address or text, and the page takes image files. Save the image, then add its file.";
 
 /** Dispatches `choose` with a result: the first of the files just added, or the one that is clicked. */
@@ -13,6 +14,7 @@ export class Queue extends EventTarget {
   #running = 0;
   #fresh = false; // none of the files added last has a result yet
   #list = byId("queue");
+  #saying; // the timer that ends it
   #shape;
 
   /** `shape`: {labels} of the model. */
@@ -32,6 +34,7 @@ export class Queue extends EventTarget {
     samples.hidden = !names.every((name) => shape.labels.includes(name)); // they are of the demo
     samples.addEventListener("click", ({ target }) => this.#sample(target.closest("button")));
     this.#acceptDrops();
+    for (const action of ["pointerdown", "keydown"]) addEventListener(action, () => this.#say(""), true);
   }
 
   add(files) {
@@ -50,8 +53,15 @@ export class Queue extends EventTarget {
 
   /** Files of a drop or paste, or the answer to one without files. */
   #take(files) {
-    byId("intake-status").textContent = files.length ? "" : NO_FILE;
+    this.#say(files.length ? "" : NO_FILE);
     this.add(files);
+  }
+
+  /** A sentence at the bottom of the window, until the next action or for some seconds. */
+  #say(sentence) {
+    clearTimeout(this.#saying);
+    byId("toast").textContent = sentence;
+    this.#saying = setTimeout(() => (byId("toast").textContent = ""), TOAST_MS);
   }
 
   /** Outline the image with this id. */
@@ -137,7 +147,7 @@ class Item {
     const { predictions: [best] = [], embedding } = this.result;
     this.node.className = "named";
     const [what, score] = best ? [best.label, percent(best.score)] : [`${embedding.length} numbers`, ""];
-    this.#show(element("b", {}, what), score, element("small", {}, this.#file.name));
+    this.#show(element("b", {}, breakable(what)), score, element("small", {}, this.#file.name));
     if (!this.result.id) {
       this.#status.append(". The server could not keep its maps.");
       return undefined;

@@ -2,7 +2,7 @@
 
 import { json } from "./api.js";
 import { layerOf } from "./controls.js";
-import { byId, element } from "./element.js";
+import { breakable, byId, element } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
 import { reportAddress } from "./maps.js";
 import { fixed } from "./numbers.js";
@@ -62,7 +62,7 @@ export class Report {
 function lensTable({ classes, scores }) {
   const layers = scores.map((_, layer) => element("th", { scope: "col" }, layer));
   const rows = classes.map((label, k) =>
-    element("tr", {}, element("th", { scope: "row" }, label), ...scores.map((row) => shaded(row[k], points(row[k])))),
+    element("tr", {}, element("th", { scope: "row" }, breakable(label)), ...scores.map((row) => shaded(row[k], points(row[k])))),
   );
   return element(
     "table",

@@ -1,6 +1,9 @@
 """What if this were not there? Patches are painted, covered, and the answers shown side by side."""
 
+from io import BytesIO
+
 import pytest
+from PIL import Image
 
 from tests.browser.stage import asked, settle
 
@@ -23,6 +26,15 @@ def painted(page) -> list[str]:
 def middle(page, row: int, column: int) -> tuple[float, float]:
     box = page.locator("#patches").bounding_box()
     return box["x"] + (column + 0.5) * box["width"] / 8, box["y"] + (row + 0.5) * box["height"] / 8
+
+
+def drag(page, places: list[tuple[float, float]]):
+    """Move a finger over the page, as the browser itself sees it: it may scroll instead."""
+    fingers = page.context.new_cdp_session(page)
+    for i, (x, y) in enumerate(places):
+        event = "touchMove" if i else "touchStart"
+        fingers.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": [{"x": x, "y": y}]})
+    fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
 def cover(page, button: str) -> dict:
@@ -48,7 +60,7 @@ def test_the_mouse_paints_and_clears(painting):
     assert page.get_by_role("button", name="Cover", exact=True).is_disabled()
 
 
-def test_a_touch_paints_a_patch(visit):
+def test_a_finger_paints_where_it_taps_or_drags(visit):
     page = visit(has_touch=True, viewport={"width": 390, "height": 844})
     page.tap("[data-sample=heart]")
     settle(page)
@@ -59,8 +71,25 @@ def test_a_touch_paints_a_patch(visit):
     assert painted(page) == ["Row 4, column 5", "Row 6, column 0"]
     page.touchscreen.tap(*middle(page, 4, 5))
     assert painted(page) == ["Row 6, column 0"]
+    drag(page, [middle(page, i, i) for i in (1, 2, 3)])
+    assert painted(page) == [*(f"Row {i}, column {i}" for i in (1, 2, 3)), "Row 6, column 0"]
     cover(page, "Cover")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("size", [(64, 64), (100, 800), (800, 100)])
+def test_the_grid_is_large_on_a_phone_whatever_the_size_of_the_image(visit, size):
+    page = visit(viewport={"width": 390, "height": 844})
+    file = BytesIO()
+    Image.effect_noise(size, 64).save(file, "PNG")
+    page.set_input_files("#file", [{"name": "noise.png", "mimeType": "image/png", "buffer": file.getvalue()}])
+    page.get_by_role("gridcell").first.wait_for()
+    grid = page.locator("#patches").bounding_box()
+    assert grid["width"] == grid["height"] > 8 * 24
+    image = page.locator("#board img").bounding_box()  # the square in its middle fills the grid
+    assert min(image["width"], image["height"]) == pytest.approx(grid["width"], abs=1)
+    assert image["x"] + image["width"] / 2 == pytest.approx(grid["x"] + grid["width"] / 2, abs=1)
+    assert image["y"] + image["height"] / 2 == pytest.approx(grid["y"] + grid["height"] / 2, abs=1)
 
 
 def test_keys_paint_a_patch_at_a_time(painting):

@@ -69,6 +69,7 @@ def test_a_pasted_file(page, star):
 
 @pytest.mark.parametrize("event", ["drop", "paste"])
 def test_an_address_is_answered_with_a_sentence(page, event):
+    page.set_viewport_size({"width": 390, "height": 400})
     page.evaluate(
         """(name) => {
             const data = new DataTransfer();
@@ -78,7 +79,12 @@ def test_an_address_is_answered_with_a_sentence(page, event):
         }""",
         event,
     )
-    assert "Save the image, then add its file." in page.locator("#intake-status").inner_text()
+    toast = page.locator("#toast")
+    assert "Save the image, then add its file." in toast.inner_text()
+    box = toast.bounding_box()
+    assert 200 < box["y"] < box["y"] + box["height"] < 400  # in view, wherever the page is scrolled to
+    page.mouse.click(5, 5)
+    assert toast.inner_text() == ""
 
 
 def test_every_sample_is_there(page):

@@ -91,6 +91,27 @@ def test_every_control_asks_for_what_it_says_and_shows_it(looking):
         pictures.add(picture)
 
 
+@pytest.mark.parametrize(("method", "name", "count"), [("evidence", "layer", 6), ("class_token", "head", 4)])
+def test_a_slider_beside_a_named_choice_takes_clicks_and_drags(looking, method, name, count):
+    page = looking
+    slider = page.locator(f"#{name} input")
+    named = page.locator(f"#{name}").get_by_role("button", name="mean", exact=True)
+    page.check(f"[value={method}]")
+    box = slider.bounding_box()
+    step, y = (box["width"] - 16) / (count - 1), box["y"] + box["height"] / 2
+    places = [(box["x"] + 8 + i * step, y) for i in range(count)]
+    for i, place in enumerate(places):
+        named.click()
+        page.mouse.click(*place)
+        assert asked(page)[name] == str(i)
+    named.click()
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    page.mouse.move(*places[2], steps=4)
+    page.mouse.up()
+    assert asked(page)[name] == "2"
+
+
 def test_the_original_beside_the_map(looking):
     page = looking
     page.keyboard.press("o")
@@ -187,6 +208,35 @@ def test_a_click_on_the_wall_shows_that_head_beside_it_on_the_same_scale(looking
         assert page.locator(bar).get_attribute("aria-label") == (
             f"Colour bar from {significant(low)} to {significant(high)}"
         )
+
+
+def test_on_a_phone_the_chosen_cell_of_the_wall_stays_in_view_above_its_map(visit):
+    page = visit(has_touch=True, viewport={"width": 390, "height": 844})
+    page.tap("[data-sample=star]")
+    settle(page)
+    page.locator("#wall").evaluate("(wall) => wall.scrollIntoView({ block: 'center' })")
+    for layer in (1, 3):
+        cell = page.get_by_role("button", name=f"Layer {layer}, head 1")
+        before = cell.bounding_box()
+        page.touchscreen.tap(before["x"] + 9, before["y"] + 9)
+        settle(page)
+        box, near = cell.bounding_box(), page.locator("#wall-part .near").bounding_box()
+        assert 0 < box["y"] <= before["y"] + 1
+        assert box["y"] + box["height"] <= near["y"] < near["y"] + near["height"] <= 845
+
+
+def test_a_long_image_is_shown_around_the_part_that_the_network_saw(page):
+    file = BytesIO()
+    Image.effect_noise((100, 800), 64).save(file, "PNG")
+    page.set_input_files("#file", [{"name": "long.png", "mimeType": "image/png", "buffer": file.getvalue()}])
+    settle(page)
+    frame = page.locator("#map-pane").bounding_box()
+    assert frame["height"] == pytest.approx(2.5 * frame["width"], abs=1)
+    page.mouse.move(frame["x"] + 1, frame["y"] + (frame["height"] - frame["width"]) / 2 + 2)
+    assert page.locator("#readout").inner_text().startswith("Row 0, column 0: ")
+    box = page.locator("#patch").bounding_box()
+    assert box["x"] == pytest.approx(frame["x"], abs=1)
+    assert box["y"] == pytest.approx(frame["y"] + (frame["height"] - frame["width"]) / 2, abs=1)
 
 
 def test_downloads_match_the_map(looking):
