@@ -45,8 +45,10 @@ export class Cover {
     if (!values.id) return;
     this.#drawing.run({
       waitMs: 2 * DEBOUNCE_MS, // the browser has both by then, from the map above
-      load: (signal) =>
-        Promise.all([blob(mapAddress(values, "png"), { signal }), json(mapAddress(values, "json"), { signal })]),
+      load: async (signal) => {
+        const numbers = await json(mapAddress(values, "json"), { signal });
+        return [await blob(mapAddress(values, "png"), { signal }), numbers];
+      },
       show: ([png, numbers]) => {
         const image = byId("board").querySelector("img");
         URL.revokeObjectURL(image.src);

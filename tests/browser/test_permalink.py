@@ -77,5 +77,6 @@ def test_an_invalid_link_gives_a_message(looking, complaints):
     page.locator("#trouble").wait_for()
     assert page.locator("#trouble").inner_text().startswith("layer must be 0 to 5")
     assert page.locator("#map-pane").is_hidden()
+    page.locator("#cover-part").wait_for(state="hidden")
     assert complaints
     complaints.clear()
