@@ -32,7 +32,7 @@ class EncoderBlock(nn.Module):
 
     def transformed(self, tokens: Tensor) -> Tensor:
         """What the MLP adds to the tokens with attention, (B, T, D)."""
-        raise NotImplementedError
+        raise NotImplementedError  # ParallelBlock has none: its MLP does not read what attention adds
 
     def read(self, tokens: Tensor) -> Tensor:
         """The input of attention, (B, T, D)."""

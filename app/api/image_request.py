@@ -42,7 +42,7 @@ IMAGE_BODY: dict[str, Any] = {  # of OpenAPI; the image itself may be called by 
         },
     }
 }
-CURL_D = "In curl, --data-binary @FILE sends a file that exists as it is: -d removes some of its bytes."
+CURL_D = "In curl, --data-binary @FILE sends a file as it is: -d removes some of its bytes."
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
 
 log = logging.getLogger(__name__)

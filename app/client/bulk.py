@@ -16,7 +16,7 @@ from app.client.client import Answer, Client, NotTheService, ServiceProblem
 
 IMAGES, BYTES = 8, 8 * 2**20  # of a request with several images at most
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
-SILENCE_S = 2.0  # without an answer, then the user is told
+SILENCE_S = 2.0  # after so long without an answer the user is told
 TEMPORARY = {408, 429, 502, 503, 504}  # statuses of the service, or of a balancer before it
 OF_IMAGE = {400, 413, 415, 422, 500}  # statuses that other images may not get
 Record = Callable[[str, Answer], object]
@@ -50,8 +50,8 @@ class Bulk:
         self._maps, self._method = maps, method
         self._embeddings = embeddings
         self._ended = threading.Event()
-        self._answered = time.monotonic()  # when the service last did
-        self._told = -1.0  # the same, of the last silence that the user was told of
+        self._answered = time.monotonic()  # when the service last answered
+        self._told = -1.0  # `_answered` when the user was last told, which happens once per silence
         self.model = self._patiently(client.model)
 
     def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:

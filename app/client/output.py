@@ -66,8 +66,8 @@ class Output:
     def write(self, image: str, result: Answer) -> None:
         """A row per label, the best first; a row with `error` for an image that could not be used."""
         rows: list[tuple[object, ...]] = [("", "", "", "", "", result.error.detail)] if result.error else []
-        for rank, found in enumerate(result.predictions or (), 1):
-            rows.append((rank, found.label, found.index, found.score, result.id or "", ""))
+        for rank, prediction in enumerate(result.predictions or (), 1):
+            rows.append((rank, prediction.label, prediction.index, prediction.score, result.id or "", ""))
         self._write("".join(_row(image, *row, self._model) for row in rows))
         self.failed[image] = result.error is not None
 

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from app.machine import IMAGES_NICENESS
 
-# From an upload, whether it is decoded even if it is large, and whether a thumbnail is wanted, to an answer
+# From an upload, whether to decode it even if it is large, and whether to make a thumbnail, to an answer
 Work = Callable[[bytes, bool, bool], bytes]
 
-REQUEST = struct.Struct("!Q??")  # how many bytes of an upload follow, then what `Work` is told of it
+REQUEST = struct.Struct("!Q??")  # the bytes of the upload that follows, then both arguments of `Work`
 SAME = 2**64 - 1  # in place of the bytes: the request is about the upload of the one before
 ANSWER = struct.Struct("!Q")  # before every answer: how many bytes of it follow
 ORDER = struct.Struct("!iQ")  # to the fork server: the process to end or 0, and the memory of the new one in bytes

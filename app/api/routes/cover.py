@@ -13,7 +13,7 @@ from app.api.disconnect import cancel_on_disconnect
 from app.api.services import ChoiceDep, FillQuery, ImageAnswer, ServicesDep, StagesDep
 from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
-from app.inference.scoring import Prediction
+from app.inference.scoring import Prediction, digits
 from app.maps.choice import Choice, Chosen, choose, find_class
 from app.maps.covering import Fill
 from app.maps.what_if import Effects, WhatIf, top
@@ -132,7 +132,7 @@ async def cover(
         followed -= logits[:, index_of(choice.against)]
     scoring, effects = services.scoring, Effects.of(followed)
     before, after = (
-        Outcome(logit=logit, score=scoring.scores(row)[index], predictions=scoring.rank(row, top_k=TOP_K))
+        Outcome(logit=logit, score=digits(scoring.scores(row)[index]), predictions=scoring.rank(row, top_k=TOP_K))
         for logit, row in zip(followed[:2], logits[:2], strict=True)
     )
     return CoverResponse(
