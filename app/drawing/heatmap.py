@@ -25,6 +25,7 @@ RESAMPLING = {
 LINES = 36  # of text in the height of a canvas
 SMALLEST_FONT = 10  # pixels
 OUTSIDE_BRIGHTNESS = 0.45  # of the image around the crop, which the network did not see
+SATURATION = 0.35  # of the image under a signed map that fades: red on a red heart would not be seen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +44,9 @@ class Style:
 def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits: Limits) -> bytes:
     """PNG of the map (rows, columns), with the first colour at the lower limit and the last at the upper one.
 
-    With overlay the map is blended over the image, which is grey under a signed map that does not fade. Without overlay
-    the colours stand alone, and what the network did not see is transparent.
+    With overlay the map is blended over the image. Under a signed map, whose colours mean for and against, the image is
+    grey, or pale where the map fades. Without overlay the colours stand alone, and what the network did not see is
+    transparent.
     """
     thumbnail = Image.open(BytesIO(image.thumbnail))
     place = _place(image, thumbnail.size)
@@ -52,8 +54,10 @@ def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits:
     unit = _enlarge(values, (right - left, bottom - top), style, limits)
     colors = paint(unit, colormap(style, limits))
     if style.overlay:
-        # Colour means for or against here, so the image's own colours would mislead under all of the map.
-        canvas = thumbnail.convert("L" if limits.signed and not style.fade else "RGB").convert("RGB")
+        canvas = thumbnail.convert("RGB")
+        if limits.signed:
+            grey = canvas.convert("L").convert("RGB")
+            canvas = Image.blend(grey, canvas, SATURATION if style.fade else 0)
         if style.fade:
             strength = np.abs(2 * unit - 1) if limits.signed else unit
             opacity = Image.fromarray(np.rint(255 * style.alpha * strength).astype(np.uint8))

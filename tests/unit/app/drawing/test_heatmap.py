@@ -68,8 +68,17 @@ def test_overlay_blends_inside_and_darkens_outside(encode):
     assert np.abs(drawn[5, 45] - expected).max() <= 1.5
 
 
+def test_a_red_image_is_pale_under_a_signed_map_that_fades(encode):
+    red = prepared(encode, color="red")
+    image, pale = (
+        pixels([[0.0, 0.0]], red, signed=signed, overlay=True, fade=True).astype(int) for signed in (False, True)
+    )
+    assert np.ptp(image[20, 30]) > 250
+    assert 80 < np.ptp(pale[20, 30]) < 95  # 0.35 of it
+
+
 @pytest.mark.parametrize(("values", "signed"), [([[0, 1]], False), ([[0, -1]], True)])
-def test_a_fading_map_leaves_the_image_as_it_is_where_it_is_weak(encode, values, signed):
+def test_a_fading_map_is_clear_where_it_is_weak(encode, values, signed):
     orange = prepared(encode, color="orange")
     faded, image, even = (
         pixels(values, orange, signed=signed, overlay=True, **changes)
