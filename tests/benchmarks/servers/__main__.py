@@ -3,7 +3,7 @@
 Groups are those of one precision (fp32, bf16, int8), others (slower ones in fp32) and equal (servers that run the same
 file). Without a name it is all of them. Each takes 15 to 20 minutes on two cores. A group that was measured before in
 the same state of the code is not measured again, and the tables are rewritten when there are all. N requests stand
-behind each percentile (500).
+behind each percentile (500). A processor without instructions for bf16 has no group of it, and records of its own.
 """
 
 import argparse
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.page import table
+from tests.benchmarks.record import processor
 from tests.benchmarks.servers.comparison import (
     WORK,
     about,
@@ -26,24 +27,27 @@ from tests.benchmarks.servers.contenders import GROUPS
 
 FOLDER = Path(__file__).parents[1]
 TABLES = {"servers": servers_table, "servers_equal": equal_table, "servers_tries": tries_table}
+BF16 = ("avx512_bf16", "amx_bf16")
 
 
 def main() -> None:
+    computes_bf16 = any(name in processor() for name in BF16)
+    groups = [group for group in GROUPS if computes_bf16 or group != "bf16"]
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.servers")
-    parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], metavar="GROUP", help=", ".join(GROUPS))
+    parser.add_argument("groups", nargs="*", choices=[*groups, []], metavar="GROUP", help=", ".join(groups))
     parser.add_argument("--requests", type=int, default=500, help="behind each percentile")
     arguments = parser.parse_args()
-    for group in arguments.groups or GROUPS:
+    for group in arguments.groups or groups:
         comparisons = [compare(group, arguments.requests)]
         for rows in (of_group(comparisons) for of_group in TABLES.values()):
             print(table(rows) if rows else "")
         warn(comparisons)
-    if missing := [group for group in GROUPS if not finished(group, arguments.requests)]:
+    if missing := [group for group in groups if not finished(group, arguments.requests)]:
         print(f"The tables are written when there are also: {', '.join(missing)}")
         return
-    every = [compare(group, arguments.requests) for group in GROUPS]
+    every = [compare(group, arguments.requests) for group in groups]
     for name, of_groups in TABLES.items():
-        publish(name, of_groups(every), FOLDER, about(every))
+        publish(name if computes_bf16 else f"{name}_avx2", of_groups(every), FOLDER, about(every))
     shutil.rmtree(WORK)
 
 
