@@ -10,10 +10,6 @@ def descriptors(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-def alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
-
-
 def settled(server: Server, seconds: float = 20) -> None:
     """Wait until the server has noticed that clients left: until its number of descriptors is constant for a second."""
     until = time.monotonic() + seconds

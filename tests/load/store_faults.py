@@ -22,7 +22,8 @@ from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.rounds import in_turn
 from tests.benchmarks.server import Server, running
 from tests.load.background import repeated
-from tests.support.redis_server import RedisServer
+from tests.support.processes import eventually
+from tests.support.redis_server import RedisServer, running_redis
 
 ROUNDS = 3
 SECONDS = 20.0
@@ -45,10 +46,7 @@ def observe(server: Server, fault: Callable[[], object], repair: Callable[[], ob
             figures = server.load(request, SECONDS, rate=RATE)
     repair()
     repaired = time.perf_counter()
-    while "id" not in classified(server):
-        if time.perf_counter() > repaired + RECOVERY_S:
-            raise RuntimeError("the service did not find its store again")
-        time.sleep(0.02)
+    eventually(lambda: "id" in classified(server), RECOVERY_S)
     return {
         "classified": figures["images"],
         "failed": figures["failed"],
@@ -108,13 +106,8 @@ def row(name: str, rounds: list[Row]) -> Row:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        redis = RedisServer(Path(folder))
-        redis.start()
-        try:
-            rows = measure(redis)
-        finally:
-            redis.stop()
+    with tempfile.TemporaryDirectory() as folder, running_redis(Path(folder)) as redis:
+        rows = measure(redis)
     publish("store_faults", rows, Path(__file__).parent)
 
 

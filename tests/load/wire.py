@@ -8,7 +8,6 @@ import base64
 import json
 import random
 import sys
-import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,7 @@ from tests.benchmarks.server import Server, running
 from tests.catalogue.json_bodies import bodies
 from tests.load.connection import Connection, file_part, form, message, post
 from tests.load.found import keep
-from tests.load.server import alive, descriptors, settled
+from tests.load.server import descriptors, settled
 
 CLIENTS = 8
 PATIENCE_S = 0.25  # a server that waits for more of a request sends nothing
@@ -158,13 +157,13 @@ def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
     def client(number: int) -> Counter[str]:
         chance = random.Random(f"{seed} {number}")
         outcomes: Counter[str] = Counter()
-        while time.monotonic() < until and alive(server.pid):
+        while time.monotonic() < until and server.poll() is None:
             outcomes.update(["requests", *attack(server, mutated(chance, requests))])
         return outcomes
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         outcomes = sum(pool.map(client, range(CLIENTS)), Counter())
-    same, well = alive(server.pid), attack(server, requests[5])[0] == "200"
+    same, well = server.poll() is None, attack(server, requests[5])[0] == "200"
     settled(server)
     return {
         "seconds": seconds,
@@ -179,17 +178,14 @@ def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
         "allocated_mib": round(allocated, 1),
         "growth_mib": round(server.anonymous_mib() - allocated, 1),
         "descriptors_growth": descriptors(server.pid) - open_files,
+        "tracebacks": server.output().count("Traceback"),
     }
 
 
 def main() -> None:
     seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    with tempfile.TemporaryDirectory() as folder:
-        with running(
-            folder=Path(folder), receive_timeout_s=RECEIVE_S, store_max_bytes=STORE_BYTES, log_level="error"
-        ) as server:
-            report = fuzz(server, seconds, seed)
-        report["tracebacks"] = (Path(folder) / "log").read_text().count("Traceback")
+    with running(receive_timeout_s=RECEIVE_S, store_max_bytes=STORE_BYTES, log_level="error") as server:
+        report = fuzz(server, seconds, seed)
     print(json.dumps(report, indent=2))
     statuses = report["statuses"]
     assert isinstance(statuses, dict)
