@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import httpx
+import numpy as np
 from tqdm import tqdm
 
 from tests.benchmarks.__main__ import publish
@@ -54,6 +55,7 @@ class Run:
     @property
     def row(self) -> Row:
         slowest = max(self.slowest, key=self.slowest.__getitem__)
+        later = self.memory[WARM_UP:]
         return {
             "inputs": len(CASES),
             "answers": sum(self.by_status.values()),
@@ -62,18 +64,11 @@ class Run:
             "resets": self.resets,
             "unexpected": sum(self.wrong.values()),
             "slowest": f"{slowest}, {1000 * self.slowest[slowest]:.0f} ms",
-            "same process": "yes" if self.server.pid in self.after else "no",
+            "same process": "yes" if self.server.poll() is None else "no",
             "decoders replaced": len(self.after - self.before),
             "allocated, MiB": f"{self.memory[0]:.1f} to {self.memory[-1]:.1f}",
-            "growth, MiB per round": round(slope(self.memory[WARM_UP:]), 3),
+            "growth, MiB per round": round(np.polyfit(range(len(later)), later, 1)[0], 3) if len(later) > 1 else "",
         }
-
-
-def slope(values: list[float]) -> float:
-    """Of the least-squares line through values at 0, 1, 2, ..."""
-    middle = (len(values) - 1) / 2
-    spread = sum((i - middle) ** 2 for i in range(len(values)))
-    return sum((i - middle) * value for i, value in enumerate(values)) / spread if spread else 0.0
 
 
 def main() -> None:

@@ -16,8 +16,8 @@ from pathlib import Path
 from tests.benchmarks.doors import tensor
 from tests.benchmarks.server import Server, running
 from tests.catalogue.json_bodies import bodies
+from tests.load.changes import changed, keep
 from tests.load.connection import Connection, file_part, form, message, post
-from tests.load.found import keep
 from tests.load.server import descriptors, settled
 
 CLIENTS = 8
@@ -102,27 +102,6 @@ def good_requests(image: bytes) -> list[bytes]:
     ]
 
 
-def mutated(chance: random.Random, requests: list[bytes]) -> bytes:
-    """One of the requests, or two at once, with one to eight changes."""
-    data = bytearray(b"".join(chance.choices(requests, k=chance.choice((1, 1, 1, 2)))))
-    for _ in range(chance.randint(1, 8)):
-        end = len(data) if chance.random() < 0.2 else min(len(data), HEAD_BYTES)
-        at = chance.randrange(end + 1)
-        to = min(len(data), at + chance.choice((1, 2, 10, 100, 1000)))
-        change = chance.randrange(5)
-        if change == 0 and at < len(data):
-            data[at] ^= 1 << chance.randrange(8)
-        elif change == 1:
-            del data[at:to]
-        elif change == 2:
-            data[at:at] = data[at:to]
-        elif change == 3:
-            data[at:at] = chance.choice(TOKENS)
-        else:
-            data[at:to] = chance.randbytes(to - at)
-    return bytes(data)
-
-
 def attack(server: Server, data: bytes) -> list[str]:
     """The statuses, then how the connection ended. Data that makes the server fail is kept in `tests/load/found/`."""
     outcomes = []
@@ -158,7 +137,8 @@ def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
         chance = random.Random(f"{seed} {number}")
         outcomes: Counter[str] = Counter()
         while time.monotonic() < until and server.poll() is None:
-            outcomes.update(["requests", *attack(server, mutated(chance, requests))])
+            data = b"".join(chance.choices(requests, k=chance.choice((1, 1, 1, 2))))  # one, or two at once
+            outcomes.update(["requests", *attack(server, changed(data, chance, tokens=TOKENS, head=HEAD_BYTES))])
         return outcomes
 
     with ThreadPoolExecutor(CLIENTS) as pool:
