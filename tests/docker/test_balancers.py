@@ -65,15 +65,6 @@ def test_haproxy_notices_a_draining_replica_before_it_stops_listening():
     assert int(interval) * (int(fall) + 1) < Settings().drain_delay_s
 
 
-def test_a_request_is_repeated_once_but_not_because_a_replica_is_full():
-    all_paths, of_verify = re.findall(r"^ *proxy_next_upstream ([^;]+);", NGINX, re.MULTILINE)
-    assert of_verify.split() == ["error", "timeout"]
-    assert all_paths.split() == ["error", "timeout", "non_idempotent"]
-    assert directive("proxy_next_upstream_tries") == "2"
-    assert directive("retries", HAPROXY) == "1"
-    assert directive("retry-on", HAPROXY).split() == ["conn-failure", "empty-response"]
-
-
 def test_the_problems_of_balancers_are_json():
     problems = [json.loads(text) for text in re.findall(r"'(\{\"type\".*?\})'", NGINX + HAPROXY)]
     assert {(problem["type"].split(":")[-1], problem["status"]) for problem in problems} == {
