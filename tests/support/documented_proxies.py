@@ -6,10 +6,11 @@ from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
+from tests.benchmarks.page import block
 from tests.benchmarks.server import Server, free_port
 from tests.load.balancers import listening
 
-PAGE = Path("docs/deployment.md").read_text()
+PAGE = Path("docs/deployment.md")
 NGINX = """
 daemon off;
 pid {folder}/pid;
@@ -36,9 +37,7 @@ defaults
 
 
 def lines(name: str) -> str:
-    found = re.search(f"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", PAGE, re.DOTALL)
-    assert found
-    return textwrap.dedent(found[1])
+    return textwrap.dedent(block(name, PAGE))
 
 
 def nginx(replica: int, port: int, folder: Path, *, strip: bool) -> str:
