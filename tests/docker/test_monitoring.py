@@ -113,14 +113,6 @@ def test_the_variables_of_the_dashboard_have_values(prometheus):
             assert ask(prometheus, f"count by ({label}) ({filled(selector)})")
 
 
-def test_the_panels_of_the_dashboard_do_not_overlap():
-    places = [panel["gridPos"] for panel in DASHBOARD["panels"]]
-    cells = [(p["x"] + x, p["y"] + y) for p in places for x in range(p["w"]) for y in range(p["h"])]
-    assert len(cells) == len(set(cells))
-    assert max(x for x, _ in cells) < 24  # columns of Grafana
-    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
-
-
 def promtool(need: Callable[[str], str], *command: str | Path) -> None:
     """Fails with what it prints."""
     done = subprocess.run([need("promtool"), *command], capture_output=True, text=True)
