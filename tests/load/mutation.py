@@ -13,6 +13,7 @@ import httpx
 from tests.benchmarks.server import family, running
 from tests.catalogue.every import CASES
 from tests.load.changes import changed, keep
+from tests.load.server import status_of
 
 SECONDS = 600.0
 EXPECTED = {200, 415, 422}
@@ -25,18 +26,15 @@ def main() -> None:
     chance = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
     made = [case.make() for case in CASES.values() if case.statuses == {200}]
     valid = [data for data in made if len(data) <= MOST_BYTES]
-    answers: Counter[int | str] = Counter()
+    answers: Counter[int] = Counter()  # 0: none
     lost = 0
-    with running() as server, httpx.Client(timeout=60) as client:
+    with running() as server, httpx.Client(base_url=server.url, timeout=60) as client:
         before, processes = server.anonymous_mib(), set(family(server.pid))
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             image = chance.choice(valid)
             data = changed(image, chance, tokens=TOKENS, head=len(image))
-            try:
-                answer: int | str = client.post(f"{server.url}/classify?attention=false", content=data).status_code
-            except httpx.TransportError as error:
-                answer = type(error).__name__
+            answer = status_of(client, data, "/classify?attention=false")
             answers[answer] += 1
             now = set(family(server.pid)) if answer == 422 else processes
             if answer not in EXPECTED or now != processes:
