@@ -202,10 +202,10 @@ FAULTS = {
         "The positions of an oblong grid are interpolated with rows and columns exchanged.",
     ),
     "query-key-value": Fault(
-        "model/checkpoints/families/huggingface.py",
-        "attention.q_proj attention.k_proj attention.v_proj",
-        "attention.q_proj attention.v_proj attention.k_proj",
-        "Keys and values of transformers 5 are exchanged.",
+        "model/checkpoints/tensors.py",
+        'join(state, f"blocks.{i}.attn.qkv", (q, k, v))',
+        'join(state, f"blocks.{i}.attn.qkv", (q, v, k))',
+        "Keys and values are exchanged.",
     ),
     "folder-lost": Fault(
         "model/durable.py",

@@ -24,8 +24,8 @@ def drop(pattern):
     [
         ("google-siglip", drop("head/"), r"no params/img/head/kernel: it is an image tower"),
         ("google-siglip", add(**{"params/txt/Embed_0/embedding": np.zeros(3)}), r"has a text tower"),
-        ("google-vit-jax", drop("encoder_norm/bias"), r"has no Transformer/encoder_norm/bias"),
-        ("google-vit-jax", drop("MultiHeadDotProductAttention_1/query"), r"MultiHeadDotProductAttention_1/query"),
+        ("google-vit-jax", drop("encoder_norm/bias"), r"missing: norm\.bias"),
+        ("google-vit-jax", drop("MultiHeadDotProductAttention_1/query"), r"has no blocks\.0\.attn\.q\.kernel"),
         ("google-vit-jax", add(**{"embedding/kernel": np.zeros((8, 4, 3, 32), np.float32)}), r"8 x 4 pixels"),
         ("google-big-vision-sincos", add(), r"image_size: give it, as in this example: --set image_size=224,224$"),
     ],

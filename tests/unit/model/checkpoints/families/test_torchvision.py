@@ -30,7 +30,7 @@ def test_published_weights_are_known_by_their_sizes(
         "class_token": (1, 1, width),
         "conv_proj.weight": (width, 3, patch, patch),
         "encoder.pos_embedding": (1, (side // patch) ** 2 + 1, width),
-        **{f"encoder.layers.encoder_layer_{i}.mlp.0.weight": (4 * width, width) for i in range(depth)},
+        **{f"encoder.layers.encoder_layer_{i}.mlp.3.weight": (width, 4 * width) for i in range(depth)},
         "heads.head.weight": (1000, width),
     }
     torch.save({name: torch.zeros(()).expand(shape) for name, shape in shapes.items()}, tmp_path / "vit.pth")
