@@ -67,13 +67,6 @@ def test_examples_stand_for_missing_facts_which_one_sentence_names():
     assert facts.origins == {"heads": "set by hand", "mean": "missing", "image_size": "missing"}
 
 
-def test_needed_facts_that_are_set_are_not_missing():
-    facts = Facts({"heads": "3", "image_size": "28,36"})
-    assert facts.need({"heads": 12, "image_size": (224, 224)}) == [3, (28, 36)]
-    assert facts.missing == []
-    facts.check_overrides()
-
-
 def test_a_fact_that_no_loader_uses_is_refused_with_those_there_are():
     facts = Facts({"colour": "red"})
     facts.resolve("name", "mine", "the file's name")

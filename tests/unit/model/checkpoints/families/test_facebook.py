@@ -82,8 +82,6 @@ def test_published_widths_imply_the_heads(saved):
     state |= {"patch_embed.proj.weight": torch.zeros(1280, 3, 4, 4), "head.weight": torch.zeros(6, 1280)}
     description = describe_checkpoint(saved(deit={"model": state}))
     assert description.config.heads == 16
-    with pytest.raises(CheckpointError, match=r"does not say heads: give it, as in this example: --set heads=1"):
-        load_checkpoint(GOLDEN / "deit/checkpoint.pth")
 
 
 @pytest.mark.parametrize(
@@ -131,20 +129,6 @@ def test_two_files_with_the_same_tensors_are_refused(saved):
 def test_three_files_are_refused(saved):
     with pytest.raises(CheckpointError, match="3 files with weights: name one, such as "):
         load_checkpoint(saved(one={}, two={}, three={}))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda s: s.update(surplus=torch.zeros(1)), "unused: surplus"),
-        (lambda s: s.update(pos_embed=torch.zeros(1, 20, 24)), "20 positions does not fit a square grid"),
-    ],
-)
-def test_refusals_say_why(saved, change, message):
-    state = state_of("deit/checkpoint.pth")
-    change(state)
-    with pytest.raises(CheckpointError, match=message):
-        load_checkpoint(saved(deit={"model": state}), overrides=HEADS)
 
 
 @pytest.mark.parametrize("sign", ["config.json", "no container"])
