@@ -60,7 +60,7 @@ FAMILIES: tuple[Family, ...] = (
     timm,
 )
 
-HEADS = ("head.", "head_dist.")  # tensors that a model without a head does not have
+HEADS = {f"{head}.{kind}" for head in ("head", "head_dist") for kind in ("weight", "bias")}
 
 # How most names of a family's tensors begin, to say which family an unknown file resembles.
 LIKENESS = {
@@ -94,7 +94,7 @@ def load_checkpoint(
     head = zero_shot.head(source.folder, description) if description.prompts else {}
     tensors = {**family.tensors(source, description), **head}
     if not description.config.num_classes:
-        tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEADS)}
+        tensors = {name: tensor for name, tensor in tensors.items() if name not in HEADS}
     model = VisionTransformer(description.config)
     assign(model, tensors)
     if isinstance(model.head, nn.Linear) and not (head_of_zeros or model.head.weight.any()):

@@ -90,7 +90,7 @@ def _member(source: Source) -> Member | None:
 
 def describe(source: Source, facts: Facts) -> Description:
     """All facts follow from shapes but the number of heads, which follows from the published widths."""
-    member, source = _member(source), source.renamed(NAMES)
+    member, source = _member(source), source.renamed(NAMES, dropping=TRAINING_ONLY)
     assert member is not None
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
     grid, _ = square_grid(source.shape("pos_embed")[1], most_slots=MOST_SLOTS)
@@ -117,7 +117,7 @@ def describe(source: Source, facts: Facts) -> Description:
             image_size=image_size,
             patch_size=patch,
             width=width,
-            depth=sum(name.endswith(".attn.qkv.weight") for name in source.names),
+            depth=source.count(r"blocks\.(\d+)\."),
             mlp_dim=source.shape("blocks.0.mlp.fc2.weight")[1],
             heads=heads,
             num_classes=num_classes,
@@ -133,7 +133,6 @@ def describe(source: Source, facts: Facts) -> Description:
             distillation_head="head_dist.weight" in source,
         ),
         preprocessing=preprocessing,
-        labels=(),
         score=resolve_score(facts, num_classes),
     )
 

@@ -97,7 +97,6 @@ def describe(source: Source, facts: Facts) -> Description:
         architecture=f"{library} ViT",
         config=config,
         preprocessing=preprocessing,
-        labels=(),
         score=resolve_score(facts, num_classes),
     )
 

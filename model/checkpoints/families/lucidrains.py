@@ -114,7 +114,6 @@ def describe(source: Source, facts: Facts) -> Description:
             pool="cls" if pool == "cls" else "mean_all",
         ),
         preprocessing=preprocessing,
-        labels=(),
         score=resolve_score(facts, num_classes),
     )
 

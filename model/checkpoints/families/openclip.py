@@ -88,7 +88,6 @@ def describe(source: Source, facts: Facts) -> Description:
             representation_bias=False,
         ),
         preprocessing=recipe,
-        labels=(),
     )
 
 

@@ -93,7 +93,6 @@ def describe(source: Source, facts: Facts) -> Description:
             representation_size=source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None,
         ),
         preprocessing=preprocessing,
-        labels=(),  # torchvision keeps the categories in its code
         score=resolve_score(facts, classes),
     )
 
