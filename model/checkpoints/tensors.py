@@ -16,6 +16,7 @@ from model.positions import Grid, resize_positions
 State = dict[str, Tensor]
 
 PREFIX = ("cls_token", "dist_token", "reg_token")
+MOST_SLOTS = 2  # in tables for a square, where registers have none
 
 
 def join(state: State, whole: str, parts: Sequence[str]) -> None:
@@ -40,23 +41,24 @@ def join_blocks(state: State, config: ViTConfig) -> None:
         join(state, f"blocks.{i}.mlp.fc1", (f"blocks.{i}.mlp.fc1_g", f"blocks.{i}.mlp.fc1"))
 
 
-def square_grid(rows: int, *, most_slots: int) -> Grid:
-    """Grid of the patches in a table of `rows` rows, at most `most_slots` of which are slots: see `fit_positions`.
+def square_grid(rows: int) -> Grid:
+    """Grid of the patches in a table of positions, of which some rows are slots: see `fit_positions`.
 
     Raises CheckpointError if no number of slots leaves a square.
     """
-    for slots in range(most_slots + 1):
+    for slots in range(MOST_SLOTS + 1):
         side = isqrt(max(rows - slots, 0))
         if side and side * side == rows - slots:
             return side, side
     raise CheckpointError(f"a table of {rows} positions does not fit a square grid of patches")
 
 
-def fit_positions(state: State, grid: Grid, config: ViTConfig) -> None:
+def fit_positions(state: State, config: ViTConfig, grid: Grid | None = None) -> None:
     """Tokens to (1, n, D), and `pos_embed`, if there is one, to positions of the patches alone in the grid of `config`.
 
-    The table of the file is (slots + rows * columns, D). Slots (rows) are for the tokens before the patches, in their
-    order, and are added to them; the last tokens may have none.
+    The table of the file is (slots + rows * columns, D), for a square unless `grid` is given. Slots (rows) are for the
+    tokens before the patches, in their order, and are added to them; the last tokens may have none.
+    Raises CheckpointError for a table of another size.
     """
     prefix = [name for name in PREFIX if name in state]
     for name in prefix:
@@ -64,7 +66,11 @@ def fit_positions(state: State, grid: Grid, config: ViTConfig) -> None:
     if "pos_embed" not in state:
         return
     table = _batched(state["pos_embed"])
-    slots, patches = table.tensor_split([table.shape[1] - prod(grid)], dim=1)
+    rows = table.shape[1]
+    grid = grid or square_grid(rows)
+    if not 0 <= rows - prod(grid) <= sum(state[name].shape[1] for name in prefix):
+        raise CheckpointError(f"a table of {rows} positions does not fit {grid[0]} by {grid[1]} patches")
+    slots, patches = table.tensor_split([rows - prod(grid)], dim=1)
     for name in prefix:
         own, slots = slots.tensor_split([state[name].shape[1]], dim=1)
         if own.shape[1]:

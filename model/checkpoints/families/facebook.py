@@ -30,7 +30,6 @@ NAMES = (
 )
 # The token that replaces patches in training, and the projections for the losses of DINO and iBOT.
 TRAINING_ONLY = r"mask_token|head\.(mlp|last_layer)\..*|(dino|ibot)_head\..*|decoder_.*"
-MOST_SLOTS = 2  # in the table of positions: registers have none
 HEADS = {192: 3, 384: 6, 512: 8, 768: 12, 1024: 16, 1280: 16, 1536: 24}  # of every published width
 
 
@@ -93,10 +92,9 @@ def describe(source: Source, facts: Facts) -> Description:
     member, source = _member(source), source.renamed(NAMES, dropping=TRAINING_ONLY)
     assert member is not None
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
-    grid, _ = square_grid(source.shape("pos_embed")[1], most_slots=MOST_SLOTS)
-    preprocessing = resolve_recipe(facts, _recipe(member, member.side or grid * patch), member.evaluation)
-    sized_by = member.evaluation if member.side else "the table of positions"
-    image_size = facts.resolve("image_size", preprocessing.size, sized_by)
+    grid, _ = square_grid(source.shape("pos_embed")[1])
+    recipe, sized_by = _recipe(member, member.side or grid * patch), "" if member.side else "the table of positions"
+    preprocessing = resolve_recipe(facts, recipe, member.evaluation, sized_by=sized_by)
     if width in HEADS:
         heads = facts.resolve("heads", HEADS[width], f"all published models of width {width}")
     else:
@@ -114,7 +112,7 @@ def describe(source: Source, facts: Facts) -> Description:
         family="facebookresearch",
         architecture=member.name,
         config=ViTConfig(
-            image_size=image_size,
+            image_size=preprocessing.size,
             patch_size=patch,
             width=width,
             depth=source.count(r"blocks\.(\d+)\."),
@@ -144,7 +142,7 @@ def _recipe(member: Member, side: int) -> Preprocessing:
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     config, state = description.config, source.renamed(NAMES, dropping=TRAINING_ONLY).tensors()
-    fit_positions(state, square_grid(state["pos_embed"].shape[1], most_slots=MOST_SLOTS), config)
+    fit_positions(state, config)
     if description.architecture == DINO.name and config.pool == "cls_mean":
         # eval_linear.py stacks the class token and the mean on a last axis and flattens: their features alternate
         state["head.weight"] = state["head.weight"].unflatten(1, (-1, 2)).transpose(1, 2).flatten(1)

@@ -66,16 +66,15 @@ def describe(source: Source, facts: Facts) -> Description:
     stem = _stem(source)
     patch = height * (1 if stem is None else 4 << max(len(stem) - 1, 0))
     if "pos_embed" in source:
-        side, _ = square_grid(source.shape("pos_embed")[1], most_slots=1)
+        side, _ = square_grid(source.shape("pos_embed")[1])
         size = (side * patch, side * patch)
     else:
         (size,) = facts.need({"image_size": (224, 224)})
-    preprocessing = resolve_recipe(facts, *_recipe(library, size))
-    image_size = facts.resolve("image_size", preprocessing.size, "the table of positions")
+    preprocessing = resolve_recipe(facts, *_recipe(library, size), sized_by="the table of positions")
     num_classes = source.shape("head.kernel")[1]
     class_token = "cls_token" in source
     config = ViTConfig(
-        image_size=image_size,
+        image_size=preprocessing.size,
         patch_size=patch,
         width=channels,
         depth=source.shape(f"{SCANNED}.norm1.scale")[0] if scanned else source.count(r"blocks\.(\d+)\."),
@@ -142,6 +141,5 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     config, state = description.config, as_torch(_renamed(source).tensors())
     join_blocks(state, config)
     join(state, "attn_pool.kv", ("attn_pool.k", "attn_pool.v"))
-    learned = "pos_embed" in state
-    fit_positions(state, square_grid(state["pos_embed"].shape[1], most_slots=1) if learned else config.grid, config)
+    fit_positions(state, config)
     return state

@@ -88,7 +88,7 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
         state = {name: tensor for name, tensor in state.items() if not name.startswith("pre_logits.")}
     join_blocks(state, config)
     grid = grid_of(_stated(source), config)
-    fit_positions(state, grid, config)
+    fit_positions(state, config, grid)
     if config.relative_bias:
         shared = state.pop("relative_position_bias_table", None)
         for i in range(config.depth):

@@ -100,7 +100,7 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
         if f"attn_pool.qkv.{kind}" in state:  # of torch.nn.MultiheadAttention
             q, kv = state.pop(f"attn_pool.qkv.{kind}").tensor_split([config.width])
             state |= {f"attn_pool.q.{kind}": q, f"attn_pool.kv.{kind}": kv}
-    fit_positions(state, grid_of(_stated(source), config), config)
+    fit_positions(state, config, grid_of(_stated(source), config))
     return state
 
 

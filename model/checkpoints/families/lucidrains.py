@@ -15,7 +15,6 @@ from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, square_grid
 from model.config import ViTConfig
-from model.positions import Grid
 from model.preprocessing import Preprocessing
 
 NAMES = (
@@ -67,7 +66,7 @@ def describe(source: Source, facts: Facts) -> Description:
     if pixels != 3 * patch**2:
         raise CheckpointError(f"a patch of {pixels} numbers is not a square of RGB pixels")
     attn_dim = source.shape("blocks.0.attn.qkv.weight")[0] // 3
-    grid = _grid(source)
+    grid = square_grid(source.shape("pos_embed")[-2]) if "pos_embed" in source else None
     examples = {"heads": max(attn_dim // 64, 1), "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
     heads, mean, std, *stated = facts.need(examples if grid else {**examples, "image_size": (224, 224)})
     size = (grid[0] * patch, grid[1] * patch) if grid else stated[0]
@@ -83,8 +82,8 @@ def describe(source: Source, facts: Facts) -> Description:
             std=std,
         ),
         "none in vit-pytorch: torchvision's Resize to the size of the network",
+        sized_by="the table of positions",
     )
-    image_size = facts.resolve("image_size", preprocessing.size, "the table of positions")
     # (0, D): ViT(pool="mean") of the latest releases
     class_token = "cls_token" in source and source.shape("cls_token")[-2] > 0
     pool = facts.resolve("pool", "cls" if class_token else "mean", "whether there is a class token")
@@ -96,7 +95,7 @@ def describe(source: Source, facts: Facts) -> Description:
         family="vit-pytorch",
         architecture="ViT" if grid else "SimpleViT",
         config=ViTConfig(
-            image_size=image_size,
+            image_size=preprocessing.size,
             patch_size=patch,
             width=width,
             depth=source.count(r"blocks\.(\d+)\."),
@@ -118,10 +117,6 @@ def describe(source: Source, facts: Facts) -> Description:
     )
 
 
-def _grid(source: Source) -> Grid | None:
-    return square_grid(source.shape("pos_embed")[-2], most_slots=1) if "pos_embed" in source else None
-
-
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     config, source = description.config, _renamed(source)
     state, p = source.tensors(), config.patch_size
@@ -132,5 +127,5 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
             state.setdefault(f"blocks.{i}.attn.proj.bias", state["head.weight"].new_zeros(config.width))
     if not config.class_token:
         state.pop("cls_token", None)  # it has no rows
-    fit_positions(state, _grid(source) or config.grid, config)
+    fit_positions(state, config)
     return state

@@ -96,7 +96,7 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     norm = "norm." if config.final_norm == "before_pool" else "fc_norm."
     state = source.renamed([*NAMES, (r"^ln_post\.", norm)], dropping=TEXT).tensors()
     state["pre_logits.weight"] = state["pre_logits.weight"].T
-    fit_positions(state, grid_of(_stated(source), config), config)
+    fit_positions(state, config, grid_of(_stated(source), config))
     return state
 
 

@@ -28,7 +28,7 @@ def grid_of_file(source: Source, config: ViTConfig) -> Grid | None:
 def positions(state: State, config: ViTConfig) -> None:
     """Add the slots of the prefix to its tokens, and interpolate the rest if the file is for another size."""
     if LEARNED in state:
-        fit_positions(state, _grid(state[LEARNED].shape[1], config), config)
+        fit_positions(state, config, _grid(state[LEARNED].shape[1], config))
 
 
 def relative_tables(state: State, config: ViTConfig) -> None:

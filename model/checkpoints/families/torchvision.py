@@ -11,7 +11,6 @@ from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, square_grid
 from model.config import ViTConfig
-from model.positions import Grid
 from model.preprocessing import Preprocessing
 
 NAMES = (
@@ -73,7 +72,7 @@ def describe(source: Source, facts: Facts) -> Description:
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
     depth, classes = source.count(r"blocks\.(\d+)\."), source.shape("head.weight")[0]
     architecture, heads = CONSTRUCTORS.get((width, depth, patch), ("VisionTransformer", None))
-    preprocessing = _preprocessing(architecture, patch * _grid(source.shape("pos_embed"))[0], facts)
+    preprocessing = _preprocessing(architecture, patch * square_grid(source.shape("pos_embed")[1])[0], facts)
     return Description(
         name=facts.resolve("name", source.name, "name of the checkpoint"),
         family="torchvision",
@@ -99,13 +98,8 @@ def describe(source: Source, facts: Facts) -> Description:
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     state = source.renamed(NAMES).tensors()
-    fit_positions(state, _grid(state["pos_embed"].shape), description.config)
+    fit_positions(state, description.config)
     return state
-
-
-def _grid(table: tuple[int, ...]) -> Grid:
-    """Rows and columns of patches in a table (1, 1 + N, D); torchvision's images are square."""
-    return square_grid(table[1], most_slots=1)
 
 
 def _preprocessing(architecture: str, side: int, facts: Facts) -> Preprocessing:

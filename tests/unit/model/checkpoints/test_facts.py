@@ -64,6 +64,7 @@ def test_examples_stand_for_missing_facts_which_one_sentence_names():
         "the file does not say mean, image_size: give it, as in this example: --set mean=0.5,0.5,0.5"
         " --set image_size=224,224"
     ]
+    facts.resolve("image_size", (224, 224), "the table of positions")
     assert facts.origins == {"heads": "set by hand", "mean": "missing", "image_size": "missing"}
 
 

@@ -16,6 +16,7 @@ SIMPLE, MEAN, CLS = (f"vit-pytorch-{case}" for case in ("1.26.11-simple", "1.9.2
 OPENCLIP, VIT, CLIP = "openclip-quickgelu", "huggingface-vit", "huggingface-clip"
 TOWER = "model_cfg.vision_cfg"
 OTHER_PATCHES = {"embedding/kernel": np.zeros((8, 4, 3, 32), np.float32)}
+TWO_SLOTS = {"encoder.pos_embedding": torch.zeros(1, 2 + 25, 24)}
 FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
 
 
@@ -51,6 +52,7 @@ FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
             {"tensors": renamed("heads.head", "heads.1")},
             r"linear layer: the file has heads\.1\.weig",
         ),
+        ("torchvision-vit", {"tensors": with_more(TWO_SLOTS)}, "a table of 27 positions does not fit 5 by 5 patches"),
         ("torchvision-vit", {"tensors": renamed("heads.head", "fc")}, "the file has no heads at all"),
         ("torchvision-vit", {"tensors": with_more({"conv_proj.conv_last.weight": torch.zeros(1)})}, "of convolutions"),
         (CLS, {"tensors": without("mlp_head")}, "a backbone, not a classifier"),
