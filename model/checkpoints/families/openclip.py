@@ -51,7 +51,7 @@ NAMES = (
     (r"\.ls_([12])\.", r".ls\1."),
     (r"^proj$", "pre_logits.weight"),
 )
-TEXT = r"(?!visual\.).*"  # the text tower, and the scale and bias of the comparison
+OTHERS = r"(?!visual\.).*"  # the text tower, and the scale and bias of the comparison
 POOLS: dict[str, Literal["cls", "mean"]] = {"tok": "cls", "avg": "mean"}
 
 
@@ -94,7 +94,7 @@ def describe(source: Source, facts: Facts) -> Description:
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     config = description.config
     norm = "norm." if config.final_norm == "before_pool" else "fc_norm."
-    state = source.renamed([*NAMES, (r"^ln_post\.", norm)], dropping=TEXT).tensors()
+    state = source.renamed([*NAMES, (r"^ln_post\.", norm)], dropping=OTHERS).tensors()
     state["pre_logits.weight"] = state["pre_logits.weight"].T
     fit_positions(state, config, grid_of(_stated(source), config))
     return state

@@ -14,16 +14,15 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.openclip import CONFIG
+from model.checkpoints.families.openclip import CONFIG, OTHERS
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known
 from model.checkpoints.families.timm_layers import absent_layers, classes, conv_patches, fused_layers
 from model.checkpoints.families.timm_network import network, patch_side, with_arguments
 from model.checkpoints.families.timm_positions import grid_of_file, learned_rope, positions, relative_tables
 from model.checkpoints.families.timm_preprocessing import preprocessing
-from model.checkpoints.families.timm_tower import NAMES as TOWER_NAMES
-from model.checkpoints.families.timm_tower import OTHERS, is_tower, projection
-from model.checkpoints.families.timm_tower import config as described
+from model.checkpoints.families.timm_tower import NAMES as TOWER
+from model.checkpoints.families.timm_tower import described, is_tower, projection
 from model.checkpoints.imagenet import names_of
 from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
@@ -36,7 +35,7 @@ IMAGENETS = {"in1k": (1000,), "in12k": (11821,), "in21k": (21843, 11221), "in22k
 CLASSES = tuple(classes for numbers in IMAGENETS.values() for classes in numbers)
 
 NAMES = (
-    *TOWER_NAMES,
+    *TOWER,
     (r"patch_embed\.backbone\.(conv|norm)\.", r"patch_embed.backbone.stem.\1."),  # a stem of the root alone
     (r"blocks\.(\d+)\.gamma_([12])", r"blocks.\1.ls\2.gamma"),  # BEiT, and Facebook's DeiT-3
     (r"\.attn\.([qkv])_proj\.", r".attn.\1."),  # EVA

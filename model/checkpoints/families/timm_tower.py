@@ -11,14 +11,13 @@ from model.checkpoints.source import Source
 
 TRUNK = "visual.trunk."
 NAMES = ((r"^visual\.trunk\.", ""), (r"^visual\.head\.proj\.", "pre_logits."))
-OTHERS = r"(?!visual\.).*"  # the text tower, and the scale and bias of the comparison
 
 
 def is_tower(source: Source) -> bool:
     return any(name.startswith(TRUNK) for name in source.names)
 
 
-def config(source: Source) -> dict[str, Any]:
+def described(source: Source) -> dict[str, Any]:
     """config.json, and what open_clip_config.json says beside it, under timm's names."""
     stated = source.json(CONFIG).get("model_cfg", {}).get("vision_cfg", {}) if is_tower(source) else {}
     if "timm_model_name" not in stated:
