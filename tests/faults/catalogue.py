@@ -234,8 +234,8 @@ FAULTS = {
     ),
     "copy-learned": Fault(
         "export/fit/split.py",
-        "kept = next((place for place, (_, held_out) in enumerate(group) if held_out), 0)",
-        "kept = 0",
+        "kept, *others = sorted(group, key=lambda entry: not entry[1])",
+        "kept, *others = group",
         "A held-out image is learned from, because a copy of it is in the other folder.",
     ),
     # Export
