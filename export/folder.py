@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -13,8 +12,9 @@ from app.images.decode import Limits, opened
 from app.images.preprocess import ImageSpec, preprocess
 from app.inference.engine import Pixels
 from app.settings import Settings
-from export.folder_labels import By, folder_labels
+from export.folder_labels import folder_labels
 from export.image_spec import image_spec
+from export.images import Images
 from export.progress import bars
 from model.checkpoints.checkpoint import Checkpoint
 
@@ -29,40 +29,9 @@ LIMITS = Limits(
 )
 
 
-class FolderImages:
-    """Some images of a folder, chosen evenly in the order of their names, the same ones each time.
-
-    Then they are put into a random order, which is also the same each time: the first are for ranges, and the others
-    are judged.
-    """
-
-    source: Literal["drawn", "folder"] = "folder"
-
-    def __init__(self, pixels: Pixels, *, classes: list[int] | None, by: By | None, found: int) -> None:
-        """`pixels` are (n, height, width, 3), of `found` files; `classes` their right labels, by the folders' `by`."""
-        self._pixels, self._classes = pixels, classes
-        self._by, self._found = by, found
-        self.labelled = classes is not None
-        self.range_images = min(MOST_RANGES, len(pixels) // RANGES_SHARE)
-        self.judged_images = len(pixels) - self.range_images
-
-    def __str__(self) -> str:
-        by = f", labelled by folders ({self._by})" if self._by else ""
-        return (
-            f"{self._found:,} files; {len(self._pixels):,} are used, {self.range_images} for ranges and "
-            f"{self.judged_images:,} to compare answers{by}"
-        )
-
-    def ranges(self) -> Pixels:
-        return self._pixels[: self.range_images]
-
-    def judged(self) -> Iterator[tuple[Pixels, int]]:
-        classes = self._classes if self._classes is not None else [-1] * len(self._pixels)
-        return zip(self._pixels[self.range_images :], classes[self.range_images :], strict=True)
-
-
-def read_folder(folder: Path, checkpoint: Checkpoint) -> FolderImages:
-    """The images in `folder` and in folders below it. A file that cannot be decoded is named on stderr and skipped.
+def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
+    """Some images in `folder` and in folders below it, chosen evenly in the order of their names, and then in a random
+    order: both are the same each time. A file that cannot be decoded is named on stderr and skipped.
 
     They have labels if the folders in `folder` are called by those of the checkpoint, and then every image must be in
     one of these folders.
@@ -92,8 +61,15 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> FolderImages:
         raise ValueError(
             f"--pictures {folder}: it has {len(pixels)} images that can be decoded, and {FEWEST} are needed"
         )
-    return FolderImages(
-        np.stack(pixels), classes=classes if labels else None, by=labels.by if labels else None, found=len(files)
+    ranges = min(MOST_RANGES, len(pixels) // RANGES_SHARE)
+    by = f", labelled by folders ({labels.by})" if labels else ""
+    return Images(
+        source="folder",
+        ranges=np.stack(pixels[:ranges]),
+        judged=np.stack(pixels[ranges:]),
+        labels=np.array(classes[ranges:]) if labels else None,
+        summary=f"{len(files):,} files; {len(pixels):,} are used, {ranges} for ranges and {len(pixels) - ranges:,} to "
+        f"compare answers{by}",
     )
 
 
