@@ -38,8 +38,8 @@ from export.images import Images, drawn_images
 from export.known_answer import known_answer
 from export.onnx_file import externalise, part
 from export.parity import check_parity
-from export.picture import Picture
 from export.pictures.model_pictures import model_pictures
+from export.pictures.picture import Picture
 from export.precision import model_for
 from export.progress import working
 from export.trace import trace
