@@ -1,7 +1,10 @@
 """A person's own images: read from a folder, and prepared by the service's own code."""
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,7 @@ from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
 from app.images.preprocess import ImageSpec, preprocess
 from app.inference.engine import Pixels
+from app.machine import allowed_cores
 from app.settings import Settings
 from export.folder_labels import folder_labels
 from export.image_spec import image_spec
@@ -48,15 +52,13 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     spec = image_spec(checkpoint.preprocessing)
     pixels: list[Pixels] = []
     classes: list[int] = []
-    with bars() as shown:
-        for file in shown.track(_some(files, spec.size), description="reading images"):
-            try:
-                pixels.append(read_pixels(file, spec))
-            except (UnsupportedType, UnusableImage) as error:
-                shown.print(f"{file} is skipped: {error.detail}", soft_wrap=True, markup=False, highlight=False)
-                continue
-            if labels:
-                classes.append(labels.classes[parts[file][0]])
+    for file, found in decoded(_some(files, spec.size), spec):
+        if isinstance(found, str):
+            print(f"{file} is skipped: {found}", file=sys.stderr)  # noqa: T201
+            continue
+        pixels.append(found)
+        if labels:
+            classes.append(labels.classes[parts[file][0]])
     if len(pixels) < FEWEST:
         raise ValueError(
             f"--pictures {folder}: it has {len(pixels)} images that can be decoded, and {FEWEST} are needed"
@@ -92,11 +94,20 @@ def _some(files: list[Path], size: tuple[int, int]) -> list[Path]:
     return [files[place] for place in np.random.default_rng(SEED).permutation(even)]
 
 
-def read_pixels(file: Path, spec: ImageSpec) -> Pixels:
-    """The network's input for this file in the service with its default limits: uint8 (height, width, 3).
-
-    Raises UnsupportedType, UnusableImage, or OSError for a file that cannot be read.
+def decoded(files: Sequence[Path], spec: ImageSpec) -> Iterator[tuple[Path, Pixels | str]]:
+    """Each with its pixels, the network's input in the service with its default limits, uint8 (height, width, 3), or
+    the reason why it has none.
     """
-    with opened(file.read_bytes(), LIMITS) as (image, _):
-        upright = upright_rgb(image)
-    return preprocess(upright, spec)[0]
+    with ThreadPoolExecutor(allowed_cores()) as pool, bars() as shown:  # Pillow works without Python's lock
+        found = pool.map(partial(_pixels, spec=spec), files)
+        yield from zip(files, shown.track(found, len(files), description="reading images"), strict=True)
+
+
+def _pixels(file: Path, spec: ImageSpec) -> Pixels | str:
+    try:
+        with opened(file.read_bytes(), LIMITS) as (image, _):
+            return preprocess(upright_rgb(image), spec)[0]
+    except (UnsupportedType, UnusableImage) as error:
+        return error.detail
+    except OSError as error:
+        return error.strerror or str(error)

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tqdm import tqdm
-
 from export.fit.dataset import Dataset, read_dataset
 from export.fit.listing import Listing, first_few, list_images
 from export.fit.methods import Recipe, learn, of_crops, samples
@@ -64,7 +62,7 @@ def run(
         )
         left_out = (*chosen.left_out, *dataset.left_out)
         for file, reason in left_out:
-            tqdm.write(f"{file} is left out: {reason}", file=sys.stderr)
+            print(f"{file} is left out: {reason}", file=sys.stderr)  # noqa: T201
         if strict and left_out:
             raise ValueError(f"--strict: images that cannot be used, named above: {len(left_out):,}")
         fitted = learn(source, recipe, dataset.train, dataset.held_out, work)

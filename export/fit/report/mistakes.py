@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from tqdm import tqdm
 
 from app.drawing.heatmap import Style, draw
 from app.drawing.png import encode
@@ -17,6 +16,7 @@ from app.maps.record import Maps
 from export.fit.report.judged import Judged
 from export.folder import LIMITS
 from export.image_spec import image_spec
+from export.progress import bars
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
 
@@ -43,8 +43,9 @@ def mistakes(checkpoint: Checkpoint, judged: Judged) -> list[Mistake]:
     wrong = np.flatnonzero(judged.answers != judged.right)
     worst = wrong[np.argsort(-judged.scores[wrong].max(1), kind="stable")][:MOST]
     preparer = Preparer(limits=LIMITS, spec=image_spec(checkpoint.preprocessing), thumbnail_px=SIDE)
-    places = tqdm(worst.tolist(), desc="mapping mistakes", unit=" images")
-    return [_mistake(checkpoint, judged, place, preparer) for place in places]
+    with bars() as shown:
+        places = shown.track(worst.tolist(), description="mapping mistakes")
+        return [_mistake(checkpoint, judged, place, preparer) for place in places]
 
 
 def picture(number: int) -> str:

@@ -22,7 +22,7 @@ FIGURES = {  # in words; all are shares, but for numbers of images and the loss
     "top1_low": "accuracy, lower end of the 95 % interval",
     "top1_high": "accuracy, upper end of the 95 % interval",
     "top5_accuracy": "the right label is among the five likeliest",
-    "balanced_accuracy": "balanced accuracy: the mean of the labels' recalls",
+    "balanced_accuracy": "balanced accuracy: the mean recall of all labels",
     "colour_accuracy": "hidden patches whose colour was told",
     "loss": "loss (cross-entropy)",
     "calibration_error": "calibration error of the scores",
