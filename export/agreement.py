@@ -21,7 +21,7 @@ def agreement(answers: Answers, images: Images, checkpoint: Checkpoint) -> Agree
     return Agreement(
         pictures=len(lean),
         source=images.source,
-        ranges=images.range_images,
+        ranges=len(images.ranges),
         top1=float(np.mean(lean == expected)),
         probability_mean=float(np.mean(differences)),
         probability_max=max(differences),

@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -27,25 +26,22 @@ class Answers:
     labels: npt.NDArray[np.int64] | None
 
 
-def answers(checkpoint: Checkpoint, images: Images, engine: Engine, *, time_limit_s: float | None = None) -> Answers:
-    """Answers for the judged images, or for as many of them as `time_limit_s` allows; by default TIME_LIMIT_S."""
-    end = time.monotonic() + (TIME_LIMIT_S[images.source] if time_limit_s is None else time_limit_s)
-    judged = images.judged()
+def answers(checkpoint: Checkpoint, images: Images, engine: Engine) -> Answers:
+    """Answers for the judged images, or for as many of them as TIME_LIMIT_S allows."""
+    end = time.monotonic() + TIME_LIMIT_S[images.source]
     expected: list[npt.NDArray[np.float32]] = []
     lean: list[npt.NDArray[np.float32]] = []
-    right: list[int] = []
     with bars() as shown:
-        for _ in shown.track(range(0, images.judged_images, BATCH), description="comparing with fp32"):
+        for start in shown.track(range(0, len(images.judged), BATCH), description="comparing with fp32"):
             if lean and time.monotonic() > end:
                 break
-            pixels, labels = zip(*islice(judged, BATCH), strict=True)
-            batch = np.stack(pixels)
+            batch = images.judged[start : start + BATCH]
             with torch.inference_mode():
                 expected.append(checkpoint.model(normalised(batch, checkpoint)).numpy())
             lean.append(engine.run("classify", batch)["logits"])
-            right += labels
+    compared = sum(map(len, lean))
     return Answers(
         expected=np.concatenate(expected),
         lean=np.concatenate(lean),
-        labels=np.array(right) if images.labelled else None,
+        labels=None if images.labels is None else images.labels[:compared],
     )

@@ -3,7 +3,6 @@
 import dataclasses
 import sys
 from collections.abc import Sequence
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,17 +34,18 @@ from export.calibration import Uncalibrated, calibration
 from export.combine import combine
 from export.graphs import ExplainGraph
 from export.image_spec import image_spec
-from export.images import DrawnImages, Images
+from export.images import Images, drawn_images
 from export.known_answer import known_answer
-from export.onnx_file import SharedWeights, part
+from export.onnx_file import externalise, part
 from export.parity import check_parity
-from export.picture import Picture
 from export.pictures.model_pictures import model_pictures
+from export.pictures.picture import Picture
 from export.precision import model_for
 from export.progress import working
 from export.trace import trace
 from model.checkpoints.checkpoint import Checkpoint
 from model.durable import replacing_folder
+from model.vit import VisionTransformer
 
 GIVEN_PARITY = 8  # given images that parity is checked on, besides drawn ones
 GRAPHS = (CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH)
@@ -79,7 +79,7 @@ def write_bundle(
 
 
 def _check_calibration(checkpoint: Checkpoint, images: Images | None) -> None:
-    if not (images and images.labelled):
+    if images is None or images.labels is None:
         raise ValueError("--calibrate needs labelled images: --pictures FOLDER, and in it a folder for each label")
     if checkpoint.score != "softmax":
         raise ValueError("--calibrate fits one temperature to softmax, and the scores of this model are sigmoid")
@@ -90,19 +90,19 @@ def _check_calibration(checkpoint: Checkpoint, images: Images | None) -> None:
 def _fill(
     folder: Path, checkpoint: Checkpoint, precision: Precision, given: Images | None, *, calibrate: bool
 ) -> Manifest:
-    images = given or DrawnImages(image_spec(checkpoint.preprocessing), labels=checkpoint.labels)
-    with working("tracing"):
-        graphs = _Graphs(folder, checkpoint, precision, images)
-        engine = graphs.write(temperature=1.0)
-    compared = checkpoint.config.num_classes and (given or precision != "fp32")
-    answered = answers(checkpoint, images, engine) if compared else None
+    images = given
+    if images is None and precision != "fp32":
+        with working("drawing images"):
+            images = drawn_images(image_spec(checkpoint.preprocessing), labels=checkpoint.labels)
+    model = model_for(checkpoint, precision, None if images is None else images.ranges)
+    engine, shapes = _write_graphs(folder, model, checkpoint, precision)
+    answered = answers(checkpoint, images, engine) if images and checkpoint.config.num_classes else None
     calibrated = _calibration(answered, checkpoint, required=calibrate) if answered else None
-    if calibrate and calibrated:
+    if calibrate and calibrated:  # the lens has scores of the classes, and so the temperature
         checkpoint = dataclasses.replace(checkpoint, temperature=calibrated.temperature)
-        with working("tracing again"):  # the lens has scores of the classes, and so the temperature
-            engine = graphs.write(temperature=checkpoint.temperature)
+        engine, _ = _write_graphs(folder, model, checkpoint, precision)
     with working("comparing with PyTorch"):
-        some = given.ranges()[:GIVEN_PARITY] if given else None
+        some = given.ranges[:GIVEN_PARITY] if given else None
         comparison = check_parity(checkpoint, engine, precision, given=some)
         answer = known_answer(checkpoint, engine, precision)
     with working("drawing"):
@@ -112,9 +112,9 @@ def _fill(
         format=2,
         **_facts(checkpoint),
         precision=precision,
-        explains=graphs.shapes,
+        explains=shapes,
         parity=comparison.parity,
-        agreement=agreement(answered, images, checkpoint) if answered else None,
+        agreement=agreement(answered, images, checkpoint) if images and answered else None,
         calibration=calibrated,
         known_answer=answer,
         inspect={picture.name: picture.title for picture in pictures},
@@ -125,41 +125,31 @@ def _fill(
     return manifest
 
 
-class _Graphs:
-    """The three graphs in a folder, which share one file of weights."""
+def _write_graphs(
+    folder: Path, model: VisionTransformer, checkpoint: Checkpoint, precision: Precision
+) -> tuple[Engine, dict[str, tuple[int, ...]]]:
+    """Write the explaining graph, as the lean graph the part of it that gives the answers alone, and both in one. All
+    read one file of weights.
 
-    def __init__(self, folder: Path, checkpoint: Checkpoint, precision: Precision, images: Images) -> None:
-        self.shapes: dict[str, tuple[int, ...]] = {}  # of one image's outputs of the explaining graph
-        self._folder, self._weights = folder, SharedWeights(folder / WEIGHTS)
-        self._precision: Precision = precision
-        self._graph = partial(
-            ExplainGraph,
-            model_for(checkpoint, precision, images.ranges),
-            checkpoint.preprocessing,
-            precision=precision,
-            score=checkpoint.score,
-        )
-
-    def write(self, *, temperature: float) -> Engine:
-        """Write the explaining graph, as the lean graph the part of it that gives the answer alone, and both in one.
-        An engine of this machine that runs them.
-        """
-        graph = self._graph(temperature=temperature)
-        proto = trace(graph)
-        self._weights.externalise(proto)
-        onnx.save(proto, self._folder / EXPLAIN_GRAPH)
-        onnx.save(part(proto, graph.answers), self._folder / CLASSIFY_GRAPH)
-        onnx.save(combine(proto, graph.answers), self._folder / COMBINED_GRAPH)
-        outputs = {value.name: value.type.tensor_type.shape.dim[1:] for value in proto.graph.output}
-        self.shapes = {name: tuple(size.dim_value for size in sizes) for name, sizes in outputs.items()}
-        # ONNX Runtime has no kernels in bfloat16.
-        kind = OpenVinoEngine if self._precision == "bf16" else OnnxEngine
-        return kind(
-            graph=self._folder / COMBINED_GRAPH,
-            shapes=self.shapes,
-            precision=self._precision,
-            threads=allowed_cores(),
-        )
+    Gives an engine of this machine that runs them, and the shapes of one image's outputs of the explaining graph.
+    """
+    graph = ExplainGraph(
+        model,
+        checkpoint.preprocessing,
+        precision=precision,
+        score=checkpoint.score,
+        temperature=checkpoint.temperature,
+    )
+    proto = trace(graph)
+    externalise(proto, folder / WEIGHTS)
+    onnx.save(proto, folder / EXPLAIN_GRAPH)
+    onnx.save(part(proto, graph.answers), folder / CLASSIFY_GRAPH)
+    onnx.save(combine(proto, graph.answers), folder / COMBINED_GRAPH)
+    outputs = {value.name: value.type.tensor_type.shape.dim[1:] for value in proto.graph.output}
+    shapes = {name: tuple(size.dim_value for size in sizes) for name, sizes in outputs.items()}
+    kind = OpenVinoEngine if precision == "bf16" else OnnxEngine  # ONNX Runtime has no kernels in bfloat16
+    engine = kind(graph=folder / COMBINED_GRAPH, shapes=shapes, precision=precision, threads=allowed_cores())
+    return engine, shapes
 
 
 def _write_pictures(pictures: Sequence[Picture], folder: Path) -> list[str]:

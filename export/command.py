@@ -62,9 +62,7 @@ def export(options: argparse.Namespace) -> None:
             checkpoint = load_checkpoint(
                 options.checkpoint, overrides=overrides, labels=options.labels, prompts=tuple(options.prompt)
             )
-        images = None
-        if options.pictures:
-            images = read_folder(options.pictures, checkpoint)
+        images = read_folder(options.pictures, checkpoint) if options.pictures else None
         manifest = write_bundle(
             checkpoint,
             options.out,
@@ -88,7 +86,7 @@ def export(options: argparse.Namespace) -> None:
     if manifest.labels_from:
         tell(_labels(checkpoint))
     if images:
-        tell(f"Images: {images}.")
+        tell(f"Images: {images.summary}.")
     for sentence in measured(manifest):
         tell(sentence)
     tell(f"Next: make serve BUNDLE={options.out}")

@@ -1,9 +1,11 @@
 """A person's own images: read from a folder, and prepared by the service's own code."""
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -12,9 +14,11 @@ from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
 from app.images.preprocess import ImageSpec, preprocess
 from app.inference.engine import Pixels
+from app.machine import allowed_cores
 from app.settings import Settings
-from export.folder_labels import By, folder_labels
+from export.folder_labels import folder_labels
 from export.image_spec import image_spec
+from export.images import Images
 from export.progress import bars
 from model.checkpoints.checkpoint import Checkpoint
 
@@ -29,40 +33,9 @@ LIMITS = Limits(
 )
 
 
-class FolderImages:
-    """Some images of a folder, chosen evenly in the order of their names, the same ones each time.
-
-    Then they are put into a random order, which is also the same each time: the first are for ranges, and the others
-    are judged.
-    """
-
-    source: Literal["drawn", "folder"] = "folder"
-
-    def __init__(self, pixels: Pixels, *, classes: list[int] | None, by: By | None, found: int) -> None:
-        """`pixels` are (n, height, width, 3), of `found` files; `classes` their right labels, by the folders' `by`."""
-        self._pixels, self._classes = pixels, classes
-        self._by, self._found = by, found
-        self.labelled = classes is not None
-        self.range_images = min(MOST_RANGES, len(pixels) // RANGES_SHARE)
-        self.judged_images = len(pixels) - self.range_images
-
-    def __str__(self) -> str:
-        by = f", labelled by folders ({self._by})" if self._by else ""
-        return (
-            f"{self._found:,} files; {len(self._pixels):,} are used, {self.range_images} for ranges and "
-            f"{self.judged_images:,} to compare answers{by}"
-        )
-
-    def ranges(self) -> Pixels:
-        return self._pixels[: self.range_images]
-
-    def judged(self) -> Iterator[tuple[Pixels, int]]:
-        classes = self._classes if self._classes is not None else [-1] * len(self._pixels)
-        return zip(self._pixels[self.range_images :], classes[self.range_images :], strict=True)
-
-
-def read_folder(folder: Path, checkpoint: Checkpoint) -> FolderImages:
-    """The images in `folder` and in folders below it. A file that cannot be decoded is named on stderr and skipped.
+def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
+    """Some images in `folder` and in folders below it, chosen evenly in the order of their names, and then in a random
+    order: both are the same each time. A file that cannot be decoded is named on stderr and skipped.
 
     They have labels if the folders in `folder` are called by those of the checkpoint, and then every image must be in
     one of these folders.
@@ -79,21 +52,26 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> FolderImages:
     spec = image_spec(checkpoint.preprocessing)
     pixels: list[Pixels] = []
     classes: list[int] = []
-    with bars() as shown:
-        for file in shown.track(_some(files, spec.size), description="reading images"):
-            try:
-                pixels.append(read_pixels(file, spec))
-            except (UnsupportedType, UnusableImage) as error:
-                shown.print(f"{file} is skipped: {error.detail}", soft_wrap=True, markup=False, highlight=False)
-                continue
-            if labels:
-                classes.append(labels.classes[parts[file][0]])
+    for file, found in decoded(_some(files, spec.size), spec):
+        if isinstance(found, str):
+            print(f"{file} is skipped: {found}", file=sys.stderr)  # noqa: T201
+            continue
+        pixels.append(found)
+        if labels:
+            classes.append(labels.classes[parts[file][0]])
     if len(pixels) < FEWEST:
         raise ValueError(
             f"--pictures {folder}: it has {len(pixels)} images that can be decoded, and {FEWEST} are needed"
         )
-    return FolderImages(
-        np.stack(pixels), classes=classes if labels else None, by=labels.by if labels else None, found=len(files)
+    ranges = min(MOST_RANGES, len(pixels) // RANGES_SHARE)
+    by = f", labelled by folders ({labels.by})" if labels else ""
+    return Images(
+        source="folder",
+        ranges=np.stack(pixels[:ranges]),
+        judged=np.stack(pixels[ranges:]),
+        labels=np.array(classes[ranges:]) if labels else None,
+        summary=f"{len(files):,} files; {len(pixels):,} are used, {ranges} for ranges and {len(pixels) - ranges:,} to "
+        f"compare answers{by}",
     )
 
 
@@ -116,11 +94,20 @@ def _some(files: list[Path], size: tuple[int, int]) -> list[Path]:
     return [files[place] for place in np.random.default_rng(SEED).permutation(even)]
 
 
-def read_pixels(file: Path, spec: ImageSpec) -> Pixels:
-    """The network's input for this file in the service with its default limits: uint8 (height, width, 3).
-
-    Raises UnsupportedType, UnusableImage, or OSError for a file that cannot be read.
+def decoded(files: Sequence[Path], spec: ImageSpec) -> Iterator[tuple[Path, Pixels | str]]:
+    """Each with its pixels, the network's input in the service with its default limits, uint8 (height, width, 3), or
+    the reason why it has none.
     """
-    with opened(file.read_bytes(), LIMITS) as (image, _):
-        upright = upright_rgb(image)
-    return preprocess(upright, spec)[0]
+    with ThreadPoolExecutor(allowed_cores()) as pool, bars() as shown:  # Pillow works without Python's lock
+        found = pool.map(partial(_pixels, spec=spec), files)
+        yield from zip(files, shown.track(found, len(files), description="reading images"), strict=True)
+
+
+def _pixels(file: Path, spec: ImageSpec) -> Pixels | str:
+    try:
+        with opened(file.read_bytes(), LIMITS) as (image, _):
+            return preprocess(upright_rgb(image), spec)[0]
+    except (UnsupportedType, UnusableImage) as error:
+        return error.detail
+    except OSError as error:
+        return error.strerror or str(error)

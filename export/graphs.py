@@ -1,4 +1,4 @@
-"""The two graphs of a bundle, as torch modules over the rewritten network.
+"""The explaining graph of a bundle, as a torch module over the rewritten network.
 
 In shapes: B batch, N patches, T tokens, H heads, L layers.
 """
@@ -23,39 +23,11 @@ OF_CLASSES = ("classes", "evidence", "evidence_rest", "evidence_heads")
 Score = Literal["softmax", "sigmoid"]
 
 
-class ClassifyGraph(nn.Module):
-    """images uint8 (B, height, width, 3) -> logits (B, classes), embedding (B, F).
+class ExplainGraph(nn.Module):
+    """images uint8 (B, height, width, 3) -> the answers and every map, in one forward pass.
 
-    The embedding is what the head reads, so it costs nothing. Without a head it is the only output.
-    """
-
-    outputs: tuple[str, ...]
-    answers: tuple[str, ...]  # those of the lean graph
-
-    def __init__(self, model: VisionTransformer, preprocessing: Preprocessing, *, precision: Precision) -> None:
-        super().__init__()
-        self.config = model.config
-        self.network = rewrite(model, preprocessing)
-        lower(self.network, precision)
-        self.dtype = torch.float16 if precision == "fp16" else torch.float32  # of the residual stream
-        self.outputs = self.answers = ("logits", "embedding") if model.config.num_classes else ("embedding",)
-
-    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        streams = [self.network.embed(images).to(self.dtype)]
-        for block in self.network.blocks:
-            streams.append(block(streams[-1]))
-        return self.answer(self.network.normed([stream.float() for stream in streams]))
-
-    def answer(self, tokens: Tensor) -> tuple[Tensor, ...]:
-        """`answers`, from the normed tokens."""
-        embedding = self.network.embedding(tokens)
-        return (self.network.classify(tokens), embedding) if self.config.num_classes else (embedding,)
-
-
-class ExplainGraph(ClassifyGraph):
-    """images -> what the lean graph gives, and every map, in one forward pass. Only a head has classes to explain.
-
-    A bundle's lean graph is the part of this one that gives `answers`: the same nodes as tracing ClassifyGraph gives.
+    The answers are logits (B, classes) and embedding (B, F): what the head reads, which costs nothing. A bundle's lean
+    graph is the part of this one that gives them. Without a head there are no logits, and no classes to explain.
 
     attention (B, L, H, T): the row of the class token after softmax; without a class token, the mean of the rows of the
     pooled tokens, with the weights of the pool.
@@ -79,9 +51,14 @@ class ExplainGraph(ClassifyGraph):
         score: Score,
         temperature: float = 1.0,
     ) -> None:
-        super().__init__(model, preprocessing, precision=precision)
+        super().__init__()
+        self.config = model.config
+        self.network = rewrite(model, preprocessing)
+        lower(self.network, precision)
+        self.dtype = torch.float16 if precision == "fp16" else torch.float32  # of the residual stream
         self.score, self.temperature = score, temperature
-        self.outputs += MAPS
+        self.answers: tuple[str, ...] = ("logits", "embedding") if self.config.num_classes else ("embedding",)
+        self.outputs: tuple[str, ...] = (*self.answers, *MAPS)
         if self.config.num_classes:
             lens = ("lens",) if self.config.head_layers == 1 and not self.config.pools_by_attention else ()
             self.outputs += (*OF_CLASSES, *lens)
@@ -94,7 +71,8 @@ class ExplainGraph(ClassifyGraph):
         network = self.network
         streams, layers = self._run(images)
         tokens = network.normed(streams)
-        answer = self.answer(tokens)
+        embedding = network.embedding(tokens)
+        answers: tuple[Tensor, ...] = (network.classify(tokens), embedding) if self.config.num_classes else (embedding,)
         pool = self.pool(tokens)
         attention = torch.stack([self.pooled(pool, layer.matrix) for layer in layers], dim=1)
         means = [layer.matrix.mean(dim=1, keepdim=True) for layer in layers]  # (B, 1, T, T)
@@ -102,10 +80,10 @@ class ExplainGraph(ClassifyGraph):
         for mean in reversed(means):
             rollout = 0.5 * (rollout.unsqueeze(1) @ mean.squeeze(1)).squeeze(1) + 0.5 * rollout
         distance = torch.stack([(layer.matrix.flatten(2) @ self.distances).squeeze(-1) for layer in layers], dim=1)
-        out = (*answer, attention, rollout, distance)
+        out = (*answers, attention, rollout, distance)
         if not self.config.num_classes:
             return out
-        classes = answer[0].topk(min(MOST_LIKELY, self.config.num_classes)).indices
+        classes = answers[0].topk(min(MOST_LIKELY, self.config.num_classes)).indices
         parts = evidence(network, classes, streams, layers)
         out += (classes, parts.tokens, parts.rest, parts.heads)
         return (*out, self.lens(streams, classes)) if "lens" in self.outputs else out

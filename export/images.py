@@ -1,11 +1,11 @@
-"""Images that an export is checked on: drawn scenes and plain noise, in sizes and shapes that need every resize.
+"""Images that an export is measured with: drawn scenes and plain noise, in sizes and shapes that need every resize.
 
-They stand in for a person's own images, which are in export/folder.py.
+A person's own images are in export/folder.py.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,48 +21,29 @@ RANGES, JUDGED = 24, 96
 HELD_OUT = 2000  # of the demo, whose labels are known
 
 
-class Images(Protocol):
-    """Images to measure with, as the service prepares them: each is uint8 (height, width, 3)."""
+@dataclass(frozen=True, kw_only=True)
+class Images:
+    """Images to measure with, as the service prepares them, uint8 (n, height, width, 3)."""
 
     source: Literal["drawn", "folder"]
-    labelled: bool
-    range_images: int  # how many there are
-    judged_images: int
-
-    def ranges(self) -> Pixels:
-        """(n, height, width, 3): images from which ranges are taken. None of them is judged."""
-        ...
-
-    def judged(self) -> Iterator[tuple[Pixels, int]]:
-        """Images on which answers are compared, in no order of labels, each with the index of its label, or -1."""
-        ...
+    ranges: Pixels  # from which ranges are taken; none of them is judged
+    judged: Pixels  # on which answers are compared, in no order of labels
+    labels: npt.NDArray[np.int64] | None  # index of the label of each judged image
+    summary: str = ""  # how many there are, for a person
 
 
-class DrawnImages:
+def drawn_images(spec: ImageSpec, *, labels: tuple[str, ...]) -> Images:
     """The reference images; for a model whose labels are the demo's shapes, the demo's held-out images are judged."""
-
-    source: Literal["drawn", "folder"] = "drawn"
-    range_images = RANGES
-
-    def __init__(self, spec: ImageSpec, *, labels: tuple[str, ...]) -> None:
-        self._spec = spec
-        self.labelled = labels == LABELS
-        self.judged_images = HELD_OUT if self.labelled else JUDGED
-
-    def ranges(self) -> Pixels:
-        return reference_pixels(self._spec, RANGES)
-
-    def judged(self) -> Iterator[tuple[Pixels, int]]:
-        labelled = _held_out() if self.labelled else islice(_unlabelled(), RANGES, None)
-        return ((preprocess(image, self._spec)[0], label) for image, label in labelled)
-
-
-def _held_out() -> Iterator[tuple[Image.Image, int]]:
-    return ((Image.fromarray(sample.pixels), sample.label) for sample in held_out(HELD_OUT))
-
-
-def _unlabelled() -> Iterator[tuple[Image.Image, int]]:
-    return ((image, -1) for image in reference_images(RANGES + JUDGED))
+    if labels != LABELS:
+        ranges, judged = np.split(reference_pixels(spec, RANGES + JUDGED), [RANGES])
+        return Images(source="drawn", ranges=ranges, judged=judged, labels=None)
+    samples = [*held_out(HELD_OUT)]
+    return Images(
+        source="drawn",
+        ranges=reference_pixels(spec, RANGES),
+        judged=pixels(spec, (Image.fromarray(sample.pixels) for sample in samples)),
+        labels=np.array([sample.label for sample in samples]),
+    )
 
 
 def reference_images(count: int) -> Iterator[Image.Image]:

@@ -1,11 +1,9 @@
-"""ONNX graphs as files, with the weights of several graphs in one file beside them."""
+"""ONNX graphs as files, with their weights in a file beside them."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
-from onnx import TensorProto
 from onnx.external_data_helper import set_external_data
 from onnx.utils import Extractor
 
@@ -35,29 +33,12 @@ def strip_provenance(proto: onnx.ModelProto) -> None:
         value.doc_string = ""
 
 
-class SharedWeights:
-    """One file of external data; a tensor that is in several graphs is written once."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offsets: dict[str, int] = {}
-        self._end = 0
-        path.write_bytes(b"")
-
-    def externalise(self, proto: onnx.ModelProto) -> None:
-        """Move the large initialisers of `proto` into the file."""
-        with self._path.open("ab") as file:
-            for tensor in proto.graph.initializer:
-                data = onnx.numpy_helper.to_array(tensor).tobytes()
-                if len(data) < INLINE_BYTES:
-                    continue
-                key = f"{hashlib.sha256(data).hexdigest()} {TensorProto.DataType.Name(tensor.data_type)}"
-                if key not in self._offsets:
-                    padding = -self._end % ALIGNMENT
-                    file.write(bytes(padding) + data)
-                    self._offsets[key] = self._end + padding
-                    self._end += padding + len(data)
-                tensor.ClearField("raw_data")
-                tensor.raw_data = b""
-                set_external_data(tensor, self._path.name, offset=self._offsets[key], length=len(data))
-                tensor.ClearField("raw_data")
+def externalise(proto: onnx.ModelProto, file: Path) -> None:
+    """Give the large initialisers of `proto` their places in `file`, which is emptied; `onnx.save` moves them there."""
+    file.write_bytes(b"")  # onnx makes files that only their owner may read
+    end = 0
+    for tensor in proto.graph.initializer:
+        if len(tensor.raw_data) >= INLINE_BYTES:
+            start = end + -end % ALIGNMENT
+            set_external_data(tensor, file.name, offset=start)
+            end = start + len(tensor.raw_data)

@@ -27,22 +27,22 @@ SMALLEST_SCALE = 1e-30  # for an output whose weights are all zero
 LARGEST_FP16 = torch.finfo(torch.float16).max
 
 
-def model_for(checkpoint: Checkpoint, precision: Precision, pixels: Callable[[], Pixels]) -> VisionTransformer:
+def model_for(checkpoint: Checkpoint, precision: Precision, pixels: Pixels | None) -> VisionTransformer:
     """The model to rewrite for `precision`; in float32 it computes what the checkpoint's model computes.
 
-    `pixels` gives the images whose ranges are taken, (n, height, width, 3); fp32 needs none.
+    `pixels` are the images whose ranges are taken, (n, height, width, 3); fp32 needs none.
 
     Raises ValueError when the numbers of the model overflow in `precision`. The check of parity would not notice it:
     the kernels of the CPU compute fp16 graphs in float32.
     """
-    match precision:
-        case "int8":
-            seen = pixels()
-            model = smoothed(checkpoint, seen)
-            measure(dataclasses.replace(checkpoint, model=model), seen)
-            return model
-        case "fp16" | "bf16":
-            _check_range(checkpoint, pixels())
+    if precision == "fp32":
+        return checkpoint.model
+    assert pixels is not None
+    if precision == "int8":
+        model = smoothed(checkpoint, pixels)
+        measure(dataclasses.replace(checkpoint, model=model), pixels)
+        return model
+    _check_range(checkpoint, pixels)
     return checkpoint.model
 
 
@@ -127,15 +127,12 @@ class QuantisedLinear(nn.Module):
 
     The integers give the same sums on every processor. Without VNNI, both runtimes multiply two neighbouring inputs (up
     to 255) with their weights and add the products in 16 bits, where they saturate (vpmaddubsw). So the scale is one
-    with which no two neighbouring weights add up to more than 128.
-
-    Raises ValueError when the range of x was not measured (export/ranges.py).
+    with which no two neighbouring weights add up to more than 128. The range of x was measured by export/ranges.py.
     """
 
     def __init__(self, source: Linear) -> None:
         super().__init__()
-        if source.range is None:
-            raise ValueError("int8 needs the ranges of the model's numbers")
+        assert source.range is not None
         low, high = source.range.clamp(max=0)[0], source.range.clamp(min=0)[1]
         step = ((high - low) / LARGEST_UINT8).clamp(min=SMALLEST_SCALE)
         self.rounding = Rounding(step=step, zero=(-low / step).round().to(torch.uint8))

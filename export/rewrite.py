@@ -174,10 +174,6 @@ class HeadTokensBlock(nn.Module):
         self.norm2, self.mlp, self.ls2 = source.norm2, source.mlp, source.ls2
         self.tokens = tokens
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        attended, transformed = self.branches(tokens)
-        return tokens[:, : self.tokens] + attended + transformed
-
     def branches(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """As in model/blocks.py, each (B, n, D) for the n tokens that are computed."""
         attended: Tensor = self.ls1(self.attn(self.read(tokens), self.tokens))

@@ -20,8 +20,9 @@ from onnxscript.rewriter.rules import common as rules
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from export.graphs import ClassifyGraph
+from export.graphs import ExplainGraph
 from export.onnx_file import strip_provenance
+from export.progress import working
 
 OPSET = 20  # the first with Gelu as one operator
 MAX_BATCH = 4096  # bound of the symbolic dimension
@@ -35,27 +36,31 @@ RULES = [  # those of the optimiser that match something
 aten = torch.ops.aten
 
 
-def trace(graph: ClassifyGraph) -> onnx.ModelProto:
+def trace(graph: ExplainGraph) -> onnx.ModelProto:
     """Export to ONNX with one symbolic dimension, the batch. Raises ValueError if the exporter fixed it."""
     height, width = graph.config.image_size
     example = torch.zeros(EXAMPLE_BATCH, height, width, 3, dtype=torch.uint8)
     batch = torch.export.Dim("batch", min=1, max=MAX_BATCH)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter warns about its own internals
-        captured = torch.export.export(graph.eval(), (example,), dynamic_shapes={"images": {0: batch}}, strict=False)
-        try:
-            program = _translated(_without_decomposition(copy.copy(captured)), graph)
-        except torch.onnx.OnnxExporterError:  # such as RMS norm, which some families have
-            program = _translated(captured, graph)
-    _optimise(program.model)
-    proto = program.model_proto
+        with working("tracing"):
+            shapes = {"images": {0: batch}}
+            captured = torch.export.export(graph.eval(), (example,), dynamic_shapes=shapes, strict=False)
+        with working("translating to ONNX"):
+            try:
+                program = _translated(_without_decomposition(copy.copy(captured)), graph)
+            except torch.onnx.OnnxExporterError:  # such as RMS norm, which some families have
+                program = _translated(captured, graph)
+    with working("optimising"):
+        _optimise(program.model)
+        proto = program.model_proto
     if not proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param:
         raise ValueError("the exporter fixed the batch dimension")
     strip_provenance(proto)
     return proto
 
 
-def _translated(captured: ExportedProgram, graph: ClassifyGraph) -> torch.onnx.ONNXProgram:
+def _translated(captured: ExportedProgram, graph: ExplainGraph) -> torch.onnx.ONNXProgram:
     program = torch.onnx.export(
         captured,
         input_names=["images"],

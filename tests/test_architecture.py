@@ -162,11 +162,6 @@ def test_what_a_module_does_not_load(module, unwanted):
     assert set(loaded.stdout.split()) & unwanted == set()
 
 
-def test_docker_is_no_package():
-    """With an __init__.py it would hide the Docker SDK."""
-    assert not Path("docker/__init__.py").exists()
-
-
 def test_the_service_answers_without_torch_and_without_telemetry():
     """Every heavy package of the other half is made impossible to import; then an image is classified. OpenVINO would
     import what reports to its makers.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from export.arguments import CHECKPOINT, SET, Parser, assignment, image_size
 from export.fit.methods import FROM_SCRATCH, RECIPES, describe, recipe
-from export.fit.report.report import PAGE
+from export.fit.report.folder import PAGE
 from export.fit.run import NotReported, run
 from export.fit.scratch import scratch
 from export.messages import stop, tell
@@ -18,7 +18,7 @@ from model.variants import VARIANTS
 def fit(options: argparse.Namespace) -> None:
     try:
         chosen = recipe(options.method, options.recipe, seed=options.seed)
-        outcome = run(
+        report = run(
             _source(options),
             options.images,
             options.out,
@@ -35,11 +35,8 @@ def fit(options: argparse.Namespace) -> None:
         stop(f"not learned: {error}. Run the same command again; it goes on from the last snapshot, if there is one.")
     except KeyboardInterrupt:
         stop("stopped: run the same command again; it goes on from the last snapshot, if there is one.")
-    for note in outcome.notes:
-        tell(note)
-    tell(outcome.headline)
-    tell(f"Report: {outcome.report / PAGE}")
-    tell(f"Next: {outcome.following}")
+    for sentence in (*report.notes, report.headline, f"Report: {report.folder / PAGE}", f"Next: {report.following}"):
+        tell(sentence)
 
 
 def _source(options: argparse.Namespace) -> Description:

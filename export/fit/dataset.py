@@ -1,22 +1,17 @@
 """A person's labelled images as arrays of pixels: those to learn from, and those that are held out."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
-from app.errors import UnsupportedType, UnusableImage
 from app.images.preprocess import ImageSpec
 from app.inference.engine import Pixels
-from app.machine import allowed_cores
 from export.fit.listing import UNLABELLED, Labelled
 from export.fit.split import LeftOut, Split
-from export.folder import read_pixels
+from export.folder import decoded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,14 +65,14 @@ def read_dataset(images: Split, *, train: ImageSpec, held_out: ImageSpec, folder
 
 
 def _read(
-    images: Iterable[Labelled], spec: ImageSpec, file: Path, left_out: list[LeftOut]
+    images: Sequence[Labelled], spec: ImageSpec, file: Path, left_out: list[LeftOut]
 ) -> tuple[list[Labelled], Pixels]:
     """The images that can be decoded, and their pixels. They are written one after the other, so that a disk that is
     full is an error here, and not a crash when a mapped page has no place.
     """
     kept: list[Labelled] = []
     with file.open("wb") as out:
-        for image, found in _decoded(tuple(images), spec):
+        for image, (_, found) in zip(images, decoded([image.file for image in images], spec), strict=True):
             if isinstance(found, str):
                 left_out.append(LeftOut(image.file, found))
             else:
@@ -86,19 +81,3 @@ def _read(
     shape = (len(kept), *spec.size, 3)
     # Copied on write, because torch takes no array that must not be written.
     return kept, np.memmap(file, np.uint8, "c", shape=shape) if kept else np.zeros(shape, np.uint8)
-
-
-def _decoded(images: tuple[Labelled, ...], spec: ImageSpec) -> Iterator[tuple[Labelled, Pixels | str]]:
-    """Each with its pixels, or why it has none. Pillow decodes and resizes without Python's lock, hence threads."""
-    with ThreadPoolExecutor(allowed_cores()) as pool:
-        found = pool.map(partial(_pixels, spec=spec), images)
-        yield from zip(images, tqdm(found, total=len(images), desc="reading images", unit="image"), strict=True)
-
-
-def _pixels(image: Labelled, spec: ImageSpec) -> Pixels | str:
-    try:
-        return read_pixels(image.file, spec)
-    except (UnsupportedType, UnusableImage) as error:
-        return error.detail
-    except OSError as error:
-        return error.strerror or str(error)

@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -46,23 +46,17 @@ def _of_folder(folder: Path, *, labelled: bool) -> Listing:
     inside = {path.name for path in _folders(folder)}
     held_out = next((name for name in HELD_OUT_NAMES if name in inside), None)
     if TRAIN not in inside or not (held_out or inside == {TRAIN}):
-        part = _part(folder, labelled=labelled)
-        return Listing(train=part.images, held_out=None, notes=part.notes)
+        return _part(folder, labelled=labelled)
     train = _part(folder / TRAIN, labelled=labelled)
     if held_out is None:
-        return Listing(train=train.images, held_out=None, notes=train.notes)
+        return train
     other = _part(folder / held_out, labelled=labelled)
     unused = sorted(inside - {TRAIN, held_out})
     notes = [f"{folder} has {', '.join(unused)} beside {TRAIN} and {held_out}, not used"] if unused else []
-    return _checked(Listing(train=train.images, held_out=other.images, notes=(*train.notes, *other.notes, *notes)))
+    return _checked(Listing(train=train.train, held_out=other.train, notes=(*train.notes, *other.notes, *notes)))
 
 
-class _Part(NamedTuple):
-    images: tuple[Labelled, ...]
-    notes: tuple[str, ...]
-
-
-def _part(folder: Path, *, labelled: bool) -> _Part:
+def _part(folder: Path, *, labelled: bool) -> Listing:
     """Every image in `folder` and below, in the order of names, and what else is there."""
     found: list[Labelled] = []
     others: Counter[str] = Counter()
@@ -83,7 +77,7 @@ def _part(folder: Path, *, labelled: bool) -> _Part:
         notes.append(f"{folder}: there are no images in {', '.join(empty)}")
     if not found:
         raise ValueError(". ".join([f"{folder} has no images", *notes]))
-    return _Part(tuple(found), tuple(notes))
+    return Listing(train=tuple(found), held_out=None, notes=tuple(notes))
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -100,28 +94,20 @@ def _of_csv(path: Path, *, labelled: bool) -> Listing:
             if absent := [name for name in needed if name not in columns]:
                 raise ValueError(f"its first line is {', '.join(columns) or 'empty'}; it lacks {' and '.join(absent)}")
             for row in rows:
-                cell = _cells(row, columns, rows.line_num)
-                label = cell("label") if labelled else UNLABELLED
-                part = cell("split") if "split" in columns else TRAIN
+                cells = {name: (row[column] or "").strip() for name, column in columns.items()}
+                if empty := [name for name in (*needed, "split") if cells.get(name) == ""]:
+                    raise ValueError(f"line {rows.line_num}: {empty[0]} is empty")
+                part = cells.get("split", TRAIN)
                 if part not in parts:
                     raise ValueError(f"line {rows.line_num}: split is {part!r}, and not {TRAIN} or {HELD_OUT}")
-                parts[part].append(Labelled(path.parent / cell("file"), label))
+                label = cells["label"] if labelled else UNLABELLED
+                parts[part].append(Labelled(path.parent / cells["file"], label))
     except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
         reason = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
         raise ValueError(f"--images {path}: {reason}") from None
     if not parts[TRAIN]:
         raise ValueError(f"--images {path}: it lists no images to learn from")
     return _checked(Listing(train=tuple(parts[TRAIN]), held_out=tuple(parts[HELD_OUT]) or None))
-
-
-def _cells(row: dict[str, str | None], columns: dict[str, str], line: int) -> Callable[[str], str]:
-    def cell(name: str) -> str:
-        text = (row[columns[name]] or "").strip()
-        if not text:
-            raise ValueError(f"line {line}: {name} is empty")
-        return text
-
-    return cell
 
 
 def _checked(listing: Listing) -> Listing:

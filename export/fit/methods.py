@@ -1,10 +1,10 @@
 """The methods of learning, and their recipes from the command line."""
 
-from collections.abc import Iterable
-from dataclasses import asdict, fields, is_dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from textwrap import fill
-from typing import Any, get_origin, get_type_hints
+from typing import Any, NamedTuple, get_origin, get_type_hints
 
 import torch
 from pydantic import TypeAdapter, ValidationError
@@ -38,7 +38,7 @@ def recipe(method: str, given: Iterable[tuple[str, str]], *, seed: int) -> Recip
     Raises ValueError for a field that there is not, or a value that it cannot have.
     """
     kind = RECIPES[method]
-    known = _fields(kind)
+    known = {field.name: field.kind for field in _fields(kind())}
     values: dict[str, Any] = asdict(kind()) | ({SEED: seed} if SEED in get_type_hints(kind) else {})
     for name, text in given:
         if name not in known:
@@ -53,39 +53,42 @@ def recipe(method: str, given: Iterable[tuple[str, str]], *, seed: int) -> Recip
         raise ValueError(f"--recipe {place}: {first['msg']}") from None
 
 
+def describe() -> str:
+    """Every recipe with its defaults, each a paragraph of lines that are indented further."""
+    defaults = {
+        method: ", ".join(f"{field.name}={_text(field.value)}" for field in _fields(kind()))
+        for method, kind in RECIPES.items()
+    }
+    texts = (f"{method}: {fields}" for method, fields in defaults.items())
+    return "\n".join(fill(text, 100, initial_indent="  ", subsequent_indent="      ") for text in texts)
+
+
+class _Field(NamedTuple):
+    name: str  # as --recipe takes it: that of a field of a part after the part's and a dot
+    kind: Any
+    value: Any
+
+
+def _fields(recipe: Any, place: str = "") -> Iterator[_Field]:
+    """The fields of a recipe and of its parts, but not the seed."""
+    for name, hint in get_type_hints(type(recipe)).items():
+        value = getattr(recipe, name)
+        if is_dataclass(value):
+            yield from _fields(value, f"{name}.")
+        elif name != SEED:
+            yield _Field(place + name, get_origin(hint) or hint, value)
+
+
 def _value(text: str, kind: Any) -> list[str] | str | None:
     if text == CHOSEN:
         return None
     return text.split(",") if kind is tuple else text
 
 
-def describe() -> str:
-    """Every recipe with its defaults, each a paragraph of lines that are indented further."""
-    texts = (f"{method}: {', '.join(_defaults(kind()))}" for method, kind in RECIPES.items())
-    return "\n".join(fill(text, 100, initial_indent="  ", subsequent_indent="      ") for text in texts)
-
-
-def _fields(kind: Any, place: str = "") -> dict[str, Any]:
-    """Types of a recipe's fields by name; the fields of a part of it have its name before theirs."""
-    kinds: dict[str, Any] = {}
-    for name, hint in get_type_hints(kind).items():
-        if is_dataclass(hint):
-            kinds |= _fields(hint, f"{name}.")
-        elif name != SEED:
-            kinds[place + name] = get_origin(hint) or hint
-    return kinds
-
-
-def _defaults(values: Any, place: str = "") -> list[str]:
-    texts = []
-    for field in fields(values):
-        value = getattr(values, field.name)
-        if is_dataclass(value):
-            texts += _defaults(value, f"{field.name}.")
-        elif field.name != SEED:
-            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            texts.append(f"{place}{field.name}={CHOSEN if value is None else text}")
-    return texts
+def _text(value: Any) -> str:
+    if value is None:
+        return CHOSEN
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def of_crops(recipe: Recipe, preprocessing: Preprocessing) -> Preprocessing:

@@ -2,14 +2,13 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-
-from tqdm import tqdm
 
 from export.fit.dataset import Dataset, read_dataset
 from export.fit.listing import Listing, first_few, list_images
 from export.fit.methods import Recipe, learn, of_crops, samples
+from export.fit.report.folder import write_report
 from export.fit.report.judged import Judged, judge, percent
 from export.fit.report.report import Report
 from export.fit.split import LeftOut, Split, split
@@ -30,14 +29,6 @@ class NotReported(Exception):
     """The model is written, but its report is not; the message says why."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    headline: str
-    report: Path
-    notes: tuple[str, ...]
-    following: str  # the command that comes next
-
-
 def run(
     source: Description,
     images: Path,
@@ -47,7 +38,7 @@ def run(
     seed: int,
     strict: bool,
     again: bool,
-) -> Outcome:
+) -> Report:
     """Learn from `images`, and write `out`, a .safetensors file, and its report beside it.
 
     `source` is a Checkpoint, or without weights what is learned from nothing.
@@ -71,7 +62,7 @@ def run(
         )
         left_out = (*chosen.left_out, *dataset.left_out)
         for file, reason in left_out:
-            tqdm.write(f"{file} is left out: {reason}", file=sys.stderr)
+            print(f"{file} is left out: {reason}", file=sys.stderr)  # noqa: T201
         if strict and left_out:
             raise ValueError(f"--strict: images that cannot be used, named above: {len(left_out):,}")
         fitted = learn(source, recipe, dataset.train, dataset.held_out, work)
@@ -81,24 +72,24 @@ def run(
             judged = judge(learned, dataset.held_out.files, samples(dataset.held_out))
             learned = replace(learned, figures={**learned.figures, **judged.figures()})
         save(learned, out)
-        notes = tuple(_notes(listing, chosen, dataset, left_out, fitted))
         bundle = Path("bundles", out.stem)
         report = Report(
             checkpoint=learned,
             images=images,
+            folder=out.with_suffix(".report"),
             following=f"make export CHECKPOINT={out} OUT={bundle} && make serve BUNDLE={bundle}",
             history=fitted.history,
             dataset=dataset,
             judged=judged,
             headline=headline(learned, judged),
-            notes=notes,
+            notes=tuple(_notes(listing, chosen, dataset, left_out, fitted)),
             left_out=left_out,
         )
         try:
-            report.write(out.with_suffix(".report"))
+            write_report(report)
         except OSError as error:
             raise NotReported(f"{out} is written, but its report is not: {error}") from error
-    return Outcome(headline=report.headline, report=out.with_suffix(".report"), notes=notes, following=report.following)
+    return report
 
 
 def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: str) -> Checkpoint:
@@ -148,8 +139,7 @@ def _notes(
     if left_out:
         yield f"Images that could not be used: {len(left_out):,} ({first_few([file for file, _ in left_out])})."
     if chosen.copies:
-        files = first_few([copy for copy, _ in chosen.copies])
-        yield f"Copies of other images, which were not used: {len(chosen.copies):,} ({files})."
+        yield f"Copies of other images, which were not used: {len(chosen.copies):,} ({first_few(chosen.copies)})."
     if chosen.across:
         yield f"Copies of held-out images among those to learn from: {chosen.across:,}."
     counts = dataset.count(dataset.train)

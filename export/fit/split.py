@@ -23,7 +23,7 @@ class Split:
     train: tuple[Labelled, ...]
     held_out: tuple[Labelled, ...]
     chosen: bool  # whether the held-out images were chosen here, and not given
-    copies: tuple[tuple[Path, Path], ...]  # a file that is left out, and the file that it is a copy of
+    copies: tuple[Path, ...]  # files that are not used, because they are copies of others
     across: int  # how many of them would have been learned from, although the image is held out
     left_out: tuple[LeftOut, ...]
 
@@ -44,19 +44,18 @@ def split(listing: Listing, *, seed: int) -> Split:
         except OSError as error:
             left_out.append(LeftOut(image.file, error.strerror or str(error)))
     unique: dict[bytes, tuple[Labelled, bool]] = {}
-    copies: list[tuple[Path, Path]] = []
+    copies: list[Path] = []
     across = 0
     for digest, group in groups.items():
-        if len({image.label for image, _ in group}) > 1:
-            labels = sorted({image.label for image, _ in group})
-            left_out += [
-                LeftOut(image.file, f"the same file has the labels {' and '.join(labels)}") for image, _ in group
-            ]
+        labels = sorted({image.label for image, _ in group})
+        if len(labels) > 1:
+            reason = f"the same file has the labels {' and '.join(labels)}"
+            left_out += [LeftOut(image.file, reason) for image, _ in group]
             continue
-        kept = next((place for place, (_, held_out) in enumerate(group) if held_out), 0)
-        unique[digest] = group[kept]
-        copies += [(image.file, group[kept][0].file) for place, (image, _) in enumerate(group) if place != kept]
-        across += sum(group[kept][1] and not held_out for _, held_out in group)
+        kept, *others = sorted(group, key=lambda entry: not entry[1])  # one that is held out, if there is one
+        unique[digest] = kept
+        copies += [image.file for image, _ in others]
+        across += sum(kept[1] and not held_out for _, held_out in others)
     if chosen := listing.held_out is None:
         held = _choose({digest: image.label for digest, (image, _) in unique.items()}, seed=seed)
         unique = {digest: (image, digest in held) for digest, (image, _) in unique.items()}

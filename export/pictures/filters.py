@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from export.picture import Picture
+from export.pictures.picture import Picture
 from export.pictures.tiles import Sheet
 from model.patch_embed import DualNormPatchEmbed
 from model.vit import VisionTransformer

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from export.picture import Picture
+from export.pictures.picture import Picture
 from export.pictures.tiles import Bar, Sheet
 from model.attention import Attention
 from model.vit import VisionTransformer

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from export.picture import Picture
+from export.pictures.picture import Picture
 from export.pictures.tiles import Axes, Bar, Sheet
 from model.rope import Rope
 from model.vit import VisionTransformer

@@ -21,7 +21,7 @@ class Description:
     architecture: str  # the name in that library
     config: ViTConfig
     preprocessing: Preprocessing
-    labels: tuple[str, ...]  # one for each class; a family's loader gives none if the checkpoint has none
+    labels: tuple[str, ...] = ()  # one for each class; a family's loader gives none if the checkpoint has none
     wordnet: tuple[str, ...] = ()  # ids of the synsets that the labels stand for, where they are known
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
     labels_advice: str = ""  # a sentence for a person, if they are a guess

@@ -23,9 +23,11 @@ class Facts:
         self.missing: list[str] = []  # sentences on what a person still has to give
 
     def resolve(self, name: str, value: T, origin: str) -> T:
-        """The value that a person has set, else `value`; recorded with its origin."""
+        """The value that a person has set, else `value`; recorded with its origin. What is missing stays so."""
         if name in self.overrides:
             value, origin = self._parse(name, value), "set by hand"
+        elif self.origins.get(name) == MISSING:
+            origin = MISSING
         self.values[name] = value
         self.origins[name] = origin
         return value

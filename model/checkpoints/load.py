@@ -41,9 +41,9 @@ class Family(Protocol):
         """
 
     def tensors(self, source: Source, description: Description) -> dict[str, Tensor]:
-        """The tensors under the names and in the shapes of model/vit.py. Raises CheckpointError if one is missing.
+        """The tensors under the names and in the shapes of model/vit.py.
 
-        Each tensor of the file is taken from `source` or declared as not needed there.
+        One that the family does not know keeps its name, so that loading fails with it.
         """
 
 
@@ -60,7 +60,7 @@ FAMILIES: tuple[Family, ...] = (
     timm,
 )
 
-HEADS = ("head.", "head_dist.")  # tensors that a model without a head does not have
+HEADS = {f"{head}.{kind}" for head in ("head", "head_dist") for kind in ("weight", "bias")}
 
 # How most names of a family's tensors begin, to say which family an unknown file resembles.
 LIKENESS = {
@@ -94,9 +94,7 @@ def load_checkpoint(
     head = zero_shot.head(source.folder, description) if description.prompts else {}
     tensors = {**family.tensors(source, description), **head}
     if not description.config.num_classes:
-        tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEADS)}
-    if source.unused:
-        raise CheckpointError(f"{description.architecture} does not use all tensors: {first_few(source.unused)}")
+        tensors = {name: tensor for name, tensor in tensors.items() if name not in HEADS}
     model = VisionTransformer(description.config)
     assign(model, tensors)
     if isinstance(model.head, nn.Linear) and not (head_of_zeros or model.head.weight.any()):

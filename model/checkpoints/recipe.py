@@ -31,12 +31,13 @@ def imagenet(side: int, *, resized: int, interpolation: Literal["bilinear", "bic
     )
 
 
-def resolve_recipe(facts: Facts, recipe: Preprocessing, origin: str) -> Preprocessing:
+def resolve_recipe(facts: Facts, recipe: Preprocessing, origin: str, *, sized_by: str = "") -> Preprocessing:
     """The recipe that was found, with what a person has set instead; another image size scales the resize with it.
 
+    `sized_by` is the origin of the size where it is another.
     Raises CheckpointError for a recipe whose results differ in size.
     """
-    scaled = recipe.resized(facts.resolve("image_size", recipe.size, origin))
+    scaled = recipe.resized(facts.resolve("image_size", recipe.size, sized_by or origin))
     return checked(
         Preprocessing(
             size=scaled.size,

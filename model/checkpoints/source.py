@@ -1,15 +1,16 @@
 """A checkpoint on disk: the tensors of its files, and the JSON files beside them."""
 
+import copy
 import re
-from collections.abc import Collection
-from functools import cached_property
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.weights import open_weights, read_json
+from model.checkpoints.weights import Weights, open_weights, read_json
 
 # The names that hubs give to weights; a folder's or a repository's are the first that it has.
 WEIGHT_FILES = (
@@ -23,8 +24,17 @@ SHARDS = {"model.safetensors.index.json": ["model-?????-of-?????.safetensors"]} 
 LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar")  # suffixes in a folder without any of those names
 
 
+# Regular expressions and what takes the place of each match, one after the other: names of a library to our own.
+Names = Sequence[tuple[str, str | Callable[[re.Match[str]], str]]]
+
+
+class Stored(NamedTuple):
+    shape: tuple[int, ...]
+    read: Callable[[], Tensor]
+
+
 class Source:
-    """Tensors by name. It records which of them are taken, so that no tensor is dropped silently."""
+    """Tensors by name. What is known without reading them is their shapes."""
 
     def __init__(self, path: Path, *, name: str | None = None) -> None:
         """`path` is a weights file, or a folder with one or with a backbone and its head.
@@ -37,42 +47,49 @@ class Source:
         opened = open_weights(self.file)
         self.metadata, self.wrappers, self.chosen = opened.metadata, opened.wrappers, opened.chosen
         self.architecture, self.arguments = opened.architecture, opened.arguments
-        self._shapes, self._read = dict(opened.shapes), dict.fromkeys(opened.shapes, opened.read)
+        self._stored = _stored(opened)
         for other in others:
             self._add(other)
-        self.used: set[str] = set()
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._shapes
+    def __contains__(self, name: str) -> bool:
+        return name in self._stored
 
     @property
     def names(self) -> Collection[str]:
-        return self._shapes.keys()
+        return self._stored.keys()
 
-    def shape(self, key: str) -> tuple[int, ...]:
-        """Known without reading the tensor."""
-        if key not in self._shapes:
-            raise CheckpointError(f"{self.file.name} has no {key}")
-        return self._shapes[key]
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Raises CheckpointError if there is no such tensor."""
+        if name not in self._stored:
+            raise CheckpointError(f"{self.file.name} has no {name}")
+        return self._stored[name].shape
 
-    def take(self, key: str) -> Tensor:
-        """The tensor, as float32 if it is a floating-point tensor. Raises CheckpointError if there is none."""
-        self.shape(key)
-        self.used.add(key)
-        tensor = self._read[key](key)
-        return tensor.float() if tensor.is_floating_point() else tensor
+    def renamed(self, names: Names, *, dropping: str = "(?!)") -> Self:
+        """The same under other names, without the tensors whose whole name matches `dropping`.
 
-    def ignore(self, pattern: str) -> None:
-        """Declare the tensors whose whole name matches as known and not needed."""
-        self.used.update(key for key in self._shapes if re.fullmatch(pattern, key))
+        Raises CheckpointError if two tensors get one name.
+        """
+        renamed = copy.copy(self)
+        renamed._stored = {}
+        for theirs, stored in self._stored.items():
+            if re.fullmatch(dropping, theirs):
+                continue
+            ours = theirs
+            for pattern, replacement in names:
+                ours = re.sub(pattern, replacement, ours)
+            if ours in renamed:
+                raise CheckpointError(f"{self.file.name} has {theirs} and another tensor that is {ours} too")
+            renamed._stored[ours] = stored
+        return renamed
 
-    @property
-    def unused(self) -> list[str]:
-        return sorted(self._shapes.keys() - self.used)
+    def tensors(self) -> dict[str, Tensor]:
+        """All of them, read. Those of floating-point numbers are float32."""
+        read = {name: stored.read() for name, stored in self._stored.items()}
+        return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in read.items()}
 
     def count(self, pattern: str) -> int:
         """One more than the largest number that the pattern's group matches; 0 when nothing does."""
-        matches = (re.match(pattern, key) for key in self._shapes)
+        matches = (re.match(pattern, name) for name in self._stored)
         return max((int(match[1]) + 1 for match in matches if match), default=0)
 
     @cached_property
@@ -88,10 +105,13 @@ class Source:
     def _add(self, file: Path) -> None:
         """Add the tensors of another file. Raises CheckpointError for a name that both files have."""
         other = open_weights(file)
-        if twice := sorted(self._shapes.keys() & other.shapes.keys()):
+        if twice := sorted(self._stored.keys() & other.shapes.keys()):
             raise CheckpointError(f"{self.file.name} and {file.name} both have {twice[0]}: name the file to load")
-        self._shapes |= other.shapes
-        self._read |= dict.fromkeys(other.shapes, other.read)
+        self._stored |= _stored(other)
+
+
+def _stored(weights: Weights) -> dict[str, Stored]:
+    return {name: Stored(shape, partial(weights.read, name)) for name, shape in weights.shapes.items()}
 
 
 def _weights_files(path: Path) -> list[Path]:

@@ -1,68 +1,83 @@
-"""Steps that several families share on the way from a file's tensors to the network's.
+"""Steps that several families share on the way from a file's tensors to the network's; `state` has our names.
 
-Layers that libraries have renamed over the years, and learned position tables that have slots (rows) for the tokens
-before the patches.
+Each step changes `state` in place.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from math import isqrt, prod
 
 import torch
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.source import Source
 from model.config import ViTConfig
 from model.positions import Grid, resize_positions
 
+State = dict[str, Tensor]
 
-def take_layer(source: Source, ours: str, theirs: Iterable[str], *, place: str = "") -> dict[str, Tensor]:
-    """Weight and, if there is one, bias of the first of the names in `theirs` that the file has after `place`.
+PREFIX = ("cls_token", "dist_token", "reg_token")
+MOST_SLOTS = 2  # in tables for a square, where registers have none
 
-    Names in one string, separated by blanks, are stacked in that order. If some of them have a bias, the biases of the
-    others are zeros.
+
+def join(state: State, whole: str, parts: Sequence[str]) -> None:
+    """One layer in place of several, whose rows are stacked. What a file does not have stays as it is."""
+    for kind in ("weight", "bias"):
+        names = [f"{part}.{kind}" for part in parts]
+        if all(name in state for name in names):
+            state[f"{whole}.{kind}"] = torch.cat([state.pop(name) for name in names])
+
+
+def join_blocks(state: State, config: ViTConfig) -> None:
+    """`attn.q`, `attn.k` and `attn.v` become `attn.qkv`, and `mlp.fc1_g` the first half of `mlp.fc1`.
+
+    Where keys have no bias in any block, as in BEiT, EVA and DINOv3, it is zero.
     """
-    names = [place + name for name in first_present(source, theirs, place=place, leaf=".weight").split()]
-    weights = [source.take(f"{name}.weight") for name in names]
-    layer = {f"{ours}.weight": torch.cat(weights)}
-    if any(f"{name}.bias" in source for name in names):
-        biases = [source.take(f"{name}.bias") if f"{name}.bias" in source else None for name in names]
-        layer[f"{ours}.bias"] = torch.cat(
-            [
-                weight.new_zeros(len(weight)) if bias is None else bias
-                for weight, bias in zip(weights, biases, strict=True)
-            ]
-        )
-    return layer
+    biased_keys = any(name.endswith(".attn.k.bias") for name in state)
+    for i in range(config.depth):
+        q, k, v = (f"blocks.{i}.attn.{name}" for name in "qkv")
+        if f"{q}.bias" in state and not biased_keys:
+            state[f"{k}.bias"] = torch.zeros_like(state[f"{q}.bias"])
+        join(state, f"blocks.{i}.attn.qkv", (q, k, v))
+        join(state, f"blocks.{i}.mlp.fc1", (f"blocks.{i}.mlp.fc1_g", f"blocks.{i}.mlp.fc1"))
 
 
-def first_present(source: Source, names: Iterable[str], *, place: str = "", leaf: str = "") -> str:
-    """The first name that the file has. If it has none, the first of all, so that taking it raises CheckpointError."""
-    names = list(names)
-    return next((name for name in names if place + name.split()[0] + leaf in source), names[0])
-
-
-def square_grid(rows: int, *, most_slots: int) -> Grid:
-    """Grid of the patches in a table of `rows` rows, at most `most_slots` of which are slots.
+def square_grid(rows: int) -> Grid:
+    """Grid of the patches in a table of positions, of which some rows are slots: see `fit_positions`.
 
     Raises CheckpointError if no number of slots leaves a square.
     """
-    for slots in range(most_slots + 1):
+    for slots in range(MOST_SLOTS + 1):
         side = isqrt(max(rows - slots, 0))
         if side and side * side == rows - slots:
             return side, side
     raise CheckpointError(f"a table of {rows} positions does not fit a square grid of patches")
 
 
-def without_slots(table: Tensor, prefix: dict[str, Tensor], grid: Grid, config: ViTConfig) -> dict[str, Tensor]:
-    """`pos_embed` of the patches alone, in the grid of `config`, and each token with its own position added.
+def fit_positions(state: State, config: ViTConfig, grid: Grid | None = None) -> None:
+    """Tokens to (1, n, D), and `pos_embed`, if there is one, to positions of the patches alone in the grid of `config`.
 
-    `table` is (1, slots + rows * columns, D); the tokens of `prefix` are (1, n, D), in the order of their slots. The
-    last tokens may have none.
+    The table of the file is (slots + rows * columns, D), for a square unless `grid` is given. Slots (rows) are for the
+    tokens before the patches, in their order, and are added to them; the last tokens may have none.
+    Raises CheckpointError for a table of another size.
     """
-    slots, patches = table.tensor_split([table.shape[1] - prod(grid)], dim=1)
-    tokens = {}
-    for name, token in prefix.items():
-        own, slots = slots.tensor_split([token.shape[1]], dim=1)
-        tokens[name] = token + own if own.shape[1] else token
-    return {**tokens, "pos_embed": resize_positions(patches, grid, config.grid, config.position_resize)}
+    prefix = [name for name in PREFIX if name in state]
+    for name in prefix:
+        state[name] = _batched(state[name])
+    if "pos_embed" not in state:
+        return
+    table = _batched(state["pos_embed"])
+    rows = table.shape[1]
+    grid = grid or square_grid(rows)
+    if not 0 <= rows - prod(grid) <= sum(state[name].shape[1] for name in prefix):
+        raise CheckpointError(f"a table of {rows} positions does not fit {grid[0]} by {grid[1]} patches")
+    slots, patches = table.tensor_split([rows - prod(grid)], dim=1)
+    for name in prefix:
+        own, slots = slots.tensor_split([state[name].shape[1]], dim=1)
+        if own.shape[1]:
+            state[name] = state[name] + own
+    state["pos_embed"] = resize_positions(patches, grid, config.grid, config.position_resize)
+
+
+def _batched(tokens: Tensor) -> Tensor:
+    """One token (D,), or some in any shape (..., D), to (1, n, D)."""
+    return tokens.reshape(1, -1, tokens.shape[-1])

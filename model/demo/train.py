@@ -149,7 +149,7 @@ def train(recipe: Recipe, *, data: Dataset | None = None, work: Path | None = No
     ]
     course = Course(
         steps=recipe.steps,
-        an_epoch=math.ceil(len(data.labels) / recipe.batch),
+        steps_per_epoch=math.ceil(len(data.labels) / recipe.batch),
         schedule=linear(recipe.steps, warm_up=recipe.warm_up),
         average_decay=recipe.average_decay,
     )

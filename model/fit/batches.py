@@ -27,14 +27,13 @@ class Batches:
     among: Tensor | None = None  # numbers of the samples that are learned from, int64 (N,); None: all
 
     @property
-    def an_epoch(self) -> int:
-        """Steps in an epoch."""
+    def steps_per_epoch(self) -> int:
         return math.ceil(self._count / self.batch)
 
     def rows(self, step: int) -> Tensor:
         """Numbers of the samples of a step, int64 (B,)."""
-        epoch, place = divmod(step, self.an_epoch)
-        order = _order(self._count, self.seed, epoch).tensor_split(self.an_epoch)[place]
+        epoch, place = divmod(step, self.steps_per_epoch)
+        order = _order(self._count, self.seed, epoch).tensor_split(self.steps_per_epoch)[place]
         return order if self.among is None else self.among[order]
 
     @property

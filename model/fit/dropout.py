@@ -9,34 +9,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from model.fit.chance import Draw, seed_of
-from model.fit.loop import Objective
-from model.fit.measure import Measured
 from model.vit import VisionTransformer
 
 
-class WithDropout:
-    """An objective whose network drops out while it computes the loss, and at no other time."""
-
-    def __init__(self, objective: Objective, network: VisionTransformer, *, share: float, seed: int) -> None:
-        self._objective, self._network = objective, network
-        self._share, self._seed = share, seed
-
-    def loss(self, step: int) -> Tensor:
-        device = next(self._network.parameters()).device
-        with torch.random.fork_rng([device] if device.type == "cuda" else []), dropout(self._network, self._share):
-            torch.manual_seed(seed_of(self._seed, Draw.DROPOUT, step))
-            return self._objective.loss(step)
-
-    def measure(self, network: VisionTransformer) -> Measured | None:
-        return self._objective.measure(network)
-
-
 @contextmanager
-def dropout(network: VisionTransformer, share: float) -> Iterator[None]:
+def dropout(network: VisionTransformer, share: float, *, seed: int) -> Iterator[None]:
     """While it lasts, `share` of the numbers are zero behind the positions and each dense layer but qkv (appendix B.1).
 
-    In an MLP the first layer's are dropped behind the activation, as in vit_jax `models_vit.py`.
+    In an MLP the first layer's are dropped behind the activation, as in vit_jax `models_vit.py`. The seed decides which
+    numbers, and changes nothing of the random numbers that others draw.
     """
 
     def before(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
@@ -45,7 +26,9 @@ def dropout(network: VisionTransformer, share: float) -> Iterator[None]:
     def after(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
         return F.dropout(output, share)
 
-    with ExitStack() as hooks:
+    device = next(network.parameters()).device
+    with torch.random.fork_rng([device] if device.type == "cuda" else []), ExitStack() as hooks:
+        torch.manual_seed(seed)
 
         def keep(handle: RemovableHandle) -> None:
             hooks.callback(handle.remove)

@@ -40,7 +40,7 @@ class Course:
     """Length and learning rate of a run."""
 
     steps: int
-    an_epoch: int  # steps
+    steps_per_epoch: int
     schedule: Schedule
     clip: float = 1.0  # largest norm of the network's gradient (paper, Tables 3 and 4)
     average_decay: float | None = None  # the moving average of the weights is what is measured and given
@@ -48,9 +48,9 @@ class Course:
     @classmethod
     def over(cls, epochs: float, batches: Batches, shape: Shape, *, warm_up_share: float, clip: float) -> Self:
         """So many epochs, of a step at least, with the learning rate in this shape."""
-        steps = max(1, round(epochs * batches.an_epoch))
+        steps = max(1, round(epochs * batches.steps_per_epoch))
         schedule = shape(steps, warm_up=round(warm_up_share * steps))
-        return cls(steps=steps, an_epoch=batches.an_epoch, schedule=schedule, clip=clip)
+        return cls(steps=steps, steps_per_epoch=batches.steps_per_epoch, schedule=schedule, clip=clip)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,18 +121,18 @@ def learn(
 
 
 def _is_point(step: int, course: Course) -> bool:
-    return step % course.an_epoch == 0 or step == course.steps or step % max(1, course.steps // POINTS) == 0
+    return step % course.steps_per_epoch == 0 or step == course.steps or step % max(1, course.steps // POINTS) == 0
 
 
 def _add_point(run: Progress, course: Course, objective: Objective, network: VisionTransformer, *, rate: float) -> None:
     loss = float(run.loss) / run.since
-    ended = run.step % course.an_epoch == 0 or run.step == course.steps
+    ended = run.step % course.steps_per_epoch == 0 or run.step == course.steps
     held_out = objective.measure(network) if ended and math.isfinite(loss) else None
     if not math.isfinite(loss if held_out is None else held_out.loss):
         raise Diverged(f"the loss is no finite number after step {run.step}: a lower learning rate may help")
     point = Point(
         step=run.step,
-        epoch=run.step / course.an_epoch,
+        epoch=run.step / course.steps_per_epoch,
         learning_rate=rate,
         train_loss=loss,
         held_out_loss=None if held_out is None else held_out.loss,

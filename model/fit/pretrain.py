@@ -9,7 +9,6 @@ from model.fit.augment import FROM_NOTHING, Augmentation
 from model.fit.batches import Batches
 from model.fit.classification import Classification
 from model.fit.device import best_device
-from model.fit.dropout import WithDropout
 from model.fit.fitted import Fitted, figures_of
 from model.fit.loop import Course, learn
 from model.fit.network import initialised
@@ -76,10 +75,9 @@ def pretrain(
         augmentation=recipe.augmentation,
     )
     course = Course.over(recipe.epochs, batches, linear, warm_up_share=recipe.warm_up_share, clip=recipe.clip)
-    objective = Classification(network, preprocessing, batches, held_out)
-    dropped = WithDropout(objective, network, share=recipe.dropout, seed=recipe.seed)
+    objective = Classification(network, preprocessing, batches, held_out, dropout_share=recipe.dropout)
     adam = optimiser(network, rate=recipe.rate, weight_decay=recipe.weight_decay)
-    learned = learn(network, dropped, course, [adam], title="pre-training", snapshot=snapshot)
+    learned = learn(network, objective, course, [adam], title="pre-training", snapshot=snapshot)
     return Fitted(
         model=learned.network.cpu(),
         history=learned.history,

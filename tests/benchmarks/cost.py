@@ -13,11 +13,11 @@ from pathlib import Path
 import onnx
 from tqdm import tqdm
 
-from app.bundle import COMBINED_GRAPH, WEIGHTS
+from app.bundle import COMBINED_GRAPH, EXPLAIN_GRAPH, WEIGHTS
 from app.inference.engine import Graph
 from export.combine import combine
 from export.graphs import ExplainGraph
-from export.onnx_file import SharedWeights
+from export.onnx_file import externalise
 from export.trace import trace
 from tests.benchmarks.random_model import random_checkpoint
 from tests.benchmarks.record import Row, Rows
@@ -53,11 +53,11 @@ def measure() -> Rows:
 def write_graph(folder: Path, variant: str, size: int) -> None:
     """The graph for CPUs as export writes it, unchecked."""
     checkpoint = random_checkpoint(variant, image_size=(size, size))
-    weights = SharedWeights(folder / WEIGHTS)
     model, preprocessing = checkpoint.model, checkpoint.preprocessing
     graph = ExplainGraph(model, preprocessing, precision="fp32", score=checkpoint.score)
     proto = trace(graph)
-    weights.externalise(proto)
+    externalise(proto, folder / WEIGHTS)
+    onnx.save(proto, folder / EXPLAIN_GRAPH)
     onnx.save(combine(proto, graph.answers), folder / COMBINED_GRAPH)
 
 

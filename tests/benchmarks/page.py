@@ -1,6 +1,7 @@
 """`python -m tests.benchmarks.page`: write the tables and figures of the pages from the records, without measuring."""
 
 import re
+from pathlib import Path
 
 from tests.benchmarks.figures import fill
 from tests.benchmarks.leaders import ahead, fastest
@@ -16,6 +17,12 @@ def table(rows: Rows) -> str:
     lines = [" | ".join(rows[0]), " | ".join("---" for _ in rows[0])]
     lines += [" | ".join(str(value) for value in row.values()) for row in rows]
     return "\n".join(f"| {line} |" for line in lines)
+
+
+def block(name: str, page: Path) -> str:
+    """What stands between the comments that name a part of a page."""
+    (found,) = re.findall(rf"<!-- {name} -->\n(.*?)\n *<!-- /{name} -->", page.read_text(), re.DOTALL)
+    return str(found)
 
 
 def of_first_fill() -> Rows:

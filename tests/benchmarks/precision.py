@@ -22,9 +22,10 @@ from torch import nn
 
 from export.agreement import agreement
 from export.answers import Answers
-from export.graphs import ClassifyGraph
+from export.graphs import ExplainGraph
 from export.image_spec import image_spec
-from export.images import RANGES, DrawnImages, reference_pixels
+from export.images import RANGES, drawn_images, reference_pixels
+from export.onnx_file import part
 from export.precision import LARGEST_IN_ATTENTION, LARGEST_INT8, SMALLEST_SCALE, QuantisedLinear, lower, model_for
 from export.ranges import measure as measure_ranges
 from export.reference import normalised
@@ -52,8 +53,8 @@ Build = Callable[[Checkpoint, Path], None]
 def measure() -> Rows:
     demo, random = load_checkpoint(WEIGHTS), random_checkpoint(VARIANT)
     planted = dataclasses.replace(demo, model=with_outliers(demo.model))
-    images = DrawnImages(image_spec(demo.preprocessing), labels=demo.labels)
-    pixels, labels = (np.stack(column) for column in zip(*images.judged(), strict=True))
+    images = drawn_images(image_spec(demo.preprocessing), labels=demo.labels)
+    pixels, labels = images.judged, images.labels
     expected = reference(demo, pixels)
     rows: dict[str, Row] = {}
     with tempfile.TemporaryDirectory() as temporary:
@@ -135,12 +136,12 @@ def changed(change: Change, *, smooth: bool = True) -> Build:
 
     def build(checkpoint: Checkpoint, path: Path) -> None:
         pixels = reference_pixels(image_spec(checkpoint.preprocessing), RANGES)
-        model = model_for(checkpoint, "int8", lambda: pixels) if smooth else copy.deepcopy(checkpoint.model)
+        model = model_for(checkpoint, "int8", pixels) if smooth else copy.deepcopy(checkpoint.model)
         if not smooth:
             measure_ranges(dataclasses.replace(checkpoint, model=model), pixels)
-        graph = ClassifyGraph(model, checkpoint.preprocessing, precision="fp32")
+        graph = ExplainGraph(model, checkpoint.preprocessing, precision="fp32", score=checkpoint.score)
         change(graph.network)
-        onnx.save(trace(graph), path)
+        onnx.save(part(trace(graph), graph.answers), path)
 
     return build
 

@@ -1,4 +1,4 @@
-"""A server in its own process, for the time of a measurement."""
+"""A server in its own process, for the time of a test or of a measurement."""
 
 import json
 import os
@@ -9,28 +9,80 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from app.settings import DEMO_BUNDLE
+from tests.benchmarks.load import HOST
 
 START_TIMEOUT_S = 120.0
+END_TIMEOUT_S = 20.0
 PATIENT: dict[str, Any] = {"max_queue_wait_s": 60, "request_timeout_s": 120}  # requests wait and none is refused
 LOAD_PATIENCE_S = 120.0  # that a load may take beyond its own seconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class Server:
-    port: int
-    pid: int
+class Server(subprocess.Popen[bytes]):
+    """Any server on a port of loopback. At the end of a `with` block it is killed, and what it has started too.
+
+    Its output goes to a file, because a process whose pipe is full waits until it is read. An error in the block says
+    how the output ends.
+    """
+
     seconds_to_ready: float
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        port: int,
+        environment: dict[str, str],
+        folder: Path | None = None,
+        patience_s: float = 0,
+    ) -> None:
+        """It runs in `folder` and leaves its output there, in `log`. With `patience_s` it gets a SIGTERM and so long to
+        end by itself.
+        """
+        self.port = port
+        self.url = f"http://{HOST}:{port}"
+        self._log = (folder / "log").open("ab") if folder else NamedTemporaryFile()  # noqa: SIM115
+        self._patience_s = patience_s
+        self._start = time.perf_counter()
+        super().__init__(command, env=os.environ | environment, cwd=folder, stdout=self._log, stderr=self._log)
+
+    def output(self) -> str:
+        """All that it has written so far."""
+        return Path(self._log.name).read_text(errors="replace")
+
+    def wait_until(self, ready: Callable[[], bool]) -> None:
+        """Raises RuntimeError if it ends instead, or is not ready within START_TIMEOUT_S."""
+        while not ready():
+            if self.poll() is not None or time.perf_counter() > self._start + START_TIMEOUT_S:
+                raise RuntimeError(f"the server did not start: {self.args!r}")
+            time.sleep(0.05)
+        self.seconds_to_ready = time.perf_counter() - self._start
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error:
+            error.add_note(self.output()[-1000:])
+        self.end()
+
+    def end(self) -> None:
+        """And what it leaves behind."""
+        descendants = {pid: _started_at(pid) for pid in family(self.pid)[1:]} if self.poll() is None else {}
+        if self._patience_s:
+            self.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.wait(self._patience_s)
+        self.kill()
+        self.wait()
+        for pid, moment in descendants.items():
+            if _started_at(pid) == moment:  # and not another process with the same id
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self._log.close()
 
     def resident_mib(self) -> float:
         """Of all its processes; a page that several share is counted once (proportional set size)."""
@@ -85,6 +137,77 @@ class Server:
         return {**found, "cpu_s": server, "others": others / (time.perf_counter() - start)}, latencies
 
 
+class Process(Server):
+    """This project's server: `python -m app`, with settings such as `store_max_bytes=0`.
+
+    `inside` makes its command one that runs it in a control group.
+    """
+
+    def __init__(
+        self,
+        *,
+        module: str = "app",
+        port: int = 0,
+        inside: Callable[[list[str]], list[str]] = list,
+        **settings: object,
+    ) -> None:
+        super().__init__(
+            inside([sys.executable, "-m", module]), port=port, environment=variables_of(port=port, **settings)
+        )
+
+    def wait_until_ready(self) -> None:
+        """Raises RuntimeError if it ends instead."""
+        self.wait_until(partial(is_ready, self.port))
+
+
+@contextmanager
+def running(bundle: Path = DEMO_BUNDLE, **settings: Any) -> Iterator[Process]:
+    """One that is ready and logs warnings alone."""
+    chosen = {"bundle": bundle, "log_level": "warning", "drain_delay_s": 0, **settings}
+    with Process(port=free_port(), **chosen) as process:
+        process.wait_until_ready()
+        yield process
+
+
+@contextmanager
+def started(
+    command: list[str],
+    *,
+    port: int,
+    ready: Callable[[], bool],
+    environment: dict[str, str] | None = None,
+    folder: Path | None = None,
+) -> Iterator[Server]:
+    """Any server that is ready. At the end it has END_TIMEOUT_S to end by itself."""
+    with Server(command, port=port, environment=environment or {}, folder=folder, patience_s=END_TIMEOUT_S) as server:
+        server.wait_until(ready)
+        yield server
+
+
+def is_ready(port: int) -> bool:
+    """Asked by http.client, because a client of httpx takes 26 ms of a processor to make."""
+    connection = HTTPConnection(HOST, port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def variables_of(**settings: object) -> dict[str, str]:
+    """`log_level="info"` is VIT_LOG_LEVEL; names in capitals are other variables of an environment."""
+    return {name if name.isupper() else f"VIT_{name.upper()}": str(value) for name, value in settings.items()}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 def busy_seconds() -> float:
     """CPU seconds of the whole machine so far."""
     user, nice, system, _, _, irq, softirq, *_ = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
@@ -107,82 +230,6 @@ def family(pid: int) -> list[int]:
 def _stat(pid: int) -> list[str]:
     """The fields of /proc/PID/stat from the third on: state, parent, ..."""
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def variables_of(**settings: object) -> dict[str, str]:
-    """`log_level="info"` is VIT_LOG_LEVEL; names in capitals are other variables of an environment."""
-    return {name if name.isupper() else f"VIT_{name.upper()}": str(value) for name, value in settings.items()}
-
-
-@contextmanager
-def running(
-    bundle: Path = DEMO_BUNDLE,
-    *,
-    module: str = "app",
-    folder: Path | None = None,
-    inside: Callable[[list[str]], list[str]] = list,
-    **settings: object,
-) -> Iterator[Server]:
-    """This project's server, with settings such as `store_max_bytes=0`.
-
-    It runs in `folder` and leaves its log there. `inside` makes its command one that runs it in a control group.
-    """
-    port = free_port()
-    path = os.pathsep.join(filter(None, (str(Path.cwd()), os.environ.get("PYTHONPATH"))))
-    chosen = {"log_level": "warning", "drain_delay_s": 0, "bundle": bundle.resolve(), "port": port, **settings}
-    environment = variables_of(PYTHONPATH=path, **chosen)
-    command = inside([sys.executable, "-m", module])
-    ready = partial(is_ready, port)
-    with started(command, port=port, environment=environment, ready=ready, folder=folder) as server:
-        yield server
-
-
-def is_ready(port: int) -> bool:
-    """Asked by http.client, because a client of httpx takes 26 ms of a processor to make."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == 200
-    except (OSError, HTTPException):
-        return False
-    finally:
-        connection.close()
-
-
-@contextmanager
-def started(
-    command: list[str], *, port: int, environment: dict[str, str], ready: Callable[[], bool], folder: Path | None = None
-) -> Iterator[Server]:
-    """Any server; it and all its descendants are ended at the end. Its log and other files stay in `folder`."""
-    output = (folder / "log").open("ab") if folder else None
-    start = time.perf_counter()
-    process = subprocess.Popen(command, env={**os.environ, **environment}, cwd=folder, stdout=output, stderr=output)
-    try:
-        while not ready():
-            if process.poll() is not None or time.perf_counter() > start + START_TIMEOUT_S:
-                raise RuntimeError(f"the server did not start: {command}")
-            time.sleep(0.05)
-        yield Server(port=port, pid=process.pid, seconds_to_ready=time.perf_counter() - start)
-    finally:
-        descendants = {pid: _started_at(pid) for pid in family(process.pid)[1:]}
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(20)
-        process.kill()
-        process.wait()
-        for pid, moment in descendants.items():
-            if _started_at(pid) == moment:  # and not another process with the same id
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        if output:
-            output.close()
 
 
 def _started_at(pid: int) -> str | None:

@@ -40,12 +40,6 @@ def test_balancers_and_prometheus_find_replicas_by_their_alias(name):
     assert (asked["names"], asked["port"]) == ([alias], Settings().port)
 
 
-def test_there_is_a_profile_for_each_device_and_one_is_the_default():
-    assert [SERVICES[name]["profiles"] for name in REPLICAS] == [["cpu"], ["gpu"]]
-    assert Path("docker/.env").read_text() == "COMPOSE_PROFILES=cpu\n"
-    assert SERVICES["replica-gpu"]["build"]["args"]["DEVICE"] == "cuda"
-
-
 def test_a_replica_on_a_gpu_can_keep_compiled_kernels():
     (folder,) = re.findall(r"CUDA_CACHE_PATH=(/\S+)/", Path("Dockerfile").read_text())
     (mount,) = SERVICES["replica-gpu"]["tmpfs"]
@@ -68,9 +62,3 @@ def test_grafana_finds_the_dashboard_and_prometheus():
     (provider,) = yaml.safe_load(Path("docker/monitoring/dashboards.yaml").read_text())["providers"]
     assert (source["type"], source["url"]) == ("prometheus", "http://prometheus:9090")
     assert ["./kubernetes/monitoring/dashboard.json", f"{provider['options']['path']}/vit-serve.json", "ro"] in mounts
-
-
-def test_redis_makes_room_instead_of_refusing():
-    command = SERVICES["redis"]["command"]
-    assert command[command.index("--maxmemory-policy") + 1] == "allkeys-lru"
-    assert "--maxmemory" in command

@@ -4,16 +4,16 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.benchmarks.server import free_port
+from tests.benchmarks.server import Server, free_port, is_ready, started
 
 NAME = "vit-serve-test"
 CHECKPOINT = "tests/golden/checkpoints/huggingface-vit"
@@ -69,45 +69,29 @@ def buildah(*arguments: str) -> str:
 
 
 @contextmanager
-def served(image: Image, log: Path) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client, int]]:
+def served(image: Image) -> Iterator[tuple[Server, httpx.Client]]:
     """The service as the image starts it, ready."""
     port = free_port()
-    with log.open("wb") as out:
-        process = subprocess.Popen(image.command(*image.config["Cmd"], port=port), stdout=out, stderr=out)
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-            until = time.monotonic() + 60
-            while not ready(client):
-                assert process.poll() is None, log.read_text()
-                assert time.monotonic() < until
-                time.sleep(0.1)
-            yield process, client, port
-    finally:
-        process.kill()
-        process.wait()
+    with (
+        started(image.command(*image.config["Cmd"], port=port), port=port, ready=partial(is_ready, port)) as server,
+        httpx.Client(base_url=server.url, timeout=30) as client,
+    ):
+        yield server, client
 
 
-def ready(client: httpx.Client) -> bool:
-    try:
-        return client.get("/readyz").is_success
-    except httpx.TransportError:
-        return False
-
-
-def test_the_image_serves_is_healthy_and_stops_on_sigterm(image, star, tmp_path):
-    log = tmp_path / "log"
-    with served(image, log) as (process, client, port):
+def test_the_image_serves_is_healthy_and_stops_on_sigterm(image, star):
+    with served(image) as (server, client):
         (result,) = client.post("/classify", content=star).json()["results"]
         assert result["predictions"][0]["label"] == "star"
         assert client.get(result["attention"]).headers["content-type"] == "image/png"
         assert client.get("/model").json()["provider"] == "OpenVINO"
-        check = image.command(*image.config["Healthcheck"]["Test"][1:], port=port)
+        check = image.command(*image.config["Healthcheck"]["Test"][1:], port=server.port)
         assert subprocess.run(check).returncode == 0
-        process.terminate()
-        assert process.wait(60) == 0
+        server.terminate()
+        assert server.wait(60) == 0
+        assert "Traceback" not in server.output()
+        assert "telemetry" not in server.output()  # ONNX Runtime complains when it cannot keep any
     assert subprocess.run(check, stderr=subprocess.DEVNULL).returncode == 1
-    assert "Traceback" not in log.read_text()
-    assert "telemetry" not in log.read_text()  # ONNX Runtime complains when it cannot keep any
 
 
 def test_the_image_has_no_torch_no_root_and_no_compiler(image):
@@ -143,12 +127,7 @@ def test_an_image_is_made_from_a_checkpoint(containers, star, tmp_path):
     options = ["--target", "checkpoint", "--build-arg", "CHECKPOINT=mine", context]
     with (
         built(containers, f"{NAME}-checkpoint", *options) as image,
-        served(image, tmp_path / "log") as (_, client, _),
+        served(image) as (_, client),
     ):
         (result,) = client.post("/classify", content=star).json()["results"]
         assert {found["label"] for found in result["predictions"]} == {"cat", "dog", "newt", "owl", "yak"}
-
-
-def test_the_image_has_its_documented_configuration(image):
-    assert image.config["StopSignal"] == "SIGTERM"
-    assert image.config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"

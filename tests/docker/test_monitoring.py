@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.errors import ServiceError
 from app.telemetry.metrics import STAGES
-from tests.benchmarks.server import free_port
-from tests.support.processes import eventually, served
+from tests.benchmarks.server import free_port, started
+from tests.support.processes import served
 
 FOLDER = Path("docker/kubernetes/monitoring")
 RULES = yaml.safe_load((FOLDER / "alerts.yaml").read_text())["spec"]
@@ -67,18 +68,15 @@ def prometheus(need, replicas, tmp_path_factory) -> Iterator[httpx.Client]:
     ]
     (folder / "prometheus.yaml").write_text(json.dumps(configuration))
     port = free_port()
-    process = subprocess.Popen(
-        [need("prometheus"), f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data",
-         f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"],
-    )  # fmt: skip
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10) as client:
-            eventually(lambda: process.poll() is not None or read_often(client))
-            assert process.poll() is None
-            yield client
-    finally:
-        process.terminate()
-        process.wait(20)
+    command = [
+        need("prometheus"), f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data",
+        f"--web.listen-address=127.0.0.1:{port}", "--log.level=error",
+    ]  # fmt: skip
+    with (
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10) as client,
+        started(command, port=port, ready=partial(read_often, client)),
+    ):
+        yield client
 
 
 def read_often(client: httpx.Client) -> bool:
@@ -113,14 +111,6 @@ def test_the_variables_of_the_dashboard_have_values(prometheus):
             selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]).groups()
             assert label in OF_TARGETS
             assert ask(prometheus, f"count by ({label}) ({filled(selector)})")
-
-
-def test_the_panels_of_the_dashboard_do_not_overlap():
-    places = [panel["gridPos"] for panel in DASHBOARD["panels"]]
-    cells = [(p["x"] + x, p["y"] + y) for p in places for x in range(p["w"]) for y in range(p["h"])]
-    assert len(cells) == len(set(cells))
-    assert max(x for x, _ in cells) < 24  # columns of Grafana
-    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
 
 
 def promtool(need: Callable[[str], str], *command: str | Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from model.demo.__main__ import write_images
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.server import PATIENT
-from tests.load.balancers import BALANCERS, Balancer, balanced
+from tests.benchmarks.server import PATIENT, Server
+from tests.load.balancers import BALANCERS, balanced
 from tests.load.bulk import named
 from tests.load.replicas import Replica, kill_at_work, restart_all
 from tests.load.traffic import steady
@@ -22,7 +22,7 @@ RATE = 10.0
 
 class Deployment(NamedTuple):
     name: str
-    balancer: Balancer
+    balancer: Server
     replicas: list[Replica]
 
 
@@ -54,8 +54,8 @@ def test_a_request_id_passes_and_a_bad_one_is_replaced(client):
 
 def test_the_log_is_json_with_the_request_id(client, deployment):
     client.get("/model", headers={"X-Request-ID": "look-for-me"})
-    eventually(lambda: '"look-for-me"' in deployment.balancer.log.read_text())
-    (line,) = [line for line in deployment.balancer.log.read_text().splitlines() if "look-for-me" in line]
+    eventually(lambda: '"look-for-me"' in deployment.balancer.output())
+    (line,) = [line for line in deployment.balancer.output().splitlines() if "look-for-me" in line]
     entry = httpx.Response(200, text=line).json()
     assert (entry["request_id"], entry["path"], entry["status"]) == ("look-for-me", "/model", 200)
 
@@ -161,7 +161,7 @@ def test_haproxy_leaves_a_draining_replica_before_it_stops_listening(need, tmp_p
     need("haproxy")
     with balanced(BALANCERS["haproxy"], 1, drain_delay_s="10") as (balancer, running):
         running[0].process.terminate()
-        eventually(lambda: "Server replicas/replica0 is DOWN" in balancer.log.read_text())
+        eventually(lambda: "Server replicas/replica0 is DOWN" in balancer.output())
         answer = httpx.post(f"http://127.0.0.1:{running[0].port}/classify", content=jpeg())
         assert answer.status_code == 200
         assert running[0].process.wait(60) == 0

@@ -202,10 +202,10 @@ FAULTS = {
         "The positions of an oblong grid are interpolated with rows and columns exchanged.",
     ),
     "query-key-value": Fault(
-        "model/checkpoints/families/huggingface.py",
-        "attention.q_proj attention.k_proj attention.v_proj",
-        "attention.q_proj attention.v_proj attention.k_proj",
-        "Keys and values of transformers 5 are exchanged.",
+        "model/checkpoints/tensors.py",
+        'join(state, f"blocks.{i}.attn.qkv", (q, k, v))',
+        'join(state, f"blocks.{i}.attn.qkv", (q, v, k))',
+        "Keys and values are exchanged.",
     ),
     "folder-lost": Fault(
         "model/durable.py",
@@ -234,8 +234,8 @@ FAULTS = {
     ),
     "copy-learned": Fault(
         "export/fit/split.py",
-        "kept = next((place for place, (_, held_out) in enumerate(group) if held_out), 0)",
-        "kept = 0",
+        "kept, *others = sorted(group, key=lambda entry: not entry[1])",
+        "kept, *others = group",
         "A held-out image is learned from, because a copy of it is in the other folder.",
     ),
     # Export

@@ -63,12 +63,6 @@ def test_scores_are_those_of_the_pipeline(case, expected):
     assert answer.numpy() == pytest.approx(expected["scores"], abs=1e-5)
 
 
-def test_without_labels_they_give_embeddings(case, expected):
-    checkpoint = load_checkpoint(case)
-    assert (checkpoint.labels, checkpoint.prompts, checkpoint.text_tower) == ((), (), True)
-    assert checkpoint.config.embedding == len(expected["embedding"])
-
-
 def test_a_folder_without_a_tokeniser_is_refused(case, tmp_path):
     shutil.copytree(case, tmp_path / "untold", ignore=shutil.ignore_patterns("tokenizer*", "spiece.model"))
     with pytest.raises(CheckpointError, match=r"there is no tokeniser \(tokenizer\.json\) beside these weights"):

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,25 +45,24 @@ def measure(place: Place) -> Tables:
 def started(folder: Path, seconds: float, *, device: str = "cuda", **settings: Any) -> Row:
     """Whether it starts, with which batches, what it says, and how many images it answers."""
     before = used_mib()
-    with tempfile.TemporaryDirectory() as temporary:
-        elsewhere = Path(temporary)
-        try:
-            with running(folder, folder=elsewhere, device=device, **PATIENT, **settings) as server:
-                request = post("/classify", jpeg(), "image/jpeg")
-                figures = server.load(request, seconds / 2, connections=CONNECTIONS)
-                about = httpx.get(f"{server.url}/model").json()
-                sizes = sorted({each["batch"] for each in about["latency"] if each["graph"] == "explain"})
-                results: Row = {
-                    "ready": "yes",
-                    "largest batch explained": sizes[-1],
-                    "images/s": round(figures["images_per_s"]),
-                    "failed": round(figures["failed"]),
-                    "MiB of the GPU": round(used_mib() - before),
-                }
-        except RuntimeError:
-            results = {"ready": "no", "largest batch explained": 0, "images/s": 0, "failed": 0, "MiB of the GPU": 0}
-        log = (elsewhere / "log").read_text(errors="replace")
-    return {**results, "last line of its log": last_line(log)}
+    try:
+        with running(folder, device=device, **PATIENT, **settings) as server:
+            request = post("/classify", jpeg(), "image/jpeg")
+            figures = server.load(request, seconds / 2, connections=CONNECTIONS)
+            about = httpx.get(f"{server.url}/model").json()
+            return {
+                "ready": "yes",
+                "largest batch explained": max(
+                    each["batch"] for each in about["latency"] if each["graph"] == "explain"
+                ),
+                "images/s": round(figures["images_per_s"]),
+                "failed": round(figures["failed"]),
+                "MiB of the GPU": round(used_mib() - before),
+                "last line of its log": last_line(server.output()),
+            }
+    except RuntimeError as error:
+        nothing = dict.fromkeys(("largest batch explained", "images/s", "failed", "MiB of the GPU"), 0)
+        return {"ready": "no", **nothing, "last line of its log": last_line(error.__notes__[0])}
 
 
 def taken_away(folder: Path, seconds: float) -> Row:

@@ -61,12 +61,10 @@ def test_the_manifest_has_the_measurements_and_their_images(calibrated, images):
     assert found.error_after < found.error_before
     assert "holiday" not in (calibrated / "manifest.json").read_text()
     given = read_folder(images, toy_checkpoint())
-    judged = list(given.judged())
-    batches = [np.stack([pixels for pixels, _ in judged[start : start + 8]]) for start in range(0, 120, 8)]
+    batches = [given.judged[start : start + 8] for start in range(0, 120, 8)]
     logits = np.concatenate([engine_of(bundle.folder).run("classify", batch)["logits"] for batch in batches])
-    labels = np.array([label for _, label in judged])
-    assert found.error_before == pytest.approx(calibration_error(logits, labels), abs=1e-6)
-    assert agreement.accuracy == np.mean(logits.argmax(1) == labels)
+    assert found.error_before == pytest.approx(calibration_error(logits, given.labels), abs=1e-6)
+    assert agreement.accuracy == np.mean(logits.argmax(1) == given.labels)
 
 
 def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serve):

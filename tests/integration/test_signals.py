@@ -11,9 +11,10 @@ import httpx
 import pytest
 from PIL import Image
 
+from tests.benchmarks.load import HOST
 from tests.benchmarks.server import is_ready
 from tests.load.connection import Connection, message
-from tests.support.processes import HOST, Process, eventually, served
+from tests.support.processes import Process, eventually, served
 
 SLOW = "tests.support.faulty_server"  # two seconds for each run
 DECODED = 'vit_stage_seconds_count{stage="decode"}'

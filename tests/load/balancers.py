@@ -3,54 +3,40 @@
 import re
 import shutil
 import socket
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.benchmarks.server import free_port
+from tests.benchmarks.load import HOST
+from tests.benchmarks.server import Server, free_port, started
 from tests.load.replicas import Replica, replicas
 
 REPLICAS = 3
 CONFIGURATIONS = Path(__file__).parents[2] / "docker"
 
-
-@dataclass(frozen=True)
-class Balancer:
-    port: int
-    log: Path
+Start = Callable[[list[int], Path], AbstractContextManager[Server]]
 
 
-Start = Callable[[list[int], Path], AbstractContextManager[Balancer]]
-
-
-@contextmanager
-def nginx(replicas: list[int], folder: Path) -> Iterator[Balancer]:
+def nginx(replicas: list[int], folder: Path) -> AbstractContextManager[Server]:
     """nginx in front of the ports `replicas`; its files are in `folder`."""
     port = free_port()
-    with running_balancer(
-        ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(nginx_file(replicas, folder, port))], port, folder
-    ) as b:
-        yield b
+    return listening("nginx", nginx_file(replicas, folder, port), port)
 
 
-@contextmanager
-def haproxy(replicas: list[int], folder: Path) -> Iterator[Balancer]:
+def haproxy(replicas: list[int], folder: Path) -> AbstractContextManager[Server]:
     """HAProxy in front of the ports `replicas`, once it has found them ready."""
     port = free_port()
-    with running_balancer(["haproxy", "-db", "-f", str(haproxy_file(replicas, folder, port))], port, folder) as b:
-        yield b
+    return listening("haproxy", haproxy_file(replicas, folder, port), port)
 
 
 BALANCERS: dict[str, Start] = {"nginx": nginx, "haproxy": haproxy}
+OPTIONS = {"nginx": ("-e", "stderr", "-p", ".", "-c"), "haproxy": ("-db", "-f")}
 
 
 @contextmanager
-def balanced(start: Start, count: int = REPLICAS, /, **settings: Any) -> Iterator[tuple[Balancer, list[Replica]]]:
+def balanced(start: Start, count: int = REPLICAS, /, **settings: Any) -> Iterator[tuple[Server, list[Replica]]]:
     """`count` replicas behind a balancer; `store="redis://..."` is their VIT_STORE."""
     with (
         TemporaryDirectory() as folder,
@@ -88,24 +74,13 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
-@contextmanager
-def running_balancer(command: list[str], port: int, folder: Path) -> Iterator[Balancer]:
-    """Raises RuntimeError with its log when it ends instead of listening."""
-    log = folder / "log"
-    program = shutil.which(command[0], path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin")
-    with log.open("wb") as out:
-        process = subprocess.Popen([program or command[0], *command[1:]], stdout=out, stderr=out)
-    try:
-        while not _listens(port):
-            if process.poll() is not None:
-                raise RuntimeError(log.read_text())
-            time.sleep(0.02)
-        yield Balancer(port=port, log=log)
-    finally:
-        process.terminate()
-        process.wait(30)
+def listening(program: str, configuration: Path, port: int) -> AbstractContextManager[Server]:
+    """nginx or HAProxy with this file, in its folder. Raises RuntimeError when it ends instead of listening."""
 
+    def ready() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex((HOST, port)) == 0
 
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+    path = shutil.which(program, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin")
+    command = [path or program, *OPTIONS[program], str(configuration)]
+    return started(command, port=port, ready=ready, folder=configuration.parent)

@@ -138,31 +138,20 @@ def main() -> None:
         for body in tqdm(bodies(), desc="bodies in JSON"):
             in_json.setdefault(body.path, []).append(measure(server, body.name, sent(body), rounds=JSON_ROUNDS))
         assert good(server)[0].status == 200
-    publish("bodies", [row(finding) for finding in findings], Path(__file__).parent)
-    publish("json_bodies", [json_row(path, each) for path, each in in_json.items()], Path(__file__).parent)
+    folder = Path(__file__).parent
+    publish("bodies", [{"attack": finding.name, **worst([finding])} for finding in findings], folder)
+    rows = [{"to": path, "kinds of bodies": len(each), **worst(each)} for path, each in in_json.items()]
+    publish("json_bodies", rows, folder)
     findings += [finding for each in in_json.values() for finding in each]
     sys.exit(max(finding.growth_mib for finding in findings) >= MAX_GROWTH_MIB)
 
 
-def row(finding: Finding) -> Row:
+def worst(findings: list[Finding]) -> Row:
     return {
-        "attack": finding.name,
-        "status": ", ".join(map(str, sorted(finding.statuses))),
-        "slowest answer, s": round(finding.slowest_s, 2),
-        "longest /livez, ms": round(1000 * finding.livez_s),
-        "growth, MiB": round(finding.growth_mib, 1),
-        "peak, MiB": round(finding.peak_mib, 1),
-    }
-
-
-def json_row(path: str, findings: list[Finding]) -> Row:
-    """The worst of all kinds of bodies that were sent to a path."""
-    return {
-        "to": path,
-        "kinds of bodies": len(findings),
         "status": ", ".join(map(str, sorted(set().union(*(finding.statuses for finding in findings))))),
         "slowest answer, s": round(max(finding.slowest_s for finding in findings), 2),
         "longest /livez, ms": round(1000 * max(finding.livez_s for finding in findings)),
+        "growth, MiB": round(max(finding.growth_mib for finding in findings), 1),
         "peak, MiB": round(max(finding.peak_mib for finding in findings), 1),
     }
 

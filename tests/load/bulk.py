@@ -12,20 +12,19 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
 
 from tqdm import tqdm
 
 from model.demo.__main__ import write_images
 from tests.benchmarks.__main__ import publish
-from tests.benchmarks.load import connected, exchange, post
+from tests.benchmarks.load import connected, exchange
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, running
+from tests.load.connection import file_part, form
 from tests.load.replicas import replicas
 
 IMAGES = 10_000
@@ -35,7 +34,6 @@ CONNECTIONS = 16  # as many as the client has
 GROUP = 8  # images that the client sends in one request
 SLOWEST_PER_S = 20.0  # images; what takes longer is ended
 POLLED_EVERY_S = 0.02
-BOUNDARY = "-next-image-"
 PATH = "/classify?top_k=1&attention=false"  # as the client asks
 
 
@@ -110,14 +108,8 @@ def images(folder: Path) -> list[Path]:
 
 def requests(folder: Path) -> list[bytes]:
     """All images, as many in each form as the client sends."""
-    contents = [image.read_bytes() for image in images(folder)]
-    form = f"multipart/form-data; boundary={BOUNDARY}"
-    return [post(PATH, parts(contents[i : i + GROUP]), form) for i in range(0, len(contents), GROUP)]
-
-
-def parts(contents: list[bytes]) -> bytes:
-    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="image"; filename="0"\r\n\r\n'.encode()
-    return b"".join(head + content + b"\r\n" for content in contents) + f"--{BOUNDARY}--\r\n".encode()
+    parts = [file_part(image.read_bytes()) for image in images(folder)]
+    return [form(*parts[i : i + GROUP], path=PATH) for i in range(0, len(parts), GROUP)]
 
 
 async def closed_loop(port: int, requests: list[bytes], *, seconds: float) -> float:
@@ -139,65 +131,45 @@ async def closed_loop(port: int, requests: list[bytes], *, seconds: float) -> fl
 def named(server: str, folder: Path, out: Path, *, interrupt: Callable[[], object] | None = None) -> Run:
     """The images of `folder`, classified by the client into `out`. `interrupt` is called KILLS times meanwhile.
 
-    Raises RuntimeError unless the client classifies all of them.
+    Raises RuntimeError unless the client classifies all of them, TimeoutError if it is too slow.
     """
-    count = len(images(folder))
-    log = out.with_suffix(".log")
+    asked = {str(image): image.parent.name for image in images(folder)}
+    command = [sys.executable, "-m", "app.client", server, folder, "--out", out, "--patience", "120"]
+    interrupts = [len(asked) * (i + 1) / (KILLS + 1) for i in range(KILLS)] if interrupt else []
     start = time.perf_counter()
-    with log.open("wb") as errors, tqdm(total=count, desc=out.stem, unit="image") as bar:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "app.client", server, folder, "--out", out, "--patience", "120"], stderr=errors
-        )
+    growth: list[tuple[float, int]] = []
+    with out.with_suffix(".log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
         try:
-            growth = watch(process, out, count, bar.update, interrupt, until=start + 600 + count / SLOWEST_PER_S)
+            for moment, done in lines(process, out):
+                if moment > start + 600 + len(asked) / SLOWEST_PER_S:
+                    raise TimeoutError(f"{done} of {len(asked)} images are named")
+                if done and done != (growth[-1][1] if growth else 0):
+                    growth.append((moment, done))
+                if interrupt and interrupts and done >= interrupts[0]:
+                    interrupt()
+                    del interrupts[0]
         finally:
             process.kill()
-            process.wait()
-    if process.returncode:
-        raise RuntimeError(f"the client ended with {process.returncode}: {log.read_text()}")
+        if process.wait():
+            raise RuntimeError(f"the client ended with {process.returncode}: {Path(log.name).read_text()}")
     (first_at, first), (last_at, last) = growth[0], growth[-1]
     answers = read(out)
-    asked = {str(image): image.parent.name for image in images(folder)}
     return Run(
         rate=(last - first) / (last_at - first_at),
         first_s=first_at - start,
         lost=len(asked.keys() - answers.keys()),
         twice=sum(len(labels) - 1 for labels in answers.values()),
-        right=sum(answers.get(image) == [label] for image, label in asked.items()) / count,
+        right=sum(answers.get(image) == [label] for image, label in asked.items()) / len(asked),
     )
 
 
-def watch(
-    process: subprocess.Popen[bytes],
-    out: Path,
-    count: int,
-    advance: Callable[[int], object],
-    interrupt: Callable[[], object] | None,
-    *,
-    until: float,
-) -> list[tuple[float, int]]:
-    """When the output grew, and to how many images. Raises TimeoutError if the process still runs at `until`."""
-    left = KILLS if interrupt else 0
-    growth: list[tuple[float, int]] = []
-    done = 0
-    with ExitStack() as stack:
-        written: IO[bytes] | None = None
-        while time.perf_counter() < until:
-            ended = process.poll() is not None
-            if written is None and out.exists() and out.stat().st_size:
-                written = stack.enter_context(out.open("rb"))
-                written.readline()  # its header
-            if written and (new := written.read().count(b"\n")):
-                done += new
-                advance(new)
-                growth.append((time.perf_counter(), done))
-            if interrupt and left and done * (KILLS + 1) >= count * (KILLS + 1 - left):
-                interrupt()
-                left -= 1
-            if ended:
-                return growth
-            time.sleep(POLLED_EVERY_S)
-    raise TimeoutError(f"{done} of {count} images are named")
+def lines(process: subprocess.Popen[bytes], out: Path) -> Iterator[tuple[float, int]]:
+    """The lines below the head of the file `out`, with the time, again and again until the process has ended."""
+    ended = False
+    while not ended:
+        ended = process.poll() is not None
+        yield time.perf_counter(), max(0, out.read_bytes().count(b"\n") - 1) if out.exists() else 0
+        time.sleep(POLLED_EVERY_S)
 
 
 def read(out: Path) -> dict[str, list[str]]:

@@ -10,85 +10,62 @@ from collections import Counter
 from pathlib import Path
 
 import httpx
+import numpy as np
 from tqdm import tqdm
 
 from tests.benchmarks.__main__ import publish
-from tests.benchmarks.record import Row
-from tests.benchmarks.server import Server, family, running
-from tests.catalogue.case import Case
+from tests.benchmarks.server import family, running
 from tests.catalogue.every import CASES
+from tests.load.server import status_of
 
 ROUNDS = 100
 STORE_BYTES = 10**6  # soon full, so that stored maps do not count as growth
 WARM_UP = 3  # rounds in which memory may grow: allocators and caches fill
 
 
-class Run:
-    """What a server answered so far, and after each round what it holds."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.by_status: Counter[str] = Counter()
-        self.wrong: Counter[str] = Counter()
-        self.slowest: dict[str, float] = {}
-        self.resets = 0
-        self.memory: list[float] = []
-        self.before = self.after = set(family(server.pid))  # ids of its processes
-
-    def post(self, client: httpx.Client, case: Case, data: bytes) -> None:
-        start = time.perf_counter()
-        try:
-            status = client.post(f"{self.server.url}/classify", content=data).status_code
-        except httpx.TransportError:
-            self.resets += 1
-            return
-        self.slowest[case.name] = max(self.slowest.get(case.name, 0.0), time.perf_counter() - start)
-        self.by_status[str(status)] += 1
-        if status not in case.statuses:
-            self.wrong[f"{case.name}: {status}"] += 1
-
-    def watch(self) -> None:
-        self.memory.append(self.server.anonymous_mib())
-        self.after = set(family(self.server.pid))
-
-    @property
-    def row(self) -> Row:
-        slowest = max(self.slowest, key=self.slowest.__getitem__)
-        return {
-            "inputs": len(CASES),
-            "answers": sum(self.by_status.values()),
-            "by status": ", ".join(f"{status}: {count}" for status, count in sorted(self.by_status.items())),
-            "5xx": sum(count for status, count in self.by_status.items() if status >= "5"),
-            "resets": self.resets,
-            "unexpected": sum(self.wrong.values()),
-            "slowest": f"{slowest}, {1000 * self.slowest[slowest]:.0f} ms",
-            "same process": "yes" if self.server.pid in self.after else "no",
-            "decoders replaced": len(self.after - self.before),
-            "allocated, MiB": f"{self.memory[0]:.1f} to {self.memory[-1]:.1f}",
-            "growth, MiB per round": round(slope(self.memory[WARM_UP:]), 3),
-        }
-
-
-def slope(values: list[float]) -> float:
-    """Of the least-squares line through values at 0, 1, 2, ..."""
-    middle = (len(values) - 1) / 2
-    spread = sum((i - middle) ** 2 for i in range(len(values)))
-    return sum((i - middle) * value for i, value in enumerate(values)) / spread if spread else 0.0
-
-
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     inputs = [(case, case.make()) for case in CASES.values()]
-    with running(store_max_bytes=STORE_BYTES) as server, httpx.Client(timeout=60) as client:
-        run = Run(server)
+    answers: Counter[int] = Counter()
+    wrong: Counter[str] = Counter()
+    longest: dict[str, float] = {}  # seconds, by input
+    memory: list[float] = []  # MiB after each round
+    with running(store_max_bytes=STORE_BYTES) as server, httpx.Client(base_url=server.url, timeout=60) as client:
+        before = set(family(server.pid))
         for _ in tqdm(range(rounds), desc="rounds"):
             for case, data in inputs:
-                run.post(client, case, data)
-            run.watch()
-    publish("catalogue", [run.row], Path(__file__).parent)
-    for wrong, times in run.wrong.items():
-        print(f"{wrong} ({times} times)", file=sys.stderr)
-    sys.exit(bool(run.wrong or run.resets))
+                start = time.perf_counter()
+                status = status_of(client, data)
+                longest[case.name] = max(longest.get(case.name, 0.0), time.perf_counter() - start)
+                answers[status] += 1
+                if status not in case.statuses:
+                    wrong[f"{case.name}: {status or 'reset'}"] += 1
+            memory.append(server.anonymous_mib())
+        after, same = set(family(server.pid)), server.poll() is None
+    resets = answers.pop(0, 0)
+    slowest = max(longest, key=longest.__getitem__)
+    row = {
+        "inputs": len(CASES),
+        "answers": answers.total(),
+        "by status": ", ".join(f"{status}: {count}" for status, count in sorted(answers.items())),
+        "5xx": sum(count for status, count in answers.items() if status >= 500),
+        "resets": resets,
+        "unexpected": wrong.total() - resets,
+        "slowest": f"{slowest}, {1000 * longest[slowest]:.0f} ms",
+        "same process": "yes" if same else "no",
+        "decoders replaced": len(after - before),
+        "allocated, MiB": f"{memory[0]:.1f} to {memory[-1]:.1f}",
+        "growth, MiB per round": slope(memory[WARM_UP:]),
+    }
+    publish("catalogue", [row], Path(__file__).parent)
+    for answer, times in wrong.items():
+        print(f"{answer} ({times} times)", file=sys.stderr)
+    sys.exit(bool(wrong))
+
+
+def slope(values: list[float]) -> float:
+    """Of the line fitted to values at 0, 1, 2, ..."""
+    return round(float(np.polyfit(range(len(values)), values, 1)[0]), 3) if len(values) > 1 else 0.0
 
 
 if __name__ == "__main__":

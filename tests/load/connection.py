@@ -73,10 +73,10 @@ def post(body: bytes, *fields: str, path: str = "/classify") -> bytes:
     return message(f"POST {path}", f"Content-Length: {len(body)}", *fields, body=body)
 
 
-def form(*parts: bytes, boundary: str = "b", end: bytes = b"--b--\r\n") -> bytes:
-    """POST /classify with a multipart body; a part is its header, an empty line and its content."""
-    body = b"".join(b"--b\r\n" + part + b"\r\n" for part in parts) + end
-    return post(body, f"Content-Type: multipart/form-data; boundary={boundary}")
+def form(*parts: bytes, path: str = "/classify") -> bytes:
+    """POST with a multipart body; a part is its header, an empty line and its content."""
+    body = b"".join(b"--b\r\n" + part + b"\r\n" for part in parts) + b"--b--\r\n"
+    return post(body, "Content-Type: multipart/form-data; boundary=b", path=path)
 
 
 def file_part(content: bytes, *, disposition: str = 'name="f"; filename="f"') -> bytes:

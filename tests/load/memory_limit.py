@@ -27,6 +27,7 @@ from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, Server, running
 from tests.load.background import repeated
 from tests.load.mixture import Mixture
+from tests.support.processes import eventually
 
 REQUESTS = 1000
 CONNECTIONS = 16
@@ -87,8 +88,7 @@ def limited(limit: int) -> Iterator[Group]:
         (group.folder / file).write_text(str(limit))
         yield group
     finally:
-        while (group.folder / "cgroup.procs").read_text():
-            time.sleep(0.1)
+        eventually(lambda: not (group.folder / "cgroup.procs").read_text())
         group.folder.rmdir()
 
 

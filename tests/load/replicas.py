@@ -1,14 +1,13 @@
 """Several real servers on loopback that are stopped, killed and started again."""
 
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from tests.benchmarks.server import free_port
+from tests.benchmarks.server import Process, free_port
 from tests.load.traffic import Traffic
-from tests.support.processes import Process
+from tests.support.processes import eventually
 
 
 class Replica:
@@ -16,7 +15,7 @@ class Replica:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.port = free_port()
-        self._settings = {"log_level": "warning", **settings}
+        self._settings = {"device": "cpu", "log_level": "warning", **settings}
         self.process = Process(port=self.port, **self._settings)
 
     def restart(self) -> int:
@@ -32,11 +31,8 @@ class Replica:
         self.process.end()
 
     def revive(self) -> None:
-        self.process = Process(port=self.port, **self._settings)
-        self.wait_until_ready()
-
-    def wait_until_ready(self) -> None:
         """Raises RuntimeError if it does not start."""
+        self.process = Process(port=self.port, **self._settings)
         self.process.wait_until_ready()
 
 
@@ -50,7 +46,7 @@ def replicas(count: int, **settings: Any) -> Iterator[list[Replica]]:
             stack.callback(replica.kill)
             running.append(replica)
         for replica in running:
-            replica.wait_until_ready()
+            replica.process.wait_until_ready()
         yield running
 
 
@@ -64,6 +60,5 @@ def restart_all(running: list[Replica]) -> None:
 def kill_at_work(replica: Replica, traffic: Traffic) -> None:
     """Kill it while a request waits in it: it is stopped (SIGSTOP) first."""
     replica.process.send_signal(signal.SIGSTOP)
-    while traffic.longest_wait < 0.5:
-        time.sleep(0.02)
+    eventually(lambda: traffic.longest_wait >= 0.5)
     replica.kill()

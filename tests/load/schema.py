@@ -9,7 +9,6 @@ import tempfile
 from pathlib import Path
 
 from tests.benchmarks.server import running
-from tests.load.server import alive
 
 CHECKS = "not_a_server_error,content_type_conformance,response_schema_conformance"
 
@@ -18,12 +17,11 @@ def main() -> None:
     seconds = sys.argv[1]
     command = [str(Path(sys.executable).with_name("schemathesis")), "run"]
     options = ["--max-time", seconds, "--continue-on-failure", "--suppress-health-check", "all", "--seed", "0"]
-    with tempfile.TemporaryDirectory() as folder:
-        with running(folder=Path(folder), log_level="error") as server:
-            address = f"{server.url}/openapi.json"
-            done = subprocess.run([*command, address, *options, "--checks", CHECKS], check=False, cwd=folder)
-            survived = alive(server.pid)
-        tracebacks = (Path(folder) / "log").read_text().count("Traceback")
+    with tempfile.TemporaryDirectory() as folder, running(log_level="error") as server:
+        address = f"{server.url}/openapi.json"
+        done = subprocess.run([*command, address, *options, "--checks", CHECKS], check=False, cwd=folder)
+        survived = server.poll() is None
+        tracebacks = server.output().count("Traceback")
     print(f"same process: {survived}; tracebacks: {tracebacks}")
     sys.exit(bool(done.returncode or tracebacks or not survived))
 

@@ -1,17 +1,23 @@
-"""What the process of a server holds."""
+"""What a server answers, and what its process holds."""
 
 import time
 from pathlib import Path
 
+import httpx
+
 from tests.benchmarks.server import Server
+
+
+def status_of(client: httpx.Client, body: bytes, path: str = "/classify") -> int:
+    """Of the answer to a POST; 0 where the connection ends without one."""
+    try:
+        return client.post(path, content=body).status_code
+    except httpx.TransportError:
+        return 0
 
 
 def descriptors(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
-
-
-def alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
 
 
 def settled(server: Server, seconds: float = 20) -> None:

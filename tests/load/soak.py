@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,35 +32,20 @@ SAMPLE_EVERY_S = 0.5
 GROWTH_MIB = 4.0  # the most by which a run may grow: 2 MiB an hour, if it lasts two hours
 ERRORS = 3  # standard errors; a smaller slope does not count as growth
 STORE_BYTES = 8 * 2**20  # full before the measurement begins
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    when: float  # of time.monotonic, as are all moments here
-    mib: float
-    files: int
-    threads: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Window:
-    mib: float
-    files: int
-    threads: int
-    requests: int
-    p99_ms: float
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Soak:
     seconds: float
-    windows: list[Window]
+    lowest: np.ndarray  # (WINDOWS, 3): MiB, open files and threads
+    p99_ms: list[float]  # by window
     traffic: Mixture
 
     @property
     def growth(self) -> tuple[float, float]:
         """MiB an hour, and its standard error."""
-        levels = [window.mib for window in self.windows[WARM_UP:]]
+        levels = self.lowest[WARM_UP:, 0]
         hours = np.arange(len(levels)) * self.seconds / WINDOWS / 3600
         (slope, _), covariance = np.polyfit(hours, levels, 1, cov=True)
         return float(slope), float(np.sqrt(covariance[0, 0]))
@@ -78,43 +64,36 @@ class Soak:
 def soak(seconds: float, *, module: str) -> Soak:
     with running(module=module, store_max_bytes=STORE_BYTES) as server:
         traffic = Mixture(server.port)
-        samples: list[Sample] = []
+        samples: list[tuple[float, tuple[float, int, int]]] = []
         start = time.monotonic()
-        with repeated(lambda: samples.append(sample(server)), every_s=SAMPLE_EVERY_S):
+        with repeated(lambda: samples.append((time.monotonic(), held(server))), every_s=SAMPLE_EVERY_S):
             asyncio.run(traffic.run(start + seconds))
-    return Soak(seconds=seconds, windows=windows(samples, traffic.latencies, start, seconds), traffic=traffic)
+    return Soak(
+        seconds=seconds,
+        lowest=np.array([np.min(window, axis=0) for window in windows(samples, start, seconds)]),
+        p99_ms=[percentile(window, 0.99) for window in windows(traffic.latencies, start, seconds)],
+        traffic=traffic,
+    )
 
 
-def sample(server: Server) -> Sample:
-    """Of all processes of the server."""
+def windows(timed: list[tuple[float, Value]], start: float, seconds: float) -> list[list[Value]]:
+    """The values of each window, by their moments of time.monotonic."""
+    places = [(int(WINDOWS * (when - start) / seconds), value) for when, value in timed]
+    return [[value for place, value in places if place == window] for window in range(WINDOWS)]
+
+
+def held(server: Server) -> tuple[float, int, int]:
+    """MiB, open files and threads of all processes of the server."""
     files = threads = 0
     for member in family(server.pid):
         with suppress(FileNotFoundError, ProcessLookupError):
             files += descriptors(member)
             threads += len(list(Path(f"/proc/{member}/task").iterdir()))
-    return Sample(when=time.monotonic(), mib=server.anonymous_mib(), files=files, threads=threads)
-
-
-def windows(samples: list[Sample], latencies: list[tuple[float, float]], start: float, seconds: float) -> list[Window]:
-    parts = []
-    for number in range(WINDOWS):
-        begin, end = (start + seconds * n / WINDOWS for n in (number, number + 1))
-        inside = [s for s in samples if begin <= s.when < end]
-        times = [took for when, took in latencies if begin <= when < end]
-        parts.append(
-            Window(
-                mib=min(s.mib for s in inside),
-                files=min(s.files for s in inside),
-                threads=min(s.threads for s in inside),
-                requests=len(times),
-                p99_ms=percentile(times, 0.99),
-            )
-        )
-    return parts
+    return server.anonymous_mib(), files, threads
 
 
 def summary(name: str, run: Soak) -> Row:
-    begin, end = run.windows[WARM_UP], run.windows[-1]
+    (mib, files, threads), (last_mib, last_files, last_threads) = run.lowest[[WARM_UP, -1]]
     counted = run.traffic.counted
     return {
         "run": name,
@@ -122,12 +101,12 @@ def summary(name: str, run: Soak) -> Row:
         "answered": counted.total() - counted["left"],
         "clients that left": counted["left"],
         "wrong answers": run.traffic.wrong.total(),
-        "memory, MiB": f"{begin.mib:.1f} to {end.mib:.1f}",
+        "memory, MiB": f"{mib:.1f} to {last_mib:.1f}",
         "fitted growth, MiB/h": "{:.1f} ± {:.1f}".format(*run.growth),
         "fitted growth in all, MiB": round(run.growth_mib, 1),
-        "open files": f"{begin.files} to {end.files}",
-        "threads": f"{begin.threads} to {end.threads}",
-        "p99, ms": f"{begin.p99_ms:.0f} to {end.p99_ms:.0f}",
+        "open files": f"{files:.0f} to {last_files:.0f}",
+        "threads": f"{threads:.0f} to {last_threads:.0f}",
+        "p99, ms": f"{run.p99_ms[WARM_UP]:.0f} to {run.p99_ms[-1]:.0f}",
         "leak": "found" if run.leaks else "none",
     }
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -22,7 +22,8 @@ from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.rounds import in_turn
 from tests.benchmarks.server import Server, running
 from tests.load.background import repeated
-from tests.support.redis_server import RedisServer
+from tests.support.processes import eventually
+from tests.support.redis_server import RedisServer, running_redis
 
 ROUNDS = 3
 SECONDS = 20.0
@@ -31,8 +32,15 @@ ASKED_EVERY_S = 0.1
 RECOVERY_S = 30.0  # at most
 
 
-def observe(server: Server, fault: Callable[[], object], repair: Callable[[], object]) -> Row:
-    request = post("/classify", jpeg(), "image/jpeg")
+class Observed(NamedTuple):
+    """Of one fault in one round."""
+
+    figures: dict[str, float]  # of the load
+    statuses: Counter[int]  # of the responses of GET /attention
+    recovery_s: float
+
+
+def observe(server: Server, fault: Callable[[], object], repair: Callable[[], object]) -> Observed:
     statuses: Counter[int] = Counter()
     with httpx.Client(base_url=server.url, timeout=30) as client:
         kept = classified(server)["attention"]
@@ -42,21 +50,11 @@ def observe(server: Server, fault: Callable[[], object], repair: Callable[[], ob
 
         fault()
         with repeated(ask, every_s=ASKED_EVERY_S):
-            figures = server.load(request, SECONDS, rate=RATE)
+            figures = server.load(post("/classify", jpeg(), "image/jpeg"), SECONDS, rate=RATE)
     repair()
     repaired = time.perf_counter()
-    while "id" not in classified(server):
-        if time.perf_counter() > repaired + RECOVERY_S:
-            raise RuntimeError("the service did not find its store again")
-        time.sleep(0.02)
-    return {
-        "classified": figures["images"],
-        "failed": figures["failed"],
-        "p50": figures["p50_ms"],
-        "p99": figures["p99_ms"],
-        "recovery": time.perf_counter() - repaired,
-        **{str(status): count for status, count in statuses.items()},
-    }
+    eventually(lambda: "id" in classified(server), RECOVERY_S)
+    return Observed(figures, statuses, time.perf_counter() - repaired)
 
 
 def classified(server: Server) -> dict[str, Any]:
@@ -65,13 +63,9 @@ def classified(server: Server) -> dict[str, Any]:
 
 
 def measure(redis: RedisServer) -> Rows:
-    def full() -> None:
+    def limit(memory: int) -> None:
         with redis.client() as client:
-            client.config_set("maxmemory", 1)
-
-    def emptied() -> None:
-        with redis.client() as client:
-            client.config_set("maxmemory", 0)
+            client.config_set("maxmemory", memory)
 
     def restart() -> None:
         redis.stop()
@@ -81,7 +75,7 @@ def measure(redis: RedisServer) -> Rows:
         "healthy": (int, int),
         "stopped": (redis.stop, restart),
         "never answers": (redis.freeze, redis.thaw),
-        "full": (full, emptied),
+        "full": (partial(limit, 1), partial(limit, 0)),
     }
     with running() as alone, running(store=redis.url) as server:
         turns = {name: partial(observe, server, *pair) for name, pair in faults.items()}
@@ -89,32 +83,22 @@ def measure(redis: RedisServer) -> Rows:
     return [row(name, of_fault) for name, of_fault in rounds.items()]
 
 
-def row(name: str, rounds: list[Row]) -> Row:
-    def median(key: str) -> float:
-        return statistics.median(float(one[key]) for one in rounds)
-
-    statuses: Counter[str] = Counter()
-    for one in rounds:
-        statuses.update({key: int(count) for key, count in one.items() if key.isdecimal()})
+def row(name: str, rounds: list[Observed]) -> Row:
+    statuses = sum((one.statuses for one in rounds), Counter[int]())
     return {
         "Redis": name,
-        "classified": sum(int(one["classified"]) for one in rounds),
-        "failed": sum(int(one["failed"]) for one in rounds),
-        "p50, ms": round(median("p50"), 1),
-        "p99, ms": round(median("p99"), 1),
+        "classified": sum(round(one.figures["images"]) for one in rounds),
+        "failed": sum(round(one.figures["failed"]) for one in rounds),
+        "p50, ms": round(statistics.median(one.figures["p50_ms"] for one in rounds), 1),
+        "p99, ms": round(statistics.median(one.figures["p99_ms"] for one in rounds), 1),
         "responses of GET /attention": ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items())),
-        "maps stored again after, s": round(max(float(one["recovery"]) for one in rounds), 2),
+        "maps stored again after, s": round(max(one.recovery_s for one in rounds), 2),
     }
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        redis = RedisServer(Path(folder))
-        redis.start()
-        try:
-            rows = measure(redis)
-        finally:
-            redis.stop()
+    with tempfile.TemporaryDirectory() as folder, running_redis(Path(folder)) as redis:
+        rows = measure(redis)
     publish("store_faults", rows, Path(__file__).parent)
 
 

@@ -8,7 +8,6 @@ import base64
 import json
 import random
 import sys
-import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -17,9 +16,9 @@ from pathlib import Path
 from tests.benchmarks.doors import tensor
 from tests.benchmarks.server import Server, running
 from tests.catalogue.json_bodies import bodies
+from tests.load.changes import changed, keep
 from tests.load.connection import Connection, file_part, form, message, post
-from tests.load.found import keep
-from tests.load.server import alive, descriptors, settled
+from tests.load.server import descriptors, settled
 
 CLIENTS = 8
 PATIENCE_S = 0.25  # a server that waits for more of a request sends nothing
@@ -103,27 +102,6 @@ def good_requests(image: bytes) -> list[bytes]:
     ]
 
 
-def mutated(chance: random.Random, requests: list[bytes]) -> bytes:
-    """One of the requests, or two at once, with one to eight changes."""
-    data = bytearray(b"".join(chance.choices(requests, k=chance.choice((1, 1, 1, 2)))))
-    for _ in range(chance.randint(1, 8)):
-        end = len(data) if chance.random() < 0.2 else min(len(data), HEAD_BYTES)
-        at = chance.randrange(end + 1)
-        to = min(len(data), at + chance.choice((1, 2, 10, 100, 1000)))
-        change = chance.randrange(5)
-        if change == 0 and at < len(data):
-            data[at] ^= 1 << chance.randrange(8)
-        elif change == 1:
-            del data[at:to]
-        elif change == 2:
-            data[at:at] = data[at:to]
-        elif change == 3:
-            data[at:at] = chance.choice(TOKENS)
-        else:
-            data[at:to] = chance.randbytes(to - at)
-    return bytes(data)
-
-
 def attack(server: Server, data: bytes) -> list[str]:
     """The statuses, then how the connection ended. Data that makes the server fail is kept in `tests/load/found/`."""
     outcomes = []
@@ -158,13 +136,14 @@ def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
     def client(number: int) -> Counter[str]:
         chance = random.Random(f"{seed} {number}")
         outcomes: Counter[str] = Counter()
-        while time.monotonic() < until and alive(server.pid):
-            outcomes.update(["requests", *attack(server, mutated(chance, requests))])
+        while time.monotonic() < until and server.poll() is None:
+            data = b"".join(chance.choices(requests, k=chance.choice((1, 1, 1, 2))))  # one, or two at once
+            outcomes.update(["requests", *attack(server, changed(data, chance, tokens=TOKENS, head=HEAD_BYTES))])
         return outcomes
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         outcomes = sum(pool.map(client, range(CLIENTS)), Counter())
-    same, well = alive(server.pid), attack(server, requests[5])[0] == "200"
+    same, well = server.poll() is None, attack(server, requests[5])[0] == "200"
     settled(server)
     return {
         "seconds": seconds,
@@ -179,17 +158,14 @@ def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
         "allocated_mib": round(allocated, 1),
         "growth_mib": round(server.anonymous_mib() - allocated, 1),
         "descriptors_growth": descriptors(server.pid) - open_files,
+        "tracebacks": server.output().count("Traceback"),
     }
 
 
 def main() -> None:
     seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    with tempfile.TemporaryDirectory() as folder:
-        with running(
-            folder=Path(folder), receive_timeout_s=RECEIVE_S, store_max_bytes=STORE_BYTES, log_level="error"
-        ) as server:
-            report = fuzz(server, seconds, seed)
-        report["tracebacks"] = (Path(folder) / "log").read_text().count("Traceback")
+    with running(receive_timeout_s=RECEIVE_S, store_max_bytes=STORE_BYTES, log_level="error") as server:
+        report = fuzz(server, seconds, seed)
     print(json.dumps(report, indent=2))
     statuses = report["statuses"]
     assert isinstance(statuses, dict)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from model.checkpoints import load_checkpoint
+from tests.golden.peers.huggingface import save
 from tests.parity.comparison import Row, difference, logits, randomise, released, seen
 
 Json = dict[str, Any]
@@ -101,12 +101,7 @@ def compare(network: Network, side: int, patch: int, version: int, folder: Path)
         stated = {"vision_config": stated, "text_config": TEXT, "id2label": stated.pop("id2label")}
     config = getattr(transformers, f"{network.kind}Config")(**stated)
     model = randomise(getattr(transformers, f"{network.kind}{network.model}")(config))
-    if version == 4:
-        model.save_pretrained(folder)
-    else:
-        config.architectures = [type(model).__name__]
-        config.save_pretrained(folder)
-        torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    save(model, folder, version=version)
     processor(network.crop or side, squash=not network.always).save_pretrained(folder)
 
     ours = load_checkpoint(folder)

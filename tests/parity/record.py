@@ -21,22 +21,22 @@ class Section:
     rows: Sequence[Any]  # each a Row or a Pipeline
 
 
-def read(path: Path = RECORD) -> dict[str, Section]:
+def read() -> dict[str, Section]:
     """By peer."""
-    content = json.loads(path.read_text())
+    content = json.loads(RECORD.read_text())
     return {
         peer: Section(title=part["title"], rows=[_row(peer, values) for values in part["rows"]])
         for peer, part in content.items()
     }
 
 
-def write(sections: Mapping[str, Section], path: Path = RECORD) -> None:
+def write(sections: Mapping[str, Section]) -> None:
     """Fields with their defaults are left out."""
     parts = []
     for peer, section in sections.items():
         rows = ",\n".join(json.dumps(_values(row), ensure_ascii=False) for row in section.rows)
         parts.append(f'"{peer}": {{"title": {json.dumps(section.title)}, "rows": [\n{rows}\n]}}')
-    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    RECORD.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def _row(peer: str, values: dict[str, Any]) -> Row | Pipeline:

@@ -84,7 +84,7 @@ def shown(error: float) -> str:
     return f"{error:.0e}" if error else "0"
 
 
-def write(sections: Mapping[str, Section], page: Path = PAGE) -> None:
+def write(sections: Mapping[str, Section]) -> None:
     """Put the summary between the comments that name it."""
     pattern = re.compile(r"(<!-- parity -->\n).*?(\n<!-- /parity -->)", re.DOTALL)
-    page.write_text(pattern.sub(lambda match: f"{match[1]}{summary(sections)}{match[2]}", page.read_text()))
+    PAGE.write_text(pattern.sub(lambda match: f"{match[1]}{summary(sections)}{match[2]}", PAGE.read_text()))

@@ -14,10 +14,10 @@ from tests.study.run import accuracies
 
 EXPERIMENTS: dict[str, Experiment] = {
     "transfer": transfer,
-    "growth": growth,
-    "positions": positions,
-    "unlabelled": unlabelled,
-    "resolution": resolution,
+    "growth": growth.EXPERIMENT,
+    "positions": positions.EXPERIMENT,
+    "unlabelled": unlabelled.EXPERIMENT,
+    "resolution": resolution.EXPERIMENT,
 }
 ROOT = Path(__file__).parents[2]
 FOLDER, WORK = Path(__file__).parent, ROOT / "study.work"

@@ -1,9 +1,8 @@
 """How a network knows where a patch was (paper, appendix D.4, Table 8)."""
 
 from model.fit.pretrain import POSITIONS
-from tests.benchmarks.record import Rows
 from tests.study.backbone import SMALL, Backbone
-from tests.study.experiment import Results, of, per_cent
+from tests.study.experiment import Grid
 from tests.study.run import Run
 from tests.study.task import Task
 
@@ -14,20 +13,12 @@ TASKS = {
 }
 
 
-def runs() -> list[Run]:
-    return [run for positions in POSITIONS for task in TASKS.values() for run in _runs(positions, task)]
-
-
 def _runs(positions: str, task: Task) -> list[Run]:
     starts = [Backbone(learned="labels", config=SMALL, positions=positions, seed=seed) for seed in SEEDS]
     return [Run(backbone=start, task=task) for start in starts]
 
 
-def rows(results: Results) -> Rows:
-    return [
-        {
-            "positions": positions,
-            **{f"{name}, %": per_cent(of(results, _runs(positions, task))) for name, task in TASKS.items()},
-        }
-        for positions in POSITIONS
-    ]
+EXPERIMENT = Grid(
+    head="positions",
+    cells={positions: {name: _runs(positions, task) for name, task in TASKS.items()} for positions in POSITIONS},
+)

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from tests.benchmarks.record import Rows
 from tests.study.backbone import SIDE, Backbone
-from tests.study.experiment import Results, of, per_cent
+from tests.study.experiment import Grid
 from tests.study.run import Run
 from tests.study.task import Task
 
@@ -15,19 +14,11 @@ TASKS = {
 }
 
 
-def runs() -> list[Run]:
-    return [run for task in TASKS.values() for side in SIDES for run in _runs(task, side)]
-
-
 def _runs(task: Task, side: int) -> list[Run]:
     return [Run(backbone=Backbone(learned="labels"), task=replace(task, side=side, seed=seed)) for seed in SEEDS]
 
 
-def rows(results: Results) -> Rows:
-    return [
-        {
-            "images": name,
-            **{f"{side} pixels, %": per_cent(of(results, _runs(task, side))) for side in SIDES},
-        }
-        for name, task in TASKS.items()
-    ]
+EXPERIMENT = Grid(
+    head="images",
+    cells={name: {f"{side} pixels": _runs(task, side) for side in SIDES} for name, task in TASKS.items()},
+)

@@ -1,52 +1,46 @@
 """Pre-trained and fine-tuned, or from scratch, with the same budget (paper, section 4.2)."""
 
+from dataclasses import replace
 from statistics import fmean
 
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
 from tests.study.backbone import Backbone
-from tests.study.experiment import Results, of, per_cent
+from tests.study.experiment import Results, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
 
-RATES, SEEDS, LONGER = (1e-3, 3e-3), range(3), 4
-STARTS = {
-    "from scratch": Backbone(learned="nothing"),
-    "after labels": Backbone(learned="labels"),
-    "after masked patches": Backbone(learned="masked patches"),
+RATES, LONGER = (1e-3, 3e-3), 4
+SCRATCH = Backbone(learned="nothing")
+SEEDS = [Task(seed=seed) for seed in range(3)]
+STARTS: dict[str, tuple[Backbone, list[Task]]] = {
+    "from scratch": (SCRATCH, SEEDS),
+    "after labels": (Backbone(learned="labels"), SEEDS),
+    "after masked patches": (Backbone(learned="masked patches"), SEEDS),
+    # with one seed, for it takes as long as the others together
+    f"from scratch, {LONGER} x the steps": (SCRATCH, [Task(steps=LONGER * Task.steps)]),
 }
 
 
 def runs() -> list[Run]:
     return [
-        run
-        for name in [*STARTS, longer_name()]
-        for rate in RATES
-        for choosing in (True, False)
-        for run in _runs(name, rate, choosing=choosing)
+        run for name in STARTS for rate in RATES for choosing in (True, False) for run in _runs(name, rate, choosing)
     ]
 
 
-def longer_name() -> str:
-    return f"from scratch, {LONGER} x the steps"
-
-
-def _runs(name: str, rate: float, *, choosing: bool = False) -> list[Run]:
-    """With every seed; the longer one has one, for it takes as long as the others together."""
-    if name == longer_name():
-        task = Task(rate=rate, steps=LONGER * Task.steps, choosing=choosing)
-        return [Run(backbone=STARTS["from scratch"], task=task)]
-    return [Run(backbone=STARTS[name], task=Task(rate=rate, seed=seed, choosing=choosing)) for seed in SEEDS]
-
-
-def _best(results: Results, name: str) -> tuple[float, list[float]]:
-    """The learning rate that is best for this start on images that judge nothing, and the accuracies with it."""
-    rate = max(RATES, key=lambda rate: fmean(of(results, _runs(name, rate, choosing=True))))
-    return rate, of(results, _runs(name, rate))
-
-
 def rows(results: Results) -> Rows:
-    table: Rows = []
-    for name in [*STARTS, longer_name()]:
-        rate, accuracies = _best(results, name)
-        table.append({"start": name, "digits, %": per_cent(accuracies), "learning rate": rate})
-    return table
+    return [{"start": name, **_best(results, name)} for name in STARTS]
+
+
+def _runs(name: str, rate: float, choosing: bool) -> list[Run]:
+    start, tasks = STARTS[name]
+    return [Run(backbone=start, task=replace(task, rate=rate, choosing=choosing)) for task in tasks]
+
+
+def _best(results: Results, name: str) -> Row:
+    """With the learning rate that is best for this start on images that judge nothing."""
+
+    def accuracies(rate: float, choosing: bool) -> list[float]:
+        return [results[run] for run in _runs(name, rate, choosing)]
+
+    rate = max(RATES, key=lambda rate: fmean(accuracies(rate, True)))
+    return {"digits, %": per_cent(accuracies(rate, False)), "learning rate": rate}

@@ -1,16 +1,22 @@
-"""Golden checkpoints with changes: functions of their tensors, and a folder of a hub with other facts in its JSON."""
+"""Golden checkpoints with changes: of their tensors, and of the JSON beside them."""
 
 import json
 import shutil
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+
+from tests.golden.test_checkpoints import path_of
 
 GOLDEN = Path("tests/golden/checkpoints")
-State = dict[str, Tensor]
+CONFIGS = ("config.json", "open_clip_config.json")
+WEIGHTS = (".safetensors", ".npz", ".pth", ".pt", ".bin")
+State = dict[str, Any]
 Change = Callable[[State], State]
 
 
@@ -22,24 +28,39 @@ def without(part: str) -> Change:
     return lambda state: {name: tensor for name, tensor in state.items() if part not in name}
 
 
-def with_more(**more: Tensor) -> Change:
-    """Dots of names are written as two underscores."""
-    return lambda state: {**state, **{name.replace("__", "."): tensor for name, tensor in more.items()}}
+def with_more(more: State) -> Change:
+    return lambda state: state | more
 
 
-def altered_folder(
-    case: str, folder: Path, *, tensors: Change = dict, tower: dict[str, Any] | None = None, **keys: Any
-) -> Path:
-    """A copy of a case of Hugging Face in `folder`, with keys of its config.json replaced, or dropped where None.
+def altered(case: str, folder: Path, *, tensors: Change | None = None, **keys: Any) -> Path:
+    """A copy of a case in `folder`: its own folder, or its lone file.
 
-    `tower` are keys of the image tower's part of config.json.
+    `keys` of its configuration are replaced, or dropped where None; one in a part of it has the part's name and a dot
+    before its own.
     """
     copy = folder / case
-    shutil.copytree(GOLDEN / f"huggingface-{case}", copy)
-    config = {**json.loads((copy / "config.json").read_text()), **keys}
-    if tower:
-        config["vision_config"] = {**config["vision_config"], **tower}
-    (copy / "config.json").write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
-    if (weights := copy / "model.safetensors").exists():
-        save_file(tensors(load_file(weights)), weights)
-    return copy
+    shutil.copytree(GOLDEN / case, copy)
+    for config in filter(Path.exists, (copy / name for name in CONFIGS)):
+        content = json.loads(config.read_text())
+        for key, value in keys.items():
+            *parents, last = key.split(".")
+            part = reduce(dict.__getitem__, parents, content)
+            part[last] = value
+            if value is None:
+                del part[last]
+        config.write_text(json.dumps(content))
+    if tensors is not None:
+        _rewrite(next(file for file in copy.iterdir() if file.suffix in WEIGHTS and file.stem != "expected"), tensors)
+    return path_of(copy)
+
+
+def _rewrite(weights: Path, change: Change) -> None:
+    if weights.suffix == ".npz":
+        with np.load(weights, allow_pickle=True) as arrays:
+            changed = change(dict(arrays))
+        np.savez(weights, **changed)
+    elif weights.suffix == ".safetensors":
+        save_file(change(load_file(weights)), weights)
+    else:
+        content = torch.load(weights, weights_only=True)
+        torch.save({"model": change(content["model"])} if "model" in content else change(content), weights)

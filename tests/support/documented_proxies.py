@@ -2,14 +2,15 @@
 
 import re
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
-from tests.benchmarks.server import free_port
-from tests.load.balancers import Balancer, running_balancer
+from tests.benchmarks.page import block
+from tests.benchmarks.server import Server, free_port
+from tests.load.balancers import listening
 
-PAGE = Path("docs/deployment.md").read_text()
+PAGE = Path("docs/deployment.md")
 NGINX = """
 daemon off;
 pid {folder}/pid;
@@ -36,35 +37,29 @@ defaults
 
 
 def lines(name: str) -> str:
-    found = re.search(f"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", PAGE, re.DOTALL)
-    assert found
-    return textwrap.dedent(found[1])
+    return textwrap.dedent(block(name, PAGE))
 
 
-def nginx(replica: int, port: int, folder: Path, *, strip: bool) -> tuple[list[str], str]:
+def nginx(replica: int, port: int, folder: Path, *, strip: bool) -> str:
     text, changed = re.subn("(http://127.0.0.1:)8000;", rf"\g<1>{replica}{'/' * strip};", lines("nginx"))
     assert changed == 1
-    command = ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(folder / "configuration")]
-    return command, NGINX.format(folder=folder, port=port, lines=text)
+    return NGINX.format(folder=folder, port=port, lines=text)
 
 
-def haproxy(replica: int, port: int, folder: Path) -> tuple[list[str], str]:
+def haproxy(replica: int, port: int, folder: Path) -> str:
     text = lines("haproxy").replace(":8000", f":{replica}").replace("bind :8080", f"bind 127.0.0.1:{port}")
-    return ["haproxy", "-db", "-f", str(folder / "configuration")], HAPROXY.format(lines=text)
+    return HAPROXY.format(lines=text)
 
 
 PROXIES = {
-    "nginx that leaves the prefix": lambda *place: nginx(*place, strip=False),
-    "nginx that takes it away": lambda *place: nginx(*place, strip=True),
+    "nginx that leaves the prefix": partial(nginx, strip=False),
+    "nginx that takes it away": partial(nginx, strip=True),
     "haproxy": haproxy,
 }
 
 
-@contextmanager
-def in_front(proxy: str, replica: int, folder: Path) -> Iterator[Balancer]:
+def in_front(proxy: str, replica: int, folder: Path) -> AbstractContextManager[Server]:
     """One of PROXIES in front of the port of a replica; its files are in `folder`."""
-    port = free_port()
-    command, text = PROXIES[proxy](replica, port, folder)
-    (folder / "configuration").write_text(text)
-    with running_balancer(command, port, folder) as balancer:
-        yield balancer
+    port, configuration = free_port(), folder / "configuration"
+    configuration.write_text(PROXIES[proxy](replica, port, folder))
+    return listening(proxy.split()[0], configuration, port)

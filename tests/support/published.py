@@ -11,24 +11,27 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from torch import Tensor
 
 from tests.golden.test_checkpoints import path_of
+from tests.support.altered import GOLDEN, State, altered, with_more
 
-GOLDEN = Path("tests/golden/checkpoints")
 Write = Callable[[Path, int], Path]
 
 
 def torch_file(case: str, head: str) -> Write:
     def write(folder: Path, classes: int) -> Path:
-        content = torch.load(path_of(GOLDEN / case), weights_only=True)
-        state = content.get("model", content)
-        state[f"{head}.weight"] = torch.ones(classes, state[f"{head}.weight"].shape[1])
-        state[f"{head}.bias"] = torch.ones(classes)
-        torch.save(content, folder / "x.pth")
-        return folder / "x.pth"
+        def with_head(state: State) -> State:
+            return state | ones(head, classes, state[f"{head}.weight"].shape[1])
+
+        return altered(case, folder, tensors=with_head)
 
     return write
+
+
+def ones(head: str, classes: int, features: int) -> dict[str, Tensor]:
+    return {f"{head}.weight": torch.ones(classes, features), f"{head}.bias": torch.ones(classes)}
 
 
 def backbone_and_head(case: str, backbone: str, head: str, *, prefix: str = "") -> Write:
@@ -39,8 +42,8 @@ def backbone_and_head(case: str, backbone: str, head: str, *, prefix: str = "") 
         torch.save(torch.load(files / backbone, weights_only=True), folder / backbone)
         content = torch.load(files / head, weights_only=True)
         state = content.get("state_dict", content)
-        state[f"{prefix}weight"] = torch.ones(classes, state[f"{prefix}weight"].shape[1])
-        state[f"{prefix}bias"] = torch.ones(classes)
+        features = state[f"{prefix}weight"].shape[1]
+        state |= {f"{prefix}weight": torch.ones(classes, features), f"{prefix}bias": torch.ones(classes)}
         torch.save(content, folder / head)
         return folder
 
@@ -48,33 +51,21 @@ def backbone_and_head(case: str, backbone: str, head: str, *, prefix: str = "") 
 
 
 def google_file(folder: Path, classes: int) -> Path:
-    with np.load(GOLDEN / "google-vit-jax/checkpoint.npz") as archive:
-        arrays = dict(archive)
-    arrays["head/kernel"] = np.ones((arrays["head/kernel"].shape[0], classes), np.float32)
-    np.savez(folder / "x.npz", **arrays | {"head/bias": np.ones(classes, np.float32)})
-    return folder / "x.npz"
+    def with_head(arrays: State) -> State:
+        kernel = np.ones((arrays["head/kernel"].shape[0], classes), np.float32)
+        return arrays | {"head/kernel": kernel, "head/bias": np.ones(classes, np.float32)}
+
+    return altered("google-vit-jax", folder, tensors=with_head)
 
 
 def hub_folder(case: str, **config: Any) -> Write:
     """Of Hugging Face or timm. Without `id2label` in `config`, labels are those that transformers makes up."""
 
     def write(folder: Path, classes: int) -> Path:
-        names = {
-            "id2label": {str(i): f"LABEL_{i}" for i in range(classes)},
-            "label_names": None,
-            "num_classes": classes,
-        }
-        state = load_file(GOLDEN / case / "model.safetensors")
-        head = "head" if "head.weight" in state else "classifier"
-        state |= {f"{head}.weight": torch.ones(classes, 24), f"{head}.bias": torch.ones(classes)}
-        save_file(state, folder / "model.safetensors")
-        for name in ("config.json", "preprocessor_config.json"):
-            if (GOLDEN / case / name).exists():
-                content = json.loads((GOLDEN / case / name).read_text())
-                if name == "config.json":
-                    content |= names | config
-                (folder / name).write_text(json.dumps(content))
-        return folder
+        made_up = {str(i): f"LABEL_{i}" for i in range(classes)}
+        keys = {"id2label": made_up, "label_names": None, "num_classes": classes, **config}
+        head = "classifier" if case.startswith("huggingface") else "head"
+        return altered(case, folder, tensors=with_more(ones(head, classes, 24)), **keys)
 
     return write
 
@@ -84,7 +75,7 @@ def training_file(arch: str) -> Write:
 
     def write(folder: Path, classes: int) -> Path:
         state = load_file(GOLDEN / "timm-plain/model.safetensors")
-        state |= {"head.weight": torch.ones(classes, 24), "head.bias": torch.ones(classes)}
+        state |= ones("head", classes, 24)
         content = {"epoch": 299, "arch": arch, "args": argparse.Namespace(model=arch, img_size=None)}
         torch.save({**content, "state_dict": state, "state_dict_ema": state}, folder / "model_best.pth.tar")
         return folder / "model_best.pth.tar"

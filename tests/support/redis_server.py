@@ -3,13 +3,15 @@
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
-from redis.exceptions import ConnectionError
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
 
 PATIENCE_S = 2  # a service's defaults are shorter, and a busy machine can be slower than they allow
 
@@ -31,8 +33,8 @@ class RedisServer:
         command = ["redis-server", "--port", "0", "--unixsocket", str(self._socket), "--save", "", *options]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
-        with self.client() as client:
-            _until(client.ping, self._process)
+        with self.client(retry=Retry(ConstantBackoff(0.02), 1000)) as client:
+            client.ping()
 
     def stop(self) -> None:
         if self._process:
@@ -50,8 +52,8 @@ class RedisServer:
         assert self._process
         self._process.send_signal(signal.SIGCONT)
 
-    def client(self) -> redis.Redis:
-        return redis.Redis.from_url(self.url, socket_timeout=5)
+    def client(self, **options: Any) -> redis.Redis:
+        return redis.Redis.from_url(self.url, socket_timeout=5, **options)
 
 
 @contextmanager
@@ -65,13 +67,3 @@ def running_redis(folder: Path, *options: str) -> Iterator[RedisServer]:
         yield server
     finally:
         server.stop()
-
-
-def _until(answers: Callable[[], object], process: subprocess.Popen[bytes]) -> None:
-    while True:
-        try:
-            answers()
-        except ConnectionError:
-            assert process.poll() is None, "redis-server did not start"
-        else:
-            return

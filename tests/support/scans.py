@@ -12,12 +12,12 @@ HELD_OUT = 360
 GREYS = 16
 
 
-def digits(side: int, *, enlarged: int | None = None) -> tuple[Samples, Samples]:
-    """(train, held out) with images of `side` pixels; those to learn from may be `enlarged`."""
+def digits(side: int) -> tuple[Samples, Samples]:
+    """(train, held out) with images of `side` pixels."""
     scans = load_digits()
     order = np.random.default_rng(0).permutation(len(scans.target))
     held_out, train = order[:HELD_OUT], order[HELD_OUT:]
-    return _samples(scans, train, enlarged or side), _samples(scans, held_out, side)
+    return _samples(scans, train, side), _samples(scans, held_out, side)
 
 
 def _samples(scans: Bunch, rows: np.ndarray, side: int) -> Samples:

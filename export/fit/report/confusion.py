@@ -42,7 +42,10 @@ def confusion(judged: Judged) -> Chart:
         title="Confusion matrix",
         caption="A row is a right label, a column an answer. Off the diagonal, in red, are the mistakes.",
         svg=drawing.svg(),
-        numbers={"labels": judged.labels, "cells": _cells(judged)},
+        numbers={
+            "labels": judged.labels,
+            "cells": [{"right": row, "answer": column, "images": count} for row, column, count in _triples(judged)],
+        },
     )
 
 
@@ -54,11 +57,7 @@ def mistaken_pairs(judged: Judged) -> list[tuple[str, str, int, int]]:
     return [(judged.labels[r], judged.labels[c], n, int(of_label[r])) for r, c, n in ordered]
 
 
-def _cells(judged: Judged) -> list[dict[str, int]]:
-    """Cells with images: indices of the right label and of the answer, and the number of images."""
-    return [{"right": right, "answer": answer, "images": count} for right, answer, count in _triples(judged)]
-
-
 def _triples(judged: Judged) -> list[tuple[int, int, int]]:
+    """Cells with images: indices of the right label and of the answer, and the number of images."""
     rows, columns = judged.confusion.nonzero()
     return [(int(r), int(c), int(judged.confusion[r, c])) for r, c in zip(rows, columns, strict=True)]

@@ -1,23 +1,22 @@
 """The most confident mistakes, each with a map of the evidence for the answer and a map of the rollout."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
-from tqdm import tqdm
 
 from app.drawing.heatmap import Style, draw
+from app.drawing.png import encode
 from app.drawing.scale import limits
 from app.images.preparer import Preparer
 from app.maps.record import Maps
 from export.fit.report.judged import Judged
 from export.folder import LIMITS
 from export.image_spec import image_spec
+from export.progress import bars
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
 
@@ -29,26 +28,14 @@ STYLE = Style(overlay=True, alpha=0.6, colormap=None, interpolation="bilinear", 
 
 @dataclass(frozen=True, kw_only=True)
 class Mistake:
-    file: Path
+    file: str
     right: str
     right_score: float
     answer: str
     answer_score: float
     png: bytes  # the image, the evidence for the answer and against the right label, and the rollout, side by side
-    evidence: npt.NDArray[np.float32]  # (rows, columns) of the patch grid
-    rollout: npt.NDArray[np.float32]
-
-    def numbers(self) -> dict[str, Any]:
-        """JSON."""
-        return {
-            "file": str(self.file),
-            "right": self.right,
-            "right_score": self.right_score,
-            "answer": self.answer,
-            "answer_score": self.answer_score,
-            "evidence": self.evidence.tolist(),
-            "rollout": self.rollout.tolist(),
-        }
+    evidence: list[list[float]]  # rows of the patch grid
+    rollout: list[list[float]]
 
 
 def mistakes(checkpoint: Checkpoint, judged: Judged) -> list[Mistake]:
@@ -56,8 +43,9 @@ def mistakes(checkpoint: Checkpoint, judged: Judged) -> list[Mistake]:
     wrong = np.flatnonzero(judged.answers != judged.right)
     worst = wrong[np.argsort(-judged.scores[wrong].max(1), kind="stable")][:MOST]
     preparer = Preparer(limits=LIMITS, spec=image_spec(checkpoint.preprocessing), thumbnail_px=SIDE)
-    places = tqdm(worst.tolist(), desc="mapping mistakes", unit=" images")
-    return [_mistake(checkpoint, judged, place, preparer) for place in places]
+    with bars() as shown:
+        places = shown.track(worst.tolist(), description="mapping mistakes")
+        return [_mistake(checkpoint, judged, place, preparer) for place in places]
 
 
 def picture(number: int) -> str:
@@ -70,8 +58,8 @@ def write(found: list[Mistake], folder: Path) -> None:
     (folder / "mistakes").mkdir()
     for number, mistake in enumerate(found, 1):
         (folder / picture(number)).write_bytes(mistake.png)
-    text = json.dumps([mistake.numbers() for mistake in found]) + "\n"
-    (folder / "mistakes.json").write_text(text, encoding="utf-8")
+    numbers = [{name: value for name, value in asdict(mistake).items() if name != "png"} for mistake in found]
+    (folder / "mistakes.json").write_text(json.dumps(numbers) + "\n", encoding="utf-8")
 
 
 def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Preparer) -> Mistake:
@@ -88,14 +76,14 @@ def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Prepa
         draw(rollout, image, STYLE, limits(rollout, rollout, "min-max", signed=False)),
     ]
     return Mistake(
-        file=judged.files[place],
+        file=str(judged.files[place]),
         right=judged.labels[right],
         right_score=float(judged.scores[place, right]),
         answer=judged.labels[answer],
         answer_score=float(judged.scores[place, answer]),
         png=_side_by_side([image.thumbnail, *drawn]),
-        evidence=evidence,
-        rollout=rollout,
+        evidence=evidence.tolist(),
+        rollout=rollout.tolist(),
     )
 
 
@@ -103,7 +91,7 @@ def _shown(thumbnail: bytes) -> bytes:
     """The image as PNG, its longer side of SIDE pixels: a small one is enlarged, so that maps are smooth on it."""
     image = Image.open(BytesIO(thumbnail))
     zoom = SIDE / max(image.size)
-    return _png(image.resize((max(round(image.width * zoom), 1), max(round(image.height * zoom), 1))))
+    return encode(image.resize((max(round(image.width * zoom), 1), max(round(image.height * zoom), 1))))
 
 
 def _side_by_side(encoded: list[bytes]) -> bytes:
@@ -113,10 +101,4 @@ def _side_by_side(encoded: list[bytes]) -> bytes:
     sheet = Image.new("RGBA", (len(images) * (width + GAP) - GAP, height))  # its gaps are transparent
     for place, image in enumerate(images):
         sheet.paste(image, (place * (width + GAP), 0))
-    return _png(sheet)
-
-
-def _png(image: Image.Image) -> bytes:
-    out = BytesIO()
-    image.save(out, "PNG")
-    return out.getvalue()
+    return encode(sheet)

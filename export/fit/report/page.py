@@ -11,9 +11,23 @@ from export.fit.report.chart import Chart
 from export.fit.report.confusion import mistaken_pairs
 from export.fit.report.judged import Judged, percent
 from export.fit.report.mistakes import Mistake, picture
+from export.fit.report.report import Report
 
 TEMPLATE = Path(__file__).with_name("page.html")
 MOST_LABELS = 200  # of the table
+FIGURES = {  # in words; all are shares, but for numbers of images and the loss
+    "train_images": "images that were learned from",
+    "held_out_images": "held-out images",
+    "top1_accuracy": "accuracy: the answer is the right label",
+    "top1_low": "accuracy, lower end of the 95 % interval",
+    "top1_high": "accuracy, upper end of the 95 % interval",
+    "top5_accuracy": "the right label is among the five likeliest",
+    "balanced_accuracy": "balanced accuracy: the mean recall of all labels",
+    "colour_accuracy": "hidden patches whose colour was told",
+    "loss": "loss (cross-entropy)",
+    "calibration_error": "calibration error of the scores",
+    "left_out_accuracy": "accuracy on the images that were learned from, each left out in turn",
+}
 MAPS = (
     "Each image is followed by the evidence and by the rollout. Evidence: what each patch adds to the logit of the "
     "answer less what it adds to that of the right label; red speaks for the answer, blue for the right label. "
@@ -21,36 +35,25 @@ MAPS = (
 )
 
 
-def page(
-    *,
-    name: str,
-    headline: str,
-    origin: str,
-    following: str,
-    notes: Sequence[str],
-    recipe: dict[str, Any],
-    figures: dict[str, Any],
-    charts: Sequence[Chart],
-    counts: Sequence[int],
-    judged: Judged | None,
-    mistakes: Sequence[Mistake],
-) -> str:
-    """HTML. `headline`, `origin` and `notes` are sentences; `following` is a command; `counts` are the images of each
-    label that were learned from.
-    """
-    tried = recipe.get("tried")
-    facts = {fact: value for fact, value in (*recipe.items(), *figures.items()) if fact != "tried"}
+def page(report: Report, charts: Sequence[Chart], mistakes: Sequence[Mistake]) -> str:
+    """HTML."""
+    checkpoint, judged = report.checkpoint, report.judged
+    tried = checkpoint.recipe.get("tried")
+    settings = {name: value for name, value in checkpoint.recipe.items() if name != "tried"}
     parts = [
-        f'<p class="headline">{_text(headline)}</p>',
-        f'<p class="note">{_text(origin)}</p>',
-        f"<p>Next: <code>{_text(following)}</code></p>",
-        f"<ul>{''.join(f'<li>{_text(note)}</li>' for note in notes)}</ul>",
+        f'<p class="headline">{_text(report.headline)}</p>',
+        f'<p class="note">{_text(report.origin)}</p>',
+        f"<p>Next: <code>{_text(report.following)}</code></p>",
+        f"<ul>{''.join(f'<li>{_text(note)}</li>' for note in report.notes)}</ul>",
         *map(_figure, charts),
-        *([_labels(judged, counts), _pairs(judged), _mistakes(judged, mistakes)] if judged else ()),
+        *([_labels(judged, report.counts), _pairs(judged), _mistakes(judged, mistakes)] if judged else ()),
         _section("Learning rates that were tried", _tried(tried)) if tried else "",
-        _section("Recipe and figures", _table((), [*_rows(facts)], texts=2)),
+        _section("Figures", _table((), _figures(checkpoint.figures), texts=1)),
+        _section("Recipe", _table((), [*_rows(settings)], texts=2)),
     ]
-    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(name=escape(name), content="\n".join(parts))
+    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        name=escape(checkpoint.name), content="\n".join(parts)
+    )
 
 
 def _section(title: str, *content: str) -> str:
@@ -113,6 +116,16 @@ def _tried(tried: dict[str, dict[str, float]]) -> str:
     rows = [(name, percent(found["accuracy"]), f"{found['loss']:.3g}") for name, found in tried.items()]
     note = "Each learned from four fifths of the images to learn from, and was judged by the rest."
     return f'<p class="note">{note}</p>\n{_table(("rate", "accuracy", "loss"), rows, texts=1)}'
+
+
+def _figures(figures: dict[str, float]) -> list[tuple[str, str]]:
+    return [(words, _value(name, figures[name])) for name, words in FIGURES.items() if name in figures]
+
+
+def _value(name: str, figure: float) -> str:
+    if name.endswith("images"):
+        return f"{figure:,.0f}"
+    return f"{figure:.4g}" if name == "loss" else percent(figure)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]], *, texts: int) -> str:

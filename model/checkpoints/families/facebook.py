@@ -5,7 +5,6 @@ linear classifier on features of the last blocks: a folder with both files is on
 embeddings.
 """
 
-import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,11 +16,11 @@ from model.checkpoints.families.timm_architectures import is_known
 from model.checkpoints.recipe import imagenet, resolve_recipe
 from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import square_grid, without_slots
+from model.checkpoints.tensors import fit_positions, square_grid
 from model.config import PositionResize, ViTConfig
 from model.preprocessing import Preprocessing
 
-RENAMED = (
+NAMES = (
     (r"^blocks\.\d+\.(\d+)\.", r"blocks.\1."),  # DINOv2's chunks for FSDP; blocks are numbered through
     (r"\.gamma_([12])$", r".ls\1.gamma"),  # DeiT-3
     (r"\.mlp\.w12\.", ".mlp.fc1."),  # DINOv2 giant
@@ -31,7 +30,6 @@ RENAMED = (
 )
 # The token that replaces patches in training, and the projections for the losses of DINO and iBOT.
 TRAINING_ONLY = r"mask_token|head\.(mlp|last_layer)\..*|(dino|ibot)_head\..*|decoder_.*"
-TOKENS = ("cls_token", "dist_token")  # tokens that can have a slot in the table
 HEADS = {192: 3, 384: 6, 512: 8, 768: 12, 1024: 16, 1280: 16, 1536: 24}  # of every published width
 
 
@@ -70,85 +68,69 @@ def recognises(source: Source) -> bool:
     return _member(source) is not None
 
 
-def _names(source: Source) -> dict[str, str]:
-    """Names of our tensors to names in the file."""
-    names = {}
-    for theirs in source.names:
-        ours = theirs
-        for pattern, replacement in RENAMED:
-            ours = re.sub(pattern, replacement, ours)
-        names[ours] = theirs
-    return names
-
-
 def _member(source: Source) -> Member | None:
     """None for the files of other libraries; timm's own have a config.json, or name their architecture."""
-    names = _names(source)
     named = source.config or is_known(source.architecture)
-    if named or not {"cls_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.attn.qkv.bias"} <= {*names}:
+    attention = ("blocks.0.attn.qkv.bias", "blocks.0.0.attn.qkv.bias")  # the second in DINOv2's chunks
+    embedding = ("cls_token", "pos_embed", "patch_embed.proj.weight")
+    if named or not (any(name in source for name in attention) and all(name in source for name in embedding)):
         return None
     wrapped = "model" in source.wrappers
     evidence = {
-        DINOV2_REGISTERS: "reg_token" in names and names["reg_token"] == "register_tokens",
-        DINOV2: "mask_token" in names and len(source.shape("mask_token")) == 2,  # MAE's has three dimensions
+        DINOV2_REGISTERS: "register_tokens" in source,
+        DINOV2: "mask_token" in source and len(source.shape("mask_token")) == 2,  # MAE's has three dimensions
         DEIT3: "blocks.0.gamma_1" in source,
-        MAE: wrapped and ("fc_norm.weight" in names or "head.weight" not in names),
-        DEIT: wrapped and names.get("head.weight") == "head.weight",
-        DINO: names.get("head.weight") != "head.weight",
+        MAE: wrapped and ("fc_norm.weight" in source or "head.weight" not in source),
+        DEIT: wrapped and "head.weight" in source,
+        DINO: "head.weight" not in source,
     }
     return next((member for member, holds in evidence.items() if holds), None)
 
 
 def describe(source: Source, facts: Facts) -> Description:
     """All facts follow from shapes but the number of heads, which follows from the published widths."""
-    member, names = _member(source), _names(source)
+    member, source = _member(source), source.renamed(NAMES, dropping=TRAINING_ONLY)
     assert member is not None
-
-    def shape(name: str) -> tuple[int, ...]:
-        return source.shape(names.get(name, name))
-
-    width, _, patch, _ = shape("patch_embed.proj.weight")
-    grid, _ = square_grid(shape("pos_embed")[1], most_slots=len(TOKENS))
-    preprocessing = resolve_recipe(facts, _recipe(member, member.side or grid * patch), member.evaluation)
-    sized_by = member.evaluation if member.side else "the table of positions"
-    image_size = facts.resolve("image_size", preprocessing.size, sized_by)
+    width, _, patch, _ = source.shape("patch_embed.proj.weight")
+    grid, _ = square_grid(source.shape("pos_embed")[1])
+    recipe, sized_by = _recipe(member, member.side or grid * patch), "" if member.side else "the table of positions"
+    preprocessing = resolve_recipe(facts, recipe, member.evaluation, sized_by=sized_by)
     if width in HEADS:
         heads = facts.resolve("heads", HEADS[width], f"all published models of width {width}")
     else:
         (heads,) = facts.need({"heads": max(width // 64, 1)})
-    num_classes, features = shape("head.weight") if "head.weight" in names else (0, width)
+    num_classes, features = source.shape("head.weight") if "head.weight" in source else (0, width)
     vectors = features // width  # that the head reads side by side
     if num_classes:
         pool = "cls" if member is DINO and vectors != 2 else member.pool
         pool = facts.resolve("pool", pool, f"width {features} of the head")
     else:
         pool = facts.resolve("pool", "cls", f"a backbone of {member.name} without the file of a linear head beside it")
-    gated = shape("blocks.0.mlp.fc1.weight")[0] != shape("blocks.0.mlp.fc2.weight")[1]
+    gated = source.shape("blocks.0.mlp.fc1.weight")[0] != source.shape("blocks.0.mlp.fc2.weight")[1]
     return Description(
         name=facts.resolve("name", source.name, "the file's name"),
         family="facebookresearch",
         architecture=member.name,
         config=ViTConfig(
-            image_size=image_size,
+            image_size=preprocessing.size,
             patch_size=patch,
             width=width,
-            depth=sum(name.endswith(".attn.qkv.weight") for name in names),
-            mlp_dim=shape("blocks.0.mlp.fc2.weight")[1],
+            depth=source.count(r"blocks\.(\d+)\."),
+            mlp_dim=source.shape("blocks.0.mlp.fc2.weight")[1],
             heads=heads,
             num_classes=num_classes,
-            distillation_token="dist_token" in names,
-            registers=shape("reg_token")[1] if "reg_token" in names else 0,
+            distillation_token="dist_token" in source,
+            registers=source.shape("reg_token")[1] if "reg_token" in source else 0,
             position_resize=member.position_resize,
-            layer_scale="blocks.0.ls1.gamma" in names,
+            layer_scale="blocks.0.ls1.gamma" in source,
             activation="silu" if gated else "gelu",
             gated_mlp=gated,
-            final_norm="after_pool" if "fc_norm.weight" in names else "before_pool",
+            final_norm="after_pool" if "fc_norm.weight" in source else "before_pool",
             pool=pool,
             head_layers=vectors - (pool == "cls_mean"),
-            distillation_head="head_dist.weight" in names,
+            distillation_head="head_dist.weight" in source,
         ),
         preprocessing=preprocessing,
-        labels=(),
         score=resolve_score(facts, num_classes),
     )
 
@@ -159,12 +141,8 @@ def _recipe(member: Member, side: int) -> Preprocessing:
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    config = description.config
-    source.ignore(TRAINING_ONLY)
-    state = {ours: source.take(theirs) for ours, theirs in _names(source).items() if theirs not in source.used}
-    table = state.pop("pos_embed")
-    grid = square_grid(table.shape[1], most_slots=len(TOKENS))
-    state |= without_slots(table, {name: state[name] for name in TOKENS if name in state}, grid, config)
+    config, state = description.config, source.renamed(NAMES, dropping=TRAINING_ONLY).tensors()
+    fit_positions(state, config)
     if description.architecture == DINO.name and config.pool == "cls_mean":
         # eval_linear.py stacks the class token and the mean on a last axis and flattens: their features alternate
         state["head.weight"] = state["head.weight"].unflatten(1, (-1, 2)).transpose(1, 2).flatten(1)

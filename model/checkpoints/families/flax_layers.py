@@ -1,104 +1,71 @@
-"""Layers of Google's flax trees and their names in our network. In flax the first dimensions of a kernel are inputs."""
+"""Layers of Google's flax trees: their names in our network, and their arrays in PyTorch's layout.
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+flax numbers modules: before linen with one count, since then each kind by itself. Google counts the stages and units of
+a hybrid's ResNet from 1.
+"""
 
-import torch
+import re
+
 from torch import Tensor
 
-Read = Callable[[str], Tensor]  # a leaf by its path
-Layer = tuple[
-    str, Callable[..., dict[str, Tensor]], tuple[str, ...]
-]  # our name, the conversion, the path or paths in the tree
+from model.checkpoints.tensors import State
 
 
-def arranged(layers: Iterable[Layer], read: Read, prefix: str = "") -> dict[str, Tensor]:
-    return {
-        f"{prefix}{name}.{kind}": tensor
-        for name, transform, paths in layers
-        for kind, tensor in transform(read, *paths).items()
-    }
+def _unit(match: re.Match[str]) -> str:
+    return f"patch_embed.backbone.stages.{int(match[1]) - 1}.blocks.{int(match[2]) - 1}."
 
 
-def conv(read: Read, path: str) -> dict[str, Tensor]:
-    """(height, width, in, out) to (out, in, height, width)."""
-    return {**std_conv(read, path), "bias": read(f"{path}/bias")}
-
-
-def std_conv(read: Read, path: str) -> dict[str, Tensor]:
-    return {"weight": read(f"{path}/kernel").permute(3, 2, 0, 1)}
-
-
-def norm(read: Read, path: str) -> dict[str, Tensor]:
-    """A group norm can be (1, 1, 1, C)."""
-    return {"weight": read(f"{path}/scale").flatten(), "bias": read(f"{path}/bias").flatten()}
-
-
-def dense(read: Read, *paths: str) -> dict[str, Tensor]:
-    """(inputs..., outputs...) to (outputs, inputs). Either side can be split into heads; several layers are stacked."""
-    biases = [read(f"{path}/bias").flatten() for path in paths]
-    weights = [read(f"{path}/kernel").reshape(-1, len(bias)).T for path, bias in zip(paths, biases, strict=True)]
-    return {"weight": torch.cat(weights), "bias": torch.cat(biases)}
-
-
-def attention(path: str) -> tuple[tuple[str, ...], str]:
-    return tuple(f"{path}/{name}" for name in ("query", "key", "value")), f"{path}/out"
-
-
-class BlockNames(NamedTuple):
-    """Names of a block's modules. flax numbers them: before linen with one count, since then each kind by itself."""
-
-    attention: str
-    norm2: str
-    mlp: str
-
-
-OLD = BlockNames("MultiHeadDotProductAttention_1", "LayerNorm_2", "MlpBlock_3")
-LINEN = BlockNames("MultiHeadDotProductAttention_0", "LayerNorm_1", "MlpBlock_0")
-
-
-def block_layers(names: BlockNames) -> tuple[Layer, ...]:
-    qkv, out = attention(names.attention)
-    return (
-        ("norm1", norm, ("LayerNorm_0",)),
-        ("attn.qkv", dense, qkv),
-        ("attn.proj", dense, (out,)),
-        ("norm2", norm, (names.norm2,)),
-        ("mlp.fc1", dense, (f"{names.mlp}/Dense_0",)),
-        ("mlp.fc2", dense, (f"{names.mlp}/Dense_1",)),
-    )
-
-
-TRUNK: tuple[Layer, ...] = (
-    ("patch_embed.proj", conv, ("embedding",)),
-    ("norm", norm, ("Transformer/encoder_norm",)),
-    ("head", dense, ("head",)),
+SCANNED = "blocks.*"  # tensors of all blocks are stacked along a first axis: flax `nn.scan`
+NAMES = (
+    (r"^cls$", "cls_token"),
+    (r"^embedding/", "patch_embed.proj."),
+    # Of vit_jax and the paper's big_vision; of big_vision; of big_vision before 2022.
+    (r"^(Transformer/posembed_input/|Transformer/|)pos_embedding$", "pos_embed"),
+    (r"^conv_root/", "patch_embed.backbone.stem.conv."),
+    (r"^gn_root/", "patch_embed.backbone.stem.norm."),
+    (r"^block(\d+)/unit(\d+)/", _unit),
+    (r"\.conv_proj/", ".downsample.conv."),
+    (r"\.gn_proj/", ".downsample.norm."),
+    (r"\.conv([123])/", r".conv\1."),
+    (r"\.gn([123])/", r".norm\1."),
+    (r"^Transformer/encoder_norm/", "norm."),
+    (r"^Transformer/encoderblock_(?=\d)", "blocks."),
+    (r"^Transformer/encoderblock/", f"{SCANNED}/"),
+    (r"^(MAPHead_0/)?probe$", "attn_pool.latent"),
+    (r"^(MAPHead_0/)?MultiHeadDotProductAttention_0/", "attn_pool."),  # in the oldest files its parts are in the root
+    (r"^(MAPHead_0/)?LayerNorm_0/", "attn_pool.norm."),
+    (r"^(MAPHead_0/)?MlpBlock_0/", "attn_pool.mlp."),
+    (r"/MultiHeadDotProductAttention_[01]/", "/attn."),
+    (r"/LayerNorm_0/", "/norm1."),
+    (r"/LayerNorm_[12]/", "/norm2."),
+    (r"/MlpBlock_[03]/", "/mlp."),
+    (r"Dense_0/", "fc1."),
+    (r"Dense_1/", "fc2."),
+    (r"\.query/", ".q."),
+    (r"\.key/", ".k."),
+    (r"\.value/", ".v."),
+    (r"\.out/", ".proj."),
+    (r"/", "."),
 )
-PRE_LOGITS: tuple[Layer, ...] = (("pre_logits", dense, ("pre_logits",)),)
 
 
-def map_head_layers(path: str) -> tuple[Layer, ...]:
-    (query, key, value), out = attention(f"{path}MultiHeadDotProductAttention_0")
-    return (
-        ("attn_pool.q", dense, (query,)),
-        ("attn_pool.kv", dense, (key, value)),
-        ("attn_pool.proj", dense, (out,)),
-        ("attn_pool.norm", norm, (f"{path}LayerNorm_0",)),
-        ("attn_pool.mlp.fc1", dense, (f"{path}MlpBlock_0/Dense_0",)),
-        ("attn_pool.mlp.fc2", dense, (f"{path}MlpBlock_0/Dense_1",)),
-    )
+def as_torch(state: State) -> State:
+    """Every layer under its name and in its layout in PyTorch, and every block by itself."""
+    converted = {}
+    for name, array in state.items():
+        for i, part in enumerate(array if name.startswith(SCANNED) else [array]):
+            ours = name.replace(SCANNED, f"blocks.{i}")
+            converted[re.sub(r"\.(kernel|scale)$", ".weight", ours)] = _array(name, part)
+    return converted
 
 
-def stem_layers(units: tuple[int, ...]) -> Iterator[Layer]:
-    """The ResNet of a hybrid; Google counts its stages and units from 1."""
-    yield "stem.conv", std_conv, ("conv_root",)
-    yield "stem.norm", norm, ("gn_root",)
-    for stage, count in enumerate(units):
-        for unit in range(count):
-            ours, theirs = f"stages.{stage}.blocks.{unit}", f"block{stage + 1}/unit{unit + 1}"
-            for i in (1, 2, 3):
-                yield f"{ours}.conv{i}", std_conv, (f"{theirs}/conv{i}",)
-                yield f"{ours}.norm{i}", norm, (f"{theirs}/gn{i}",)
-            if unit == 0:
-                yield f"{ours}.downsample.conv", std_conv, (f"{theirs}/conv_proj",)
-                yield f"{ours}.downsample.norm", norm, (f"{theirs}/gn_proj",)
+def _array(name: str, array: Tensor) -> Tensor:
+    """In flax the first dimensions of a kernel are inputs, and either side can be split into heads."""
+    layer, _, leaf = name.rpartition(".")
+    if leaf in ("scale", "bias"):  # a group norm's are (1, 1, 1, C), those of queries (H, D / H)
+        return array.flatten()
+    if leaf != "kernel":
+        return array
+    if array.ndim == 4:  # (height, width, in, out)
+        return array.permute(3, 2, 0, 1)
+    return (array.flatten(0, 1) if layer.endswith(".proj") else array.flatten(1)).T

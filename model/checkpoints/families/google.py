@@ -4,147 +4,103 @@ A flax tree is flattened into names with slashes. The two libraries train the sa
 the class token too (1 slot), big_vision for the patches alone.
 """
 
-import functools
+import re
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.flax_layers import (
-    LINEN,
-    OLD,
-    PRE_LOGITS,
-    TRUNK,
-    BlockNames,
-    Read,
-    arranged,
-    block_layers,
-    map_head_layers,
-    stem_layers,
-)
+from model.checkpoints.families.flax_layers import NAMES, SCANNED, as_torch
 from model.checkpoints.recipe import resolve_recipe
 from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import square_grid, without_slots
+from model.checkpoints.tensors import fit_positions, join, join_blocks, square_grid
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
+Library = Literal["vit_jax", "big_vision"]
+
 # No root, and the roots of flax.linen, of flax.optim, and of two-tower models of big_vision and vit_jax.
 ROOTS = ("", "params/", "opt/target/", "params/img/", "img/")
-# Of vit_jax and the paper's big_vision; of big_vision; of big_vision before 2022.
-POSITION_TABLES = ("Transformer/posembed_input/pos_embedding", "pos_embedding", "Transformer/pos_embedding")
+POSITIONS_OF_VIT_JAX = "Transformer/posembed_input/pos_embedding"
 
 
-class Layout(NamedTuple):
-    """How a file is laid out: Google has used several layouts over the years."""
-
-    root: str
-    library: Literal["vit_jax", "big_vision"]
-    depth: int
-    scanned: bool  # the tensors of all blocks are stacked along a first axis: flax `nn.scan`
-    names: BlockNames
-    stem: tuple[int, ...] | None
-    positions: str | None
-    map_head: str | None  # path of the attention pool; in the oldest files its parts are in the root
+def _root(source: Source) -> str | None:
+    needed = ("embedding/kernel", "Transformer/encoder_norm/scale")
+    return next((root for root in ROOTS if all(root + name in source for name in needed)), None)
 
 
-def root_of(source: Source) -> str | None:
-    return next(
-        (r for r in ROOTS if {f"{r}embedding/kernel", f"{r}Transformer/encoder_norm/scale"} <= {*source.names}), None
-    )
+def _renamed(source: Source) -> Source:
+    root = _root(source) or ""
+    state = r"opt/(?!target/).*|chrono/.*|params/[bt]"  # of the optimiser; training time; SigLIP's bias and temperature
+    empty = f"{root}pre_logits"  # a dictionary where there is no such layer
+    return source.renamed([(f"^{root}", ""), *NAMES], dropping=f"{state}|{empty}")
 
 
-def layout_of(source: Source) -> Layout:
-    root = root_of(source) or ""
-    scanned = f"{root}Transformer/encoderblock/LayerNorm_0/scale" in source
-    first = f"{root}Transformer/encoderblock{'' if scanned else '_0'}"
-    positions = next((path for path in POSITION_TABLES if root + path in source), None)
-    return Layout(
-        root=root,
-        library="vit_jax" if positions == POSITION_TABLES[0] else "big_vision",
-        depth=(
-            source.shape(f"{first}/LayerNorm_0/scale")[0]
-            if scanned
-            else source.count(rf"{root}Transformer/encoderblock_(\d+)/")
-        ),
-        scanned=scanned,
-        names=OLD if f"{first}/{OLD.mlp}/Dense_0/kernel" in source else LINEN,
-        stem=_stem(source, root),
-        positions=positions,
-        map_head=next((path for path in ("MAPHead_0/", "") if f"{root}{path}probe" in source), None),
-    )
-
-
-def _stem(source: Source, root: str) -> tuple[int, ...] | None:
-    if f"{root}conv_root/kernel" not in source:
+def _stem(source: Source) -> tuple[int, ...] | None:
+    """Units of each stage."""
+    backbone = r"patch_embed\.backbone\."
+    if not any(re.match(backbone, name) for name in source.names):
         return None
-    stages = source.count(rf"{root}block(\d+)/unit1/") - 1
-    return tuple(source.count(rf"{root}block{stage}/unit(\d+)/") - 1 for stage in range(1, stages + 1))
+    stages = source.count(rf"{backbone}stages\.(\d+)\.")
+    return tuple(source.count(rf"{backbone}stages\.{stage}\.blocks\.(\d+)\.") for stage in range(stages))
 
 
 def recognises(source: Source) -> bool:
-    return root_of(source) is not None
+    return _root(source) is not None
 
 
 def describe(source: Source, facts: Facts) -> Description:
     """All facts follow from shapes but the preprocessing and, without a table of positions, the image size."""
-    layout = layout_of(source)
-    _check_head(source, layout.root)
-
-    def shape(path: str) -> tuple[int, ...]:
-        return source.shape(layout.root + path)
-
-    def block_shape(path: str) -> tuple[int, ...]:
-        number = "" if layout.scanned else "_0"
-        return shape(f"Transformer/encoderblock{number}/{path}/kernel")[layout.scanned :]
-
-    heads = block_shape(f"{layout.names.attention}/query")[1]  # (D, H, D / H)
-    mlp_dim = block_shape(f"{layout.names.mlp}/Dense_0")[1]
-    kernel_height, kernel_width, _, width = shape("embedding/kernel")
-    if kernel_height != kernel_width:
-        raise CheckpointError(f"patches of {kernel_height} x {kernel_width} pixels are not square")
-    stride = 1 if layout.stem is None else 4 << max(len(layout.stem) - 1, 0)
-    patch = kernel_height * stride
-    if layout.positions:
-        side, _ = square_grid(shape(layout.positions)[1], most_slots=1)
+    root = _root(source) or ""
+    _check_head(source, root)
+    library: Library = "vit_jax" if root + POSITIONS_OF_VIT_JAX in source else "big_vision"
+    source = _renamed(source)
+    scanned = f"{SCANNED}.norm1.scale" in source
+    block, axes = (SCANNED, 1) if scanned else ("blocks.0", 0)
+    height, width, _, channels = source.shape("patch_embed.proj.kernel")
+    if height != width:
+        raise CheckpointError(f"patches of {height} x {width} pixels are not square")
+    stem = _stem(source)
+    patch = height * (1 if stem is None else 4 << max(len(stem) - 1, 0))
+    if "pos_embed" in source:
+        side, _ = square_grid(source.shape("pos_embed")[1])
         size = (side * patch, side * patch)
     else:
         (size,) = facts.need({"image_size": (224, 224)})
-    preprocessing = resolve_recipe(facts, *_recipe(layout.library, size))
-    image_size = facts.resolve("image_size", preprocessing.size, "the table of positions")
-    num_classes = shape("head/kernel")[1]
-    class_token = f"{layout.root}cls" in source
+    preprocessing = resolve_recipe(facts, *_recipe(library, size), sized_by="the table of positions")
+    num_classes = source.shape("head.kernel")[1]
+    class_token = "cls_token" in source
     config = ViTConfig(
-        image_size=image_size,
+        image_size=preprocessing.size,
         patch_size=patch,
-        width=width,
-        depth=layout.depth,
-        mlp_dim=mlp_dim,
-        heads=heads,
+        width=channels,
+        depth=source.shape(f"{SCANNED}.norm1.scale")[0] if scanned else source.count(r"blocks\.(\d+)\."),
+        mlp_dim=source.shape(f"{block}.mlp.fc1.kernel")[axes + 1],
+        heads=source.shape(f"{block}.attn.q.kernel")[axes + 1],  # (D, H, D / H)
         num_classes=num_classes,
-        stem_layers=layout.stem,
+        stem_layers=stem,
         stem_numerics="flax",
         class_token=class_token,
-        positions="learned" if layout.positions else "sincos2d",
+        positions="learned" if "pos_embed" in source else "sincos2d",
         position_resize="bilinear_corners",
         activation="gelu_tanh",
-        pool="cls" if class_token else "mean" if layout.map_head is None else "map",
-        representation_size=(shape("pre_logits/kernel")[1] if f"{layout.root}pre_logits/kernel" in source else None),
+        pool="cls" if class_token else "map" if "attn_pool.latent" in source else "mean",
+        representation_size=source.shape("pre_logits.kernel")[1] if "pre_logits.kernel" in source else None,
     )
     return Description(
         name=facts.resolve("name", source.name, "the file's name"),
-        family=layout.library,
-        architecture=f"{layout.library} ViT",
+        family=library,
+        architecture=f"{library} ViT",
         config=config,
         preprocessing=preprocessing,
-        labels=(),
         score=resolve_score(facts, num_classes),
     )
 
 
-def _recipe(library: Literal["vit_jax", "big_vision"], size: tuple[int, int]) -> tuple[Preprocessing, str]:
+def _recipe(library: Library, size: tuple[int, int]) -> tuple[Preprocessing, str]:
     """Preprocessing to pixels from -1 to 1, and the file of the library that has it.
 
     TensorFlow and Pillow resize differently: Pillow reads every pixel when it scales down, TensorFlow's "bilinear"
@@ -182,38 +138,8 @@ def _check_head(source: Source, root: str) -> None:
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    config, layout = description.config, layout_of(source)
-
-    def read(path: str) -> Tensor:
-        return source.take(layout.root + path)
-
-    @functools.cache
-    def stacked(path: str) -> Tensor:
-        return read(f"Transformer/encoderblock/{path}")
-
-    def block(number: int) -> Read:
-        if layout.scanned:
-            return lambda path: stacked(path)[number]
-        return lambda path: read(f"Transformer/encoderblock_{number}/{path}")
-
-    state = arranged(TRUNK, read)
-    for i in range(layout.depth):
-        state |= arranged(block_layers(layout.names), block(i), f"blocks.{i}.")
-    if layout.stem is not None:
-        state |= arranged(stem_layers(layout.stem), read, "patch_embed.backbone.")
-    if layout.map_head is not None:
-        state |= arranged(map_head_layers(layout.map_head), read)
-        state["attn_pool.latent"] = read(f"{layout.map_head}probe")
-    if config.representation_size:
-        state |= arranged(PRE_LOGITS, read)
-    prefix = {"cls_token": read("cls")} if config.class_token else {}
-    if layout.positions:
-        table = read(layout.positions)
-        state |= without_slots(table, prefix, square_grid(table.shape[1], most_slots=1), config)
-    else:
-        state |= prefix
-    source.ignore(f"{layout.root}pre_logits")  # an empty dictionary where there is no such layer
-    source.ignore(
-        r"opt/(?!target/).*|chrono/.*|params/[bt]"
-    )  # state of the optimiser; training time; SigLIP's bias and temperature
+    config, state = description.config, as_torch(_renamed(source).tensors())
+    join_blocks(state, config)
+    join(state, "attn_pool.kv", ("attn_pool.k", "attn_pool.v"))
+    fit_positions(state, config)
     return state

@@ -10,9 +10,9 @@ from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, Json
 from model.checkpoints.score import Score, resolve_score
 from model.checkpoints.source import Source
 from model.config import ViTConfig
+from model.positions import Grid
 
-CLASSIFIER = "classifier"
-CLASSIFYING = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how classes with such a layer are named
+CLASSIFYING = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how classes with a head are named
 
 # Microsoft's BEiT of ImageNet-22k numbers its 21,841 labels as Google's 21,843, without the two that it does not have
 # (models/beit/convert_beit_unilm_to_pytorch.py): the classes are the labels in that order.
@@ -46,13 +46,12 @@ def describe_model(
     fields: Json,
     *,
     written: Collection[str],
-    head: str | None,
     processor: str,
     interpolates: bool = False,
     patch: int | None = None,
     compares: Score | None = None,
 ) -> Description:
-    """The description of a model, whose `head` is the name of its classifier.
+    """The description of a model. The tensors of `source` have our names.
 
     `stated` are the keys that are `written` in config.json, with the defaults of the others. `fields` of ViTConfig are
     those that the architecture implies. Rows and columns that no whole `patch` covers are cut off. `compares` is the
@@ -60,8 +59,9 @@ def describe_model(
     Raises CheckpointError without the head that the architecture has, or if its images are not RGB.
     """
     kind, architecture = source.config["model_type"], architecture_of(source)
-    if not head and architecture.endswith(CLASSIFYING):
-        raise CheckpointError(f"{source.file.name} holds {architecture} without {CLASSIFIER}.weight")
+    classes = source.shape("head.weight")[0] if "head.weight" in source else 0
+    if not classes and architecture.endswith(CLASSIFYING):
+        raise CheckpointError(f"{source.file.name} holds {architecture} without classifier.weight")
     if stated["num_channels"] != 3:
         raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
     size = pair(stated["image_size"])
@@ -70,7 +70,6 @@ def describe_model(
         check_size(preprocessing, size, facts, architecture=architecture)
     if patch:
         preprocessing = preprocessing.in_patches(patch)
-    classes = source.shape(f"{head}.weight")[0] if head else 0
     values = {
         "image_size": preprocessing.size,
         "patch_size": patch,
@@ -95,7 +94,7 @@ def describe_model(
         architecture=architecture,
         config=ViTConfig(**values),
         preprocessing=preprocessing,
-        labels=_labels(source.config.get("id2label"), classes) if head else (),
+        labels=_labels(source.config.get("id2label"), classes) if classes else (),
         labels_from="config.json",
         score=resolve_score(facts, classes, stated=score, origin=origin),
         text_tower=compares is not None,
@@ -105,6 +104,12 @@ def describe_model(
 def pair(size: int | list[int]) -> tuple[int, int]:
     """(height, width) of a size, which is one number for a square."""
     return (size, size) if isinstance(size, int) else (size[0], size[1])
+
+
+def grid_of(stated: Json, config: ViTConfig) -> Grid:
+    """Rows and columns of the positions in the file."""
+    height, width = pair(stated["image_size"])
+    return height // config.patch_size, width // config.patch_size
 
 
 def _labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:

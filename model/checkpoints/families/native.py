@@ -45,8 +45,7 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    state = {key: source.take(key) for key in source.names}
-    saved = _config(source)
+    state, saved = source.tensors(), _config(source)
     if saved.image_size == description.config.image_size:
         return state
     model = VisionTransformer(saved)

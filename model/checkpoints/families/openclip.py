@@ -10,11 +10,11 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_config import pair
+from model.checkpoints.families.huggingface_config import grid_of, pair
 from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD
 from model.checkpoints.recipe import resolve_recipe
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import take_layer, without_slots
+from model.checkpoints.tensors import fit_positions
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
@@ -36,7 +36,22 @@ DEFAULTS: dict[str, Any] = {  # of CLIPVisionCfg
 }
 WITHOUT_EFFECT = ("patch_dropout", "output_tokens", "pos_embed_type")  # on this output, or on a table in the file
 RECIPE = {"mean": CLIP_MEAN, "std": CLIP_STD, "interpolation": "bicubic", "resize_mode": "shortest"}
-BLOCK = {"norm1": "ln_1", "attn.proj": "attn.out_proj", "norm2": "ln_2", "mlp.fc1": "mlp.c_fc", "mlp.fc2": "mlp.c_proj"}
+NAMES = (
+    (r"^visual\.", ""),
+    (r"^conv1\.", "patch_embed.proj."),
+    (r"^class_embedding$", "cls_token"),
+    (r"^positional_embedding$", "pos_embed"),
+    (r"^ln_pre\.", "norm_pre."),
+    (r"^transformer\.resblocks\.", "blocks."),
+    (r"\.ln_([12])\.", r".norm\1."),
+    (r"\.attn\.in_proj_", ".attn.qkv."),
+    (r"\.attn\.out_proj\.", ".attn.proj."),
+    (r"\.mlp\.c_fc\.", ".mlp.fc1."),
+    (r"\.mlp\.c_proj\.", ".mlp.fc2."),
+    (r"\.ls_([12])\.", r".ls\1."),
+    (r"^proj$", "pre_logits.weight"),
+)
+OTHERS = r"(?!visual\.).*"  # the text tower, and the scale and bias of the comparison
 POOLS: dict[str, Literal["cls", "mean"]] = {"tok": "cls", "avg": "mean"}
 
 
@@ -73,36 +88,16 @@ def describe(source: Source, facts: Facts) -> Description:
             representation_bias=False,
         ),
         preprocessing=recipe,
-        labels=(),
     )
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     config = description.config
-    prefix = {"cls_token": source.take("visual.class_embedding").reshape(1, 1, -1)}
-    table = source.take("visual.positional_embedding").unsqueeze(0)  # (1, 1 + N, D)
-    height, width = pair(_stated(source)["image_size"])
-    grid = (height // config.patch_size, width // config.patch_size)
-    norm = "norm" if config.final_norm == "before_pool" else "fc_norm"
-    taken = {
-        **without_slots(table, prefix, grid, config),
-        "patch_embed.proj.weight": source.take("visual.conv1.weight"),
-        **take_layer(source, norm, ["visual.ln_post"]),
-        "pre_logits.weight": source.take("visual.proj").T,
-    }
-    if config.norm_pre:
-        taken |= take_layer(source, "norm_pre", ["visual.ln_pre"])
-    for i in range(config.depth):
-        ours, theirs = f"blocks.{i}.", f"visual.transformer.resblocks.{i}."
-        for name, named in BLOCK.items():
-            taken |= take_layer(source, ours + name, [named], place=theirs)
-        for kind in ("weight", "bias"):
-            taken[f"{ours}attn.qkv.{kind}"] = source.take(f"{theirs}attn.in_proj_{kind}")
-        if config.layer_scale:
-            for branch in (1, 2):
-                taken[f"{ours}ls{branch}.gamma"] = source.take(f"{theirs}ls_{branch}.gamma")
-    source.ignore(r"(?!visual\.).*")  # the text tower, and the scale and bias of the comparison
-    return taken
+    norm = "norm." if config.final_norm == "before_pool" else "fc_norm."
+    state = source.renamed([*NAMES, (r"^ln_post\.", norm)], dropping=OTHERS).tensors()
+    state["pre_logits.weight"] = state["pre_logits.weight"].T
+    fit_positions(state, config, grid_of(_stated(source), config))
+    return state
 
 
 def preprocessing(source: Source, facts: Facts, size: tuple[int, int]) -> Preprocessing:

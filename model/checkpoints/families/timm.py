@@ -2,7 +2,7 @@
 architecture given by hand.
 
 No file contains the switches of a network: timm's architecture names imply them, see timm_architectures.py. Tensors
-have the names of model/vit.py except for those in RENAMED.
+have the names of model/vit.py except for those in NAMES.
 """
 
 import re
@@ -14,18 +14,19 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.openclip import CONFIG
+from model.checkpoints.families.openclip import CONFIG, OTHERS
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known
 from model.checkpoints.families.timm_layers import absent_layers, classes, conv_patches, fused_layers
 from model.checkpoints.families.timm_network import network, patch_side, with_arguments
-from model.checkpoints.families.timm_positions import fit_positions, grid_of_file, learned_rope, relative_tables
+from model.checkpoints.families.timm_positions import grid_of_file, learned_rope, positions, relative_tables
 from model.checkpoints.families.timm_preprocessing import preprocessing
-from model.checkpoints.families.timm_tower import PROJECTION, prefix, projection, take_projection
-from model.checkpoints.families.timm_tower import config as described
+from model.checkpoints.families.timm_tower import NAMES as TOWER
+from model.checkpoints.families.timm_tower import described, is_tower, projection
 from model.checkpoints.imagenet import names_of
 from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
+from model.checkpoints.tensors import State
 from model.config import ViTConfig
 
 FAMILY = "timm"
@@ -33,19 +34,24 @@ FAMILY = "timm"
 IMAGENETS = {"in1k": (1000,), "in12k": (11821,), "in21k": (21843, 11221), "in22k": (21841,)}
 CLASSES = tuple(classes for numbers in IMAGENETS.values() for classes in numbers)
 
-RENAMED = (
+NAMES = (
+    *TOWER,
     (r"patch_embed\.backbone\.(conv|norm)\.", r"patch_embed.backbone.stem.\1."),  # a stem of the root alone
     (r"blocks\.(\d+)\.gamma_([12])", r"blocks.\1.ls\2.gamma"),  # BEiT, and Facebook's DeiT-3
+    (r"\.attn\.([qkv])_proj\.", r".attn.\1."),  # EVA
+    (r"\.attn\.([qv])_bias$", r".attn.\1.bias"),  # BEiT, whose keys have none
+    (r"\.mlp\.fc1_x\.", ".mlp.fc1."),  # SwiGLU
     (r"blocks\.(\d+)\.in_norm\.", r"blocks.\1.norm1."),  # this and the rest: ParallelScalingBlock
+    (r"\.mlp_bias$", ".mlp.fc1.bias"),
     (r"blocks\.(\d+)\.([qk])_norm\.", r"blocks.\1.attn.\2_norm."),
     (r"blocks\.(\d+)\.attn_out_proj\.", r"blocks.\1.attn.proj."),
     (r"blocks\.(\d+)\.mlp_out_proj\.", r"blocks.\1.mlp.fc2."),
     (r"blocks\.(\d+)\.ls\.gamma", r"blocks.\1.ls1.gamma"),
 )
-IGNORED = (
-    r"pre_logits\..*",  # timm drops this layer when it loads (checkpoint_filter_fn)
-    r".*\.(relative_position_index|rel_coords_log)",  # computed from the image size; older versions saved them
-    r"(.*\.)?rope\.(?!freqs$).*",  # likewise; timm does not load them (models/eva.py, checkpoint_filter_fn)
+DROPPED = (
+    r"pre_logits\..*"  # timm drops this layer when it loads (checkpoint_filter_fn)
+    r"|.*\.(relative_position_index|rel_coords_log)"  # computed from the image size; older versions saved them
+    r"|(.*\.)?rope\.(?!freqs$).*"  # likewise; timm does not load them (models/eva.py, checkpoint_filter_fn)
 )
 
 
@@ -61,7 +67,7 @@ def describe(source: Source, facts: Facts) -> Description:
             "this is an image tower of OpenAI or OpenCLIP under names that are not supported: take the model's folder "
             "for transformers, or open_clip_model.safetensors with its open_clip_config.json"
         )
-    config, tower = described(source), prefix(source)
+    config, tower, source = described(source), is_tower(source), _renamed(source)
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
         origin = "config.json" if "architecture" in source.config else CONFIG
@@ -76,8 +82,7 @@ def describe(source: Source, facts: Facts) -> Description:
     tag = tag or stated.get("tag")
     trained = named == source.architecture  # by train.py: a tag says what it began with, not which classes it has
 
-    head = f"{tower}head.weight"
-    outputs = source.shape(head)[0] if head in source else 0
+    outputs = source.shape("head.weight")[0] if "head.weight" in source else 0
     # timm cuts off background classes, which come first
     num_classes = outputs - (stated.get("label_offset") or 0) if outputs else 0
     if config.get("num_classes", num_classes) != num_classes:
@@ -91,7 +96,7 @@ def describe(source: Source, facts: Facts) -> Description:
     arguments = with_arguments(architecture, _arguments(source, config, facts, architecture))
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
-    size = _image_size(source, facts, architecture, arguments, stated, published)
+    size = _image_size(source, config, facts, architecture, arguments, stated, published)
     if tower and source.json(CONFIG):
         recipe = openclip_preprocessing(source, facts, size)
     else:
@@ -107,8 +112,7 @@ def describe(source: Source, facts: Facts) -> Description:
             network(architecture, arguments, image_size=recipe.size, num_classes=num_classes),
             representation_size=projected,
             representation="linear" if projected else "tanh",
-            representation_bias=not projected
-            or any(f"{layer}.bias" in source for layer in (f"{tower}head", PROJECTION)),
+            representation_bias=not projected or "head.bias" in source or "pre_logits.bias" in source,
         ),
         preprocessing=recipe,
         labels=labels,
@@ -120,27 +124,21 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    tower, config = prefix(source), description.config
-    for pattern in IGNORED:
-        source.ignore(pattern)
-    if tower:
-        source.ignore(r"(?!visual\.).*")  # the text tower, and the scale and bias of the comparison
-    state = take_projection(source)
-    for key in [key for key in source.unused if key.startswith(tower)]:
-        name = key.removeprefix(tower)
-        for pattern, replacement in RENAMED:
-            name = re.sub(pattern, replacement, name)
-        state[name] = source.take(key)
+    state = _renamed(source).tensors()
     for transform in TRANSFORMS:
-        transform(state, config)
+        transform(state, description.config)
     return state
 
 
-TRANSFORMS: tuple[Callable[[dict[str, Tensor], ViTConfig], None], ...] = (
+def _renamed(source: Source) -> Source:
+    return source.renamed(NAMES, dropping=f"{DROPPED}|{OTHERS}" if is_tower(source) else DROPPED)
+
+
+TRANSFORMS: tuple[Callable[[State, ViTConfig], None], ...] = (
     conv_patches,
     fused_layers,
     absent_layers,
-    fit_positions,
+    positions,
     relative_tables,
     learned_rope,
     classes,
@@ -158,7 +156,7 @@ def _arguments(source: Source, config: dict[str, Any], facts: Facts, architectur
     changes.update(config.get("model_args") or {})
     origin = "config.json" if "global_pool" in changes else architecture.name
     # The pool may have been changed after the norm was built; the name of the norm says where it is.
-    norms = [name for name in ("norm", "fc_norm") if f"{prefix(source)}{name}.weight" in source]
+    norms = [name for name in ("norm", "fc_norm") if f"{name}.weight" in source]
     if architecture.model_class == "Eva":
         changes.update(use_fc_norm="fc_norm" in norms, use_post_transformer_norm="norm" in norms)
     elif len(norms) == 1:
@@ -172,6 +170,7 @@ def _arguments(source: Source, config: dict[str, Any], facts: Facts, architectur
 
 def _image_size(
     source: Source,
+    config: dict[str, Any],
     facts: Facts,
     architecture: Architecture,
     arguments: dict[str, Any],
@@ -179,7 +178,7 @@ def _image_size(
     published: dict[str, dict[str, Any]],
 ) -> tuple[int, int]:
     """(height, width) from config.json, else from the positions in the file, else as published."""
-    built = (described(source).get("model_args") or {}).get("img_size")
+    built = (config.get("model_args") or {}).get("img_size")
     if built is not None and not arguments.get("dynamic_img_size"):
         size, origin = built, "config.json" if source.config else CONFIG
     elif "input_size" in stated:
@@ -189,10 +188,10 @@ def _image_size(
         size, origin = recipe["input_size"][1:], f"timm, {tag}"
         side = patch_side(architecture, arguments) or 1
         covered = (size[0] - size[0] % side, size[1] - size[1] % side)
-        config = network(architecture, arguments, image_size=covered, num_classes=1)
-        grid = grid_of_file(source, prefix(source), config)
-        if grid is not None and grid != config.grid:
-            size, origin = [side * config.patch_size for side in grid], "number of positions"
+        usual = network(architecture, arguments, image_size=covered, num_classes=1)
+        grid = grid_of_file(source, usual)
+        if grid is not None and grid != usual.grid:
+            size, origin = [side * usual.patch_size for side in grid], "number of positions"
     height, width = (size, size) if isinstance(size, int) else size
     return facts.resolve("image_size", (height, width), origin)
 

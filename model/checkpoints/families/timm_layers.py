@@ -3,10 +3,11 @@
 import torch
 from torch import Tensor
 
+from model.checkpoints.tensors import State, join_blocks
 from model.config import ViTConfig
 
 
-def conv_patches(state: dict[str, Tensor], config: ViTConfig) -> None:
+def conv_patches(state: State, config: ViTConfig) -> None:
     """Old files hold a matrix: timm's patch embedding was not a convolution yet."""
     weight = state["patch_embed.proj.weight"]
     size = config.patch_size // config.stem_stride
@@ -14,41 +15,20 @@ def conv_patches(state: dict[str, Tensor], config: ViTConfig) -> None:
         state["patch_embed.proj.weight"] = weight.unflatten(1, (-1, size, size))
 
 
-def fused_layers(state: dict[str, Tensor], config: ViTConfig) -> None:
-    """Layers that timm joins or splits: EVA's projections, BEiT's biases, both parts of SwiGLU, and in_proj."""
-    hidden = config.mlp_dim
-    for block in (f"blocks.{i}." for i in range(config.depth)):
-        if f"{block}attn.q_proj.weight" in state:
-            _join_projections(state, f"{block}attn.", config)
-        if f"{block}attn.q_bias" in state:
-            q, v = state.pop(f"{block}attn.q_bias"), state.pop(f"{block}attn.v_bias")
-            state[f"{block}attn.qkv.bias"] = torch.cat([q, torch.zeros_like(q), v])
-        for kind in ("weight", "bias"):
-            if f"{block}mlp.fc1_g.{kind}" in state:
-                halves = [state.pop(f"{block}mlp.{half}.{kind}") for half in ("fc1_g", "fc1_x")]
-                state[f"{block}mlp.fc1.{kind}"] = torch.cat(halves)
-            if f"{block}in_proj.{kind}" in state:
-                joined = state.pop(f"{block}in_proj.{kind}")
-                state[f"{block}mlp.fc1.{kind}"], state[f"{block}attn.qkv.{kind}"] = joined.tensor_split([hidden])
-        if f"{block}mlp_bias" in state:
-            state[f"{block}mlp.fc1.bias"] = state.pop(f"{block}mlp_bias")
+def fused_layers(state: State, config: ViTConfig) -> None:
+    """Layers that timm joins or splits: in_proj, EVA's projections, BEiT's biases, and both parts of SwiGLU.
 
-
-def _join_projections(state: dict[str, Tensor], attention: str, config: ViTConfig) -> None:
-    """Queries, keys and values of one layer as one matrix.
-
-    EVA's keys have no bias. Where several heads share keys and values (grouped-query attention, arXiv 2305.13245),
-    each gets a copy.
+    Where several heads share keys and values (grouped-query attention, arXiv 2305.13245), each gets a copy.
     """
-    width = config.attn_width // config.heads
-    q_bias = f"{attention}q_proj.bias"
-    if q_bias in state:
-        state.setdefault(f"{attention}k_proj.bias", torch.zeros_like(state[q_bias]))
-    for kind in ("weight", "bias"):
-        names = [f"{attention}{name}_proj.{kind}" for name in "qkv"]
-        if all(name in state for name in names):
-            parts = [_for_every_head(state.pop(name), width, config.heads) for name in names]
-            state[f"{attention}qkv.{kind}"] = torch.cat(parts)
+    for block in (f"blocks.{i}." for i in range(config.depth)):
+        for kind in ("weight", "bias"):
+            if f"{block}in_proj.{kind}" in state:
+                joined = state.pop(f"{block}in_proj.{kind}").tensor_split([config.mlp_dim])
+                state[f"{block}mlp.fc1.{kind}"], state[f"{block}attn.qkv.{kind}"] = joined
+            for name in (f"{block}attn.k.{kind}", f"{block}attn.v.{kind}"):
+                if name in state:
+                    state[name] = _for_every_head(state[name], config.attn_width // config.heads, config.heads)
+    join_blocks(state, config)
 
 
 def _for_every_head(rows: Tensor, width: int, heads: int) -> Tensor:
@@ -60,7 +40,7 @@ def _for_every_head(rows: Tensor, width: int, heads: int) -> Tensor:
     return by_head.repeat_interleave(heads // shared, 0).flatten(0, 1)
 
 
-def absent_layers(state: dict[str, Tensor], config: ViTConfig) -> None:
+def absent_layers(state: State, config: ViTConfig) -> None:
     """Biases that no block has: those of timm's proj_bias=False (AIMv2), zeros here. A LayerScale that scales attention
     alone (Sapiens2): ones here for the MLP."""
     blocks = [f"blocks.{i}." for i in range(config.depth)]
@@ -77,7 +57,7 @@ def absent_layers(state: dict[str, Tensor], config: ViTConfig) -> None:
                     )
 
 
-def classes(state: dict[str, Tensor], config: ViTConfig) -> None:
+def classes(state: State, config: ViTConfig) -> None:
     """The rows of the head that are classes: timm's label_offset is the number of rows before them. A projection to
     embeddings is no head.
     """

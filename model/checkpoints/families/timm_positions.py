@@ -9,7 +9,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import without_slots
+from model.checkpoints.tensors import State, fit_positions
 from model.config import ViTConfig
 from model.positions import Grid, resize_relative_bias
 
@@ -17,25 +17,21 @@ LEARNED = "pos_embed"
 RELATIVE = "relative_position_bias_table"
 
 
-def grid_of_file(source: Source, prefix: str, config: ViTConfig) -> Grid | None:
+def grid_of_file(source: Source, config: ViTConfig) -> Grid | None:
     """Rows and columns of patches in the tables of a file; None if it has no table."""
-    if prefix + LEARNED in source:
-        return _grid(source.shape(prefix + LEARNED)[1], config)
+    if LEARNED in source:
+        return _grid(source.shape(LEARNED)[1], config)
     tables = [key for key in source.names if key.endswith(RELATIVE)]
     return _relative_grid(source.shape(tables[0])[0], config) if tables else None
 
 
-def fit_positions(state: dict[str, Tensor], config: ViTConfig) -> None:
+def positions(state: State, config: ViTConfig) -> None:
     """Add the slots of the prefix to its tokens, and interpolate the rest if the file is for another size."""
     if LEARNED in state:
-        table = state[LEARNED]  # (1, slots + rows * columns, D)
-        prefix: dict[str, Tensor] = {
-            name: state[name] for name in ("cls_token", "dist_token", "reg_token") if name in state
-        }
-        state |= without_slots(table, prefix, _grid(table.shape[1], config), config)
+        fit_positions(state, config, _grid(state[LEARNED].shape[1], config))
 
 
-def relative_tables(state: dict[str, Tensor], config: ViTConfig) -> None:
+def relative_tables(state: State, config: ViTConfig) -> None:
     """A table of biases for each block: its own, the file's table for all blocks, or one that an MLP computes."""
     if not config.relative_bias:
         return
@@ -52,7 +48,7 @@ def relative_tables(state: dict[str, Tensor], config: ViTConfig) -> None:
         del state[key]
 
 
-def log_offset_bias(state: dict[str, Tensor], mlp: str, config: ViTConfig) -> Tensor:
+def log_offset_bias(state: State, mlp: str, config: ViTConfig) -> Tensor:
     """timm's RelPosMlp (layers/pos_embed_rel.py, mode "cr") for every offset, (offsets, H).
 
     The class token, where there is one, has no bias.
@@ -65,7 +61,7 @@ def log_offset_bias(state: dict[str, Tensor], mlp: str, config: ViTConfig) -> Te
     return F.pad(table, (0, 0, 0, 3 * config.class_token))
 
 
-def learned_rope(state: dict[str, Tensor], config: ViTConfig) -> None:
+def learned_rope(state: State, config: ViTConfig) -> None:
     """Frequencies of each block: timm's table (2, L, H, d/2) has those of all blocks."""
     if "rope.freqs" in state:
         for i, freqs in enumerate(state.pop("rope.freqs").unbind(1)):

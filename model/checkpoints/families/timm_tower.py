@@ -5,24 +5,21 @@ open_clip/timm_model.py TimmModel, release 3.3.0. Its outputs are embeddings, wh
 
 from typing import Any
 
-from torch import Tensor
-
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.openclip import CONFIG
 from model.checkpoints.source import Source
 
 TRUNK = "visual.trunk."
-PROJECTION = "visual.head.proj"
+NAMES = ((r"^visual\.trunk\.", ""), (r"^visual\.head\.proj\.", "pre_logits."))
 
 
-def prefix(source: Source) -> str:
-    """What the names of the network's tensors begin with: nothing in a file of timm's own."""
-    return TRUNK if any(key.startswith(TRUNK) for key in source.names) else ""
+def is_tower(source: Source) -> bool:
+    return any(name.startswith(TRUNK) for name in source.names)
 
 
-def config(source: Source) -> dict[str, Any]:
+def described(source: Source) -> dict[str, Any]:
     """config.json, and what open_clip_config.json says beside it, under timm's names."""
-    stated = source.json(CONFIG).get("model_cfg", {}).get("vision_cfg", {}) if prefix(source) else {}
+    stated = source.json(CONFIG).get("model_cfg", {}).get("vision_cfg", {}) if is_tower(source) else {}
     if "timm_model_name" not in stated:
         return source.config
     return {
@@ -34,16 +31,13 @@ def config(source: Source) -> dict[str, Any]:
 
 
 def projection(source: Source) -> int | None:
-    """Width of the embedding, if a layer after the network gives it. Raises CheckpointError for other layers."""
-    for key in source.names:
-        if key.startswith("visual.head.") and not key.startswith(f"{PROJECTION}."):
+    """Width of the embedding, if a layer after the network gives it; the names of `source` are ours.
+
+    Raises CheckpointError for other layers.
+    """
+    for name in source.names:
+        if name.startswith("visual.head."):
             raise CheckpointError(
-                f"{source.file.name} has {key}: of OpenCLIP's heads, a linear projection is supported"
+                f"{source.file.name} has {name}: of OpenCLIP's heads, a linear projection is supported"
             )
-    return source.shape(f"{PROJECTION}.weight")[0] if f"{PROJECTION}.weight" in source else None
-
-
-def take_projection(source: Source) -> dict[str, Tensor]:
-    """As `pre_logits`, empty if there is none."""
-    names = [f"{PROJECTION}.{kind}" for kind in ("weight", "bias") if f"{PROJECTION}.{kind}" in source]
-    return {name.replace(PROJECTION, "pre_logits"): source.take(name) for name in names}
+    return source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None

@@ -1,6 +1,5 @@
 """torchvision's vit_b_16 ... vit_h_14 and what is fine-tuned from them (torchvision/models/vision_transformer.py)."""
 
-import re
 from typing import Literal, NamedTuple
 
 from torch import Tensor
@@ -10,22 +9,24 @@ from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import imagenet, need_recipe, resolve_recipe
 from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import first_present, square_grid, take_layer, without_slots
+from model.checkpoints.tensors import fit_positions, square_grid
 from model.config import ViTConfig
-from model.positions import Grid
 from model.preprocessing import Preprocessing
 
-POSITIONS = "encoder.pos_embedding"
-BLOCKS = "encoder.layers.encoder_layer_"
-HEADS = ("heads.head", "heads", "heads.0", "heads.head.0")  # the first is theirs, the others replace it in fine-tuning
-HIDDEN = "heads.pre_logits"
-BLOCK = {
-    "norm1": ("ln_1",),
-    "attn.proj": ("self_attention.out_proj",),
-    "norm2": ("ln_2",),
-    "mlp.fc1": ("mlp.0", "mlp.linear_1"),  # the second in files of MLPBlock version 1
-    "mlp.fc2": ("mlp.3", "mlp.linear_2"),
-}
+NAMES = (
+    (r"^class_token$", "cls_token"),
+    (r"^encoder\.pos_embedding$", "pos_embed"),
+    (r"^conv_proj\.", "patch_embed.proj."),
+    (r"^encoder\.layers\.encoder_layer_", "blocks."),
+    (r"\.ln_([12])\.", r".norm\1."),
+    (r"\.self_attention\.in_proj_", ".attn.qkv."),
+    (r"\.self_attention\.out_proj\.", ".attn.proj."),
+    (r"\.mlp\.(0|linear_1)\.", ".mlp.fc1."),  # the second in files of MLPBlock version 1
+    (r"\.mlp\.(3|linear_2)\.", ".mlp.fc2."),
+    (r"^encoder\.ln\.", "norm."),
+    (r"^heads\.pre_logits\.", "pre_logits."),
+    (r"^heads\.(head\.)?(0\.)?(?=weight|bias)", "head."),  # theirs is heads.head, others replace it in fine-tuning
+)
 
 
 class Weights(NamedTuple):
@@ -58,21 +59,20 @@ WEIGHTS = {
 
 
 def recognises(source: Source) -> bool:
-    return POSITIONS in source and "class_token" in source
+    return "encoder.pos_embedding" in source and "class_token" in source
 
 
 def describe(source: Source, facts: Facts) -> Description:
     if "conv_proj.conv_last.weight" in source:
         raise CheckpointError("a stem of convolutions (conv_stem_configs, arXiv 2106.14881) is not supported")
-    head = f"{first_present(source, HEADS, leaf='.weight')}.weight"
-    if head not in source:
-        others = ", ".join(key for key in source.names if key.startswith("heads")) or "no heads at all"
+    source = source.renamed(NAMES)
+    if "head.weight" not in source:
+        others = ", ".join(name for name in source.names if name.startswith("heads")) or "no heads at all"
         raise CheckpointError(f"the classifier is not a single linear layer: the file has {others}")
-    fc1 = f"{BLOCKS}0.{first_present(source, BLOCK['mlp.fc1'], place=f'{BLOCKS}0.', leaf='.weight')}.weight"
-    width, _, patch, _ = source.shape("conv_proj.weight")
-    depth, classes = source.count(re.escape(BLOCKS) + r"(\d+)\."), source.shape(head)[0]
+    width, _, patch, _ = source.shape("patch_embed.proj.weight")
+    depth, classes = source.count(r"blocks\.(\d+)\."), source.shape("head.weight")[0]
     architecture, heads = CONSTRUCTORS.get((width, depth, patch), ("VisionTransformer", None))
-    preprocessing = _preprocessing(architecture, patch * _grid(source)[0], facts)
+    preprocessing = _preprocessing(architecture, patch * square_grid(source.shape("pos_embed")[1])[0], facts)
     return Description(
         name=facts.resolve("name", source.name, "name of the checkpoint"),
         family="torchvision",
@@ -82,43 +82,24 @@ def describe(source: Source, facts: Facts) -> Description:
             patch_size=patch,
             width=width,
             depth=depth,
-            mlp_dim=source.shape(fc1)[0],
+            mlp_dim=source.shape("blocks.0.mlp.fc2.weight")[1],
             heads=facts.resolve("heads", heads, f"torchvision's {architecture}")
             if heads
             else facts.need({"heads": max(width // 64, 1)})[0],
             num_classes=classes,
             position_resize="bicubic_corners",
             norm_eps=facts.resolve("norm_eps", 1e-6, "torchvision's VisionTransformer"),
-            representation_size=source.shape(f"{HIDDEN}.weight")[0] if f"{HIDDEN}.weight" in source else None,
+            representation_size=source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None,
         ),
         preprocessing=preprocessing,
-        labels=(),  # torchvision keeps the categories in its code
         score=resolve_score(facts, classes),
     )
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    config = description.config
-    taken = {
-        **without_slots(source.take(POSITIONS), {"cls_token": source.take("class_token")}, _grid(source), config),
-        **take_layer(source, "patch_embed.proj", ["conv_proj"]),
-        **take_layer(source, "norm", ["encoder.ln"]),
-        **take_layer(source, "head", HEADS),
-    }
-    if config.representation_size:
-        taken |= take_layer(source, "pre_logits", [HIDDEN])
-    for i in range(config.depth):
-        ours, theirs = f"blocks.{i}.", f"{BLOCKS}{i}."
-        for name, alternatives in BLOCK.items():
-            taken |= take_layer(source, ours + name, alternatives, place=theirs)
-        for leaf in ("weight", "bias"):
-            taken[f"{ours}attn.qkv.{leaf}"] = source.take(f"{theirs}self_attention.in_proj_{leaf}")
-    return taken
-
-
-def _grid(source: Source) -> Grid:
-    """Rows and columns of patches; torchvision's images are square."""
-    return square_grid(source.shape(POSITIONS)[1], most_slots=1)
+    state = source.renamed(NAMES).tensors()
+    fit_positions(state, description.config)
+    return state
 
 
 def _preprocessing(architecture: str, side: int, facts: Facts) -> Preprocessing:

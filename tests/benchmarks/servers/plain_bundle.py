@@ -8,9 +8,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, compose, helper, numpy_helper
 
-from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH, MANIFEST, WEIGHTS, sha256
-from export.onnx_file import SharedWeights
+from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH, MANIFEST, sha256
+from export.onnx_file import externalise
 from model.preprocessing import Preprocessing
+
+PLAIN_WEIGHTS = "plain.bin"
 
 
 def write_plain_bundle(bundle: Path, plain: Path, preprocessing: Preprocessing, out: Path) -> None:
@@ -21,13 +23,11 @@ def write_plain_bundle(bundle: Path, plain: Path, preprocessing: Preprocessing, 
     shutil.copytree(bundle, out)
     manifest = json.loads((out / MANIFEST).read_text())
     labels = _of_pixels(onnx.load(plain), preprocessing, features=manifest["features"])
-    explain = onnx.load(out / EXPLAIN_GRAPH)
-    graphs = {CLASSIFY_GRAPH: labels, EXPLAIN_GRAPH: explain, COMBINED_GRAPH: _combined(labels, explain)}
-    weights = SharedWeights(out / WEIGHTS)
-    for file, graph in graphs.items():
-        weights.externalise(graph)
-        onnx.save(graph, out / file)
-    manifest["files"] |= {file: sha256(out / file) for file in (*graphs, WEIGHTS)}
+    explain = onnx.load(out / EXPLAIN_GRAPH, load_external_data=False)
+    externalise(labels, out / PLAIN_WEIGHTS)
+    onnx.save(labels, out / CLASSIFY_GRAPH)
+    onnx.save(_combined(labels, explain), out / COMBINED_GRAPH)
+    manifest["files"] |= {file: sha256(out / file) for file in (CLASSIFY_GRAPH, COMBINED_GRAPH, PLAIN_WEIGHTS)}
     (out / MANIFEST).write_text(json.dumps(manifest, indent=2))
 
 

@@ -127,15 +127,11 @@ def up(arrangement: Arrangement, weights: Path) -> Iterator[Server]:
             answers.append(asyncio.run(asyncio.wait_for(ask(port, arrangement.request), START_TIMEOUT_S)))
         return bool(answers)
 
-    try:
-        command = [str(arrangement.python), *arrangement.arguments]
-        with started(command, port=port, environment=environment, ready=ready, folder=folder) as server:
-            check(answers[0], (weights / LABELS).read_text().splitlines(), exact=arrangement.exact)
-            server.load(arrangement.request, WARM_UP_S, connections=CONNECTIONS)
-            yield server
-    except RuntimeError as error:
-        error.add_note((folder / "log").read_text(errors="replace")[-1000:])
-        raise
+    command = [str(arrangement.python), *arrangement.arguments]
+    with started(command, port=port, environment=environment, ready=ready, folder=folder) as server:
+        check(answers[0], (weights / LABELS).read_text().splitlines(), exact=arrangement.exact)
+        server.load(arrangement.request, WARM_UP_S, connections=CONNECTIONS)
+        yield server
 
 
 def check(answer: bytes, expected: list[str], *, exact: bool) -> None:

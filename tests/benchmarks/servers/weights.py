@@ -13,7 +13,6 @@ from torch import Tensor
 
 from export.bundle import write_bundle
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.families.huggingface import BLOCK
 from model.vit import VisionTransformer
 from tests.benchmarks.engines import PRECISIONS
 from tests.benchmarks.pictures import jpeg
@@ -27,6 +26,14 @@ PLAIN, TORCH, TRANSFORMERS, OPENVINO_INT8 = "plain.onnx", "weights.pt", "transfo
 LABELS = "labels.txt"
 CALIBRATION = 32  # images
 OPENVINO = Path(".venv-bench/openvino/bin/python")
+IN_TRANSFORMERS = {  # layers of a block, by the names of version 4, which every version reads
+    "norm1": ("layernorm_before",),
+    "attn.qkv": ("attention.attention.query", "attention.attention.key", "attention.attention.value"),
+    "attn.proj": ("attention.output.dense",),
+    "norm2": ("layernorm_after",),
+    "mlp.fc1": ("intermediate.dense",),
+    "mlp.fc2": ("output.dense",),
+}
 SILENT = {"CI": "true"}  # OpenVINO and NNCF report their use to their makers where this is not set
 
 
@@ -89,7 +96,7 @@ def _write_transformers(checkpoint: Checkpoint, folder: Path) -> None:
 
 
 def _named_as_transformers(model: VisionTransformer) -> list[tuple[str, Tensor]]:
-    """The names of version 4, which every version reads. The class token has a position there: zero."""
+    """The class token has a position there: zero."""
     ours = model.state_dict()
     positions = torch.nn.functional.pad(ours["pos_embed"], (0, 0, 1, 0))
     theirs = [("vit.embeddings.cls_token", ours["cls_token"]), ("vit.embeddings.position_embeddings", positions)]
@@ -100,8 +107,7 @@ def _named_as_transformers(model: VisionTransformer) -> list[tuple[str, Tensor]]
             (f"classifier.{kind}", ours[f"head.{kind}"]),
         ]
         for i in range(model.config.depth):
-            for name, (first, *_) in BLOCK.items():
-                parts = first.split()
+            for name, parts in IN_TRANSFORMERS.items():
                 for part, tensor in zip(parts, ours[f"blocks.{i}.{name}.{kind}"].chunk(len(parts)), strict=True):
                     theirs.append((f"vit.encoder.layer.{i}.{part}.{kind}", tensor))
     return theirs

@@ -97,14 +97,18 @@ def make(folder: Path) -> None:
 def write(case: Path, model: nn.Module, processor, *, version: int = 4) -> None:
     randomise(model)
     case.mkdir(parents=True, exist_ok=True)
-    if version == 4:
-        model.save_pretrained(case)
-    else:
-        model.config.architectures = [type(model).__name__]
-        model.config.save_pretrained(case)
-        torch.save(model.state_dict(), case / "pytorch_model.bin")
+    save(model, case, version=version)
     processor.save_pretrained(case)
     write_numbers(case, model, processor)
+
+
+def save(model: nn.Module, folder: Path, *, version: int) -> None:
+    if version == 4:
+        model.save_pretrained(folder)
+    else:
+        model.config.architectures = [type(model).__name__]
+        model.config.save_pretrained(folder)
+        torch.save(model.state_dict(), folder / "pytorch_model.bin")
 
 
 def randomise(model: nn.Module) -> None:

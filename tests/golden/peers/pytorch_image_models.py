@@ -13,6 +13,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from tests.golden.torchvision_operators import declare
+from tests.parity.comparison import randomise
 
 SMALL: dict[str, Any] = {"embed_dim": 24, "depth": 2, "num_heads": 3, "img_size": 32, "patch_size": 8, "num_classes": 5}
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {  # architecture, arguments, preprocessing
@@ -52,7 +53,7 @@ def make(folder: Path) -> None:
     from timm.models import save_for_hf
 
     for case, (architecture, arguments, recipe) in CASES.items():
-        model = randomised(timm.create_model(architecture, **{**SMALL, **arguments}))
+        model = randomise(timm.create_model(architecture, **{**SMALL, **arguments}))
         path = started(folder, case)
         labels = {"label_names": [f"n{i}" for i in range(5)], "label_descriptions": DESCRIPTIONS}
         save_for_hf(model, path, labels, safe_serialization=case != "clip", data_config=recipe)
@@ -60,7 +61,7 @@ def make(folder: Path) -> None:
         expect(path, model, config, maps=case in WITH_MAPS)
 
     # The legacy form: one dictionary, no model_args; weights from before its patches were a convolution.
-    model = randomised(timm.create_model("test_vit", num_classes=3, img_size=32, depth=1))
+    model = randomise(timm.create_model("test_vit", num_classes=3, img_size=32, depth=1))
     path = started(folder, "legacy")
     state = model.state_dict()
     state["patch_embed.proj.weight"] = state["patch_embed.proj.weight"].flatten(1)
@@ -73,7 +74,7 @@ def make(folder: Path) -> None:
     expect(path, model, config)
 
     # What timm's training script saves, and nothing beside it.
-    model = randomised(timm.create_model("vit_tiny_patch16_224", **SMALL))
+    model = randomise(timm.create_model("vit_tiny_patch16_224", **SMALL))
     path = started(folder, "lone")
     state = {f"module.{key}": tensor for key, tensor in model.state_dict().items()}
     torch.save({"epoch": 3, "arch": "vit_tiny_patch16_224", "state_dict": state}, path / "checkpoint.pth.tar")
@@ -87,15 +88,6 @@ def started(folder: Path, case: str) -> Path:
     path = folder / f"timm-{case}"
     path.mkdir(parents=True, exist_ok=True)
     return path
-
-
-def randomised(model: nn.Module) -> nn.Module:
-    torch.manual_seed(0)
-    for name, parameter in model.named_parameters():
-        nn.init.normal_(parameter, std=0.25)
-        if "norm" in name and name.endswith("weight"):
-            parameter.data += 1
-    return model.eval()
 
 
 @torch.inference_mode()

@@ -9,7 +9,6 @@ from app.inference.scoring import scores
 from export.calibration import Uncalibrated, calibration, calibration_error, temperature
 
 seeds = st.integers(0, 2**32 - 1)
-temperatures = st.floats(-3, 3).map(np.exp)
 
 
 def drawn(seed: int, images: int, *, classes: int = 5):
@@ -19,17 +18,11 @@ def drawn(seed: int, images: int, *, classes: int = 5):
     return logits, np.array([rng.choice(classes, p=scores(z, "softmax")) for z in logits])
 
 
-@given(seed=seeds, t=temperatures)
-@settings(max_examples=20, deadline=None)
-def test_a_known_temperature_is_found(seed, t):
-    logits, labels = drawn(seed, 2000)
-    assert temperature(logits * t, labels) == pytest.approx(t, rel=0.15)
-
-
-@given(seed=seeds)
-@settings(max_examples=20, deadline=None)
-def test_no_other_temperature_is_likelier(seed):
+@given(seed=seeds, size=st.floats(-3, 3).map(np.exp))
+@settings(max_examples=20)
+def test_no_other_temperature_is_likelier(seed, size):
     logits, labels = drawn(seed, 300)
+    logits *= size
     best = temperature(logits, labels)
 
     def likelihood(t: float) -> float:
@@ -39,7 +32,7 @@ def test_no_other_temperature_is_likelier(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_scores_that_are_right_have_almost_no_error(seed):
     logits, labels = drawn(seed, 4000)
     assert calibration_error(logits, labels) < 0.04

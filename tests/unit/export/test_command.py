@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from app.bundle import load_bundle
 from export.command import main
 from export.messages import BY_MAKE
-from model.checkpoints.describe import parameters
 from model.checkpoints.families.native import save
 from model.checkpoints.labels import UNNAMED
 from tests.golden.test_checkpoints import CASES, describe, overrides_of, path_of
-from tests.support.toy import toy_checkpoint, toy_model
+from tests.support.published import google_file
+from tests.support.toy import toy_checkpoint
 
 
 @pytest.fixture
@@ -42,18 +42,12 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     assert message.endswith(f"\nNext: make serve BUNDLE={out}\n")
 
 
-@pytest.mark.parametrize(
-    ("labels", "first", "said"),
-    [("dogs.csv", "dog 0", "dogs.csv\n"), (None, "class 0", f"{UNNAMED}. LABELS=FILE names them.\n")],
-)
-def test_export_says_where_the_labels_came_from(tmp_path, capsys, monkeypatch, already_traced, labels, first, said):
+def test_export_says_where_the_labels_came_from(tmp_path, capsys, monkeypatch, already_traced):
     monkeypatch.setenv(BY_MAKE, "yes")
-    monkeypatch.chdir(tmp_path)
     save(replace(toy_checkpoint(), labels=()), tmp_path / "toy.safetensors")
-    (tmp_path / "dogs.csv").write_text("index,label\n" + "".join(f"{i},dog {i}\n" for i in range(7)))
-    main(["--checkpoint", "toy.safetensors", "--out", "out", *(["--labels", labels] if labels else [])])
-    assert load_bundle(tmp_path / "out").manifest.labels[0] == first
-    assert f"Labels: {said}" in capsys.readouterr().out
+    main(["--checkpoint", str(tmp_path / "toy.safetensors"), "--out", str(tmp_path / "out")])
+    assert load_bundle(tmp_path / "out").manifest.labels[0] == "class 0"
+    assert f"Labels: {UNNAMED}. LABELS=FILE names them.\n" in capsys.readouterr().out
 
 
 def facts(capsys) -> dict[str, str]:
@@ -62,16 +56,13 @@ def facts(capsys) -> dict[str, str]:
 
 
 def test_inspect_says_what_to_do_about_a_guess(tmp_path, capsys):
-    path = tmp_path / "thousand.safetensors"
-    toy = toy_checkpoint(depth=1)
-    config = replace(toy.model.config, num_classes=1000)
-    save(replace(toy, model=toy_model(config), config=config, labels=()), path)
-    main(["inspect", str(path)])
+    path = str(google_file(tmp_path, 1000))
+    main(["inspect", path])
     assert facts(capsys)["Labels:"] == (
         "ImageNet-1k, by the number of classes. If the model has other classes, name them with --labels FILE, or "
         "number them with --labels none."
     )
-    main(["inspect", str(path), "--labels", "none"])
+    main(["inspect", path, "--labels", "none"])
     assert "Labels:" not in facts(capsys)
 
 
@@ -86,12 +77,6 @@ def test_inspect_describes_a_file_without_reading_weights(checkpoint, capsys, mo
     assert found["preprocessing.interpolation"].startswith("bilinear")
     assert found["labels"].startswith("7: class 0, class 1, class 2, class 3, ...")
     assert found["labels"].endswith("numbered, set by hand")
-
-
-def test_inspect_says_how_rotary_positions_are_computed(capsys):
-    main(["inspect", "tests/golden/checkpoints/timm-dinov3"])
-    found = facts(capsys)
-    assert (found["rope.kind"], found["rope.temperature"], found["rope.pairs"]) == ("centered", "100.0", "halves")
 
 
 def test_inspect_says_which_weights_were_taken(tmp_path, capsys):
@@ -130,18 +115,12 @@ def test_one_refusal_says_all_that_is_missing_or_wrong(unprocessed, tmp_path):
     assert "; two.txt has 2 labels, the model has " in str(refusal.value)
 
 
-def test_parameters_are_counted_as_torch_does():
-    model = toy_checkpoint().model
-    assert parameters(model.config) == sum(p.numel() for p in model.parameters())
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--checkpoint", "nowhere.npz"], "nowhere.npz does not exist"),
         (["--checkpoint", "{}", "--set", "colour=red"], "--set colour: this kind of checkpoint has image_size, name"),
         (["--checkpoint", "{}", "--image-size", "33"], "not a multiple of patch_size"),
-        (["--checkpoint", "{}", "--labels", "constraints.txt"], "labels, the model has 7 classes"),
         (["--checkpoint", "{}", "--labels", "nowhere.txt"], "nowhere.txt cannot be read as labels: No such file"),
     ],
 )
@@ -182,22 +161,12 @@ def inspected(case, overrides: dict[str, str]) -> str:
     ("name", "fact", "message"),
     [
         ("deit", "heads=0", "heads must be from 1 to 1,024, not 0"),
-        ("deit", "heads=-3", "heads must be from 1 to 1,024, not -3"),
-        ("deit", "heads=1.5", "--set heads=1.5: expected something like heads=1"),
-        ("deit", "heads=5", "width 24 is not a multiple of heads 5"),
         ("deit", "image_size=0,0", "image_size must be from 1 to 65,536, not (0, 0)"),
-        ("deit", "image_size=-4,4", "image_size must be from 1 to 65,536, not (-4, 4)"),
-        ("deit", "image_size=4,6", "image_size (4, 6) is not a multiple of patch_size 4"),
         ("deit", "image_size=32768,32768", "image_size (32768, 32768) gives 67,108,864 patches, more than 65,536"),
-        ("deit", "image_size=16", "--set image_size=16: expected something like image_size=16,16"),
         ("deit", "std=0,1,1", "std must be above 0 and finite, not (0.0, 1.0, 1.0)"),
         ("deit", "resize_size=0,0", "resize_size must be from 1 to 65,536, not (0, 0)"),
-        ("deit", "pool=max", "pool 'max' is none of cls, mean, mean_all, map, map_all, cls_mean"),
         ("timm-plain", "patch_size=0", "patch_size must be from 1 to 65,536, not 0"),
-        ("timm-plain", "depth=0", "depth must be from 1 to 1,024, not 0"),
-        ("timm-plain", "embed_dim=0", "width must be from 1 to 1,048,576, not 0"),
         ("timm-plain", "mlp_ratio=0", "mlp_dim must be from 1 to 1,048,576, not 0"),
-        ("timm-plain", "reg_tokens=1000000", "registers must be from 0 to 1,024, not 1000000"),
         ("timm-plain", "crop=none", "without a crop does not give every image (32, 32) pixels"),
         ("timm-plain", "embed_layer=5", "has the embed_layer 5, which is not supported"),
         ("timm-plain", "embed_norm_layer=5", "has the norm 5, which is not supported"),

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from app.inference.known_answer import KnownImage, WrongAnswer
 from export.known_answer import known_answer
 from export.parity import ParityError
 from tests.support.toy import toy_checkpoint
@@ -12,12 +11,8 @@ from tests.unit.export.test_parity import LOGITS, Off
 CHECKPOINT = toy_checkpoint()
 
 
-def off(factor):
-    return Off(CHECKPOINT, factor, lean_alone=False, scaled=LOGITS)
-
-
 def answer(precision, factor):
-    return known_answer(CHECKPOINT, off(factor), precision)
+    return known_answer(CHECKPOINT, Off(CHECKPOINT, factor, lean_alone=False, scaled=LOGITS), precision)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +39,3 @@ def test_a_replica_may_differ_by_a_limit_or_by_four_times_what_export_did(
 def test_fp32_graphs_that_are_off_by_more_than_rounding_are_refused(factor):
     with pytest.raises(ParityError, match="logits of the known image: PyTorch and ONNX Runtime differ by"):
         answer("fp32", factor)
-
-
-def test_a_replica_is_compared_with_the_exported_answer():
-    known = KnownImage(answer("fp32", 1.0), CHECKPOINT.preprocessing.size)
-    for graph in ("classify", "explain"):
-        known.check(graph, off(1.0).run(graph, known.images(2)), provider="here")
-        with pytest.raises(WrongAnswer):
-            known.check(graph, off(1.001).run(graph, known.images(2)), provider="here")

@@ -95,9 +95,3 @@ def test_the_last_layer_of_the_lens_is_the_answer():
     numbers = reference(checkpoint, noise(checkpoint), CLASSES)
     scores = torch.from_numpy(numbers["logits"]).softmax(-1).numpy()
     assert numbers["lens"][:, -1] == pytest.approx(np.take_along_axis(scores, CLASSES, 1), abs=1e-6)
-
-
-@pytest.mark.parametrize("changes", [{"pool": "map"}, {"head_layers": 2}])
-def test_a_head_of_several_layers_has_no_lens(changes):
-    checkpoint = toy_checkpoint(**changes)
-    assert "lens" not in reference(checkpoint, noise(checkpoint), CLASSES)

@@ -25,12 +25,6 @@ def test_json_round_trip():
     assert ViTConfig.from_json(json.loads(json.dumps(turned.to_json()))) == turned
 
 
-def test_metadata_from_before_the_switches_still_loads():
-    sizes = {"image_size": [64, 64], "patch_size": 8, "width": 128, "depth": 6, "mlp_dim": 512, "heads": 4}
-    old = {**sizes, "num_classes": 12, "pool": "cls", "class_token": True, "representation_size": None}
-    assert ViTConfig.from_json(old) == ViTConfig(**{**sizes, "image_size": (64, 64), "num_classes": 12})
-
-
 def test_an_unknown_field_is_refused():
     with pytest.raises(TypeError, match="alibi"):
         ViTConfig.from_json({**variant("mu/16").to_json(), "alibi": True})

@@ -128,13 +128,6 @@ def test_networks_of_every_kind_resize(kind):
     assert all("pos_embed" in name or "relative_position_bias_table" in name for name in changed)
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-def test_resizing_to_the_same_size_changes_nothing(kind):
-    model, images = network(**kind), torch.randn(2, 3, 32, 48)
-    assert torch.equal(resize(model, (32, 48))(images), model(images))
-
-
 def test_two_d_tables_resize_along_their_own_axis():
     model = network(positions="learned_2d")
     resized = resize(model, (64, 48))

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
+from model.checkpoints import load_checkpoint
 from model.resnet import ResNet, StdConv2d, pad_same
+from tests.support.altered import GOLDEN
 
 BY_FORMULA = {
     "flax": lambda w: (w - w.mean()) / (w.std() + 1e-5),
@@ -21,6 +24,16 @@ def test_kernels_are_standardised_in_the_dialect_of_the_library(numerics):
     torch.testing.assert_close(conv.kernel(), torch.from_numpy(expected).float(), rtol=1e-5, atol=1e-5)
     other = np.stack([BY_FORMULA["timm" if numerics == "flax" else "flax"](k) for k in conv.weight.double().numpy()])
     assert np.abs(other - expected).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("case", "numerics", "eps"), [("google-hybrid/checkpoint.npz", "flax", 1e-6), ("timm-hybrid", "timm", 1e-5)]
+)
+def test_every_layer_of_a_stem_has_the_constants_of_its_library(case, numerics, eps):
+    """They are too small for the numbers of tests/golden to show."""
+    layers = [*load_checkpoint(GOLDEN / case).model.patch_embed.backbone.modules()]
+    assert {layer.numerics for layer in layers if isinstance(layer, StdConv2d)} == {numerics}
+    assert {layer.eps for layer in layers if isinstance(layer, nn.GroupNorm)} == {eps}
 
 
 @pytest.mark.parametrize(

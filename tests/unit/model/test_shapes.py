@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.shapes import LABELS, MIN_CONTRAST, draw, held_out
+from model.shapes import LABELS, MIN_CONTRAST, draw
 
 
 @pytest.mark.parametrize("label", range(len(LABELS)), ids=LABELS)
@@ -29,7 +29,3 @@ def test_shapes_differ_from_each_other():
     for i, a in enumerate(masks):
         for b in masks[i + 1 :]:
             assert (a & b).sum() / (a | b).sum() < 0.97
-
-
-def test_held_out_images_cover_every_label():
-    assert {p.label for p in held_out(200)} == set(range(len(LABELS)))

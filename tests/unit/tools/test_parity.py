@@ -1,9 +1,6 @@
 """The record of `make parity` and its summary; the libraries are not needed."""
 
-import pytest
-
 from tests.parity import record, summary
-from tests.parity.__main__ import main
 from tests.parity.comparison import Pipeline, Row
 from tests.parity.record import Section
 
@@ -54,27 +51,6 @@ def test_the_summary_has_counts_largest_differences_and_exceptions():
     ]
 
 
-def test_the_summary_takes_the_place_of_the_old_one_alone(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- parity -->\nold\n<!-- /parity -->\nafter\n")
-    summary.write(SECTIONS, page)
-    assert page.read_text() == f"before\n<!-- parity -->\n{summary.summary(SECTIONS)}\n<!-- /parity -->\nafter\n"
-
-
-def test_a_record_is_read_as_it_was_written(tmp_path):
-    path = tmp_path / "parity.json"
-    record.write(SECTIONS, path)
-    assert list(record.read(path).items()) == list(SECTIONS.items())
-
-
 def test_the_committed_summary_is_that_of_the_committed_record():
     page = summary.PAGE.read_text()
     assert f"<!-- parity -->\n{summary.summary(record.read())}\n<!-- /parity -->" in page
-
-
-def test_an_unknown_peer_is_refused(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["tests.parity", "keras"])
-    with pytest.raises(SystemExit) as refusal:
-        main()
-    assert refusal.value.code == 2
-    assert "keras is not one of timm, transformers, torchvision, preprocessing" in capsys.readouterr().err

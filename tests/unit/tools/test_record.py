@@ -1,17 +1,8 @@
-"""tests/benchmarks/record.py: what a benchmark's JSON says besides its rows."""
+"""tests/benchmarks/record.py: which code a benchmark measured."""
 
 import subprocess
 
 from tests.benchmarks import record
-
-ROWS = [{"server": "vit-serve", "images/s": 18.4}]
-
-
-def test_a_record_has_the_rows_and_the_state_of_the_code(tmp_path):
-    record.write_record(tmp_path / "servers.json", ROWS, {"left out": {}})
-    written = record.read_record(tmp_path / "servers.json")
-    assert written.rows == ROWS
-    assert {"commit", "uncommitted", "date", "processor", "cores", "versions", "left out"} == written.head.keys()
 
 
 def test_code_that_is_not_committed_is_named_and_tables_are_not(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""export/fit/workspace.py: what stays after success, after an error and after a kill, and who may use it."""
+"""export/fit/workspace.py: what stays after a kill, and who may use it. test_run.py has the ends without a kill."""
 
 import pytest
 
@@ -14,21 +14,6 @@ with workspace(Path(sys.argv[1])) as folder:
     print("ready", flush=True)
     time.sleep(60)
 """
-
-
-def test_it_is_deleted_at_the_end(tmp_path):
-    with workspace(tmp_path / "a" / "work") as folder:
-        (folder / "run.pt").write_text("learned")
-    assert not (tmp_path / "a" / "work").exists()
-
-
-@pytest.mark.parametrize(("names", "left"), [(["train.pixels", "run.pt"], ["run.pt"]), (["train.pixels"], None)])
-def test_after_an_error_snapshots_stay(tmp_path, names, left):
-    with pytest.raises(KeyboardInterrupt), workspace(tmp_path / "work") as folder:  # noqa: PT012
-        for name in names:
-            (folder / name).write_text("")
-        raise KeyboardInterrupt
-    assert left == ([file.name for file in folder.iterdir()] if folder.exists() else None)
 
 
 def test_one_run_at_a_time_and_the_next_finds_the_files_of_a_killed_one(tmp_path):

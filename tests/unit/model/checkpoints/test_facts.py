@@ -64,14 +64,8 @@ def test_examples_stand_for_missing_facts_which_one_sentence_names():
         "the file does not say mean, image_size: give it, as in this example: --set mean=0.5,0.5,0.5"
         " --set image_size=224,224"
     ]
+    facts.resolve("image_size", (224, 224), "the table of positions")
     assert facts.origins == {"heads": "set by hand", "mean": "missing", "image_size": "missing"}
-
-
-def test_needed_facts_that_are_set_are_not_missing():
-    facts = Facts({"heads": "3", "image_size": "28,36"})
-    assert facts.need({"heads": 12, "image_size": (224, 224)}) == [3, (28, 36)]
-    assert facts.missing == []
-    facts.check_overrides()
 
 
 def test_a_fact_that_no_loader_uses_is_refused_with_those_there_are():

@@ -17,9 +17,8 @@ TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2]
 def check(source: Source) -> None:
     assert set(source.names) == set(TENSORS)
     assert source.shape("a.weight") == (2, 3)
-    for name, tensor in TENSORS.items():
-        assert torch.equal(source.take(name), tensor)
-    assert source.unused == []
+    for name, tensor in source.tensors().items():
+        assert torch.equal(tensor, TENSORS[name])
 
 
 @pytest.mark.parametrize("legacy", [False, True])
@@ -41,8 +40,8 @@ def test_npz_with_bfloat16(tmp_path):
     np.savez(tmp_path / "x.npz", a=values.view(torch.int16).numpy().view("V2"), b=np.ones((2, 2), np.float16))
     source = Source(tmp_path / "x.npz")
     assert source.shape("b") == (2, 2)
-    assert torch.equal(source.take("a"), values.float())
-    assert source.take("b").dtype == torch.float32
+    assert torch.equal(source.tensors()["a"], values.float())
+    assert source.tensors()["b"].dtype == torch.float32
 
 
 class Code:
@@ -121,12 +120,12 @@ def test_a_lone_file_of_any_suffix_in_a_folder(tmp_path, file):
     check(source)
 
 
-def test_tensors_that_are_not_taken_are_remembered(tmp_path):
+def test_names_change_one_after_the_other_and_no_tensor_hides_another(tmp_path):
     save_file(TENSORS, tmp_path / "x.safetensors")
     source = Source(tmp_path / "x.safetensors")
-    source.take("b")
-    assert source.unused == ["a.weight"]
-    source.ignore(r"a\..*")
-    assert source.unused == []
-    with pytest.raises(CheckpointError, match="has no c"):
-        source.take("c")
+    renamed = source.renamed([(r"^a\.", "b."), (r"^b\.(\w)", r"c.\1")], dropping="b")
+    assert {name: tensor.shape for name, tensor in renamed.tensors().items()} == {"c.weight": (2, 3)}
+    with pytest.raises(CheckpointError, match=r"^x\.safetensors has b and another tensor that is a\.weight too$"):
+        source.renamed([("^b$", "a.weight")])
+    with pytest.raises(CheckpointError, match=r"^x\.safetensors has no a\.weight$"):
+        renamed.shape("a.weight")

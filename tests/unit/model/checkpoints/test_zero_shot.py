@@ -32,10 +32,6 @@ def test_labels_become_the_classes_of_a_cosine_head(labels):
     assert description.origins["num_classes"] == "labels.txt"
 
 
-def test_siglip_adds_its_bias(labels):
-    assert describe_checkpoint(GOLDEN / "huggingface-siglip", labels=labels("cat")).config.head_bias
-
-
 def test_wordnet_ids_are_read_as_names(labels):
     description = describe_checkpoint(CLIP, labels=labels("n02099601", "n02123045"))
     assert description.labels == ("golden retriever", "tabby")

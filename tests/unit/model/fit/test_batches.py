@@ -18,7 +18,7 @@ def of(count: int, *, batch: int, seed: int, among: torch.Tensor | None = None) 
 @settings(deadline=None)
 def test_an_epoch_has_every_sample_once_in_batches_of_nearly_one_size(samples, batch, epoch, seed):
     batches = of(samples, batch=batch, seed=seed)
-    rows = [batches.rows(epoch * batches.an_epoch + place) for place in range(batches.an_epoch)]
+    rows = [batches.rows(epoch * batches.steps_per_epoch + place) for place in range(batches.steps_per_epoch)]
     assert torch.cat(rows).sort().values.tolist() == list(range(samples))
     sizes = {len(part) for part in rows}
     assert max(sizes) <= batch
@@ -35,6 +35,6 @@ def test_every_epoch_and_every_seed_has_an_order_of_its_own():
 def test_an_epoch_has_only_the_chosen_samples():
     among = torch.tensor([1, 4, 5, 8, 9])
     batches = of(10, batch=2, seed=0, among=among)
-    rows = [batches.rows(step) for step in range(batches.an_epoch)]
+    rows = [batches.rows(step) for step in range(batches.steps_per_epoch)]
     assert [len(part) for part in rows] == [2, 2, 1]
     assert torch.equal(torch.cat(rows).sort().values, among)

@@ -1,14 +1,17 @@
-"""model/fit/dropout.py: which numbers are dropped, when, and that the seed and the step decide."""
+"""model/fit/dropout.py: which numbers are dropped, when, and that the seed decides."""
 
 import pytest
 import torch
 
-from model.fit.dropout import WithDropout, dropout
-from model.fit.measure import Measured
+from model.fit.augment import Augmentation
+from model.fit.batches import Batches
+from model.fit.classification import Classification
+from model.fit.dropout import dropout
 from model.variants import variant
+from tests.support.samples import PREPROCESSING, SIZE, squares
 from tests.support.toy import toy_model
 
-SIZE, SHARE = (16, 24), 0.25
+SHARE = 0.25
 
 
 @pytest.fixture
@@ -20,7 +23,7 @@ def test_a_share_is_zero_and_the_rest_is_larger(network):
     torch.manual_seed(0)
     images, hidden = torch.randn(8, 3, *SIZE), []
     plain = network.embed(images)
-    with dropout(network, SHARE):
+    with dropout(network, SHARE, seed=0):
         network.blocks[1].mlp.fc2.register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0]))
         dropped = network.embed(images)
         network(images)
@@ -33,7 +36,7 @@ def test_a_share_is_zero_and_the_rest_is_larger(network):
 def test_branches_are_dropped_and_qkv_is_not(network):
     tokens = torch.randn(8, 7, 32)
     block = network.blocks[0]
-    with dropout(network, SHARE):
+    with dropout(network, SHARE, seed=0):
         for added in block.branches(tokens):
             assert (added == 0).float().mean().item() == pytest.approx(SHARE, abs=0.05)
         assert (block.attn.qkv(tokens) != 0).all()
@@ -42,33 +45,31 @@ def test_branches_are_dropped_and_qkv_is_not(network):
 def test_afterwards_the_network_is_as_before(network):
     images = torch.randn(2, 3, *SIZE)
     plain = network(images)
-    with dropout(network, SHARE):
+    with dropout(network, SHARE, seed=0):
         assert not torch.equal(network(images), plain)
     assert torch.equal(network(images), plain)
 
 
-class OfImages:
-    """An objective whose loss is a sum of the logits of the same images."""
+def test_the_seed_decides_and_nothing_else_does(network):
+    images = torch.randn(2, 3, *SIZE)
 
-    def __init__(self, network):
-        self.network, self.images = network, torch.randn(2, 3, *SIZE)
+    def dropped(seed):
+        with dropout(network, SHARE, seed=seed):
+            return network(images)
 
-    def loss(self, step):
-        return self.network(self.images).sum()
-
-    def measure(self, network):
-        return Measured(loss=network(self.images).sum().item(), accuracy=0.0)
-
-
-def test_seed_and_step_decide_and_nothing_else_does(network):
-    objective = OfImages(network)
-    dropped = WithDropout(objective, network, share=SHARE, seed=0)
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    first = dropped.loss(7)
+    first = dropped(7)
     assert torch.equal(torch.rand(3), expected)  # the random numbers of others are left alone
-    assert torch.equal(dropped.loss(7), first)
-    assert not torch.equal(dropped.loss(8), first)
-    assert not torch.equal(WithDropout(objective, network, share=SHARE, seed=1).loss(7), first)
-    assert dropped.measure(network) == objective.measure(network)
+    assert torch.equal(dropped(7), first)
+    assert not torch.equal(dropped(8), first)
+
+
+def test_each_step_drops_other_numbers(network):
+    unchanged = Augmentation(least_area=1, most_aspect=1, flip=False)
+    batches = Batches(samples=squares(1), size=SIZE, batch=1, seed=0, augmentation=unchanged)
+    objective = Classification(network, PREPROCESSING, batches, None, dropout_share=SHARE)
+    first, other, again = (objective.loss(step) for step in (0, 1, 0))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)

@@ -1,0 +1,62 @@
+"""The folder of a report: charts, numbers, the list of images, and one HTML page."""
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from export.fit.dataset import Part
+from export.fit.listing import COLUMNS, HELD_OUT, TRAIN
+from export.fit.report.confusion import confusion
+from export.fit.report.curves import curves
+from export.fit.report.mistakes import mistakes, write
+from export.fit.report.page import page
+from export.fit.report.reliability import reliability
+from export.fit.report.report import Report
+from model.durable import replacing_folder
+
+PAGE, NUMBERS, SPLIT = "index.html", "report.json", "split.csv"
+
+
+def write_report(report: Report) -> None:
+    """Write the report's folder, whole or not at all, in place of what is there."""
+    with replacing_folder(report.folder) as folder:
+        charts = [curves(report.history)] if report.history else []
+        worst = []
+        if report.judged:
+            charts += [confusion(report.judged), reliability(report.judged)]
+            worst = mistakes(report.checkpoint, report.judged)
+            write(worst, folder)
+        for chart in charts:
+            chart.write(folder)
+        (folder / NUMBERS).write_text(json.dumps(_numbers(report), indent=1) + "\n", encoding="utf-8")
+        _write_split(report, folder / SPLIT)
+        (folder / PAGE).write_text(page(report, charts, worst), encoding="utf-8")
+
+
+def _numbers(report: Report) -> dict[str, Any]:
+    """The numbers that are in no chart."""
+    return {
+        "name": report.checkpoint.name,
+        "origin": report.origin,
+        "recipe": report.checkpoint.recipe,
+        "figures": report.checkpoint.figures,
+        "notes": list(report.notes),
+        "left_out": [{"file": str(file), "reason": reason} for file, reason in report.left_out],
+        "learnt_from": dict(zip(report.checkpoint.labels, report.counts, strict=True)),
+        "held_out": report.judged.by_label() if report.judged else [],
+    }
+
+
+def _write_split(report: Report, file: Path) -> None:
+    """The side of each image, in the form that --images takes. Files are relative to the folder."""
+    dataset = report.dataset
+    labels = dataset.labels or ("",)
+
+    def rows(part: Part, side: str) -> list[tuple[str, str, str]]:
+        places = [os.path.relpath(file.absolute(), report.folder.absolute()) for file in part.files]
+        return [(place, labels[index], side) for place, index in zip(places, part.classes, strict=True)]
+
+    with file.open("w", encoding="utf-8", newline="") as text:
+        csv.writer(text).writerows([COLUMNS, *rows(dataset.train, TRAIN), *rows(dataset.held_out, HELD_OUT)])

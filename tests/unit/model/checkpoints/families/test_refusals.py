@@ -1,0 +1,94 @@
+"""Files that cannot be loaded faithfully, and facts that they cannot carry: the error says which and why.
+
+timm's are in test_timm.py. Tensors that are missing or not used are found for all families at once: test_native.py.
+"""
+
+import numpy as np
+import pytest
+import torch
+
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from tests.support.altered import altered, renamed, with_more, without
+from tests.support.published import stated
+
+SIMPLE, MEAN, CLS = (f"vit-pytorch-{case}" for case in ("1.26.11-simple", "1.9.2-mean", "1.26.11-cls"))
+OPENCLIP, VIT, CLIP = "openclip-quickgelu", "huggingface-vit", "huggingface-clip"
+TOWER = "model_cfg.vision_cfg"
+OTHER_PATCHES = {"embedding/kernel": np.zeros((8, 4, 3, 32), np.float32)}
+TWO_SLOTS = {"encoder.pos_embedding": torch.zeros(1, 2 + 25, 24)}
+FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
+
+
+@pytest.mark.parametrize(
+    ("case", "changes", "message"),
+    [
+        ("google-siglip", {"tensors": without("head/")}, r"no params/img/head/kernel: it is an image tower"),
+        ("google-siglip", {"tensors": with_more({"params/txt/b": np.zeros(3)})}, "has a text tower"),
+        ("google-vit-jax", {"tensors": without("_1/query")}, r"has no blocks\.0\.attn\.q\.kernel"),
+        ("google-vit-jax", {"tensors": with_more(OTHER_PATCHES)}, "8 x 4 pixels"),
+        (VIT, {"tensors": without("classifier")}, "holds ViTForImageClassification without classifier.weight"),
+        (VIT, {"model_type": "swin"}, "model_type swin; the supported image classifiers are vit, "),
+        (VIT, {"num_attention_heads": 5}, "width 24 is not a multiple of heads 5"),
+        (VIT, {"hidden_act": "relu"}, "activation 'relu' is none of gelu"),
+        (VIT, {"num_channels": 1}, "takes 1 channels"),
+        (VIT, {"problem_type": "regression"}, "outputs are numbers"),
+        (VIT, {"id2label": FIVE}, "5 labels, not one for each of 5 classes"),
+        (VIT, {"id2label": {"0": "a"}}, "1 labels, not one for each of 5 classes"),
+        (VIT, {"image_size": 40}, r"gives \(20, 20\) and ViTForImageClassification takes \(40, 40\)"),
+        ("huggingface-beit", {"use_absolute_position_embeddings": True}, "absolute positions and relative biases at"),
+        ("huggingface-vit-hybrid", {"backbone_config.layer_type": "preactivation"}, "BiT backbone with layer_type"),
+        (CLIP, {"model_type": "siglip2"}, "model_type siglip2; the supported models with such"),
+        (CLIP, {"vision_config.image_size": 40}, r"gives \(20, 20\) and CLIPModel takes \(40, 40\)"),
+        ("huggingface-siglip", {"vision_config.vision_use_head": False}, "SiglipModel has no attention pool"),
+        (OPENCLIP, {f"{TOWER}.attentional_pool": True}, "an image tower with attentional_pool True, which is not"),
+        (OPENCLIP, {f"{TOWER}.timm_model_name": "convnext_base"}, "with timm_model_name convnext_base"),
+        (OPENCLIP, {f"{TOWER}.pool_type": "none"}, "has the pool_type none"),
+        (OPENCLIP, {f"{TOWER}.width": 32}, "is .*, not "),
+        (OPENCLIP, {"preprocess_cfg.resize_mode": "longest"}, "resize_mode 'longest' is none of shortest"),
+        ("deit", {"tensors": with_more({"pos_embed": torch.zeros(1, 20, 24)})}, "20 positions does not fit a square"),
+        (
+            "torchvision-vit",
+            {"tensors": renamed("heads.head", "heads.1")},
+            r"linear layer: the file has heads\.1\.weig",
+        ),
+        ("torchvision-vit", {"tensors": with_more(TWO_SLOTS)}, "a table of 27 positions does not fit 5 by 5 patches"),
+        ("torchvision-vit", {"tensors": renamed("heads.head", "fc")}, "the file has no heads at all"),
+        ("torchvision-vit", {"tensors": with_more({"conv_proj.conv_last.weight": torch.zeros(1)})}, "of convolutions"),
+        (CLS, {"tensors": without("mlp_head")}, "a backbone, not a classifier"),
+        (CLS, {"tensors": with_more({"to_patch_embedding.2.weight": torch.zeros(24, 16)})}, "RGB pixels"),
+    ],
+)
+def test_the_error_names_what_is_not_supported(tmp_path, case, changes, message):
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(altered(case, tmp_path, **changes), overrides=stated(case))
+
+
+@pytest.mark.parametrize(
+    ("case", "facts", "message"),
+    [
+        ("google-big-vision-sincos", ["image_size"], r"does not say image_size: .* --set image_size=224,224$"),
+        ("deit", ["heads"], r"does not say heads: give it, as in this example: --set heads=1$"),
+        ("torchvision-vit", ["heads"], "does not say heads: give it, as in this example: --set heads=1"),
+        ("torchvision-vit", ["mean"], "20 x 20 pixels.* --set mean=0.485"),
+        (SIMPLE, ["image_size"], "does not say image_size: "),
+        (MEAN, ["heads", "mean", "std"], "does not say heads, mean, std: .* --set heads=1 --set mean"),
+    ],
+)
+def test_facts_that_the_file_lacks_must_be_given(tmp_path, case, facts, message):
+    given = {name: text for name, text in stated(case).items() if name not in facts}
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(altered(case, tmp_path), overrides=given)
+
+
+@pytest.mark.parametrize(("case", "file"), [(VIT, "config.json"), (OPENCLIP, "open_clip_config.json")])
+def test_weights_without_their_description_are_refused(tmp_path, case, file):
+    folder = altered(case, tmp_path)
+    (folder / file).unlink()
+    with pytest.raises(CheckpointError, match=f"no {file} beside these weights"):
+        load_checkpoint(folder)
+
+
+def test_a_pool_that_vit_pytorch_does_not_have_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="vit-pytorch has cls and mean"):
+        load_checkpoint(altered(MEAN, tmp_path), overrides=stated(MEAN) | {"pool": "max"})
