@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.browser.stage import address, asked, settle, shown
+from tests.browser.stage import address, asked, link, settle, shown
 
 
 def select(name: str, value: str):
@@ -63,6 +63,18 @@ def test_it_opens_on_the_evidence_for_the_top_label(looking):
     assert page.locator("#range").is_hidden()
     page.click("#numbers summary")
     assert page.locator("#range").inner_text().startswith("8 × 8 patches")
+
+
+def test_nothing_of_an_image_is_asked_for_twice(looking, visit):
+    page = visit()
+    addresses = []
+    page.on("request", lambda request: addresses.append(request.url))
+    page.evaluate("(fragment) => (location.hash = fragment)", link(looking))
+    settle(page)
+    page.wait_for_load_state("networkidle")
+    assert page.locator(".labels li").count() == 5
+    numbers = [address for address in addresses if "/attention/" in address]
+    assert len(numbers) == len(set(numbers)) == 6  # map and wall as numbers and image, receipt, report
 
 
 def test_a_nearly_flat_map_says_so_and_does_not_blaze(looking):
