@@ -95,19 +95,14 @@ def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, fork_ser
     warnings.simplefilter("ignore")  # Pillow's are about the images themselves
     logging.disable()
     data = b""
-    while len(header := _receive(connection, REQUEST.size)) == REQUEST.size:
+    while len(header := connection.recv(REQUEST.size, socket.MSG_WAITALL)) == REQUEST.size:  # less: it is closed
         data_bytes, even_large, thumbnail = REQUEST.unpack(header)
         if data_bytes != SAME:
-            data = _receive(connection, data_bytes)
+            data = connection.recv(data_bytes, socket.MSG_WAITALL)  # Pillow reads these bytes, without a copy
             if len(data) < data_bytes:
                 return
         answer = work(data, even_large, thumbnail)
         connection.sendall(ANSWER.pack(len(answer)) + answer)
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    """Less where the socket is closed. An upload is not copied again: Pillow reads these bytes."""
-    return connection.recv(size, socket.MSG_WAITALL)
 
 
 def _end_with(fork_server: int) -> None:

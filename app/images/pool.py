@@ -85,18 +85,17 @@ class WorkerPool:
         A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
         Raises WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be started.
         """
-        answer = await self._run(upload, thumbnail=thumbnail)
-        if pixels := pixels_if_large(answer):
-            answer = await self._run(upload, thumbnail=thumbnail, large_pixels=min(pixels, self._max_pixels_in_work))
-        return answer
-
-    async def _run(self, upload: Upload, *, thumbnail: bool, large_pixels: int = 0) -> bytearray:
-        await self._lanes.enter(large_pixels)
-        worker = self._idle.pop()
-        worker.large_pixels = large_pixels
-        exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
-        exchange.add_done_callback(partial(self._finished, worker))
-        return await asyncio.shield(exchange)
+        large_pixels = 0
+        while True:
+            await self._lanes.enter(large_pixels)
+            worker = self._idle.pop()
+            worker.large_pixels = large_pixels
+            exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
+            exchange.add_done_callback(partial(self._finished, worker))
+            answer = await asyncio.shield(exchange)
+            if large_pixels or not (pixels := pixels_if_large(answer)):
+                return answer
+            large_pixels = min(pixels, self._max_pixels_in_work)
 
     def _finished(self, worker: Worker, exchange: asyncio.Future[bytearray]) -> None:
         if not exchange.cancelled():
