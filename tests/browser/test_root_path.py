@@ -58,10 +58,6 @@ def test_its_links_stay_under_the_path(visit, server):
     page.click(".brand")
     page.locator("#served b").wait_for()
     assert page.url == f"{server}/"
-
-
-def test_without_its_last_slash_too(visit, server):
-    page = visit()
     page.goto(server)
     page.locator("#served b").wait_for()
     assert page.url == f"{server}/"
