@@ -22,8 +22,10 @@ export class Cover {
     this.#state = state;
     heatmap.addEventListener("show", ({ detail: numbers }) => {
       this.#board.show(numbers);
+      byId("cover-part").hidden = false;
       if (this.#measured === undefined) this.#count();
     });
+    heatmap.addEventListener("fail", () => (byId("cover-part").hidden = true)); // the map shows the reason
     state.addEventListener("change", ({ detail }) => {
       if (detail.has("id")) this.#board.painted = [];
       if (this.#measured !== undefined && this.#measured !== this.#address()) this.#clear();

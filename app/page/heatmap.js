@@ -11,7 +11,7 @@ import { around, crop, ratioOf } from "./view.js";
 const POINT = "Point at a patch to read its number.";
 const GONE = "The server no longer has the maps of this image. Add the file again to see them.";
 
-/** Dispatches `show` with the map as JSON when another one is shown. */
+/** Dispatches `show` with the map as JSON when another one is shown, and `fail` when none is. */
 export class Heatmap extends EventTarget {
   #state;
   #numbers;
@@ -83,7 +83,7 @@ export class Heatmap extends EventTarget {
     }
     byId("trouble").hidden = true;
     byId("work").classList.remove("gone");
-    byId("about-map").hidden = this.#pane.hidden = byId("cover-part").hidden = false;
+    byId("about-map").hidden = this.#pane.hidden = false;
     this.#stage.ariaBusy = "false";
     this.#leave();
     this.dispatchEvent(new CustomEvent("show", { detail: numbers }));
@@ -91,11 +91,12 @@ export class Heatmap extends EventTarget {
 
   #fail(problem) {
     this.#stage.ariaBusy = "false";
-    byId("about-map").hidden = this.#pane.hidden = byId("cover-part").hidden = true;
+    byId("about-map").hidden = this.#pane.hidden = true;
     const gone = problem.status === 404;
     byId("trouble").textContent = gone ? GONE : problem.message;
     byId("trouble").hidden = false;
     byId("work").classList.toggle("gone", gone);
+    this.dispatchEvent(new Event("fail"));
   }
 
   #showOriginal() {
