@@ -13,6 +13,7 @@ from tests.catalogue.case import (
     SIZE,
     WHITES,
     Case,
+    animation,
     bad,
     encode,
     exif,
@@ -118,11 +119,6 @@ def grid(size: tuple[int, int], rows: int, columns: int, *, tiles: list[int] | N
     return ftyp() + meta(len(head) + 8) + box(b"mdat", description, pixels)
 
 
-def animated(frames: int) -> bytes:
-    others = [Image.new("RGB", SIZE, (i % 256, 0, 0)) for i in range(frames - 1)]
-    return avif(save_all=True, append_images=others)
-
-
 def turned_by_exif_alone() -> bytes:
     """Pillow writes an orientation as boxes, so another tag is written, and renamed."""
     block = Image.Exif()
@@ -150,8 +146,8 @@ def cases() -> list[Case]:
         good("AVIF, limited range", lambda: avif(range="limited"), tolerance=ROUNDING),
         good("AVIF, transparent", lambda: avif(translucent(0)), WHITES),
         good("AVIF, transparent and premultiplied", lambda: avif(translucent(0), alpha_premultiplied=True), WHITES),
-        good("AVIF, animated", lambda: animated(3), tolerance=ROUNDING),
-        good("AVIF, animated, 100 frames", lambda: animated(100), tolerance=ROUNDING),
+        good("AVIF, animated", lambda: avif(**animation(3)), tolerance=ROUNDING),
+        good("AVIF, animated, 100 frames", lambda: avif(**animation(100)), tolerance=ROUNDING),
         *(good(f"AVIF, orientation {n}", partial(avif, stored(n), exif=exif(n).tobytes()), tolerance=ROUNDING) for n in range(1, 9)),
         good("AVIF, an orientation in Exif alone", turned_by_exif_alone, tolerance=ROUNDING),
         good("AVIF, an orientation in XMP alone", lambda: avif(xmp=b'<x tiff:Orientation="6"/>'), tolerance=ROUNDING),

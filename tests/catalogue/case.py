@@ -59,6 +59,12 @@ def grain() -> Image.Image:
     return Image.fromarray(np.random.default_rng(3).integers(0, 256, (32, 48, 3), dtype=np.uint8))
 
 
+def animation(frames: int) -> dict[str, Any]:
+    """Options of `encode`. What is behind the first frame has other colours."""
+    others = [Image.new("RGB", SIZE, (i % 256, 0, 0)) for i in range(frames - 1)]
+    return {"save_all": True, "append_images": others}
+
+
 def encode(image: Image.Image, format: str, **options: Any) -> bytes:
     out = BytesIO()
     image.save(out, format, **options)

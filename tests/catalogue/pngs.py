@@ -15,6 +15,7 @@ from tests.catalogue.case import (
     WHITES,
     Case,
     Colors,
+    animation,
     bad,
     encode,
     exif,
@@ -109,11 +110,6 @@ def half(value: int) -> int:
     return (value * 128 + 255 * 127 + 127) // 255
 
 
-def animated(*, frames: int = 3) -> bytes:
-    others = [Image.new("RGB", SIZE, (i % 256, 0, 0)) for i in range(frames - 1)]
-    return encode(quarters(), "PNG", save_all=True, append_images=others)
-
-
 HALF: Colors = tuple((half(r), half(g), half(b)) for r, g, b in COLORS)
 BLACKS: Colors = ((0, 0, 0),) * 4
 
@@ -172,8 +168,8 @@ def cases() -> list[Case]:
         good("PNG, private chunks", lambda: plain(chunk(b"vpAg", bytes(9)), chunk(b"teSt", bytes(60_000)))),
         bad("PNG, an unknown critical chunk", lambda: plain(chunk(b"TEST", b"x")), 200, 422),
         bad("PNG, as Apple's compiler makes it (CgBI)", lambda: png(chunk(b"CgBI", b"P\0 \2"), header(), chunk(b"IDAT", zlib.compress(bytes(4 * 48 * 32 + 32))[2:-4]))),
-        good("PNG, animated", animated),
-        good("PNG, animated, 1,000 frames", lambda: animated(frames=1000)),
+        good("PNG, animated", lambda: encode(quarters(), "PNG", **animation(3))),
+        good("PNG, animated, 1,000 frames", lambda: encode(quarters(), "PNG", **animation(1000))),
         bad("PNG, animated, of no frames", lambda: plain(chunk(b"acTL", bytes(8))), 200, 422),
         bad("PNG, animated, a frame outside", lambda: plain(chunk(b"acTL", struct.pack(">II", 2, 0)), chunk(b"fcTL", struct.pack(">IIIIIHHBB", 0, 9999, 9999, 9999, 9999, 1, 1, 0, 0))), 200, 422),
         *truncations("PNG", lambda: encode(grain(), "PNG")),
