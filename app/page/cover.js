@@ -7,6 +7,7 @@ import { breakable, byId, element } from "./element.js";
 import { Latest } from "./latest.js";
 import { coverAddress } from "./maps.js";
 import { fixed, percent } from "./numbers.js";
+import { subject } from "./sentence.js";
 import { tracks } from "./tracks.js";
 
 const SHARE = 0.1; // of the patches, as the buttons say
@@ -114,10 +115,9 @@ function effects({ evidence, effect, random_effects: random, random_effect: mean
 }
 
 function summary({ label, against, patches, evidence, effect, random_sets: sets, random_as_much: share }) {
-  const what = against ? `the lead of “${label}” over “${against}”` : `the logit for “${label}”`;
   const [these, many] = patches.length === 1 ? ["this patch", "one patch"] : [`these ${patches.length} patches`, "as many patches"];
   return (
-    `Without ${these}, ${what} ${effect < 0 ? "rises" : "falls"} by ${fixed(Math.abs(effect), 2)}. ` +
+    `Without ${these}, ${subject(label, against)} ${effect < 0 ? "rises" : "falls"} by ${fixed(Math.abs(effect), 2)}. ` +
     `The direct evidence promised a ${evidence < 0 ? "rise" : "fall"} of ${fixed(Math.abs(evidence), 2)}. ` +
     `${Math.round(share * sets)} of ${sets} random sets of ${many} change it at least as much.`
   );

@@ -5,6 +5,7 @@ import { byId, element } from "./element.js";
 import { follow } from "./latest.js";
 import { receiptAddress } from "./maps.js";
 import { fixed } from "./numbers.js";
+import { subject } from "./sentence.js";
 import { tracks } from "./tracks.js";
 
 const PARTS = [
@@ -21,8 +22,7 @@ export function showReceipt(state) {
     show: ({ receipt, label, against }) => {
       byId("receipt").replaceChildren(table(receipt, against ? `“${label}” − “${against}”` : `Logit for “${label}”`));
       const share = Math.round((100 * receipt.patches) / receipt.logit);
-      const what = against ? `the lead of “${label}” over “${against}”` : `the logit for “${label}”`;
-      byId("receipt-status").textContent = `Patches contribute ${share} % of ${what} directly.`;
+      byId("receipt-status").textContent = `Patches contribute ${share} % of ${subject(label, against)} directly.`;
     },
     fail: (problem) => {
       byId("receipt").replaceChildren();
