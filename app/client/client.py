@@ -14,7 +14,7 @@ import httpx
 
 MAP_TYPES = {"image/png", "application/json", "application/x-npy"}
 PROBLEM = "urn:vit-serve:problem:"  # how the type of each problem begins, also of one from the balancers in docker/
-CONNECT_TIMEOUT_S = 5.0
+TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # seconds
 Source = bytes | str | Path  # the bytes of an image file, or its path
 
 
@@ -45,10 +45,9 @@ class Client:
     Threads may share a client. Its API key goes to `server` alone: no redirect is followed.
     """
 
-    def __init__(self, server: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:
+    def __init__(self, server: str, *, key: str | None = None) -> None:
         headers = {"X-API-Key": key} if key else {}
-        timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S))
-        self._http = httpx.Client(base_url=server, headers=headers, timeout=timeout, limits=httpx.Limits())
+        self._http = httpx.Client(base_url=server, headers=headers, timeout=TIMEOUT, limits=httpx.Limits())
 
     def __enter__(self) -> Self:
         return self

@@ -27,11 +27,9 @@ class Canvas:
 
     def upward_text(self, x: float, y: float, text: str, *, size: int) -> None:
         """Text that reads from bottom to top, its middle at (x, y)."""
-        left, top, right, bottom = (round(edge) for edge in _font(size).getbbox(text, anchor="la"))
-        mask = Image.new("L", (right - left, bottom - top))
-        ImageDraw.Draw(mask).text((-left, -top), text, font=_font(size), fill=255, anchor="la")
-        mask = mask.transpose(Image.Transpose.ROTATE_90)
-        self._image.paste(INK, (round(x * SCALE - mask.width / 2), round(y * SCALE - mask.height / 2)), mask)
+        upward = ImageFont.TransposedFont(_font(size), Image.Transpose.ROTATE_90)
+        _, _, width, height = upward.getbbox(text)
+        self._pen.text((x * SCALE - width / 2, y * SCALE - height / 2), text, font=upward, fill=INK)
 
     def line(self, x0: float, y0: float, x1: float, y1: float, *, color: Color = INK) -> None:
         self._pen.line((x0 * SCALE, y0 * SCALE, x1 * SCALE, y1 * SCALE), fill=color, width=SCALE)

@@ -1,11 +1,10 @@
 """A decoded image as a person sees it: upright, RGB, transparency on white, deep gray scaled and not clipped."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
+from PIL import Image, ImageCms
 
 from app.images.decode import AvifImage
 from app.images.metadata import orientation
@@ -27,13 +26,6 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-
-# CIELAB as in a TIFF (D50, 8 bits). Pillow converts it by colour profiles, which are not parsed here.
-_WHITE_D50 = np.array([0.9642, 1.0, 0.8249], np.float32)
-_XYZ_D50_TO_LINEAR = np.array(  # sRGB's primaries, adapted by Bradford's method (Lindbloom, "RGB/XYZ Matrices")
-    [[3.1338561, -1.6168667, -0.4906146], [-0.9787684, 1.9161415, 0.0334540], [0.0719453, -0.2289914, 1.4052427]],
-    np.float32,
-)
 
 
 def upright_rgb(image: Image.Image) -> Image.Image:
@@ -72,7 +64,7 @@ def _to_rgb(image: Image.Image, raw_mode: str) -> Image.Image:
     if image.mode.startswith(("I", "F")):
         return _from_deep_gray(image)
     if image.mode == "LAB":
-        return _by_rows(image, srgb).convert("RGB")
+        return _from_lab(image)
     if image.has_transparency_data:
         return _on_white(image, raw_mode)
     return image.convert("RGB")
@@ -107,30 +99,22 @@ def _from_deep_gray(image: Image.Image) -> Image.Image:
             scaled[values == transparent] = 255
         return scaled
 
-    return _by_rows(image, gray).convert("RGB")
+    return Image.fromarray(np.concatenate([gray(rows) for rows in _strips(image)])).convert("RGB")
+
+
+def _from_lab(image: Image.Image) -> Image.Image:
+    """CIELAB of a TIFF: 8 bits, D50."""
+    lab, srgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
+    exact = ImageCms.Flags.NOOPTIMIZE  # the table that would take the place of the formulas is up to 30 of 255 off
+    return ImageCms.buildTransform(lab, srgb, "LAB", "RGB", flags=exact).apply(image)
 
 
 def _float_scale(image: Image.Image) -> float:
     """1, or 255 if a finite value is larger than 1."""
-    strips = _strips(np.asarray(image))
-    return 1.0 if all(np.max(rows, where=np.isfinite(rows), initial=0) <= 1 for rows in strips) else 255.0
+    small = all(np.max(rows, where=np.isfinite(rows), initial=0) <= 1 for rows in _strips(image))
+    return 1.0 if small else 255.0
 
 
-def _by_rows(image: Image.Image, convert: Callable[[npt.NDArray[Any]], npt.NDArray[np.uint8]]) -> Image.Image:
-    return Image.fromarray(np.concatenate([convert(rows) for rows in _strips(np.asarray(image))]))
-
-
-def _strips(values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+def _strips(image: Image.Image) -> list[npt.NDArray[Any]]:
+    values = np.asarray(image)
     return [values[top : top + ROWS] for top in range(0, len(values), ROWS)]
-
-
-def srgb(lab: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """sRGB, uint8 (..., 3), of `lab` (..., 3) as in a TIFF: an L of 100 is 255; a and b are signed (CIE 15:2004)."""
-    lightness = (lab[..., 0].astype(np.float32) * (100 / 255) + 16) / 116
-    green_red, blue_yellow = (lab[..., i].astype(np.int8).astype(np.float32) for i in (1, 2))
-    bent = np.stack([lightness + green_red / 500, lightness, lightness - blue_yellow / 200], -1)
-    xyz = np.where(bent > 6 / 29, bent**3, (bent - 16 / 116) * (108 / 841)) * _WHITE_D50
-    linear = np.clip(xyz @ _XYZ_D50_TO_LINEAR.T, 0, 1)
-    encoded = np.where(linear > 0.0031308, 1.055 * linear ** (1 / 2.4) - 0.055, 12.92 * linear)
-    pixels: npt.NDArray[np.uint8] = np.rint(255 * encoded).astype(np.uint8)
-    return pixels

@@ -28,7 +28,7 @@ Work = Callable[[bytes, bool, bool], bytes]
 REQUEST = struct.Struct("!Q??")  # the bytes of the upload that follows, then both arguments of `Work`
 SAME = 2**64 - 1  # in place of the bytes: the request is about the upload of the one before
 ANSWER = struct.Struct("!Q")  # before every answer: how many bytes of it follow
-ORDER = struct.Struct("!iQ")  # to the fork server: the process to end or 0, and the memory of the new one in bytes
+ORDER = struct.Struct("!i")  # to the fork server, for a new process: the one to end before, or 0
 REPORT = struct.Struct("!ii")  # from it: the new process, or 0 where none can be forked, and how the old one ended
 
 HAD_TO_BE_ENDED = 1  # in a report, of a process that did not end by itself; else its exit code, a signal's negative
@@ -38,7 +38,9 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main() -> None:
-    """Standard input holds the pickled work; orders come from the socket whose number is the argument."""
+    """Standard input holds the work and the memory of each worker in bytes, pickled. Orders come from the socket whose
+    number is the argument.
+    """
     # A signal that stops the service may go to its whole group, but images that are being decoded have to be finished.
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, signal.SIG_IGN)
@@ -46,30 +48,28 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libtiff writes warnings about files there
     control = socket.socket(fileno=int(sys.argv[1]))
     with suppress(EOFError, pickle.UnpicklingError, ConnectionError):  # the service may end at any moment
-        _fork_on_orders(control, pickle.load(sys.stdin.buffer))
+        _fork_on_orders(control, *pickle.load(sys.stdin.buffer))
 
 
-def _fork_on_orders(control: socket.socket, work: Work) -> None:
+def _fork_on_orders(control: socket.socket, work: Work, memory_bytes: int) -> None:
     while True:
         order, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 1)
         if not order:
             return  # the service has ended; the workers end with this process
-        old, memory_bytes = ORDER.unpack(order)
+        (old,) = ORDER.unpack(order)
         ended = _end(old) if old else 0
         (descriptor,) = descriptors
         fork_server = os.getpid()
         try:
-            child = os.fork()
+            child: int | None = os.fork()
         except OSError:  # no memory, or too many processes; the workers that are there go on
-            os.close(descriptor)
-            control.sendall(REPORT.pack(0, ended))
-            continue
+            child = None
         if child == 0:
             control.close()
             _serve(socket.socket(fileno=descriptor), work, memory_bytes=memory_bytes, fork_server=fork_server)
             os._exit(0)
         os.close(descriptor)
-        control.sendall(REPORT.pack(child, ended))
+        control.sendall(REPORT.pack(child or 0, ended))
 
 
 def _end(process: int) -> int:
@@ -95,19 +95,14 @@ def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, fork_ser
     warnings.simplefilter("ignore")  # Pillow's are about the images themselves
     logging.disable()
     data = b""
-    while len(header := _receive(connection, REQUEST.size)) == REQUEST.size:
+    while len(header := connection.recv(REQUEST.size, socket.MSG_WAITALL)) == REQUEST.size:  # less: it is closed
         data_bytes, even_large, thumbnail = REQUEST.unpack(header)
         if data_bytes != SAME:
-            data = _receive(connection, data_bytes)
+            data = connection.recv(data_bytes, socket.MSG_WAITALL)  # Pillow reads these bytes, without a copy
             if len(data) < data_bytes:
                 return
         answer = work(data, even_large, thumbnail)
         connection.sendall(ANSWER.pack(len(answer)) + answer)
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    """Less where the socket is closed. An upload is not copied again: Pillow reads these bytes."""
-    return connection.recv(size, socket.MSG_WAITALL)
 
 
 def _end_with(fork_server: int) -> None:

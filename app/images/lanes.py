@@ -10,15 +10,16 @@ class Lanes:
     """Counts free workers and the pixels of the large images that are being decoded. Belongs to one event loop.
 
     A small image takes any free worker, as long as fewer than `max_small` others are decoded. A large one waits until
-    its pixels fit below `max_pixels_in_work`, and, where there are several workers, leaves one to small images. Large
-    images wait for each other in order, and so do small ones.
+    its pixels fit below `max_pixels_in_work`, and one that has more waits until no other large one is decoded. Where
+    there are several workers, large images leave one to small ones. They wait for each other in order, and so do small
+    ones.
     """
 
     def __init__(self, *, workers: int, max_small: int, max_pixels_in_work: int) -> None:
         self._free_workers = workers
         self._free_small_workers = max_small
         self._free_large_workers = max(workers - 1, 1)
-        self._free_pixels = max_pixels_in_work
+        self._max_pixels = self._free_pixels = max_pixels_in_work
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def enter(self, large_pixels: int) -> None:
@@ -57,7 +58,7 @@ class Lanes:
     def _free(self, large_pixels: int, images: int = 1) -> None:
         if large_pixels:
             self._free_large_workers += images
-            self._free_pixels += images * large_pixels
+            self._free_pixels += images * min(large_pixels, self._max_pixels)
         else:
             self._free_small_workers += images
 
@@ -80,4 +81,4 @@ class Lanes:
     def _fits(self, large_pixels: int) -> bool:
         if not large_pixels:
             return self._free_small_workers > 0
-        return self._free_large_workers > 0 and large_pixels <= self._free_pixels
+        return self._free_large_workers > 0 and min(large_pixels, self._max_pixels) <= self._free_pixels

@@ -51,7 +51,6 @@ class WorkerPool:
         self._memory_bytes = memory_bytes
         self._max_answer_bytes = max_answer_bytes
         self._timeout_s = timeout_s
-        self._max_pixels_in_work = max_pixels_in_work
         self._lanes = Lanes(workers=workers, max_small=max_small, max_pixels_in_work=max_pixels_in_work)
         self._workers = [Worker() for _ in range(workers)]
         self._idle = list(self._workers)
@@ -85,18 +84,16 @@ class WorkerPool:
         A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
         Raises WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be started.
         """
-        answer = await self._run(upload, thumbnail=thumbnail)
-        if pixels := pixels_if_large(answer):
-            answer = await self._run(upload, thumbnail=thumbnail, large_pixels=min(pixels, self._max_pixels_in_work))
-        return answer
-
-    async def _run(self, upload: Upload, *, thumbnail: bool, large_pixels: int = 0) -> bytearray:
-        await self._lanes.enter(large_pixels)
-        worker = self._idle.pop()
-        worker.large_pixels = large_pixels
-        exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
-        exchange.add_done_callback(partial(self._finished, worker))
-        return await asyncio.shield(exchange)
+        large_pixels = 0
+        while True:
+            await self._lanes.enter(large_pixels)
+            worker = self._idle.pop()
+            worker.large_pixels = large_pixels
+            exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
+            exchange.add_done_callback(partial(self._finished, worker))
+            answer = await asyncio.shield(exchange)
+            if large_pixels or not (large_pixels := pixels_if_large(answer)):
+                return answer
 
     def _finished(self, worker: Worker, exchange: asyncio.Future[bytearray]) -> None:
         if not exchange.cancelled():
@@ -116,7 +113,7 @@ class WorkerPool:
             await _send(worker.connection, REQUEST.pack(len(upload), worker.large_pixels > 0, thumbnail), upload)
             watch.sent()
             answer = await self._answer(worker.connection)
-            pixels = min(pixels_if_large(answer), self._max_pixels_in_work)
+            pixels = pixels_if_large(answer)
             if pixels and not worker.large_pixels and self._lanes.grow(pixels):
                 worker.large_pixels = pixels
                 await _send(worker.connection, REQUEST.pack(SAME, True, thumbnail), Upload())

@@ -105,9 +105,8 @@ def geometry(size: tuple[int, int], spec: ImageSpec) -> Geometry:
         resized = (round(width / shrink), round(height / shrink))  # both rounded, as timm's ResizeKeepRatio does
     elif spec.resize.mode == "shortest":
         short = min(spec.resize.size)  # the long side is cut to an integer, as torchvision and timm do
-        resized = (short, max(short, int(short * height / width))) if width <= height else (
-            max(short, int(short * width / height)), short
-        )  # fmt: skip
+        long = int(short * max(size) / min(size))
+        resized = (short, long) if width <= height else (long, short)
     else:
         resized = (spec.resize.size[1], spec.resize.size[0])
     rows, columns = spec.size

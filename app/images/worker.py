@@ -117,7 +117,6 @@ class ForkServer:
     """`app/images/fork_server.py`, from the outside. Threads may share it; all methods block."""
 
     def __init__(self, *, work: Work, memory_bytes: int) -> None:
-        self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
         with theirs:
@@ -127,7 +126,7 @@ class ForkServer:
             )
         assert self._process.stdin
         with self._process.stdin as stdin:
-            pickle.dump(work, stdin)
+            pickle.dump((work, memory_bytes), stdin)
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
@@ -140,7 +139,7 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             try:
-                socket.send_fds(self._control, [ORDER.pack(worker.process, self._memory_bytes)], [theirs.fileno()])
+                socket.send_fds(self._control, [ORDER.pack(worker.process)], [theirs.fileno()])
                 report = self._control.recv(REPORT.size)
             except OSError:  # it has ended, or another thread has noticed that and stopped it
                 report = b""

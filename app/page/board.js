@@ -39,12 +39,14 @@ export class Board extends EventTarget {
     return this.#cells.length;
   }
 
-  /** Show the part of the image that the network saw, with the grid on it. `numbers`: the map as JSON. */
+  /** Show the part of the map on its image that the network saw, with the grid on it. `numbers`: the map as JSON. */
   show(numbers) {
     const { grid, crop_box: seen, values, method } = numbers;
+    const image = this.#board.querySelector("img");
+    image.src = byId("map").src;
+    crop(image, numbers, seen);
     if (String(grid) !== String(this.#grid)) this.#build(grid);
     this.#board.style.setProperty("--ratio", ratioOf([seen[2] - seen[0], seen[3] - seen[1]]));
-    crop(this.#board.querySelector("img"), numbers, seen);
     for (const [i, cell] of this.#cells.entries()) {
       const value = significant(values[i], { plus: method === "evidence" });
       cell.ariaLabel = `Row ${Math.floor(i / grid[1])}, column ${i % grid[1]}: ${value}`;

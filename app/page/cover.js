@@ -1,27 +1,34 @@
 // What if these patches were not there? The labels with and without them, and the real change of the logit beside the
 // one that the evidence of these patches promised.
 
-import { blob, json } from "./api.js";
+import { json } from "./api.js";
 import { Board } from "./board.js";
 import { breakable, byId, element } from "./element.js";
-import { DEBOUNCE_MS, Latest } from "./latest.js";
-import { coverAddress, mapAddress } from "./maps.js";
+import { Latest } from "./latest.js";
+import { coverAddress } from "./maps.js";
 import { fixed, percent } from "./numbers.js";
+import { subject } from "./sentence.js";
+import { tracks } from "./tracks.js";
 
 const SHARE = 0.1; // of the patches, as the buttons say
 
 export class Cover {
   #state;
   #board = new Board();
-  #drawing = new Latest();
   #measuring = new Latest();
   #measured; // the address of what is shown
 
-  constructor(state) {
+  /** The patches are painted on the map that `heatmap` shows. */
+  constructor(state, heatmap) {
     this.#state = state;
+    heatmap.addEventListener("show", ({ detail: numbers }) => {
+      this.#board.show(numbers);
+      byId("cover-part").hidden = false;
+      if (this.#measured === undefined) this.#count();
+    });
+    heatmap.addEventListener("fail", () => (byId("cover-part").hidden = true)); // the map shows the reason
     state.addEventListener("change", ({ detail }) => {
       if (detail.has("id")) this.#board.painted = [];
-      if ([...detail].some((name) => !["beside", "colorbar"].includes(name))) this.#draw();
       if (this.#measured !== undefined && this.#measured !== this.#address()) this.#clear();
     });
     this.#board.addEventListener("change", () => this.#clear());
@@ -37,28 +44,6 @@ export class Cover {
 
   #address(which = { patches: this.#board.painted }) {
     return coverAddress(this.#state.values, { ...which, fill: byId("fill").value });
-  }
-
-  /** The map on show, without its colour bar, so that the grid fits. */
-  #draw() {
-    const values = { ...this.#state.values, colorbar: "false" };
-    if (!values.id) return;
-    this.#drawing.run({
-      waitMs: 2 * DEBOUNCE_MS, // the browser has both by then, from the map above
-      load: async (signal) => {
-        const numbers = await json(mapAddress(values, "json"), { signal });
-        return [await blob(mapAddress(values, "png"), { signal }), numbers];
-      },
-      show: ([png, numbers]) => {
-        const image = byId("board").querySelector("img");
-        URL.revokeObjectURL(image.src);
-        image.src = URL.createObjectURL(png);
-        this.#board.show(numbers);
-        byId("cover-part").hidden = false;
-        if (this.#measured === undefined) this.#count();
-      },
-      fail: () => (byId("cover-part").hidden = true), // the map shows the reason
-    });
   }
 
   #measure(which) {
@@ -113,27 +98,8 @@ function labels({ label, before, after }) {
 
 /** Bars on one scale: the promise, what came of it, and each random set as a line. */
 function effects({ evidence, effect, random_effects: random, random_effect: mean }) {
-  const low = Math.min(0, evidence, effect, ...random);
-  const span = Math.max(0, evidence, effect, ...random) - low || 1;
-  const place = (value) => `${(100 * (value - low)) / span}%`;
-  const line = (className, value) => {
-    const mark = element("i", { class: className });
-    mark.style.left = place(value);
-    return mark;
-  };
-  const bar = (value) => {
-    const mark = line(value < 0 ? "minus" : "plus", Math.min(value, 0));
-    mark.style.width = `${(100 * Math.abs(value)) / span}%`;
-    return mark;
-  };
-  const row = (title, value, ...marks) =>
-    element(
-      "tr",
-      {},
-      element("th", { scope: "row" }, title),
-      element("td", { class: "track" }, element("div", {}, line("zero", 0), ...marks)),
-      element("td", { class: "number" }, fixed(value, 3, { plus: true })),
-    );
+  const { line, bar, row } = tracks([evidence, effect, ...random]);
+  const number = (value) => fixed(value, 3, { plus: true });
   return element(
     "table",
     { class: "receipt effects" },
@@ -141,18 +107,17 @@ function effects({ evidence, effect, random_effects: random, random_effect: mean
     element(
       "tbody",
       {},
-      row("Promised by their evidence", evidence, bar(evidence)),
-      row("Real, without them", effect, bar(effect)),
-      row(`Real, without ${random.length} random sets: mean`, mean, ...random.map((value) => line("set", value))),
+      row(null, "Promised by their evidence", number(evidence), bar(0, evidence)),
+      row(null, "Real, without them", number(effect), bar(0, effect)),
+      row(null, `Real, without ${random.length} random sets: mean`, number(mean), ...random.map((at) => line("set", at))),
     ),
   );
 }
 
 function summary({ label, against, patches, evidence, effect, random_sets: sets, random_as_much: share }) {
-  const what = against ? `the lead of “${label}” over “${against}”` : `the logit for “${label}”`;
   const [these, many] = patches.length === 1 ? ["this patch", "one patch"] : [`these ${patches.length} patches`, "as many patches"];
   return (
-    `Without ${these}, ${what} ${effect < 0 ? "rises" : "falls"} by ${fixed(Math.abs(effect), 2)}. ` +
+    `Without ${these}, ${subject(label, against)} ${effect < 0 ? "rises" : "falls"} by ${fixed(Math.abs(effect), 2)}. ` +
     `The direct evidence promised a ${evidence < 0 ? "rise" : "fall"} of ${fixed(Math.abs(evidence), 2)}. ` +
     `${Math.round(share * sets)} of ${sets} random sets of ${many} change it at least as much.`
   );

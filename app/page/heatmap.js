@@ -11,7 +11,8 @@ import { around, crop, ratioOf } from "./view.js";
 const POINT = "Point at a patch to read its number.";
 const GONE = "The server no longer has the maps of this image. Add the file again to see them.";
 
-export class Heatmap {
+/** Dispatches `show` with the map as JSON when another one is shown, and `fail` when none is. */
+export class Heatmap extends EventTarget {
   #state;
   #numbers;
   #drawing = new Latest();
@@ -23,6 +24,7 @@ export class Heatmap {
   #patch = byId("patch");
 
   constructor(state) {
+    super();
     this.#state = state;
     state.addEventListener("change", ({ detail }) => {
       if (detail.has("beside") || detail.has("id")) this.#showOriginal();
@@ -84,16 +86,17 @@ export class Heatmap {
     byId("about-map").hidden = this.#pane.hidden = false;
     this.#stage.ariaBusy = "false";
     this.#leave();
+    this.dispatchEvent(new CustomEvent("show", { detail: numbers }));
   }
 
   #fail(problem) {
     this.#stage.ariaBusy = "false";
-    this.#pane.hidden = true;
-    byId("about-map").hidden = true;
+    byId("about-map").hidden = this.#pane.hidden = true;
     const gone = problem.status === 404;
     byId("trouble").textContent = gone ? GONE : problem.message;
     byId("trouble").hidden = false;
     byId("work").classList.toggle("gone", gone);
+    this.dispatchEvent(new Event("fail"));
   }
 
   #showOriginal() {

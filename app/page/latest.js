@@ -24,3 +24,13 @@ export class Latest {
     this.#controller.abort();
   }
 }
+
+/** `load(values, signal)` again whenever one of the `names` changes, then `show(loaded, values)` or `fail(problem)`. */
+export function follow(state, names, { load, show, fail, waitMs = DEBOUNCE_MS }) {
+  const latest = new Latest();
+  state.addEventListener("change", ({ detail }) => {
+    const values = state.values;
+    if (!values.id || !names.some((name) => detail.has(name))) return;
+    latest.run({ waitMs, load: (signal) => load(values, signal), show: (loaded) => show(loaded, values), fail });
+  });
+}

@@ -8,10 +8,9 @@ import { showGallery } from "./gallery.js";
 import { Heatmap } from "./heatmap.js";
 import { listenToKeys } from "./keyboard.js";
 import { Labels } from "./labels.js";
-import { reportAddress } from "./maps.js";
 import { Queue } from "./queue.js";
-import { Receipt } from "./receipt.js";
-import { Report } from "./report.js";
+import { showReceipt } from "./receipt.js";
+import { showReport } from "./report.js";
 import { State } from "./state.js";
 import { Verification } from "./verification.js";
 import { Wall } from "./wall.js";
@@ -43,10 +42,13 @@ async function main() {
   const labels = new Labels(state);
   const heatmap = new Heatmap(state);
   new Wall(state, shape);
-  new Report(state, shape);
+  showReport(state, shape, ({ predictions }) => {
+    const { id } = state.values;
+    if (id !== labelled) label(id, predictions);
+  });
   if (shape.labels.length) {
-    new Cover(state);
-    new Receipt(state);
+    new Cover(state, heatmap);
+    showReceipt(state);
     new Verification(state);
   }
   listenToKeys(state, shape);
@@ -65,14 +67,11 @@ async function main() {
     state.set({ id, label: "", against: "" });
   }
 
-  state.addEventListener("change", async () => {
+  state.addEventListener("change", () => {
     const { id } = state.values;
     document.body.classList.toggle("empty", !id);
     queue.mark(id);
-    if (!id || id === labelled) return;
-    labelled = id; // the image comes from a link, so its labels are not here yet
-    const { predictions } = await json(reportAddress(state.values)).catch(() => ({ predictions: [] })); // the map shows the reason
-    if (state.values.id === id) label(id, predictions);
+    if (id !== labelled) label("", []); // it comes from a link, and its labels with the report
   });
 
   queue.addEventListener("choose", ({ detail }) => choose(detail));

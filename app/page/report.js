@@ -3,7 +3,7 @@
 import { json } from "./api.js";
 import { layerOf } from "./controls.js";
 import { breakable, byId, element } from "./element.js";
-import { DEBOUNCE_MS, Latest } from "./latest.js";
+import { follow } from "./latest.js";
 import { reportAddress } from "./maps.js";
 import { fixed } from "./numbers.js";
 
@@ -14,49 +14,34 @@ const GRIDS = [
 ];
 const NUMBERED = 6; // with more heads in a row, the cells are too narrow for numbers
 
-export class Report {
-  #state;
-  #shape;
-  #loading = new Latest();
-
-  constructor(state, shape) {
-    this.#state = state;
-    this.#shape = shape;
-    state.addEventListener("change", ({ detail }) => {
-      if (detail.has("id") || detail.has("label")) this.draw();
-      this.#mark();
-    });
-    byId("heads").addEventListener("click", ({ target }) => this.#choose(target.closest("td")));
-  }
-
-  draw() {
-    const values = this.#state.values;
-    if (!values.id) return;
-    this.#loading.run({
-      waitMs: DEBOUNCE_MS,
-      load: (signal) => json(reportAddress(values), { signal }),
-      show: ({ lens, heads, label }) => {
-        byId("lens-part").hidden = lens === null;
-        if (lens) byId("lens").replaceChildren(lensTable(lens));
-        const known = GRIDS.filter(([name]) => heads[name] !== null); // without classes no head adds to a logit
-        byId("heads").replaceChildren(...known.map(([name, title, unit]) => grid(heads[name], title(label), unit)));
-        byId("heads-part").hidden = false;
-        this.#mark();
-      },
-      fail: () => (byId("lens-part").hidden = byId("heads-part").hidden = true), // the map shows the reason
-    });
-  }
-
-  #choose(cell) {
-    if (cell) this.#state.set({ method: "class_token", layer: cell.dataset.layer, head: cell.dataset.head, colormap: "" });
-  }
-
-  #mark() {
-    const values = this.#state.values;
-    const layer = values.method === "class_token" ? layerOf(values, this.#shape) : "";
+/** `loaded` is called with each report. */
+export function showReport(state, shape, loaded) {
+  function mark() {
+    const { method, head } = state.values;
+    const layer = method === "class_token" ? layerOf(state.values, shape) : "";
     for (const cell of byId("heads").querySelectorAll("td"))
-      cell.classList.toggle("chosen", cell.dataset.layer === layer && cell.dataset.head === values.head);
+      cell.classList.toggle("chosen", cell.dataset.layer === layer && cell.dataset.head === head);
   }
+
+  follow(state, ["id", "label"], {
+    load: (values, signal) => json(reportAddress(values), { signal }),
+    show: (report) => {
+      const { lens, heads, label } = report;
+      byId("lens-part").hidden = lens === null;
+      if (lens) byId("lens").replaceChildren(lensTable(lens));
+      const known = GRIDS.filter(([name]) => heads[name] !== null); // without classes no head adds to a logit
+      byId("heads").replaceChildren(...known.map(([name, title, unit]) => grid(heads[name], title(label), unit)));
+      byId("heads-part").hidden = false;
+      mark();
+      loaded(report);
+    },
+    fail: () => (byId("lens-part").hidden = byId("heads-part").hidden = true), // the map shows the reason
+  });
+  state.addEventListener("change", mark);
+  byId("heads").addEventListener("click", ({ target }) => {
+    const cell = target.closest("td");
+    if (cell) state.set({ method: "class_token", layer: cell.dataset.layer, head: cell.dataset.head, colormap: "" });
+  });
 }
 
 function lensTable({ classes, scores }) {

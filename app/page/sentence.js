@@ -28,6 +28,10 @@ export function sentence({ method, layer, head, label, against, min, max }, colo
   return `${bright} patches are where ${LOOKS[head] ?? `head ${head} looks`} ${placeOf(layer)}.`;
 }
 
+/** What evidence adds up to. */
+export const subject = (label, against) =>
+  against ? `the lead of “${label}” over “${against}”` : `the logit for “${label}”`;
+
 /** How much of the image the network did not see. Empty if it saw all. */
 export function cropped({ image: [width, height], crop_box: [left, top, right, bottom] }) {
   const seen = ((right - left) * (bottom - top)) / (width * height);

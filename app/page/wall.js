@@ -4,7 +4,7 @@ import { blob, json } from "./api.js";
 import { showColorbar } from "./colorbar.js";
 import { layerOf } from "./controls.js";
 import { byId, element } from "./element.js";
-import { DEBOUNCE_MS, Latest } from "./latest.js";
+import { DEBOUNCE_MS, follow } from "./latest.js";
 import { endsOf, isOnWall, wallAddress, wallScale } from "./maps.js";
 
 const TRIM = 1; // pixels of the sheet at each edge of a cell, where scaling lets the white gap in
@@ -13,33 +13,24 @@ export class Wall {
   #state;
   #shape;
   #sheet;
-  #drawing = new Latest();
   #wall = byId("wall");
 
   constructor(state, shape) {
     this.#state = state;
     this.#shape = shape;
-    state.addEventListener("change", ({ detail }) => {
-      if (["id", "colormap", "interpolation"].some((name) => detail.has(name))) this.draw();
-      this.#mark();
-    });
-  }
-
-  draw() {
-    const values = this.#state.values;
-    if (!values.id) return;
-    this.#drawing.run({
+    follow(state, ["id", "colormap", "interpolation"], {
       waitMs: 2 * DEBOUNCE_MS,
-      load: async (signal) => {
+      load: async (values, signal) => {
         const layout = await json(wallAddress(values, "json"), { signal });
         return [await blob(wallAddress(values, "png", layout.limits), { signal }), layout];
       },
-      show: ([png, layout]) => this.#show(png, layout, values.colormap),
+      show: ([png, layout], values) => this.#show(png, layout, values.colormap),
       fail: (problem) => {
         this.#wall.hidden = byId("wall-ramp").hidden = true;
         byId("wall-status").textContent = problem.message;
       },
     });
+    state.addEventListener("change", () => this.#mark());
   }
 
   #show(png, layout, colormap) {

@@ -1,7 +1,16 @@
-"""The map that the page shows."""
+"""What tests do with the page, and what it shows."""
 
+from mimetypes import guess_type
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+PHONE = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
+
+
+def pick(page: Any, files: dict[str, bytes]) -> None:
+    """Choose files of these names in the dialog."""
+    listed = [{"name": name, "mimeType": guess_type(name)[0], "buffer": data} for name, data in files.items()]
+    page.set_input_files("#file", listed)
 
 
 def settle(page: Any) -> None:
@@ -28,6 +37,11 @@ def link(page: Any) -> str:
     the one that is set later and waits longer ends later.
     """
     return page.evaluate("() => new Promise((read) => setTimeout(() => read(location.hash), 200))")
+
+
+def served(page: Any, path: str) -> dict[str, Any]:
+    """JSON of the service."""
+    return page.request.get(page.url.split("#")[0].rstrip("/") + path).json()
 
 
 def address(page: Any, format: str = "json") -> str:

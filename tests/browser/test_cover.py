@@ -1,11 +1,9 @@
 """What if this were not there? Patches are painted, covered, and the answers shown side by side."""
 
-from io import BytesIO
-
 import pytest
 from PIL import Image
 
-from tests.browser.stage import asked, settle
+from tests.browser.stage import PHONE, asked, pick, settle
 
 
 @pytest.fixture
@@ -61,7 +59,7 @@ def test_the_mouse_paints_and_clears(painting):
 
 
 def test_a_finger_paints_where_it_taps_or_drags(visit):
-    page = visit(has_touch=True, viewport={"width": 390, "height": 844})
+    page = visit(**PHONE)
     page.tap("[data-sample=heart]")
     settle(page)
     page.get_by_role("gridcell").first.wait_for()
@@ -78,11 +76,9 @@ def test_a_finger_paints_where_it_taps_or_drags(visit):
 
 
 @pytest.mark.parametrize("size", [(64, 64), (100, 800), (800, 100)])
-def test_the_grid_is_large_on_a_phone_whatever_the_size_of_the_image(visit, size):
-    page = visit(viewport={"width": 390, "height": 844})
-    file = BytesIO()
-    Image.effect_noise(size, 64).save(file, "PNG")
-    page.set_input_files("#file", [{"name": "noise.png", "mimeType": "image/png", "buffer": file.getvalue()}])
+def test_the_grid_is_large_on_a_phone_whatever_the_size_of_the_image(visit, encode, size):
+    page = visit(**PHONE)
+    pick(page, {"noise.png": encode(Image.effect_noise(size, 64))})
     page.get_by_role("gridcell").first.wait_for()
     grid = page.locator("#patches").bounding_box()
     assert grid["width"] == grid["height"] > 8 * 24

@@ -1,26 +1,24 @@
 """Files from the dialog, a drop, the clipboard and the samples, and the messages for files that fail."""
 
-import base64
+from base64 import b64encode
 
 import pytest
 
-from tests.browser.stage import settle
+from tests.browser.stage import pick, settle
 
 
-def as_file(name: str, data: bytes, kind: str) -> dict:
-    return {"name": name, "mimeType": kind, "buffer": data}
-
-
-def transfer(page, name: str, data: bytes):
-    """A DataTransfer with one file, as a drop or a paste delivers it."""
-    return page.evaluate_handle(
-        """([name, text]) => {
-            const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-            const transfer = new DataTransfer();
-            transfer.items.add(new File([bytes], name, { type: "image/jpeg" }));
-            return transfer;
+def bring(page, event: str, *, file: bytes = b"", address: str = "") -> None:
+    """Drag, drop or paste a file or an address."""
+    page.evaluate(
+        """([name, file, address]) => {
+            const data = new DataTransfer();
+            const bytes = Uint8Array.from(atob(file), (c) => c.charCodeAt(0));
+            if (file) data.items.add(new File([bytes], "a.jpg", { type: "image/jpeg" }));
+            else data.setData("text/uri-list", address);
+            const [Kind, field] = name === "paste" ? [ClipboardEvent, "clipboardData"] : [DragEvent, "dataTransfer"];
+            document.body.dispatchEvent(new Kind(name, { [field]: data, bubbles: true, cancelable: true }));
         }""",
-        [name, base64.b64encode(data).decode()],
+        [event, b64encode(file).decode(), address],
     )
 
 
@@ -29,7 +27,7 @@ def refusal(page) -> str:
 
 
 def test_a_picked_file_gets_labels_and_a_map(page, star):
-    page.set_input_files("#file", [as_file("mine.jpg", star, "image/jpeg")])
+    pick(page, {"mine.jpg": star})
     settle(page)
     assert page.locator(".labels .name").first.inner_text() == "star"
     assert page.locator(".labels li").count() == 5
@@ -38,7 +36,7 @@ def test_a_picked_file_gets_labels_and_a_map(page, star):
 
 
 def test_many_files_queue_up_and_the_first_is_shown(page, star):
-    page.set_input_files("#file", [as_file(f"{i}.jpg", star, "image/jpeg") for i in range(6)])
+    pick(page, {f"{i}.jpg": star for i in range(6)})
     page.locator(".queue .named").nth(5).wait_for()
     shown = page.locator(".queue .chosen").get_attribute("data-id")
     other = page.locator(".queue .named:not(.chosen)").last
@@ -48,37 +46,21 @@ def test_many_files_queue_up_and_the_first_is_shown(page, star):
     assert page.locator(".queue .chosen").count() == 1
 
 
-def test_a_dropped_file(page, star):
-    data = transfer(page, "dropped.jpg", star)
-    page.dispatch_event("body", "dragenter", {"dataTransfer": data})
-    assert page.locator("#veil").is_visible()
-    page.dispatch_event("body", "drop", {"dataTransfer": data})
+@pytest.mark.parametrize("event", ["drop", "paste"])
+def test_a_dropped_or_pasted_file(page, star, event):
+    if event == "drop":
+        bring(page, "dragenter", file=star)
+        assert page.locator("#veil").is_visible()
+    bring(page, event, file=star)
     settle(page)
     assert page.locator("#veil").is_hidden()
-    assert page.locator(".labels .name").first.inner_text() == "star"
-
-
-def test_a_pasted_file(page, star):
-    page.evaluate(
-        "(data) => document.body.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true }))",
-        transfer(page, "pasted.jpg", star),
-    )
-    settle(page)
     assert page.locator(".labels .name").first.inner_text() == "star"
 
 
 @pytest.mark.parametrize("event", ["drop", "paste"])
 def test_an_address_is_answered_with_a_sentence(page, event):
     page.set_viewport_size({"width": 390, "height": 400})
-    page.evaluate(
-        """(name) => {
-            const data = new DataTransfer();
-            data.setData("text/uri-list", "https://example.org/cat.jpg");
-            const [Kind, field] = name === "drop" ? [DragEvent, "dataTransfer"] : [ClipboardEvent, "clipboardData"];
-            document.body.dispatchEvent(new Kind(name, { [field]: data, bubbles: true, cancelable: true }));
-        }""",
-        event,
-    )
+    bring(page, event, address="https://example.org/cat.jpg")
     toast = page.locator("#toast")
     assert "Save the image, then add its file." in toast.inner_text()
     box = toast.bounding_box()
@@ -93,7 +75,7 @@ def test_every_sample_is_there(page):
 
 
 def test_a_text_file_is_refused_in_a_sentence_beside_it(page, star, complaints):
-    page.set_input_files("#file", [as_file("notes.txt", b"hello", "text/plain"), as_file("a.jpg", star, "image/jpeg")])
+    pick(page, {"notes.txt": b"hello", "a.jpg": star})
     settle(page)
     assert refusal(page).startswith("notes.txt This is not an image of an accepted type")
     assert page.locator(".labels .name").first.inner_text() == "star"  # the other file is not delayed
@@ -122,7 +104,7 @@ def test_a_temporary_failure_can_be_tried_again(page, star, complaints, trouble)
         "offline": lambda route: route.abort(),
     }
     page.route("**/classify", answers[trouble], times=1)
-    page.set_input_files("#file", [as_file("a.jpg", star, "image/jpeg")])
+    pick(page, {"a.jpg": star})
     page.locator(".refused").wait_for()
     sentences = {"full": "a.jpg The service is full.", "offline": "a.jpg The server cannot be reached"}
     assert refusal(page).startswith(sentences[trouble])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.browser.stage import address, asked, settle, shown
+from tests.browser.stage import PHONE, address, asked, link, pick, served, settle, shown
 
 
 def select(name: str, value: str):
@@ -58,11 +58,23 @@ def test_it_opens_on_the_evidence_for_the_top_label(looking):
     assert asked(page)["method"] == "evidence"
     assert page.locator("#saying").inner_text() == "Red patches speak for “star”, blue ones against it."
     assert page.locator("#cropped").inner_text() == "The model saw 75 % of this image. The rest was cropped away."
-    high = page.request.get(page.url.split("#")[0].rstrip("/") + address(page)).json()["limits"][1]
+    high = served(page, address(page))["limits"][1]
     assert page.locator("#ramp").inner_text().split() == [f"−{significant(high)}", f"+{significant(high)}"]
     assert page.locator("#range").is_hidden()
     page.click("#numbers summary")
     assert page.locator("#range").inner_text().startswith("8 × 8 patches")
+
+
+def test_nothing_of_an_image_is_asked_for_twice(looking, visit):
+    page = visit()
+    addresses = []
+    page.on("request", lambda request: addresses.append(request.url))
+    page.evaluate("(fragment) => (location.hash = fragment)", link(looking))
+    settle(page)
+    page.wait_for_load_state("networkidle")
+    assert page.locator(".labels li").count() == 5
+    numbers = [address for address in addresses if "/attention/" in address]
+    assert len(numbers) == len(set(numbers)) == 6  # map and wall as numbers and image, receipt, report
 
 
 def test_a_nearly_flat_map_says_so_and_does_not_blaze(looking):
@@ -145,7 +157,7 @@ def test_the_pointer_reads_the_numbers_of_the_json(looking):
     page = looking
     page.check("[value=class_token]")
     settle(page)
-    numbers = page.request.get(page.url.split("#")[0].rstrip("/") + address(page)).json()
+    numbers = served(page, address(page))
     page.locator("#map").scroll_into_view_if_needed()
     frame = page.locator("#map").bounding_box()
     width, height = page.evaluate("[map.naturalWidth, map.naturalHeight]")
@@ -181,7 +193,7 @@ def significant(value: float) -> str:
 
 
 def test_a_touch_reads_them_too(visit):
-    page = visit(has_touch=True, viewport={"width": 390, "height": 844})
+    page = visit(**PHONE)
     page.tap("[data-sample=heart]")
     settle(page)
     page.locator("#map").scroll_into_view_if_needed()
@@ -202,8 +214,7 @@ def test_a_click_on_the_wall_shows_that_head_beside_it_on_the_same_scale(looking
     assert near.locator("img").get_attribute("src") == page.locator("#map").get_attribute("src")
     box = near.locator("img").bounding_box()
     assert 0 < box["y"] < box["y"] + box["height"] < page.viewport_size["height"]
-    wall = page.request.get(page.url.split("#")[0].rstrip("/") + address(page).split("?")[0] + "/wall?format=json")
-    low, high = wall.json()["limits"]
+    low, high = served(page, address(page).split("?")[0] + "/wall?format=json")["limits"]
     for bar in ("#ramp", "#wall-ramp"):
         assert page.locator(bar).get_attribute("aria-label") == (
             f"Colour bar from {significant(low)} to {significant(high)}"
@@ -211,7 +222,7 @@ def test_a_click_on_the_wall_shows_that_head_beside_it_on_the_same_scale(looking
 
 
 def test_on_a_phone_the_chosen_cell_of_the_wall_stays_in_view_above_its_map(visit):
-    page = visit(has_touch=True, viewport={"width": 390, "height": 844})
+    page = visit(**PHONE)
     page.tap("[data-sample=star]")
     settle(page)
     page.locator("#wall").evaluate("(wall) => wall.scrollIntoView({ block: 'center' })")
@@ -225,10 +236,8 @@ def test_on_a_phone_the_chosen_cell_of_the_wall_stays_in_view_above_its_map(visi
         assert box["y"] + box["height"] <= near["y"] < near["y"] + near["height"] <= 845
 
 
-def test_a_long_image_is_shown_around_the_part_that_the_network_saw(page):
-    file = BytesIO()
-    Image.effect_noise((100, 800), 64).save(file, "PNG")
-    page.set_input_files("#file", [{"name": "long.png", "mimeType": "image/png", "buffer": file.getvalue()}])
+def test_a_long_image_is_shown_around_the_part_that_the_network_saw(page, encode):
+    pick(page, {"long.png": encode(Image.effect_noise((100, 800), 64))})
     settle(page)
     frame = page.locator("#map-pane").bounding_box()
     assert frame["height"] == pytest.approx(2.5 * frame["width"], abs=1)

@@ -38,15 +38,6 @@ def test_a_link_of_evidence_restores_both_classes(looking, visit):
     assert other.locator("[name=against]").input_value() == against
 
 
-def test_another_link_in_the_same_tab(looking):
-    page = looking
-    assert "id=" in link(page)
-    page.evaluate("location.hash += '&method=rollout'")
-    settle(page)
-    assert asked(page)["method"] == "rollout"
-    assert page.locator("[value=rollout]").is_checked()
-
-
 def test_the_link_can_be_copied(looking):
     page = looking
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

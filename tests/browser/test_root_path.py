@@ -1,26 +1,16 @@
-"""The page under a path of another site, behind the nginx of docs/deployment.md."""
+"""The page under a path of another site."""
 
 import pytest
 
 from tests.benchmarks.server import running
 from tests.browser.stage import address, link, settle, shown
-from tests.support.documented_proxies import in_front
 
 
 @pytest.fixture(scope="module")
-def replica():
-    with running(root_path="/vit") as replica:
-        yield replica
-
-
-@pytest.fixture(scope="module", params=["as it is", "nginx that leaves the prefix", "nginx that takes it away"])
-def server(request, replica, tmp_path_factory):
-    """The address of the service under /vit: its own port, or nginx."""
-    if request.param == "as it is":
-        yield f"{replica.url}/vit"
-    else:
-        with in_front(request.param, replica.port, tmp_path_factory.mktemp("proxy")) as proxy:
-            yield f"http://127.0.0.1:{proxy.port}/vit"
+def server():
+    """The address of the service under /vit."""
+    with running(root_path="/vit") as server:
+        yield f"{server.url}/vit"
 
 
 def test_it_classifies_and_shows_maps(looking):
@@ -58,10 +48,6 @@ def test_its_links_stay_under_the_path(visit, server):
     page.click(".brand")
     page.locator("#served b").wait_for()
     assert page.url == f"{server}/"
-
-
-def test_without_its_last_slash_too(visit, server):
-    page = visit()
     page.goto(server)
     page.locator("#served b").wait_for()
     assert page.url == f"{server}/"

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from PIL import Image
 
-from tests.catalogue.case import COLORS, GRAYS, SIZE, Case, bad, encode, good, quarters, truncations
+from tests.catalogue.case import BLACK_WHITE, COLORS, GRAYS, SIZE, Case, bad, encode, good, quarters, truncations
 
 
 def bmp(
@@ -43,7 +43,7 @@ def cases() -> list[Case]:
         good("BMP, 24 bits", lambda: bmp(lines())),
         good("BMP, from the top down", lambda: bmp(lines(down=True), size=(48, -32))),
         good("BMP, gray", lambda: encode(quarters(GRAYS).convert("L"), "BMP"), GRAYS),
-        good("BMP, 1 bit", lambda: encode(quarters(((0,) * 3, (255,) * 3) * 2).convert("1"), "BMP"), ((0,) * 3, (255,) * 3) * 2),
+        good("BMP, 1 bit", lambda: encode(quarters(BLACK_WHITE).convert("1"), "BMP"), BLACK_WHITE),
         good("BMP, palette", lambda: encode(quarters().quantize(4), "BMP")),
         good("BMP, run lengths", lambda: bmp(runs(), bits=8, compression=1, palette=PALETTE, used=4)),
         good("BMP, 32 bits", lambda: bmp(np.dstack([np.asarray(quarters())[::-1, :, ::-1], np.zeros((32, 48), np.uint8)]).tobytes(), bits=32)),

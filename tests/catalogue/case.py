@@ -6,6 +6,7 @@ from functools import partial
 from io import BytesIO
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
 Colors = tuple[tuple[int, int, int], ...]  # of the quarters: left and right above, left and right below
@@ -14,6 +15,7 @@ SIZE = (48, 32)
 COLORS: Colors = ((220, 30, 30), (30, 200, 60), (40, 60, 210), (240, 230, 80))
 GRAYS: Colors = tuple((gray,) * 3 for gray in (20, 90, 160, 250))
 WHITES: Colors = ((255, 255, 255),) * 4
+BLACK_WHITE: Colors = ((0, 0, 0), (255, 255, 255)) * 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +42,27 @@ def quarters(colors: Colors = COLORS, size: tuple[int, int] = SIZE) -> Image.Ima
     return image.resize(size, Image.Resampling.NEAREST)
 
 
-def clear() -> Image.Image:
-    """The quarters, fully transparent."""
+def grays() -> np.ndarray:
+    """(height, width)."""
+    return np.asarray(quarters(GRAYS))[..., 0]
+
+
+def translucent(alpha: int) -> Image.Image:
+    """The quarters, fully transparent at an alpha of 0."""
     image = quarters().convert("RGBA")
-    image.putalpha(0)
+    image.putalpha(alpha)
     return image
+
+
+def grain() -> Image.Image:
+    """So much detail that half a file cannot be decoded."""
+    return Image.fromarray(np.random.default_rng(3).integers(0, 256, (32, 48, 3), dtype=np.uint8))
+
+
+def animation(frames: int) -> dict[str, Any]:
+    """Options of `encode`. What is behind the first frame has other colours."""
+    others = [Image.new("RGB", SIZE, (i % 256, 0, 0)) for i in range(frames - 1)]
+    return {"save_all": True, "append_images": others}
 
 
 def encode(image: Image.Image, format: str, **options: Any) -> bytes:

@@ -1,14 +1,12 @@
 """Data that is not an image of an accepted type and must never reach a parser: 415."""
 
 import gzip
-import io
-import zipfile
 from functools import partial
 
 from PIL import Image
 
 from tests.catalogue.case import Case, bad, encode, quarters
-from tests.catalogue.jpegs import jpeg
+from tests.catalogue.jpegs import jpeg, zipped
 
 SVG = b"""<?xml version="1.0"?><!DOCTYPE svg [<!ENTITY a SYSTEM "file:///etc/passwd">]>
 <svg xmlns="http://www.w3.org/2000/svg"><text>&a;</text></svg>"""
@@ -34,13 +32,6 @@ OTHERS = {  # first bytes are enough to be recognised by
 WRITABLE = ("DDS", "ICNS", "ICO", "JPEG2000", "PCX", "PPM", "SGI", "SPIDER", "TGA")
 
 
-def archive() -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as file:
-        file.writestr("a.jpg", jpeg())
-    return out.getvalue()
-
-
 def cases() -> list[Case]:
     square = Image.new("RGB", (16, 16), "teal")
     return [
@@ -56,7 +47,7 @@ def cases() -> list[Case]:
         bad("SVG that reads a file", lambda: SVG, 415),
         bad("SVG of a billion laughs", lambda: LAUGHS, 415),
         bad("a JPEG in gzip", lambda: gzip.compress(jpeg()), 415),
-        bad("a JPEG in a ZIP", archive, 415),
+        bad("a JPEG in a ZIP", lambda: zipped("a.jpg", jpeg()), 415),
         bad("10 MB of zeros in gzip", lambda: gzip.compress(bytes(10_000_000)), 415),
         bad("pixels and nothing else", lambda: quarters().tobytes(), 415),
     ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 import struct
 
-import numpy as np
 from PIL import Image
 
 from tests.catalogue.case import COLORS, SIZE, Case, bad, encode, good, quarters, truncations
@@ -16,21 +15,13 @@ def screen(size: tuple[int, int] = SIZE, *, table: bytes = TABLE) -> bytes:
 
 
 def frame(size: tuple[int, int] = SIZE, at: tuple[int, int] = (0, 0), *, interlaced: bool = False) -> bytes:
-    """The quarters, in codes that are never compressed: a table of four colours is cleared before it grows."""
+    """The quarters, in colours of the screen's palette, as Pillow writes them."""
     picture = Image.new("P", (2, 2))
     picture.putdata((0, 1, 2, 3))
-    picture = picture.resize(size, Image.Resampling.NEAREST)
-    lines = list(range(size[1]))
-    if interlaced:
-        lines = [y for start, step in ((0, 8), (4, 8), (2, 4), (1, 2)) for y in range(start, size[1], step)]
-    codes = [4]
-    for number, value in enumerate(np.asarray(picture)[lines].flat):
-        codes += [4] if number and number % 2 == 0 else []
-        codes.append(int(value))
-    bits = "".join(f"{code:03b}"[::-1] for code in [*codes, 5])
-    data = bytes(int(bits[at : at + 8].ljust(8, "0")[::-1], 2) for at in range(0, len(bits), 8))
-    blocks = b"".join(bytes((len(data[i : i + 255]),)) + data[i : i + 255] for i in range(0, len(data), 255))
-    return b"," + struct.pack("<HHHHB", *at, *size, 0x40 if interlaced else 0) + b"\2" + blocks + b"\0"
+    picture.putpalette(TABLE)
+    data = encode(picture.resize(size, Image.Resampling.NEAREST), "GIF", interlace=interlaced, optimize=False)
+    behind_place = data.index(b"," + struct.pack("<HHHH", 0, 0, *size)) + 5
+    return b"," + struct.pack("<HH", *at) + data[behind_place:-1]
 
 
 def gif(*blocks: bytes) -> bytes:

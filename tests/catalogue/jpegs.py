@@ -9,18 +9,13 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tests.catalogue.case import GRAYS, Case, bad, encode, exif, good, quarters, stored, truncations
+from tests.catalogue.case import GRAYS, Case, bad, encode, exif, good, grain, quarters, stored, truncations
 
 SOI, EOI = b"\xff\xd8", b"\xff\xd9"
 
 
 def jpeg(image: Image.Image | None = None, /, **options: Any) -> bytes:
     return encode(image or quarters(), "JPEG", **{"quality": 95, "subsampling": 0, **options})
-
-
-def grain() -> Image.Image:
-    """So much detail that half a file cannot be decoded."""
-    return Image.fromarray(np.random.default_rng(3).integers(0, 256, (32, 48, 3), dtype=np.uint8))
 
 
 def segment(marker: int, payload: bytes) -> bytes:
@@ -91,10 +86,10 @@ def several(**options: Any) -> bytes:
     return encode(quarters(), "MPO", save_all=True, append_images=[Image.new("RGB", (48, 32))], quality=95, **options)
 
 
-def zipped() -> bytes:
+def zipped(name: str, data: bytes) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr("a.txt", "hello")
+        archive.writestr(name, data)
     return out.getvalue()
 
 
@@ -153,7 +148,7 @@ def cases() -> list[Case]:
         bad("JPEG, no end", lambda: jpeg()[:-2], 200, 422),
         good("JPEG, 1 kB behind the end", lambda: jpeg() + bytes(1000), tolerance=close),
         good("JPEG, 5 MB behind the end", lambda: jpeg() + np.random.default_rng(5).bytes(5_000_000), tolerance=close),
-        good("JPEG, a ZIP behind the end", lambda: jpeg() + zipped(), tolerance=close),
+        good("JPEG, a ZIP behind the end", lambda: jpeg() + zipped("a.txt", b"hello"), tolerance=close),
         good("JPEG, HTML behind the end", lambda: jpeg() + b"<script>alert(1)</script>", tolerance=close),
         bad("JPEG, height 0 (DNL)", lambda: sized(48, 0)),
         bad("JPEG, width 0", lambda: sized(0, 32)),

@@ -8,18 +8,23 @@ import numpy as np
 from PIL import Image, PngImagePlugin
 
 from tests.catalogue.case import (
+    BLACK_WHITE,
     COLORS,
     GRAYS,
     SIZE,
     WHITES,
     Case,
     Colors,
+    animation,
     bad,
     encode,
     exif,
     good,
+    grain,
+    grays,
     quarters,
     stored,
+    translucent,
     truncations,
 )
 
@@ -70,10 +75,6 @@ def interlaced() -> bytes:
     return png(header(rest=b"\0\0\1"), chunk(b"IDAT", zlib.compress(data)))
 
 
-def grays() -> np.ndarray:
-    return np.asarray(quarters(GRAYS))[..., 0]
-
-
 def color_bands() -> list[np.ndarray]:
     return list(np.moveaxis(np.asarray(quarters()), -1, 0))
 
@@ -109,11 +110,6 @@ def half(value: int) -> int:
     return (value * 128 + 255 * 127 + 127) // 255
 
 
-def animated(*, frames: int = 3) -> bytes:
-    others = [Image.new("RGB", SIZE, (i % 256, 0, 0)) for i in range(frames - 1)]
-    return encode(quarters(), "PNG", save_all=True, append_images=others)
-
-
 HALF: Colors = tuple((half(r), half(g), half(b)) for r, g, b in COLORS)
 BLACKS: Colors = ((0, 0, 0),) * 4
 
@@ -122,27 +118,20 @@ def first_white(colors: Colors) -> Colors:
     return ((255, 255, 255), *colors[1:])
 
 
-def alpha(value: int) -> Image.Image:
-    image = quarters().convert("RGBA")
-    image.putalpha(value)
-    return image
-
-
 def cases() -> list[Case]:
-    black_white = ((0, 0, 0), (255, 255, 255)) * 2
     shades: Colors = tuple((v * 85,) * 3 for v in range(4))
     steps: Colors = tuple((v * 17,) * 3 for v in (0, 5, 10, 15))
     return [
         good("PNG, RGB", plain),
-        good("PNG, RGBA", lambda: encode(alpha(255), "PNG")),
-        good("PNG, RGBA, transparent", lambda: encode(alpha(0), "PNG"), WHITES),
-        good("PNG, RGBA, half transparent", lambda: encode(alpha(128), "PNG"), HALF, tolerance=1),
+        good("PNG, RGBA", lambda: encode(translucent(255), "PNG")),
+        good("PNG, RGBA, transparent", lambda: encode(translucent(0), "PNG"), WHITES),
+        good("PNG, RGBA, half transparent", lambda: encode(translucent(128), "PNG"), HALF, tolerance=1),
         good("PNG, gray", lambda: encode(quarters(GRAYS).convert("L"), "PNG"), GRAYS),
         good("PNG, gray and alpha", lambda: encode(quarters(GRAYS).convert("LA"), "PNG"), GRAYS),
         good("PNG, gray and no alpha at all", lambda: encode(Image.merge("LA", [Image.new("L", SIZE, v) for v in (9, 0)]), "PNG"), WHITES),
-        good("PNG, 1 bit", lambda: shallow(1, (0, 1, 0, 1)), black_white),
+        good("PNG, 1 bit", lambda: shallow(1, (0, 1, 0, 1)), BLACK_WHITE),
         good("PNG, 1 bit, black is transparent", lambda: shallow(1, (0, 1, 0, 1), chunk(b"tRNS", b"\0\0")), WHITES),
-        good("PNG, 1 bit, white is transparent", lambda: shallow(1, (0, 1, 0, 1), chunk(b"tRNS", b"\0\1")), black_white),
+        good("PNG, 1 bit, white is transparent", lambda: shallow(1, (0, 1, 0, 1), chunk(b"tRNS", b"\0\1")), BLACK_WHITE),
         good("PNG, gray in 2 bits", lambda: shallow(2, (0, 1, 2, 3)), shades),
         good("PNG, gray in 2 bits, one transparent", lambda: shallow(2, (1, 0, 2, 3), chunk(b"tRNS", b"\0\1")), (WHITES[0], shades[0], *shades[2:])),
         good("PNG, gray in 4 bits", lambda: shallow(4, (0, 5, 10, 15)), steps),
@@ -179,11 +168,11 @@ def cases() -> list[Case]:
         good("PNG, private chunks", lambda: plain(chunk(b"vpAg", bytes(9)), chunk(b"teSt", bytes(60_000)))),
         bad("PNG, an unknown critical chunk", lambda: plain(chunk(b"TEST", b"x")), 200, 422),
         bad("PNG, as Apple's compiler makes it (CgBI)", lambda: png(chunk(b"CgBI", b"P\0 \2"), header(), chunk(b"IDAT", zlib.compress(bytes(4 * 48 * 32 + 32))[2:-4]))),
-        good("PNG, animated", animated),
-        good("PNG, animated, 1,000 frames", lambda: animated(frames=1000)),
+        good("PNG, animated", lambda: encode(quarters(), "PNG", **animation(3))),
+        good("PNG, animated, 1,000 frames", lambda: encode(quarters(), "PNG", **animation(1000))),
         bad("PNG, animated, of no frames", lambda: plain(chunk(b"acTL", bytes(8))), 200, 422),
         bad("PNG, animated, a frame outside", lambda: plain(chunk(b"acTL", struct.pack(">II", 2, 0)), chunk(b"fcTL", struct.pack(">IIIIIHHBB", 0, 9999, 9999, 9999, 9999, 1, 1, 0, 0))), 200, 422),
-        *truncations("PNG", lambda: encode(Image.fromarray(np.random.default_rng(4).integers(0, 256, (32, 48, 3), dtype=np.uint8)), "PNG")),
+        *truncations("PNG", lambda: encode(grain(), "PNG")),
         bad("PNG, the first bytes", lambda: MAGIC),
         bad("PNG, header alone", lambda: png(header())),
         bad("PNG, no header", lambda: png(chunk(b"IDAT", zlib.compress(b"\0")))),

@@ -7,17 +7,29 @@ from typing import Any
 import numpy as np
 from PIL import Image, TiffImagePlugin
 
-from tests.catalogue.case import GRAYS, SIZE, WHITES, Case, bad, encode, exif, good, quarters, stored, truncations
+from tests.catalogue.case import (
+    BLACK_WHITE,
+    GRAYS,
+    SIZE,
+    WHITES,
+    Case,
+    bad,
+    encode,
+    exif,
+    good,
+    grain,
+    grays,
+    quarters,
+    stored,
+    truncations,
+)
+from tests.catalogue.jpegs import entry
 
 SHORT, LONG, UNDEFINED = 3, 4, 7
 
 
 def tiff(image: Image.Image | None = None, /, **options: Any) -> bytes:
     return encode(image or quarters(), "TIFF", **options)
-
-
-def entry(tag: int, kind: int, count: int, value: int) -> bytes:
-    return struct.pack("<HHII", tag, kind, count, value)
 
 
 def raw(
@@ -44,10 +56,6 @@ def raw(
     }.values()  # those of `extra` in place of the standard ones
     listed = struct.pack("<H", len(entries)) + b"".join(entries) + struct.pack("<I", following)
     return b"II*\0" + struct.pack("<I", start) + pixels + listed + struct.pack(f"<{samples}H", *[bits] * samples)
-
-
-def grays() -> np.ndarray:
-    return np.asarray(quarters(GRAYS))[..., 0]
 
 
 def twelve() -> bytes:
@@ -103,8 +111,8 @@ def cases() -> list[Case]:
             "PackBits": {"compression": "packbits"}, "big-endian deflate": {"compression": "tiff_deflate"},
         }.items()),
         good("TIFF, JPEG inside", lambda: tiff(compression="jpeg", quality=95), tolerance=40),
-        good("TIFF, 1 bit", lambda: tiff(quarters(((0,) * 3, (255,) * 3) * 2).convert("1")), ((0,) * 3, (255,) * 3) * 2),
-        good("TIFF, 1 bit, as a fax", lambda: tiff(quarters(((0,) * 3, (255,) * 3) * 2).convert("1"), compression="group4"), ((0,) * 3, (255,) * 3) * 2),
+        good("TIFF, 1 bit", lambda: tiff(quarters(BLACK_WHITE).convert("1")), BLACK_WHITE),
+        good("TIFF, 1 bit, as a fax", lambda: tiff(quarters(BLACK_WHITE).convert("1"), compression="group4"), BLACK_WHITE),
         good("TIFF, gray", lambda: tiff(quarters(GRAYS).convert("L")), GRAYS),
         good("TIFF, gray, white is zero", lambda: raw((255 - grays()).tobytes(), bits=8, photometric=0), GRAYS),
         good("TIFF, gray and alpha", lambda: tiff(Image.merge("LA", [Image.new("L", SIZE, v) for v in (9, 0)])), WHITES),
@@ -143,7 +151,7 @@ def cases() -> list[Case]:
         bad("TIFF, old JPEG that is none", lambda: raw(b"\xff" * 2000, bits=8, photometric=6, extra=(entry(259, SHORT, 1, 6),))),
         bad("TIFF, tiles of no size", lambda: raw(grays().tobytes(), bits=8, photometric=1, extra=(entry(322, LONG, 1, 0), entry(323, LONG, 1, 0), entry(324, LONG, 1, 8))), 200, 422),
         bad("TIFF, tiles of 2^31 a side", lambda: raw(grays().tobytes(), bits=8, photometric=1, extra=(entry(322, LONG, 1, 2**31), entry(323, LONG, 1, 2**31), entry(324, LONG, 1, 8))), 200, 422),
-        *truncations("TIFF", lambda: tiff(Image.fromarray(np.random.default_rng(8).integers(0, 256, (32, 48, 3), dtype=np.uint8)))),
+        *truncations("TIFF", lambda: tiff(grain())),
         bad("TIFF, the first bytes", lambda: b"II*\0"),
         bad("TIFF of more than 4 GB (BigTIFF)", lambda: b"II+\0\x08\0\0\0" + bytes(100), 415),
     ]  # fmt: skip

@@ -4,10 +4,23 @@ import struct
 from functools import partial
 from typing import Any
 
-import numpy as np
 from PIL import Image
 
-from tests.catalogue.case import SIZE, WHITES, Case, bad, clear, encode, exif, good, quarters, stored, truncations
+from tests.catalogue.case import (
+    SIZE,
+    WHITES,
+    Case,
+    animation,
+    bad,
+    encode,
+    exif,
+    good,
+    grain,
+    quarters,
+    stored,
+    translucent,
+    truncations,
+)
 
 
 def webp(image: Image.Image | None = None, /, **options: Any) -> bytes:
@@ -41,24 +54,19 @@ def claimed(size: tuple[int, int]) -> bytes:
     return riff(chunk(b"VP8L", b"\x2f" + struct.pack("<I", (width - 1) | (height - 1) << 14) + bytes(20)))
 
 
-def animated(frames: int) -> bytes:
-    others = [Image.new("RGB", SIZE, (i % 256, 0, 0)) for i in range(frames - 1)]
-    return webp(save_all=True, append_images=others)
-
-
 def cases() -> list[Case]:
     return [
         good("WebP, lossless", webp),
         good("WebP, lossy", lambda: webp(lossless=False, quality=95), tolerance=12),
-        good("WebP, transparent", lambda: webp(clear()), WHITES),
-        good("WebP, transparent and lossy", lambda: webp(clear(), lossless=False), WHITES),
-        good("WebP, animated", lambda: animated(3)),
-        good("WebP, animated, 300 frames", lambda: animated(300)),
+        good("WebP, transparent", lambda: webp(translucent(0)), WHITES),
+        good("WebP, transparent and lossy", lambda: webp(translucent(0), lossless=False), WHITES),
+        good("WebP, animated", lambda: webp(**animation(3))),
+        good("WebP, animated, 300 frames", lambda: webp(**animation(300))),
         *(good(f"WebP, orientation {n}", partial(webp, stored(n), exif=exif(n))) for n in (1, 3, 6, 8)),
         good("WebP, broken Exif", lambda: webp(exif=b"II*\0\xff\xff\xff\xff")),
         good("WebP, a broken profile", lambda: webp(icc_profile=b"x" * 1000)),
         good("WebP, an orientation in XMP alone", lambda: webp(xmp=b'<x tiff:Orientation="6"/>')),
-        *truncations("WebP", lambda: webp(Image.fromarray(np.random.default_rng(6).integers(0, 256, (32, 48, 3), dtype=np.uint8)))),
+        *truncations("WebP", lambda: webp(grain())),
         bad("WebP, the first bytes", lambda: b"RIFF\0\0\0\0WEBP"),
         bad("WebP, no pixels", lambda: riff(extended())),
         bad("WebP, a canvas of 2^24 a side", lambda: riff(extended((2**24, 2**24)), pixels())),

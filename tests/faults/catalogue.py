@@ -85,8 +85,8 @@ FAULTS = {
     ),
     "large-pixels-kept": Fault(
         "app/images/lanes.py",
-        "self._free_pixels += images * large_pixels",
-        "self._free_pixels += min(images, 0) * large_pixels",
+        "self._free_pixels += images * min(",
+        "self._free_pixels += min(images, 0) * min(",
         "The pixels of a decoded large image stay reserved.",
     ),
     "no-quarantine": Fault(

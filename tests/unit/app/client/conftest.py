@@ -1,9 +1,8 @@
 import json
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 
 Answered = tuple[int, dict[str, str], bytes]
@@ -15,51 +14,34 @@ def problem(status: int, kind: str = "unusable-image") -> dict[str, Any]:
 
 
 class Service:
-    """A small service on loopback. `answers` has for each path an answer, or a function that gives the result of an
+    """Answers in place of a server. `answers` has for each path an answer, or a function that gives the result of an
     image; `first` has answers that come before. `asked` has the path, images and API key of every request.
     """
 
-    def __init__(self, digest: str = "0123456789abcdef") -> None:
+    def __init__(self, host: str, *, digest: str = "0123456789abcdef") -> None:
+        self.url = f"http://{host}"
         self.model = {"name": "m", "digest": digest, "manifest": {"features": 2, "labels": ["a", "b", "c"]}}
         self.first: list[Answered] = []
         self.asked: list[tuple[str, list[bytes], str | None]] = []
         self.answers: dict[str, Answered | Callable[[bytes], dict[str, Any]]] = {
             "/model": (200, {}, json.dumps(self.model).encode()),
-            "/classify": lambda image: self.result(image),
+            "/classify": self.result,
             "/embed": lambda image: {
                 "embedding": [len(image), 1.0],
                 "image": {"width": 1, "height": 1, "format": "PNG"},
             },
         }
         self.too_large = 2**40  # bytes of a request that a proxy refuses
-        service = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                parts = body.split(b"\r\n--")[:-1] if body else []
-                images = [part.split(b"\r\n\r\n", 1)[1] for part in parts]
-                path = self.path.partition("?")[0]
-                service.asked.append((path, images, self.headers.get("X-API-Key")))
-                if len(body) > service.too_large:
-                    service.first.append((413, {}, b"Too large"))
-                answer = service.first.pop(0) if service.first else service.answers[path]
-                status, headers, body = answer if isinstance(answer, tuple) else service.each(answer, images)
-                self.send_response(status)
-                for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_POST = do_GET
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
-        self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        body = request.read()
+        images = [part.split(b"\r\n\r\n", 1)[1] for part in body.split(b"\r\n--")[:-1]]
+        self.asked.append((request.url.path, images, request.headers.get("X-API-Key")))
+        if len(body) > self.too_large:
+            return httpx.Response(413, content=b"Too large")
+        answer = self.first.pop(0) if self.first else self.answers[request.url.path]
+        status, headers, content = answer if isinstance(answer, tuple) else self.each(answer, images)
+        return httpx.Response(status, headers=headers, content=content)
 
     def result(self, image: bytes) -> dict[str, Any]:
         """The label is the image itself, or its start, so an answer that went to another image shows."""
@@ -76,23 +58,20 @@ class Service:
             return found["status"], {}, json.dumps(found).encode()
         return 200, {}, json.dumps({"model": self.model, "results": results}).encode()
 
-    def close(self) -> None:
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
-
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., Service]]:
-    services: list[Service] = []
+def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Service]:
+    services: dict[str, Service] = {}
 
     def start(**options: Any) -> Service:
-        services.append(Service(**options))
-        return services[-1]
+        host = f"service{len(services)}.test"
+        services[host] = Service(host, **options)
+        return services[host]
 
-    yield start
-    for service in services:
-        service.close()
+    monkeypatch.setattr(
+        httpx.HTTPTransport, "handle_request", lambda _, request: services[request.url.host].answer(request)
+    )
+    return start
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import re
 import time
 from collections import Counter
@@ -210,20 +209,6 @@ def test_an_output_without_embeddings_or_maps_does_not_get_some(service, images,
 def test_a_folder_that_cannot_be_made_ends_the_run(service, images, capsys):
     assert run(service, images, "--maps", str(images / "1.png")) == (2, {})
     assert f"given up: [Errno 17] File exists: '{images}/1.png'" in capsys.readouterr().err
-
-
-def test_file_names_may_have_any_bytes(service, images):
-    odd = [b"a\rb.png", b"a\nb.png", b"\xff.png", b'".png', b"'.png", b"a,b.png", b" .png", "é.png".encode("latin-1")]
-    for name in odd:
-        Path(os.fsdecode(bytes(images) + b"/" + name)).write_bytes(b"x")
-    options = [service.url, str(images), "--out", str(images.parent / "out.csv"), "--maps", str(images.parent / "maps")]
-    (images.parent / "maps").mkdir()
-    assert main(options) == 0
-    done = (images.parent / "out.csv").read_bytes()
-    asked = len(service.asked)
-    assert main(options) == 0
-    assert sorted((images.parent / "out.csv").read_bytes().split(b",")) == sorted(done.split(b","))
-    assert [len(images) for _, images, _ in service.asked[asked:]] == [0]  # the model
 
 
 def test_requests_have_few_images_and_large_images_go_alone(service, images):

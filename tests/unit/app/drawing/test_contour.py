@@ -59,8 +59,3 @@ def test_at_the_edge_of_the_canvas_the_light_line_closes():
     light, dark = lines([[1]], (0, 0, 12, 10))
     assert light.sum() == 2 * 12 + 2 * 8
     assert not dark.any()
-
-
-def test_no_patches_give_no_line():
-    light, dark = lines([[0, 0]], (0, 0, 12, 10))
-    assert not (light | dark).any()

@@ -34,3 +34,11 @@ def test_sixteen_bits_are_scaled_not_clipped_in_an_image_of_many_rows(encode, fo
     ramp = np.arange(300, dtype=np.uint16)[:, None].repeat(8, 1) * 218
     pixels, _ = decoded(encode(Image.fromarray(ramp), format))
     assert (pixels[..., 0] == np.rint(ramp / 257)).all()
+
+
+def test_every_gray_of_cielab_has_no_colour(encode):
+    flat = Image.new("L", (256, 1), 128)  # in memory, where both signs are moved up
+    levels = Image.fromarray(np.arange(256, dtype=np.uint8)[None])
+    pixels, _ = decoded(encode(Image.merge("LAB", (levels, flat, flat)).resize((256, 16)), "TIFF"))
+    assert np.ptp(pixels, axis=-1).max() == 0
+    assert (pixels[0, 0, 0], pixels[0, -1, 0]) == (0, 255)

@@ -1,9 +1,7 @@
 """app/images/decode.py: what is accepted, what it looks like decoded, and that nothing else gets through."""
 
-from io import BytesIO
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +11,7 @@ from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import HEIC_HINT, AvifImage, Limits, opened, sniff
 from tests.catalogue.avifs import claiming, crowded_exif
+from tests.catalogue.case import encode, grain
 
 LIMITS = Limits(max_pixels=1_000_000, max_aspect_ratio=64)
 
@@ -74,9 +73,7 @@ def test_other_bytes_are_no_image_of_an_accepted_type(data):
 
 
 def blank(*size: int) -> bytes:
-    out = BytesIO()
-    Image.new("1", size).save(out, "PNG")
-    return out.getvalue()
+    return encode(Image.new("1", size), "PNG")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +110,7 @@ def test_an_avif_is_decoded_in_one_thread(monkeypatch):
     assert [call.args[1:] for call in decoders.mock_calls] == [("dav1d", 1)]
 
 
-def test_too_many_scans_are_refused(encode, monkeypatch):
+def test_too_many_scans_are_refused(monkeypatch):
     data = encode(Image.new("RGB", (16, 24), "red"), "JPEG", progressive=True)
     decode(data)
     monkeypatch.setattr("app.images.decode.MAX_SCANS", 9)
@@ -122,13 +119,7 @@ def test_too_many_scans_are_refused(encode, monkeypatch):
         decode(data)
 
 
-def _noise(format: str) -> bytes:
-    out = BytesIO()
-    Image.fromarray(np.random.default_rng(1).integers(0, 256, (48, 48, 3), dtype=np.uint8)).save(out, format)
-    return out.getvalue()
-
-
-SAMPLES = {format: _noise(format) for format in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")}
+SAMPLES = {format: encode(grain(), format) for format in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")}
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.9, 0.99])

@@ -83,7 +83,6 @@ async def test_a_small_one_may_go_on_as_a_large_one_if_it_would_not_wait():
     for name in "abc":
         await race.come(name)
     assert race.entered == ["a", "b"]
-    assert not race.lanes.grow(101)
     assert race.lanes.grow(60)  # c has a place among the small ones now
     await settle()
     assert race.entered == ["a", "b", "c"]
@@ -95,6 +94,10 @@ async def test_a_small_one_may_go_on_as_a_large_one_if_it_would_not_wait():
     assert race.lanes.grow(40)
     race.lanes.leave(60)
     race.lanes.leave(40)
+    await race.come("more than all of it", 101)
+    assert race.entered[-1] == "more than all of it"
+    assert not race.lanes.grow(1)
+    await race.leave(101)
     await race.come("all of it", 100)
     assert race.entered[-1] == "all of it"
 

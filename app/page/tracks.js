@@ -1,0 +1,33 @@
+// Rows of a table with bars, all of them on one scale.
+
+import { element } from "./element.js";
+
+/** Makes the rows and their marks. The scale holds 0 and all `ends` of bars and lines. */
+export function tracks(ends) {
+  const low = Math.min(0, ...ends);
+  const span = Math.max(0, ...ends) - low || 1;
+  const share = (length) => `${(100 * length) / span}%`;
+
+  function line(className, at) {
+    const mark = element("i", { class: className });
+    mark.style.left = share(at - low);
+    return mark;
+  }
+
+  function bar(from, to) {
+    const mark = line(to < from ? "minus" : "plus", Math.min(from, to));
+    mark.style.width = share(Math.abs(to - from));
+    return mark;
+  }
+
+  const row = (name, title, number, ...marks) =>
+    element(
+      "tr",
+      { class: name },
+      element("th", { scope: "row" }, title),
+      element("td", { class: "track" }, element("div", {}, line("zero", 0), ...marks)),
+      element("td", { class: "number" }, number),
+    );
+
+  return { line, bar, row };
+}
