@@ -62,16 +62,18 @@ class Problem(BaseModel):
 
 
 class Refusal(Exception):
-    """A problem that is the answer, where it has more to say than its error does."""
+    """An error that is the answer, with members that the error itself does not have."""
 
-    def __init__(self, problem: Problem, headers: Mapping[str, str]) -> None:
-        super().__init__(problem.detail)
-        self.problem = problem
-        self.headers = headers
+    def __init__(self, error: ServiceError, **members: object) -> None:
+        super().__init__(error.detail)
+        self.problem = problem_of(error, **members)
+        self.headers = error.headers
 
 
-def problem_of(error: ServiceError) -> Problem:
-    return Problem(type=NAMESPACE + error.kind, title=error.title, status=error.status, detail=error.detail)
+def problem_of(error: ServiceError, **members: object) -> Problem:
+    """`members` are added, or take the place of the error's own. One that is None is left out of the answer."""
+    of_error = {"type": NAMESPACE + error.kind, "title": error.title, "status": error.status, "detail": error.detail}
+    return Problem.model_validate(of_error | members)
 
 
 def framework_problem(status: int, detail: str) -> Problem:
@@ -135,5 +137,4 @@ def install_handlers(app: FastAPI) -> None:
     async def validation_error(request: Request, error: RequestValidationError) -> Response:
         errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
         detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors) + "."
-        problem = problem_of(InvalidParameter(detail)).model_copy(update={"errors": errors})
-        return respond(problem, request.scope["state"])
+        return respond(problem_of(InvalidParameter(detail), errors=errors), request.scope["state"])

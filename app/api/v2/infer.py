@@ -9,7 +9,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 
 from app.api.image_request import ImageRequestDep, Outcome
@@ -21,7 +20,7 @@ from app.api.v2.request import HEADER, Expected, read_request
 from app.api.v2.response import Output, named_classes, respond_with
 from app.classifier import Processed
 from app.door.paths import INFER, INFER_VERSION
-from app.door.problems import Refusal, problem_of, problems
+from app.door.problems import Refusal, problems
 from app.errors import MalformedRequest
 
 BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}}
@@ -74,8 +73,7 @@ def _succeeded(outcomes: list[Outcome]) -> list[Processed]:
         elif len(outcomes) == 1:
             raise outcome
         else:
-            detail = f"Image {place} of {len(outcomes)}: {outcome.detail}"
-            raise Refusal(problem_of(outcome).model_copy(update={"detail": detail}), outcome.headers)
+            raise Refusal(outcome, detail=f"Image {place} of {len(outcomes)}: {outcome.detail}")
     return processed
 
 
@@ -119,17 +117,13 @@ def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary:
 
 
 def _output(services: Services, images: list[Processed], output: Wanted) -> Output:
-    values = np.stack([_values(services, image, output.name) for image in images])
+    values_of = {
+        "embedding": lambda image: image.embedding,
+        "logits": lambda image: image.logits,
+        "scores": lambda image: services.scoring.scores(image.logits),
+    }[output.name]
+    values = np.stack([values_of(image) for image in images]).astype(np.float32)
     if not output.classes:
-        return Output(output.name, values, (len(values), values.shape[1]), output.binary)
+        return Output(output.name, values, output.binary)
     texts = named_classes(values, services.bundle.manifest.labels, output.classes)
-    return Output(output.name, texts, (len(values), output.classes), output.binary)
-
-
-def _values(services: Services, image: Processed, name: str) -> npt.NDArray[np.float32]:
-    """(classes,) or (features,)."""
-    if name == "embedding":
-        return image.embedding.astype(np.float32)
-    if name == "logits":
-        return image.logits.astype(np.float32)
-    return services.scoring.scores(image.logits).astype(np.float32)
+    return Output(output.name, texts, output.binary)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.door.keys import ApiKeyError, ApiKeys, read_keys
-from app.errors import Unauthorized
+from app.door.keys import ApiKeys, read_keys
+from app.errors import CannotStart, Unauthorized
 
 KEYS = ApiKeys(["old-key", "new.key~2=="], metrics_port=0)
 
@@ -71,7 +71,7 @@ def test_keys_come_from_a_list_and_a_file(tmp_path):
 
 @pytest.mark.parametrize("keys", ["two words", "schlüssel"])
 def test_a_key_that_no_header_can_carry_stops_the_start(keys):
-    with pytest.raises(ApiKeyError, match=r"^An API key consists of"):
+    with pytest.raises(CannotStart, match=r"^An API key consists of"):
         read_keys(keys, None)
 
 
@@ -80,5 +80,5 @@ def test_an_unusable_file_of_keys_stops_the_start(tmp_path, content):
     file = tmp_path / "keys"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(ApiKeyError):
+    with pytest.raises(CannotStart):
         read_keys("", file)

@@ -44,6 +44,6 @@ def test_headers_of_an_error_are_sent():
 
 
 def test_further_members_are_kept_and_the_given_problem_is_not_changed():
-    problem = problem_of(UnusableImage("x")).model_copy(update={"errors": [{"pointer": "/images/0"}]})
+    problem = problem_of(UnusableImage("x"), errors=[{"pointer": "/images/0"}])
     body = json.loads(respond(problem, {"request_id": "r"}).body)
     assert (body["errors"], problem.instance) == ([{"pointer": "/images/0"}], None)

@@ -1,21 +1,24 @@
-"""app/api/body/images.py: the images of a request's body."""
+"""app/api/image_request.py and app/api/body/form.py: the images of a request's body."""
 
 import asyncio
 import base64
 import json
 import tempfile
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.requests import ClientDisconnect, Request
 
-from app.api.body.images import MAX_FIELD_BYTES, MAX_FIELDS, read_body
+from app.api.body.form import MAX_FIELD_BYTES, MAX_FIELDS
 from app.api.body.json_reader import JsonReader
+from app.api.image_request import ImageRequest
 from app.door.admission import Admission
 from app.errors import BodyTooLarge, MalformedRequest, UnsupportedType
 from app.images.upload import Upload
 from app.lifecycle import Lifecycle
+from app.telemetry.stages import Stages
 
 FORM = "multipart/form-data; boundary=b"
 LEFT = {"type": "http.disconnect"}
@@ -36,8 +39,10 @@ def uploads(*messages: bytes | dict[str, Any] | Exception, content_type: str | N
     headers = [(b"content-type", content_type.encode("latin-1"))] if content_type is not None else []
     scope = {"type": "http", "headers": headers, "state": {"deadline": time.monotonic() + 60}}
     reader = JsonReader(admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()))
+    services = SimpleNamespace(json_reader=reader)
+    request = ImageRequest(request=Request(scope, receive), services=services, stages=Stages(observe=lambda *_: None))
     try:
-        return asyncio.run(read_body(Request(scope, receive), reader, max_images=3))[0]
+        return asyncio.run(request.read(max_images=3))[0]
     finally:
         reader.close()
 
