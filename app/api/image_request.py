@@ -17,13 +17,12 @@ from app.api.body.form import read_form
 from app.api.body.json_images import JSON_BODY, Parameters, read_json
 from app.api.disconnect import cancel_on_disconnect
 from app.api.representation import BINARY
-from app.api.services import Services, ServicesDep, StagesDep
+from app.api.services import Services, ServicesDep
 from app.classifier import Image, Processed
 from app.door.problems import Problem, Refusal, problem_of
 from app.errors import DeadlineExceeded, Fault, ServiceError, UnsupportedType, UnusableImage
 from app.images.upload import Upload
 from app.telemetry.logs import access_log
-from app.telemetry.stages import Stages
 
 IMAGE_BODY: dict[str, Any] = {  # of OpenAPI; the image itself may be called by any type, and generators know this one
     "requestBody": {
@@ -72,7 +71,6 @@ class ImageRequest:
 
     request: Request
     services: Services
-    stages: Stages
 
     async def read(self, *, max_images: int) -> tuple[list[Upload], Parameters]:
         """Every image in the body, in order, and the parameters that JSON may have beside them.
@@ -117,11 +115,11 @@ class ImageRequest:
 
     async def _run_one(self, image: Image, *, attention: bool) -> Outcome:
         """An exception that was not expected fails this image alone."""
-        deadline: float = self.request.state.deadline
+        state = self.request.state
         try:
-            async with asyncio.timeout(deadline - time.monotonic()):
+            async with asyncio.timeout(state.deadline - time.monotonic()):
                 return await self.services.classifier.process(
-                    image, keep=attention, deadline=deadline, stages=self.stages
+                    image, keep=attention, deadline=state.deadline, stages=state.stages
                 )
         except TimeoutError:
             return DeadlineExceeded()
@@ -186,8 +184,8 @@ def refusal(images: Sequence[Upload], outcomes: Sequence[Outcome]) -> Refusal:
     return Refusal(first, detail=detail, errors=[problem.model_dump(exclude_none=True) for _, problem in failures])
 
 
-async def _image_request(request: Request, services: ServicesDep, stages: StagesDep) -> ImageRequest:
-    return ImageRequest(request=request, services=services, stages=stages)
+async def _image_request(request: Request, services: ServicesDep) -> ImageRequest:
+    return ImageRequest(request=request, services=services)
 
 
 ImageRequestDep = Annotated[ImageRequest, Depends(_image_request)]

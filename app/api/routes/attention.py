@@ -6,12 +6,12 @@ from functools import partial
 from typing import Annotated
 
 import numpy as np
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from app.api.conditional import ConditionalDep
-from app.api.representation import Format, npy, representations
-from app.api.services import ChoiceDep, ImageAnswer, ServicesDep, StagesDep
+from app.api.conditional import draw_unless_known
+from app.api.representation import Format, npy, preferred_format, representations
+from app.api.services import ChoiceDep, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.drawing.colormaps import Colormap
 from app.drawing.heatmap import Interpolation, Style, draw
@@ -77,10 +77,9 @@ async def _style(
 )
 @router.get("/attention/{id}", summary="Draw a map of an image", responses=ANSWERS, response_class=Response)
 async def attention(
+    request: Request,
     services: ServicesDep,
-    stages: StagesDep,
     choice: ChoiceDep,
-    conditional: ConditionalDep,
     style: Annotated[Style, Depends(_style)],
     id: str = "",
     scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
@@ -89,9 +88,9 @@ async def attention(
     """The image was classified before. The map is a PNG, raw numbers in JSON, or a NumPy array."""
     if not id:
         return JSONResponse(_how_to_ask(services.settings.root_path))
-    record = await services.kept(id, stages)
+    record = await services.kept(id, request)
     shown = choose(record, services.bundle.manifest, choice)
-    kind = format or conditional.preferred
+    kind = format or preferred_format(request.headers.get("accept", ""))
     ends = limits(shown.values, shown.siblings, scale, signed=shown.signed)
 
     def as_json() -> bytes:
@@ -121,7 +120,7 @@ async def attention(
         "npy": partial(npy, shown.values),
     }
     recipe = (id, services.bundle.digest, shown.chosen, style, scale)
-    return await conditional.answer(recipe, renderers[kind], kind)
+    return await draw_unless_known(request, services.drawings, recipe=recipe, render=renderers[kind], kind=kind)
 
 
 def _how_to_ask(root_path: str) -> dict[str, str]:
