@@ -18,13 +18,6 @@ def report(client, classified) -> dict:
     return client.get(f"{classified['attention']}/report").json()
 
 
-def test_distances_are_in_patches(report):
-    distances = np.array(report["heads"]["distance"])
-    assert distances.shape == (LAYERS, HEADS)
-    assert (distances > 0).all()
-    assert (distances < np.hypot(7, 7)).all()
-
-
 def test_entropies_are_those_of_the_rows(client, classified, report):
     numbers = client.get(classified["attention"], params={"layer": 3, "head": 2, "format": "json"}).json()
     row = np.array([numbers["class_token_mass"], *numbers["values"]])

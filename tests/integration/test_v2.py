@@ -1,6 +1,5 @@
 """The Open Inference Protocol, by tritonclient as it is, against the real server; and what no client would send."""
 
-import json
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
@@ -215,13 +214,3 @@ def test_without_a_head_the_embedding_is_declared(serve, headless_bundle):
         height, width = client.get("/model").json()["manifest"]["image"]["size"]
         answer = client.post(f"/v2/models/{name}/infer", json=head(np.zeros((1, height, width, 3), np.uint8)))
         assert [len(output["data"]) for output in answer.json()["outputs"]] == [32]
-
-
-def test_answers_without_binary_outputs_are_json(client):
-    text = json.dumps(head(PIXELS[:1], parameters={"binary_data_output": True})).encode()
-    binary = client.post("/v2/models/shapes/infer", content=text, headers={HEADER: str(len(text))})
-    assert (binary.headers["content-type"], HEADER in binary.headers) == ("application/octet-stream", True)
-    plain = client.post("/v2/models/shapes/infer", json=head(PIXELS[:1]))
-    assert (plain.headers["content-type"], HEADER in plain.headers) == ("application/json", False)
-    length = int(binary.headers[HEADER])
-    assert np.frombuffer(binary.content[length:], "<f4") == pytest.approx(plain.json()["outputs"][0]["data"])

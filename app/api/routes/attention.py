@@ -1,7 +1,6 @@
 """GET /attention: maps of an image that was classified before."""
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from typing import Annotated
 
@@ -13,8 +12,7 @@ from app.api.conditional import draw_unless_known
 from app.api.representation import Format, npy, preferred_format, representations
 from app.api.services import ChoiceDep, ImageAnswer, ServicesDep
 from app.door.problems import problems
-from app.drawing.colormaps import Colormap
-from app.drawing.heatmap import Interpolation, Style, draw
+from app.drawing.heatmap import Style, draw
 from app.drawing.scale import Scale, limits
 from app.maps.choice import Choice, Chosen, Receipt, choose
 
@@ -36,36 +34,15 @@ class AttentionResponse(Chosen, ImageAnswer):
     crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
 
 
-PARAMETERS = ", ".join([*Choice.model_fields, *(field.name for field in fields(Style)), "scale", "format"])
+PARAMETERS = ", ".join([*Choice.model_fields, *Style.model_fields, "scale", "format"])
 
 ANSWERS = problems(404, 422) | representations("png", "json", "npy")
 
 router = APIRouter(tags=["maps"])
 
 
-async def _style(
-    overlay: Annotated[bool, Query(description="Draw the map over the image")] = True,
-    alpha: Annotated[float, Query(ge=0, le=1, description="Opacity of the map over the image")] = 0.6,
-    colormap: Annotated[Colormap | None, Query(description="Default: viridis; rdbu for evidence")] = None,
-    interpolation: Annotated[
-        Interpolation, Query(description="How patches are enlarged; nearest shows them as squares")
-    ] = "bilinear",
-    colorbar: Annotated[bool, Query(description="Draw a colour bar with the raw numbers at the right")] = False,
-    threshold: Annotated[
-        float | None,
-        Query(gt=0, lt=1, description="Outline the fewest patches that hold this share of the map"),
-    ] = None,
-    fade: Annotated[bool, Query(description="Let the image show through the more, the weaker the map")] = False,
-) -> Style:
-    return Style(
-        overlay=overlay,
-        alpha=alpha,
-        colormap=colormap,
-        interpolation=interpolation,
-        colorbar=colorbar,
-        threshold=threshold,
-        fade=fade,
-    )
+async def _style(style: Annotated[Style, Query()]) -> Style:
+    return style
 
 
 @router.get(
