@@ -41,7 +41,7 @@ def measure_overload(place: Place) -> Tables:
     """`place.seconds` is a window's; there are eight."""
     rows: Rows = []
     for name, bundle in place.bundles(SERVED[0]).items():
-        rows += overloaded(name, bundle.folder, device="cuda", seconds=place.seconds)
+        rows += overloaded(name, bundle.folder, seconds=place.seconds)
     return {"windows": rows}
 
 
@@ -89,21 +89,13 @@ def loads(server: Server, request: bytes, seconds: float, *, connections: int, g
     }
 
 
-def overloaded(
-    name: str,
-    folder: Path,
-    *,
-    device: str,
-    seconds: float,
-    windows: int = WINDOWS,
-    connections: int = HALF_OF_THE_QUEUE,
-) -> Rows:
+def overloaded(name: str, folder: Path, *, seconds: float) -> Rows:
     """Window by window, so that what grows or slows down in ten minutes is seen."""
     request = post("/classify", jpeg(), "image/jpeg")
     rows: Rows = []
-    with running(folder, device=device) as server:
-        peak = server.load(request, seconds / 4, connections=connections)["images_per_s"]
-        for window in range(1, windows + 1):
+    with running(folder, device="cuda") as server:
+        peak = server.load(request, seconds / 4, connections=HALF_OF_THE_QUEUE)["images_per_s"]
+        for window in range(1, WINDOWS + 1):
             run = loaded(server, request, seconds, OVERLOAD * peak)
             rows.append({
                 "bundle": name,

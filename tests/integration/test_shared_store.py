@@ -47,13 +47,6 @@ def test_the_other_replica_verifies(replicas, star):
     assert ours["deletion"]["scores"] == pytest.approx(theirs["deletion"]["scores"], abs=1e-5)
 
 
-def test_a_replica_with_another_model_does_not_know_the_maps(serve, replicas, redis_server, oblong_bundle, star):
-    with serve(**redis_server.settings, bundle=oblong_bundle) as other:
-        problem = other.get(classify(replicas[0], star)["attention"])
-    assert (problem.status_code, problem.json()["type"]) == (404, PROBLEM + "unknown-attention")
-    assert "POST the image" in problem.json()["detail"]
-
-
 def test_without_redis_images_are_classified_and_maps_are_503(replicas, redis_server, star):
     """test_redis_store.py has a Redis that never answers."""
     one, other = replicas
