@@ -32,7 +32,7 @@ def measure(place: Place) -> Tables:
         "rates": [
             rates
             for name, bundle in place.bundles(*SERVED).items()
-            for rates in served(name, bundle.folder, device="cuda", seconds=place.seconds)
+            for rates in served(name, bundle.folder, seconds=place.seconds)
         ]
     }
 
@@ -45,23 +45,15 @@ def measure_overload(place: Place) -> Tables:
     return {"windows": rows}
 
 
-def served(
-    name: str,
-    folder: Path,
-    *,
-    device: str,
-    seconds: float,
-    connections: tuple[int, ...] = CONNECTIONS,
-    generators: int = GENERATORS,
-) -> Rows:
+def served(name: str, folder: Path, *, seconds: float) -> Rows:
     rows: Rows = []
     before = used_mib()
-    with running(folder, device=device, max_queue_images=MAX_QUEUE_IMAGES, **PATIENT) as server:
+    with running(folder, device="cuda", max_queue_images=MAX_QUEUE_IMAGES, **PATIENT) as server:
         for what, query in QUERIES.items():
             request = post(f"/classify?{query}", jpeg(), "image/jpeg")
-            server.load(request, seconds / 4, connections=generators)
-            for count in connections:
-                rates = loads(server, request, seconds, connections=count, generators=generators)
+            server.load(request, seconds / 4, connections=GENERATORS)
+            for count in CONNECTIONS:
+                rates = loads(server, request, seconds, connections=count)
                 rows.append({"bundle": name, "answer": what, "connections": count, **rates})
         about: dict[str, Any] = httpx.get(f"{server.url}/model").json()
         for each in rows:
@@ -72,9 +64,9 @@ def served(
     return rows
 
 
-def loads(server: Server, request: bytes, seconds: float, *, connections: int, generators: int) -> dict[str, float]:
+def loads(server: Server, request: bytes, seconds: float, *, connections: int) -> dict[str, float]:
     """Several generators at once, because one fills a core sooner than the service fills sixteen."""
-    generators = min(generators, connections)
+    generators = min(GENERATORS, connections)
     load = partial(server.load, request, seconds, connections=connections // generators)
     before = server.cpu_seconds()
     with ThreadPoolExecutor(generators) as pool:

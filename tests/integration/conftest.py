@@ -1,4 +1,4 @@
-"""Servers in processes of their own, which tests with clients of others share."""
+"""What these tests share: servers in processes of their own, for clients of others, and a classified image."""
 
 from collections.abc import Iterator
 
@@ -21,3 +21,15 @@ def guarded_url() -> Iterator[str]:
     """The address of one that asks for KEY."""
     with served(api_keys=KEY) as server:
         yield server.url
+
+
+@pytest.fixture(scope="module")
+def classified(client, star) -> dict:
+    """What the app in this process answers to a star."""
+    return client.post("/classify", content=star).json()["results"][0]
+
+
+@pytest.fixture(scope="module")
+def link(classified) -> str:
+    """Of the star's maps."""
+    return classified["attention"]

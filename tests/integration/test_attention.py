@@ -6,11 +6,6 @@ import pytest
 from PIL import Image
 
 
-@pytest.fixture(scope="module")
-def link(client, star) -> str:
-    return client.post("/classify", content=star).json()["results"][0]["attention"]
-
-
 def test_the_default_is_a_png_of_the_uploads_shape(client, link):
     response = client.get(link, headers={"Range": "bytes=0-0"})  # ranges are ignored
     assert response.status_code == 200

@@ -8,11 +8,6 @@ PATCHES = 64
 
 
 @pytest.fixture(scope="module")
-def classified(client, star) -> dict:
-    return client.post("/classify", content=star).json()["results"][0]
-
-
-@pytest.fixture(scope="module")
 def ask(client, classified):
     return lambda **params: client.post(f"{classified['attention']}/cover", params=params)
 

@@ -9,11 +9,6 @@ LAYERS, HEADS, TOKENS = 6, 4, 65
 
 
 @pytest.fixture(scope="module")
-def classified(client, star) -> dict:
-    return client.post("/classify", content=star).json()["results"][0]
-
-
-@pytest.fixture(scope="module")
 def report(client, classified) -> dict:
     return client.get(f"{classified['attention']}/report").json()
 

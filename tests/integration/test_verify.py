@@ -14,11 +14,6 @@ def classified(client, star) -> dict:
         return client.post("/classify", content=star).json()["results"][0]
 
 
-@pytest.fixture(scope="module")
-def link(classified) -> str:
-    return classified["attention"]
-
-
 def verify(client, link, **params):
     return client.post(f"{link}/verify", params=params)
 

@@ -10,8 +10,8 @@ LAYERS, HEADS, GRID = 6, 4, (8, 8)
 
 
 @pytest.fixture(scope="module")
-def link(client, star) -> str:
-    return client.post("/classify", content=star).json()["results"][0]["attention"] + "/wall"
+def link(classified) -> str:
+    return classified["attention"] + "/wall"
 
 
 def test_the_picture_is_as_large_as_its_geometry_says(client, link):
