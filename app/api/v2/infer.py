@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 
 from app.api.image_request import ImageRequestDep, Outcome
@@ -117,13 +118,15 @@ def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary:
 
 
 def _output(services: Services, images: list[Processed], output: Wanted) -> Output:
-    values_of = {
-        "embedding": lambda image: image.embedding,
-        "logits": lambda image: image.logits,
-        "scores": lambda image: services.scoring.scores(image.logits),
-    }[output.name]
-    values = np.stack([values_of(image) for image in images]).astype(np.float32)
+    values = np.stack([_values(services, image, output.name) for image in images]).astype(np.float32)
     if not output.classes:
         return Output(output.name, values, output.binary)
     texts = named_classes(values, services.bundle.manifest.labels, output.classes)
     return Output(output.name, texts, output.binary)
+
+
+def _values(services: Services, image: Processed, name: str) -> npt.NDArray[np.floating]:
+    """(classes,) or (features,)."""
+    if name == "scores":
+        return services.scoring.scores(image.logits)
+    return image.logits if name == "logits" else image.embedding
