@@ -113,15 +113,11 @@ def respond_to(error: ServiceError, state: MutableMapping[str, Any]) -> Response
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Give every error of the framework the one shape. The door handles those that the framework does not."""
+    """Give every error of the framework the one shape. The door answers a ServiceError wherever it is raised."""
 
     @app.exception_handler(ClientDisconnect)
     async def client_disconnect(request: Request, error: ClientDisconnect) -> Response:
         return Response(status_code=UNANSWERED)  # no one reads it but metrics and the log
-
-    @app.exception_handler(ServiceError)
-    async def service_error(request: Request, error: ServiceError) -> Response:
-        return respond_to(error, request.scope["state"])
 
     @app.exception_handler(Refusal)
     async def refusal(request: Request, refused: Refusal) -> Response:
