@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -156,30 +157,23 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
     return path
 
 
+def toy_bundle(out: Path, **changes: Any) -> None:
+    from export.bundle import write_bundle
+    from tests.support.toy import toy_checkpoint
+
+    write_bundle(toy_checkpoint(**changes), out, replace=False)
+
+
 @pytest.fixture(scope="session")
 def oblong_bundle(once: Once) -> Path:
     """An exported toy model with a 3 x 5 grid, seven labels and random weights."""
-
-    def write(out: Path) -> None:
-        from export.bundle import write_bundle
-        from tests.support.toy import toy_checkpoint
-
-        write_bundle(toy_checkpoint(), out, replace=False)
-
-    return once("oblong", write)
+    return once("oblong", toy_bundle)
 
 
 @pytest.fixture(scope="session")
 def headless_bundle(once: Once) -> Path:
     """A toy model with a 3 x 5 grid, random weights and no head."""
-
-    def write(out: Path) -> None:
-        from export.bundle import write_bundle
-        from tests.support.toy import toy_checkpoint
-
-        write_bundle(toy_checkpoint(num_classes=0), out, replace=False)
-
-    return once("headless", write)
+    return once("headless", partial(toy_bundle, num_classes=0))
 
 
 @pytest.fixture

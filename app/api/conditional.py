@@ -3,64 +3,39 @@
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated
 
-from fastapi import Depends, Request, Response
+from fastapi import Request, Response
 
 from app.api.drawings import Drawings
-from app.api.representation import MEDIA_TYPES, Format, preferred_format
-from app.api.services import ServicesDep, StagesDep
-from app.telemetry.stages import Stages
+from app.api.representation import MEDIA_TYPES, Format
 
 MAX_AGE_S = 3600
 _OPAQUE_TAG = re.compile(r'"[^"]*"')
 
 
-@dataclass(frozen=True, kw_only=True)
-class Conditional:
-    """What a request says about the answer that it wants, and what draws it."""
+async def draw_unless_known(
+    request: Request,
+    drawings: Drawings,
+    *,
+    recipe: tuple[object, ...],
+    render: Callable[[], bytes],
+    kind: Format,
+    max_age_s: int = MAX_AGE_S,
+) -> Response:
+    """The bytes of `render`, or 304 if the client's copy has the same recipe (RFC 9110, 13.1.2).
 
-    preferred: Format
-    if_none_match: str
-    drawings: Drawings
-    deadline: float  # seconds of time.monotonic
-    stages: Stages
-
-    async def answer(
-        self, recipe: tuple[object, ...], render: Callable[[], bytes], kind: Format, *, max_age_s: int = MAX_AGE_S
-    ) -> Response:
-        """The bytes of `render`, or 304 if the client's copy has the same recipe (RFC 9110, 13.1.2).
-
-        `recipe` is everything that the bytes depend on, but for `kind`. Its parts have a `repr` that says all of them.
-        Raises Overloaded and DeadlineExceeded.
-        """
-        etag = f'"{hashlib.sha256(repr((*recipe, kind)).encode()).hexdigest()[:32]}"'
-        headers = {"ETag": etag, "Cache-Control": f"private, max-age={max_age_s}", "Vary": "Accept"}
-        if _matches(self.if_none_match, etag):
-            return Response(status_code=304, headers=headers)
-        with self.stages.time("render"):
-            body = await self.drawings.draw(render, deadline=self.deadline)
-        return Response(body, media_type=MEDIA_TYPES[kind], headers=headers)
+    `recipe` is everything that the bytes depend on, but for `kind`. Its parts have a `repr` that says all of them.
+    Raises Overloaded and DeadlineExceeded.
+    """
+    etag = f'"{hashlib.sha256(repr((*recipe, kind)).encode()).hexdigest()[:32]}"'
+    headers = {"ETag": etag, "Cache-Control": f"private, max-age={max_age_s}", "Vary": "Accept"}
+    if _matches(request.headers.get("if-none-match", ""), etag):
+        return Response(status_code=304, headers=headers)
+    with request.state.stages.time("render"):
+        body = await drawings.draw(render, deadline=request.state.deadline)
+    return Response(body, media_type=MEDIA_TYPES[kind], headers=headers)
 
 
 def _matches(if_none_match: str, etag: str) -> bool:
     """By weak comparison, for which `W/` makes no difference (RFC 9110, 8.8.3.2)."""
     return if_none_match.strip() == "*" or etag in _OPAQUE_TAG.findall(if_none_match)
-
-
-async def _conditional(
-    request: Request,
-    services: ServicesDep,
-    stages: StagesDep,
-) -> Conditional:
-    return Conditional(
-        preferred=preferred_format(request.headers.get("accept", "")),
-        if_none_match=request.headers.get("if-none-match", ""),
-        drawings=services.drawings,
-        deadline=request.state.deadline,
-        stages=stages,
-    )
-
-
-ConditionalDep = Annotated[Conditional, Depends(_conditional)]

@@ -1,6 +1,7 @@
 """Work for a client that may disconnect before it is done."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import TypeVar
 
 from fastapi import Request
@@ -9,11 +10,12 @@ from starlette.requests import ClientDisconnect
 T = TypeVar("T")
 
 
-async def cancel_on_disconnect(request: Request, work: asyncio.Future[T]) -> T:
-    """The result of `work`, which has ended when this returns or raises. Drops the rest of the body.
+async def cancel_on_disconnect(request: Request, awaited: Awaitable[T]) -> T:
+    """The result of `awaited`, which has ended when this returns or raises. Drops the rest of the body.
 
-    Raises ClientDisconnect if the client disconnects first, and what `work` and reading the body raise.
+    Raises ClientDisconnect if the client disconnects first, and what `awaited` and reading the body raise.
     """
+    work = asyncio.ensure_future(awaited)
     disconnected = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait((work, disconnected), return_when=asyncio.FIRST_COMPLETED)

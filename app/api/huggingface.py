@@ -11,9 +11,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from app.api.body.json_images import Function, Parameters
+from app.api.body.json_images import TOP_K, Parameters
 from app.api.image_request import IMAGE_BODY, ImageRequestDep
-from app.api.routes.classify import TOP_K
 from app.api.routes.probes import readyz
 from app.api.services import Services, ServicesDep
 from app.classifier import Processed
@@ -44,11 +43,7 @@ described = partial(
 async def predict(
     image_request: ImageRequestDep,
     services: ServicesDep,
-    top_k: Annotated[int | None, Query(ge=1, description=f"Labels to return at most; {TOP_K} by default")] = None,
-    function_to_apply: Annotated[
-        Function | None,
-        Query(description="Turns logits into scores; by default the function that the model was trained for"),
-    ] = None,
+    of_query: Annotated[Parameters, Query()],
 ) -> list[LabelScore]:
     """The image is the body, or base64 in JSON under `inputs`. `parameters` in JSON override those of the query.
 
@@ -56,7 +51,6 @@ async def predict(
     """
     if not services.bundle.manifest.labels:
         raise NoClasses
-    of_query = Parameters(top_k=top_k, function_to_apply=function_to_apply)
     images, of_body = await image_request.read(max_images=1)
     (outcome,) = await image_request.run(images, attention=False, success="classified")
     if isinstance(outcome, ServiceError):

@@ -13,17 +13,16 @@ from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 from starlette.requests import ClientDisconnect
 
-from app.api.body.images import read_body
-from app.api.body.json_images import JSON_BODY, Parameters
+from app.api.body.form import read_form
+from app.api.body.json_images import JSON_BODY, Parameters, read_json
 from app.api.disconnect import cancel_on_disconnect
 from app.api.representation import BINARY
-from app.api.services import Services, ServicesDep, StagesDep
+from app.api.services import Services, ServicesDep
 from app.classifier import Image, Processed
 from app.door.problems import Problem, Refusal, problem_of
 from app.errors import DeadlineExceeded, Fault, ServiceError, UnsupportedType, UnusableImage
 from app.images.upload import Upload
 from app.telemetry.logs import access_log
-from app.telemetry.stages import Stages
 
 IMAGE_BODY: dict[str, Any] = {  # of OpenAPI; the image itself may be called by any type, and generators know this one
     "requestBody": {
@@ -72,11 +71,25 @@ class ImageRequest:
 
     request: Request
     services: Services
-    stages: Stages
 
     async def read(self, *, max_images: int) -> tuple[list[Upload], Parameters]:
-        """The images of the body, and the parameters beside them. Raises what `read_body` raises."""
-        return await read_body(self.request, self.services.json_reader, max_images=max_images)
+        """Every image in the body, in order, and the parameters that JSON may have beside them.
+
+        Every content type but JSON's and those of forms is taken for the image itself. Its bytes have no limit of their
+        own, because the cost of an image is its pixels. Raises MalformedRequest, InvalidParameter, UnsupportedType for
+        a form that cannot carry images, ClientDisconnect, and what admission and the door raise.
+        """
+        kind = self.request.headers.get("content-type", "").split(";")[0].strip().lower()
+        if kind == "application/json":
+            return await read_json(self.request, self.services.json_reader, max_images=max_images)
+        if kind == "multipart/form-data":
+            return await read_form(self.request, max_images=max_images), Parameters()
+        if kind.startswith("multipart/"):
+            raise UnsupportedType("Send the image itself as the body, or images as parts of multipart/form-data.")
+        upload = Upload()
+        async for piece in self.request.stream():
+            upload.add(piece)
+        return [upload], Parameters()
 
     async def run(self, images: Sequence[Image], *, attention: bool, success: str) -> list[Outcome]:
         """Run the model on the images, in order, and keep the maps of each if `attention`.
@@ -102,11 +115,11 @@ class ImageRequest:
 
     async def _run_one(self, image: Image, *, attention: bool) -> Outcome:
         """An exception that was not expected fails this image alone."""
-        deadline: float = self.request.state.deadline
+        state = self.request.state
         try:
-            async with asyncio.timeout(deadline - time.monotonic()):
+            async with asyncio.timeout(state.deadline - time.monotonic()):
                 return await self.services.classifier.process(
-                    image, keep=attention, deadline=deadline, stages=self.stages
+                    image, keep=attention, deadline=state.deadline, stages=state.stages
                 )
         except TimeoutError:
             return DeadlineExceeded()
@@ -145,19 +158,13 @@ def results(
     if all(isinstance(outcome, ServiceError) for outcome in outcomes):
         raise refusal(images, outcomes)
     return [
-        FailedResult(error=_problem(outcome, image.name))
+        FailedResult(error=problem_of(outcome, file=image.name))
         if isinstance(outcome, ServiceError)
-        else result(outcome, _info(outcome, image.name))
+        else result(
+            outcome, ImageInfo(width=outcome.width, height=outcome.height, format=outcome.format, file=image.name)
+        )
         for image, outcome in zip(images, outcomes, strict=True)
     ]
-
-
-def _info(image: Processed, file: str | None) -> ImageInfo:
-    return ImageInfo(width=image.width, height=image.height, format=image.format, file=file)
-
-
-def _problem(error: ServiceError, file: str | None) -> Problem:
-    return problem_of(error).model_copy(update={"file": file} if file else {})
 
 
 def refusal(images: Sequence[Upload], outcomes: Sequence[Outcome]) -> Refusal:
@@ -165,21 +172,20 @@ def refusal(images: Sequence[Upload], outcomes: Sequence[Outcome]) -> Refusal:
     most of them share.
     """
     failures = [
-        (f"/images/{i}", image.name, outcome)
+        (outcome, problem_of(outcome, pointer=f"/images/{i}", file=image.name))
         for i, (image, outcome) in enumerate(zip(images, outcomes, strict=True))
         if isinstance(outcome, ServiceError)
     ]
-    statuses = [error.status for _, _, error in failures]
-    _, file, first = failures[statuses.index(max(statuses, key=statuses.count))]
+    statuses = [error.status for error, _ in failures]
+    first, _ = failures[statuses.index(max(statuses, key=statuses.count))]
     if len(outcomes) == 1:
-        return Refusal(_problem(first, file), first.headers)
-    errors = [{"pointer": at, **_problem(error, name).model_dump(exclude_none=True)} for at, name, error in failures]
+        return Refusal(first, file=images[0].name)
     detail = f"{len(outcomes) - len(failures) or 'None'} of the {len(outcomes)} images could be used."
-    return Refusal(problem_of(first).model_copy(update={"detail": detail, "errors": errors}), first.headers)
+    return Refusal(first, detail=detail, errors=[problem.model_dump(exclude_none=True) for _, problem in failures])
 
 
-async def _image_request(request: Request, services: ServicesDep, stages: StagesDep) -> ImageRequest:
-    return ImageRequest(request=request, services=services, stages=stages)
+async def _image_request(request: Request, services: ServicesDep) -> ImageRequest:
+    return ImageRequest(request=request, services=services)
 
 
 ImageRequestDep = Annotated[ImageRequest, Depends(_image_request)]

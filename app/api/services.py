@@ -25,7 +25,6 @@ from app.maps.record import Record
 from app.settings import Settings
 from app.stores.store import Store
 from app.telemetry.metrics import Metrics
-from app.telemetry.stages import Stages
 
 MapsId = Annotated[str | SkipJsonSchema[None], Field(examples=["rfQjy4XodVjlp0sAFHEF_w"])]
 MapsPath = Annotated[str | SkipJsonSchema[None], Field(examples=["/attention/rfQjy4XodVjlp0sAFHEF_w"])]
@@ -68,9 +67,9 @@ class Services:
         """Where the maps are that are kept under `id`."""
         return f"{self.settings.root_path}/attention/{id}" if id else None
 
-    async def kept(self, id: str, stages: Stages) -> Record:
+    async def kept(self, id: str, request: Request) -> Record:
         """The record that is kept under an id. Raises UnknownAttention, StoreUnavailable."""
-        with stages.time("store"):
+        with request.state.stages.time("store"):
             record = await self.store.get(id)
         if record is None:
             raise UnknownAttention
@@ -86,14 +85,8 @@ async def _services(request: Request) -> Services:
     return services
 
 
-async def _stages(request: Request) -> Stages:
-    stages: Stages = request.state.stages
-    return stages
-
-
 ChoiceDep = Annotated[Choice, Depends(_choice)]  # the map that the query asks for
 FillQuery = Annotated[
     Fill, Query(description="What covers a patch: the mean colour, black, grey, or a Gaussian blur one patch wide")
 ]
 ServicesDep = Annotated[Services, Depends(_services)]
-StagesDep = Annotated[Stages, Depends(_stages)]

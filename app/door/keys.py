@@ -19,24 +19,20 @@ LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # token68 of RFC 9110, 11.2
 
 
-class ApiKeyError(CannotStart):
-    """The configured keys cannot be used."""
-
-
 def read_keys(listed: str, file: Path | None) -> list[str]:
-    """Keys from a comma separated list and from a file with one per line. Raises ApiKeyError."""
+    """Keys from a comma separated list and from a file with one per line. Raises CannotStart."""
     keys = [key.strip() for key in listed.split(",")]
     if file is not None:
         try:
             lines = file.read_text().splitlines()
         except (OSError, UnicodeDecodeError):
-            raise ApiKeyError("VIT_API_KEYS_FILE cannot be read.") from None
+            raise CannotStart("VIT_API_KEYS_FILE cannot be read.") from None
         if not any(line.strip() for line in lines):
-            raise ApiKeyError("VIT_API_KEYS_FILE has no key.")  # without keys the service would be open
+            raise CannotStart("VIT_API_KEYS_FILE has no key.")  # without keys the service would be open
         keys += [line.strip() for line in lines]
     keys = [key for key in keys if key]
     if not all(_TOKEN.fullmatch(key) for key in keys):
-        raise ApiKeyError("An API key consists of letters, digits and . _ ~ + / -, with = at its end only.")
+        raise CannotStart("An API key consists of letters, digits and . _ ~ + / -, with = at its end only.")
     return keys
 
 
@@ -64,7 +60,7 @@ class ApiKeys:
 
 
 def open_keys(settings: Settings) -> ApiKeys:
-    """The keys of the settings. Raises ApiKeyError."""
+    """The keys of the settings. Raises CannotStart."""
     listed = settings.api_keys.get_secret_value() if settings.api_keys else ""
     keys = ApiKeys(read_keys(listed, settings.api_keys_file), metrics_port=settings.metrics_port)
     if not keys and settings.host not in LOOPBACK:

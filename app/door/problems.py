@@ -62,16 +62,18 @@ class Problem(BaseModel):
 
 
 class Refusal(Exception):
-    """A problem that is the answer, where it has more to say than its error does."""
+    """An error that is the answer, with members that the error itself does not have."""
 
-    def __init__(self, problem: Problem, headers: Mapping[str, str]) -> None:
-        super().__init__(problem.detail)
-        self.problem = problem
-        self.headers = headers
+    def __init__(self, error: ServiceError, **members: object) -> None:
+        super().__init__(error.detail)
+        self.problem = problem_of(error, **members)
+        self.headers = error.headers
 
 
-def problem_of(error: ServiceError) -> Problem:
-    return Problem(type=NAMESPACE + error.kind, title=error.title, status=error.status, detail=error.detail)
+def problem_of(error: ServiceError, **members: object) -> Problem:
+    """`members` are added, or take the place of the error's own. One that is None is left out of the answer."""
+    of_error = {"type": NAMESPACE + error.kind, "title": error.title, "status": error.status, "detail": error.detail}
+    return Problem.model_validate(of_error | members)
 
 
 def framework_problem(status: int, detail: str) -> Problem:
@@ -111,15 +113,11 @@ def respond_to(error: ServiceError, state: MutableMapping[str, Any]) -> Response
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Give every error of the framework the one shape. The door handles those that the framework does not."""
+    """Give every error of the framework the one shape. The door answers a ServiceError wherever it is raised."""
 
     @app.exception_handler(ClientDisconnect)
     async def client_disconnect(request: Request, error: ClientDisconnect) -> Response:
         return Response(status_code=UNANSWERED)  # no one reads it but metrics and the log
-
-    @app.exception_handler(ServiceError)
-    async def service_error(request: Request, error: ServiceError) -> Response:
-        return respond_to(error, request.scope["state"])
 
     @app.exception_handler(Refusal)
     async def refusal(request: Request, refused: Refusal) -> Response:
@@ -135,5 +133,4 @@ def install_handlers(app: FastAPI) -> None:
     async def validation_error(request: Request, error: RequestValidationError) -> Response:
         errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
         detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors) + "."
-        problem = problem_of(InvalidParameter(detail)).model_copy(update={"errors": errors})
-        return respond(problem, request.scope["state"])
+        return respond(problem_of(InvalidParameter(detail), errors=errors), request.scope["state"])

@@ -6,15 +6,11 @@ from app.door.paths import PUBLIC, PUBLIC_FOLDERS
 from app.errors import CannotStart
 
 
-class RootPathError(CannotStart):
-    """VIT_ROOT_PATH begins like a path of the service."""
-
-
 def check_root_path(root_path: str, *, paths: Iterable[str]) -> None:
-    """`paths` are those of the routes. Raises RootPathError if a path below `root_path` could also be one of them."""
+    """`paths` are those of the routes. Raises CannotStart if a path below `root_path` could also be one of them."""
     first = root_path.split("/")[1:2]
     if first in [path.split("/")[1:2] for path in (*paths, *PUBLIC, *PUBLIC_FOLDERS)]:
-        raise RootPathError(f"VIT_ROOT_PATH is {root_path}, but /{first[0]} is a path of the service itself.")
+        raise CannotStart(f"VIT_ROOT_PATH is {root_path}, but /{first[0]} is a path of the service itself.")
 
 
 def below(root_path: str, path: str) -> str:

@@ -9,8 +9,8 @@ FLUSH_S = 60.0  # for a client to read a response that did not fit the system's 
 
 
 class LingeringTransport:
-    """Joins what is written at one turn of the event loop: uvicorn writes the head of a response and its body apart,
-    which would take two system calls and wake the client twice.
+    """Sends together what is written at one turn of the event loop: uvicorn writes the head of a response and its body
+    apart, which would take two system calls and wake the client twice.
 
     Closes in stages while the client may still be sending (RFC 9112, 9.6). First the response and its end are sent,
     then incoming bytes are read and dropped, then the connection is closed.
@@ -41,7 +41,7 @@ class LingeringTransport:
 
     def _flush(self) -> None:
         if self._unsent and not self._transport.is_closing():  # the client may have left since
-            self._transport.write(b"".join(self._unsent))
+            self._transport.writelines(self._unsent)
         self._unsent.clear()
 
     def close(self) -> None:

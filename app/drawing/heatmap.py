@@ -1,12 +1,12 @@
 """Draws a map where it belongs: on the part of the upright image that the network saw."""
 
-from dataclasses import dataclass
 from io import BytesIO
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.drawing.colorbar import with_colorbar
 from app.drawing.colormaps import Colormap, paint
@@ -28,17 +28,22 @@ OUTSIDE_BRIGHTNESS = 0.45  # of the image around the crop, which the network did
 SATURATION = 0.35  # of the image under a signed map that fades: red on a red heart would not be seen
 
 
-@dataclass(frozen=True, kw_only=True)
-class Style:
+class Style(BaseModel):
     """How a map looks; changes no number."""
 
-    overlay: bool
-    alpha: float  # opacity of the map over the image, 0 to 1
-    colormap: Colormap | None  # None is viridis, or rdbu for a signed map
-    interpolation: Interpolation
-    colorbar: bool
-    threshold: float | None = None  # share of the map, 0 to 1, that a contour encloses
-    fade: bool = False  # the image shows through the more, the weaker the map
+    model_config = ConfigDict(frozen=True)
+
+    overlay: Annotated[bool, Field(description="Draw the map over the image")] = True
+    alpha: Annotated[float, Field(ge=0, le=1, description="Opacity of the map over the image")] = 0.6
+    colormap: Annotated[Colormap | None, Field(description="Default: viridis; rdbu for evidence")] = None
+    interpolation: Annotated[
+        Interpolation, Field(description="How patches are enlarged; nearest shows them as squares")
+    ] = "bilinear"
+    colorbar: Annotated[bool, Field(description="Draw a colour bar with the raw numbers at the right")] = False
+    threshold: Annotated[
+        float | None, Field(gt=0, lt=1, description="Outline the fewest patches that hold this share of the map")
+    ] = None
+    fade: Annotated[bool, Field(description="Let the image show through the more, the weaker the map")] = False
 
 
 def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits: Limits) -> bytes:

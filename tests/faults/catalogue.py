@@ -53,7 +53,7 @@ FAULTS = {
         "A string that ends with an escaped backslash does not end there.",
     ),
     "form-images": Fault(
-        "app/api/body/images.py",
+        "app/api/body/form.py",
         "max_files=max_images,",
         "max_files=max_images + 1,",
         "A form may have one image too many.",

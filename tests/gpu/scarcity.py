@@ -42,11 +42,11 @@ def measure(place: Place) -> Tables:
     return {"memory": at_start}
 
 
-def started(folder: Path, seconds: float, *, device: str = "cuda", **settings: Any) -> Row:
+def started(folder: Path, seconds: float, **settings: Any) -> Row:
     """Whether it starts, with which batches, what it says, and how many images it answers."""
     before = used_mib()
     try:
-        with running(folder, device=device, **PATIENT, **settings) as server:
+        with running(folder, device="cuda", **PATIENT, **settings) as server:
             request = post("/classify", jpeg(), "image/jpeg")
             figures = server.load(request, seconds / 2, connections=CONNECTIONS)
             about = httpx.get(f"{server.url}/model").json()

@@ -32,7 +32,7 @@ def measure(place: Place) -> Tables:
         "rates": [
             rates
             for name, bundle in place.bundles(*SERVED).items()
-            for rates in served(name, bundle.folder, device="cuda", seconds=place.seconds)
+            for rates in served(name, bundle.folder, seconds=place.seconds)
         ]
     }
 
@@ -41,27 +41,19 @@ def measure_overload(place: Place) -> Tables:
     """`place.seconds` is a window's; there are eight."""
     rows: Rows = []
     for name, bundle in place.bundles(SERVED[0]).items():
-        rows += overloaded(name, bundle.folder, device="cuda", seconds=place.seconds)
+        rows += overloaded(name, bundle.folder, seconds=place.seconds)
     return {"windows": rows}
 
 
-def served(
-    name: str,
-    folder: Path,
-    *,
-    device: str,
-    seconds: float,
-    connections: tuple[int, ...] = CONNECTIONS,
-    generators: int = GENERATORS,
-) -> Rows:
+def served(name: str, folder: Path, *, seconds: float) -> Rows:
     rows: Rows = []
     before = used_mib()
-    with running(folder, device=device, max_queue_images=MAX_QUEUE_IMAGES, **PATIENT) as server:
+    with running(folder, device="cuda", max_queue_images=MAX_QUEUE_IMAGES, **PATIENT) as server:
         for what, query in QUERIES.items():
             request = post(f"/classify?{query}", jpeg(), "image/jpeg")
-            server.load(request, seconds / 4, connections=generators)
-            for count in connections:
-                rates = loads(server, request, seconds, connections=count, generators=generators)
+            server.load(request, seconds / 4, connections=GENERATORS)
+            for count in CONNECTIONS:
+                rates = loads(server, request, seconds, connections=count)
                 rows.append({"bundle": name, "answer": what, "connections": count, **rates})
         about: dict[str, Any] = httpx.get(f"{server.url}/model").json()
         for each in rows:
@@ -72,9 +64,9 @@ def served(
     return rows
 
 
-def loads(server: Server, request: bytes, seconds: float, *, connections: int, generators: int) -> dict[str, float]:
+def loads(server: Server, request: bytes, seconds: float, *, connections: int) -> dict[str, float]:
     """Several generators at once, because one fills a core sooner than the service fills sixteen."""
-    generators = min(generators, connections)
+    generators = min(GENERATORS, connections)
     load = partial(server.load, request, seconds, connections=connections // generators)
     before = server.cpu_seconds()
     with ThreadPoolExecutor(generators) as pool:
@@ -89,21 +81,13 @@ def loads(server: Server, request: bytes, seconds: float, *, connections: int, g
     }
 
 
-def overloaded(
-    name: str,
-    folder: Path,
-    *,
-    device: str,
-    seconds: float,
-    windows: int = WINDOWS,
-    connections: int = HALF_OF_THE_QUEUE,
-) -> Rows:
+def overloaded(name: str, folder: Path, *, seconds: float) -> Rows:
     """Window by window, so that what grows or slows down in ten minutes is seen."""
     request = post("/classify", jpeg(), "image/jpeg")
     rows: Rows = []
-    with running(folder, device=device) as server:
-        peak = server.load(request, seconds / 4, connections=connections)["images_per_s"]
-        for window in range(1, windows + 1):
+    with running(folder, device="cuda") as server:
+        peak = server.load(request, seconds / 4, connections=HALF_OF_THE_QUEUE)["images_per_s"]
+        for window in range(1, WINDOWS + 1):
             run = loaded(server, request, seconds, OVERLOAD * peak)
             rows.append({
                 "bundle": name,

@@ -16,6 +16,7 @@ from tests.gpu.parity import open_on_gpu, pictures
 from tests.gpu.place import Place, Tables
 
 MAX_BATCH = 256
+SECONDS = 0.5  # of each measurement
 
 
 def measure(place: Place) -> Tables:
@@ -31,7 +32,7 @@ def measure(place: Place) -> Tables:
     return tables
 
 
-def speed(name: str, bundle: Bundle, engine: CudaEngine, seconds: float = 0.5) -> tuple[Rows, Rows]:
+def speed(name: str, bundle: Bundle, engine: CudaEngine) -> tuple[Rows, Rows]:
     """The recorded run alone, the same node by node, and with all that the engine's thread does for a batch."""
     runs: Rows = []
     steps: Rows = []
@@ -39,9 +40,9 @@ def speed(name: str, bundle: Bundle, engine: CudaEngine, seconds: float = 0.5) -
     for (graph, size), recording in sorted(engine._recordings.items()):
         batch = list(images[:size])
         head: Row = {"bundle": name, "graph": graph, "batch": size}
-        alone = milliseconds(recording.launch, seconds)
-        plain = milliseconds(partial(recording.launch, plainly=True), seconds / 2)
-        whole = milliseconds(partial(engine.run, graph, batch), seconds)
+        alone = milliseconds(recording.launch, SECONDS)
+        plain = milliseconds(partial(recording.launch, plainly=True), SECONDS / 2)
+        whole = milliseconds(partial(engine.run, graph, batch), SECONDS)
         runs.append({
             **head,
             "recorded, ms": round(alone, 3),
@@ -50,7 +51,7 @@ def speed(name: str, bundle: Bundle, engine: CudaEngine, seconds: float = 0.5) -
             "with copies, ms": round(whole, 3),
             "images/s with copies": round(1000 * size / whole),
         })  # fmt: skip
-        steps.append({**head, **of_a_run(engine, recording, batch, seconds / 4), "run": round(alone, 3)})
+        steps.append({**head, **of_a_run(engine, recording, batch, SECONDS / 4), "run": round(alone, 3)})
     return runs, steps
 
 

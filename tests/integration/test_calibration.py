@@ -93,7 +93,10 @@ def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serv
     of_lean = scores(lean_logits / t, "softmax")[verified["index"]]
     assert verified["score"] == pytest.approx(of_lean, abs=1e-5)
     assert report["logit"] == pytest.approx(float(logits.max()), rel=1e-5)
-    assert evidence["receipt"]["logit"] == pytest.approx(float(logits.max()), rel=1e-5)
+    receipt = evidence["receipt"]
+    assert receipt["logit"] == pytest.approx(float(logits.max()), rel=1e-5)
+    assert sum(receipt.values()) == pytest.approx(2 * receipt["logit"])
+    assert abs(receipt["rounding"]) > 1e-5 * abs(receipt["logit"])  # of int8: it is shown
 
 
 def test_without_calibrate_it_is_measured_and_not_applied(images, checkpoint, already_traced, tmp_path, capsys):

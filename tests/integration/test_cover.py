@@ -8,11 +8,6 @@ PATCHES = 64
 
 
 @pytest.fixture(scope="module")
-def classified(client, star) -> dict:
-    return client.post("/classify", content=star).json()["results"][0]
-
-
-@pytest.fixture(scope="module")
 def ask(client, classified):
     return lambda **params: client.post(f"{classified['attention']}/cover", params=params)
 
@@ -74,15 +69,3 @@ def test_the_lead_over_a_second_label_can_be_followed(client, classified, ask, v
     for name in ("evidence", "effect"):
         assert of_lead[name] == pytest.approx(of_star[name] - of_second[name], abs=1e-4)
     assert of_lead["after"]["score"] == of_star["after"]["score"]
-
-
-@pytest.mark.parametrize(
-    "params",
-    [{}, {"patches": "1", "share": 0.1}, {"patches": "64"}, {"patches": "1,,2"}, {"patches": "-1"}, {"share": 0},
-     {"share": 1}, {"share": 0.1, "random_sets": 0}, {"share": 0.1, "random_sets": 201}, {"share": 0.1, "layer": 99},
-     {"share": 0.1, "label": "nothing"}, {"share": 0.1, "against": "nothing"}],
-)  # fmt: skip
-def test_parameters_out_of_range_are_422(ask, params):
-    response = ask(**params)
-    assert response.status_code == 422
-    assert response.json()["type"] == "urn:vit-serve:problem:invalid-parameter"

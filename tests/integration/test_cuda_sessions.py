@@ -61,21 +61,6 @@ assert {len(rows) for rows in outputs.values()} == {2}
 options = engine._sessions["explain"].get_provider_options()["CUDAExecutionProvider"]
 print(options["enable_cuda_graph"], options["use_tf32"], options["arena_extend_strategy"], options["gpu_mem_limit"])
 """
-SPEED = """
-import json, sys
-from pathlib import Path
-from app.bundle import load_bundle
-from app.inference.known_answer import KnownImage
-from tests.gpu.parity import open_on_gpu
-from tests.gpu.speed import relative, speed
-KnownImage.check = lambda self, graph, outputs, *, provider: None
-bundle = load_bundle(Path(sys.argv[1]))
-model, engine = open_on_gpu(bundle, 2)
-engine.warm_up(model)
-runs, steps = speed("demo", bundle, engine, seconds=0.001)
-assert relative("demo", runs, model)["ratio"] > 0
-print(json.dumps([runs, steps]))
-"""
 
 
 @pytest.fixture(scope="session")
@@ -164,9 +149,3 @@ def test_so_it_does_in_half_precision(name, placed, in_half):
 
 def test_the_engine_records_replays_and_releases(on_stand_in_gpu):
     assert on_stand_in_gpu("-c", ENGINE, str(DEMO_BUNDLE)).split()[:3] == ["1", "0", "kSameAsRequested"]
-
-
-def test_the_check_of_a_gpu_times_each_step_of_each_size(on_stand_in_gpu):
-    runs, steps = json.loads(on_stand_in_gpu("-c", SPEED, str(DEMO_BUNDLE)))
-    assert [(row["graph"], row["batch"]) for row in runs] == [(g, n) for g in ("classify", "explain") for n in (1, 2)]
-    assert steps[0].keys() >= {"images side by side", "to the GPU", "run", "from the GPU", "all finite"}

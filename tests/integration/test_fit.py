@@ -16,7 +16,6 @@ from export.command import main
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import save
 from model.shapes import draw
-from tests.support.disk import room_for
 from tests.support.samples import squares
 from tests.support.toy import toy_checkpoint
 
@@ -67,7 +66,6 @@ def test_the_served_model_is_as_often_right_as_the_report_says(photos, tmp_path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--images", "nowhere"], "not learned: --images nowhere: this does not exist"),
         (["--method", "pretrain"], "not learned: --method pretrain begins with --from-scratch VARIANT, and with no "),
         (["--from-scratch", "Ti/16"], "not learned: --method probe begins with a checkpoint: give a file"),
     ],
@@ -88,19 +86,6 @@ def faint_squares(folder: Path, count: int) -> Path:
         (folder / "images" / str(kind)).mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(folder / "images" / str(kind) / f"{number}.png")
     return folder / "toy.safetensors"
-
-
-def test_a_full_disk_is_one_clear_line_and_leaves_the_old_file(tmp_path):
-    toy, out = faint_squares(tmp_path, 12), tmp_path / "mine.safetensors"
-    out.write_text("precious")
-    with room_for(50_000), pytest.raises(SystemExit) as refusal:
-        main(["fit", str(toy), "--images", str(tmp_path / "images"), "--out", str(out), "--replace"])
-    message = str(refusal.value)
-    assert message.startswith(f"not learned: {out}: ")
-    assert "File too large" in message
-    assert message.endswith("Run the same command again; it goes on from the last snapshot, if there is one.")
-    assert out.read_text() == "precious"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "mine.safetensors", "toy.safetensors"]
 
 
 KILLED = """

@@ -12,22 +12,15 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.processes import served
+from tests.integration.conftest import KEY
 
 PACKAGE = "generated_vit_client"
-KEY = "a-key"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with served(api_keys=KEY) as server:
-        yield server.url
-
-
-@pytest.fixture(scope="module")
-def generated(server, tmp_path_factory) -> Iterator[Any]:
+def generated(guarded_url, tmp_path_factory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("generated")
-    (folder / "openapi.json").write_bytes(httpx.get(f"{server}/openapi.json").content)
+    (folder / "openapi.json").write_bytes(httpx.get(f"{guarded_url}/openapi.json").content)
     program = Path(sys.executable).with_name("openapi-python-client")
     command = [program, "generate", "--path", "openapi.json", "--output-path", PACKAGE, "--meta", "none"]
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"  # for ruff, which formats what is made
@@ -41,8 +34,8 @@ def generated(server, tmp_path_factory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def client(server, generated) -> Iterator[Any]:
-    with generated("client").AuthenticatedClient(base_url=server, token=KEY) as client:
+def client(guarded_url, generated) -> Iterator[Any]:
+    with generated("client").AuthenticatedClient(base_url=guarded_url, token=KEY) as client:
         yield client
 
 
@@ -70,10 +63,10 @@ def test_numbers_of_maps(generated, client, star):
     assert generated("api.model.model").sync(client=client).name == "shapes"
 
 
-def test_errors_are_parsed(server, generated, client):
+def test_errors_are_parsed(guarded_url, generated, client):
     classify, file = generated("api.images.classify"), generated("types").File
     refused = classify.sync_detailed(client=client, body=file(payload=BytesIO(b"no image")))
     assert (refused.status_code, refused.parsed.status) == (415, 415)
     assert refused.parsed.detail.startswith("This is not an image")
-    with generated("client").Client(base_url=server) as stranger:
+    with generated("client").Client(base_url=guarded_url) as stranger:
         assert generated("api.model.model").sync_detailed(client=stranger).parsed.status == 401

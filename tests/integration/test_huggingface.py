@@ -1,7 +1,6 @@
 """POST / and /predict, by huggingface_hub's InferenceClient as it is, and images as base64 in JSON."""
 
 import base64
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -9,18 +8,10 @@ import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError
 
-from tests.support.processes import served
-
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with served() as server:
-        yield server.url
-
-
-@pytest.fixture(scope="module")
-def door(server) -> InferenceClient:
-    return InferenceClient(base_url=server)
+def door(url) -> InferenceClient:
+    return InferenceClient(base_url=url)
 
 
 def encoded(image: bytes) -> str:
@@ -33,16 +24,16 @@ def predictions(base: str, image: bytes, **query: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_bytes_and_files_are_named_as_by_classify(server, door, star, tmp_path):
+def test_bytes_and_files_are_named_as_by_classify(url, door, star, tmp_path):
     (tmp_path / "star.jpg").write_bytes(star)
-    expected = predictions(server, star)
-    for image in (star, str(tmp_path / "star.jpg"), tmp_path / "star.jpg"):
+    expected = predictions(url, star)
+    for image in (star, tmp_path / "star.jpg"):
         found = door.image_classification(image)
         assert [one.label for one in found] == [one["label"] for one in expected]
         assert [one.score for one in found] == pytest.approx([one["score"] for one in expected], abs=1e-6)
 
 
-def test_the_function_that_makes_scores(server, door, star):
+def test_the_function_that_makes_scores(url, door, star):
     kinds = ("softmax", "sigmoid", "none")
     softmax, sigmoid, logits = (door.image_classification(star, function_to_apply=kind, top_k=12) for kind in kinds)
     assert sum(one.score for one in softmax) == pytest.approx(1)
@@ -54,10 +45,6 @@ def test_the_function_that_makes_scores(server, door, star):
 def test_errors_reach_the_clients_exception(door):
     with pytest.raises(HfHubHTTPError, match="This is not an image of an accepted type"):
         door.image_classification(b"no image")
-
-
-def test_health(server):
-    assert InferenceClient(server, provider="hf-inference").health_check()
 
 
 @pytest.mark.parametrize("path", ["/", "/predict"])

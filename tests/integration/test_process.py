@@ -21,7 +21,7 @@ from app.settings import Settings
 from tests.benchmarks.peak import peak_mib
 from tests.load.connection import Connection, file_part, form, post
 from tests.load.server import reset_peak
-from tests.support.processes import Process, served
+from tests.support.processes import served
 
 
 @pytest.fixture(scope="module")
@@ -66,23 +66,6 @@ def test_bodies_in_work_take_their_memory_once(server, request_of):
 
     peak()  # the heap's own habits change with what is freed
     assert peak() < 1.2 * bodies * mebibytes
-
-
-def refusal(**settings: object) -> tuple[int, str]:
-    with Process(**settings) as process:
-        return process.wait(120), process.output()
-
-
-def test_a_damaged_bundle_stops_the_start(tmp_path):
-    """As every error at the start it is said in a sentence; other tests of bundles ask for the error alone."""
-    bundle = shutil.copytree("app/demo", tmp_path / "bundle")
-    with (bundle / "weights.bin").open("r+b") as file:
-        file.seek(1000)
-        file.write(b"\x01\x02\x03")
-    code, out = refusal(bundle=bundle)
-    assert code == 3
-    assert "weights.bin does not have the checksum" in out
-    assert "Traceback" not in out
 
 
 def test_a_damaged_weight_with_a_valid_checksum_stops_the_start(tmp_path):

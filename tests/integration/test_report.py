@@ -9,20 +9,8 @@ LAYERS, HEADS, TOKENS = 6, 4, 65
 
 
 @pytest.fixture(scope="module")
-def classified(client, star) -> dict:
-    return client.post("/classify", content=star).json()["results"][0]
-
-
-@pytest.fixture(scope="module")
 def report(client, classified) -> dict:
     return client.get(f"{classified['attention']}/report").json()
-
-
-def test_distances_are_in_patches(report):
-    distances = np.array(report["heads"]["distance"])
-    assert distances.shape == (LAYERS, HEADS)
-    assert (distances > 0).all()
-    assert (distances < np.hypot(7, 7)).all()
 
 
 def test_entropies_are_those_of_the_rows(client, classified, report):

@@ -47,18 +47,11 @@ def test_the_other_replica_verifies(replicas, star):
     assert ours["deletion"]["scores"] == pytest.approx(theirs["deletion"]["scores"], abs=1e-5)
 
 
-def test_a_replica_with_another_model_does_not_know_the_maps(serve, replicas, redis_server, oblong_bundle, star):
-    with serve(**redis_server.settings, bundle=oblong_bundle) as other:
-        problem = other.get(classify(replicas[0], star)["attention"])
-    assert (problem.status_code, problem.json()["type"]) == (404, PROBLEM + "unknown-attention")
-    assert "POST the image" in problem.json()["detail"]
-
-
-@pytest.mark.parametrize("fault", ["stop", "freeze"])
-def test_without_redis_images_are_classified_and_maps_are_503(replicas, redis_server, star, fault):
+def test_without_redis_images_are_classified_and_maps_are_503(replicas, redis_server, star):
+    """test_redis_store.py has a Redis that never answers."""
     one, other = replicas
     before = classify(one, star)
-    getattr(redis_server, fault)()
+    redis_server.stop()
     for _ in range(8):  # on both sides of the breaker's opening
         after = classify(one, star)
         assert after["predictions"] == before["predictions"]
@@ -69,7 +62,6 @@ def test_without_redis_images_are_classified_and_maps_are_503(replicas, redis_se
         assert (problem.status_code, problem.json()["type"]) == (503, PROBLEM + "store-unavailable")
         assert 1 <= int(problem.headers["retry-after"]) <= 5
     assert other.get("/readyz").status_code == 200
-    redis_server.stop()
     redis_server.start()
     eventually(lambda: "id" in classify(one, star))
     link = classify(one, star)["attention"]

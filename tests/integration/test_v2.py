@@ -1,7 +1,5 @@
 """The Open Inference Protocol, by tritonclient as it is, against the real server; and what no client would send."""
 
-import json
-from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
@@ -11,8 +9,6 @@ import pytest
 import tritonclient.http as triton
 from PIL import Image
 from tritonclient.utils import InferenceServerException
-
-from tests.support.processes import served
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), dtype=np.uint8)  # the demo's input size
 HEADER = "Inference-Header-Content-Length"
@@ -29,14 +25,8 @@ ENCODED = [png(pixels) for pixels in PIXELS]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with served() as server:
-        yield server.url
-
-
-@pytest.fixture(scope="module")
-def door(server) -> triton.InferenceServerClient:
-    return triton.InferenceServerClient(server.removeprefix("http://"), concurrency=8)
+def door(url) -> triton.InferenceServerClient:
+    return triton.InferenceServerClient(url.removeprefix("http://"), concurrency=8)
 
 
 def given(values: np.ndarray, datatype: str, *, binary: bool = True) -> Any:
@@ -52,11 +42,11 @@ def elements(*contents: bytes, column: bool = False) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def scores(server) -> np.ndarray:
+def scores(url) -> np.ndarray:
     """What /classify says of the images, (3, 12)."""
     rows = []
     for image in ENCODED:
-        (result,) = httpx.post(f"{server}/classify?top_k=12&attention=false", content=image).json()["results"]
+        (result,) = httpx.post(f"{url}/classify?top_k=12&attention=false", content=image).json()["results"]
         by_index = {prediction["index"]: prediction["score"] for prediction in result["predictions"]}
         rows.append([by_index[i] for i in range(12)])
     return np.array(rows)
@@ -98,7 +88,7 @@ def test_images_get_the_scores_of_classify(door, scores, images):
     assert [output["name"] for output in found.get_response()["outputs"]] == ["scores"]
 
 
-def test_the_requested_outputs_are_returned(door, server):
+def test_the_requested_outputs_are_returned(door, url):
     wanted = [
         triton.InferRequestedOutput("embedding", binary_data=False),
         triton.InferRequestedOutput("logits"),
@@ -108,11 +98,11 @@ def test_the_requested_outputs_are_returned(door, server):
     answer = found.get_response()
     assert (answer["id"], answer["model_name"], answer["model_version"]) == ("a-1", "shapes", "1")
     assert [output["name"] for output in answer["outputs"]] == ["embedding", "logits", "scores"]
-    (embedded,) = httpx.post(f"{server}/embed", content=ENCODED[0]).json()["results"]
+    (embedded,) = httpx.post(f"{url}/embed", content=ENCODED[0]).json()["results"]
     assert found.as_numpy("embedding")[0] == pytest.approx(embedded["embedding"], abs=1e-5)
     named = found.as_numpy("scores")
     assert named.shape == (3, 2)
-    (result,) = httpx.post(f"{server}/classify", content=ENCODED[0]).json()["results"]
+    (result,) = httpx.post(f"{url}/classify", content=ENCODED[0]).json()["results"]
     first = result["predictions"][0]
     value, index, label = named[0][0].decode().split(":", 2)
     assert (int(index), label) == (first["index"], first["label"])
@@ -127,14 +117,14 @@ def test_classification_returns_at_most_all_classes(door):
     assert found.get_output("logits")["shape"] == [1, 12]
 
 
-def test_maps_are_kept_on_request(door, server):
+def test_maps_are_kept_on_request(door, url):
     for images in (given(elements(*ENCODED[:2]), "BYTES"), given(PIXELS[:2], "UINT8")):
         found = door.infer("shapes", [images], parameters={"attention": True})
         ids = found.get_response()["parameters"]["ids"].split(",")
         assert len(ids) == 2
         for id in ids:
-            assert httpx.get(f"{server}/attention/{id}").headers["content-type"] == "image/png"
-            assert httpx.get(f"{server}/attention/{id}?format=json").json()["image"] == [64, 64]
+            assert httpx.get(f"{url}/attention/{id}").headers["content-type"] == "image/png"
+            assert httpx.get(f"{url}/attention/{id}?format=json").json()["image"] == [64, 64]
     assert "parameters" not in door.infer("shapes", [images]).get_response()
 
 
@@ -215,13 +205,3 @@ def test_without_a_head_the_embedding_is_declared(serve, headless_bundle):
         height, width = client.get("/model").json()["manifest"]["image"]["size"]
         answer = client.post(f"/v2/models/{name}/infer", json=head(np.zeros((1, height, width, 3), np.uint8)))
         assert [len(output["data"]) for output in answer.json()["outputs"]] == [32]
-
-
-def test_answers_without_binary_outputs_are_json(client):
-    text = json.dumps(head(PIXELS[:1], parameters={"binary_data_output": True})).encode()
-    binary = client.post("/v2/models/shapes/infer", content=text, headers={HEADER: str(len(text))})
-    assert (binary.headers["content-type"], HEADER in binary.headers) == ("application/octet-stream", True)
-    plain = client.post("/v2/models/shapes/infer", json=head(PIXELS[:1]))
-    assert (plain.headers["content-type"], HEADER in plain.headers) == ("application/json", False)
-    length = int(binary.headers[HEADER])
-    assert np.frombuffer(binary.content[length:], "<f4") == pytest.approx(plain.json()["outputs"][0]["data"])

@@ -13,12 +13,13 @@ from tests.load.server import descriptors
 from tests.support.processes import Process, eventually, served
 
 RECEIVE_S = 2
+ORIGIN = "https://app.example"
 JPEG = b"\xff\xd8\xff\xe0"
 
 
 @pytest.fixture(scope="module")
 def server():
-    with served(receive_timeout_s=RECEIVE_S) as server:
+    with served(receive_timeout_s=RECEIVE_S, cors_origins=ORIGIN) as server:
         yield server
         assert server.poll() is None
         assert "Traceback" not in server.output()
@@ -122,6 +123,20 @@ def test_invalid_http_is_refused_and_the_connection_closed(server, name):
     assert answers[0].headers["connection"] == "close"
 
 
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (message("GET /livez", f"Origin: {ORIGIN}"), 200),
+        (message("GET /livez", f"Origin: {ORIGIN}", *["X: y"] * 200), 431),
+        (classify(f"Origin: {ORIGIN}", CHUNKED, body=b"zz\r\n"), 400),
+    ],
+)
+def test_a_page_of_an_allowed_origin_may_read_what_the_protocol_refuses_too(server, data, status):
+    answer = ask(server, data)
+    assert answer.status == status
+    assert (answer.headers["access-control-allow-origin"], answer.headers["vary"]) == (ORIGIN, "Origin")
+
+
 def test_the_largest_header_that_is_allowed(server):
     assert ask(server, message("GET /livez", *["X: y"] * 98)).status == 200
     assert ask(server, message("GET /livez", "X: " + "x" * 15_000)).status == 200
@@ -129,7 +144,6 @@ def test_the_largest_header_that_is_allowed(server):
 
 LARGE = 33 * 2**20
 REFUSED = {
-    "a body that declares too much": (classify(f"Content-Length: {LARGE}"), 413),
     "a body with too much": (post(bytes(32 * 2**20 + 1)), 413),
     "an upgrade with too much": (classify(*UPGRADE, f"Content-Length: {LARGE}", body=b"hello"), 413),
     "an upgrade with an encoding": (

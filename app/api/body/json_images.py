@@ -13,6 +13,7 @@ from app.errors import InvalidParameter, MalformedRequest
 from app.images.upload import Upload
 
 Function = Literal["softmax", "sigmoid", "none"]  # what makes a score of a logit
+TOP_K = 5  # labels, unless a request says otherwise
 STAR = (  # a small PNG of a star, for the example in /docs
     "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQAAAABbAUdZAAAAWUlEQVR42m2NwQ2AIBRDH5UEj47gJuBmjMYIjsAIng3heyBw8p1ek6aFQUZDXBkmxDROh"
     "F9xPyCaNVVoBLOqBlUdygbxEqXPctJaYX70iHgr8ATk7pY9iV8+sh0WXCRmr8sAAAAASUVORK5CYII="
@@ -43,8 +44,11 @@ _FORM = 'The JSON must be {"inputs": "base64 of an image file"}; "parameters" ar
 class Parameters(BaseModel):
     """Those of transformers' pipeline for image classification. Others are ignored."""
 
-    top_k: Annotated[int, Field(ge=1)] | None = None
-    function_to_apply: Function | None = None
+    top_k: Annotated[int | None, Field(ge=1, description=f"Labels to return at most; {TOP_K} by default")] = None
+    function_to_apply: Annotated[
+        Function | None,
+        Field(description="Turns logits into scores; by default the function that the model was trained for"),
+    ] = None
 
 
 Value = StrictStr | dict[str, StrictInt]

@@ -1,20 +1,18 @@
 """GET /attention: maps of an image that was classified before."""
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from typing import Annotated
 
 import numpy as np
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from app.api.conditional import ConditionalDep
-from app.api.representation import Format, npy, representations
-from app.api.services import ChoiceDep, ImageAnswer, ServicesDep, StagesDep
+from app.api.conditional import draw_unless_known
+from app.api.representation import Format, npy, preferred_format, representations
+from app.api.services import ChoiceDep, ImageAnswer, ServicesDep
 from app.door.problems import problems
-from app.drawing.colormaps import Colormap
-from app.drawing.heatmap import Interpolation, Style, draw
+from app.drawing.heatmap import Style, draw
 from app.drawing.scale import Scale, limits
 from app.maps.choice import Choice, Chosen, Receipt, choose
 
@@ -36,36 +34,15 @@ class AttentionResponse(Chosen, ImageAnswer):
     crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
 
 
-PARAMETERS = ", ".join([*Choice.model_fields, *(field.name for field in fields(Style)), "scale", "format"])
+PARAMETERS = ", ".join([*Choice.model_fields, *Style.model_fields, "scale", "format"])
 
 ANSWERS = problems(404, 422) | representations("png", "json", "npy")
 
 router = APIRouter(tags=["maps"])
 
 
-async def _style(
-    overlay: Annotated[bool, Query(description="Draw the map over the image")] = True,
-    alpha: Annotated[float, Query(ge=0, le=1, description="Opacity of the map over the image")] = 0.6,
-    colormap: Annotated[Colormap | None, Query(description="Default: viridis; rdbu for evidence")] = None,
-    interpolation: Annotated[
-        Interpolation, Query(description="How patches are enlarged; nearest shows them as squares")
-    ] = "bilinear",
-    colorbar: Annotated[bool, Query(description="Draw a colour bar with the raw numbers at the right")] = False,
-    threshold: Annotated[
-        float | None,
-        Query(gt=0, lt=1, description="Outline the fewest patches that hold this share of the map"),
-    ] = None,
-    fade: Annotated[bool, Query(description="Let the image show through the more, the weaker the map")] = False,
-) -> Style:
-    return Style(
-        overlay=overlay,
-        alpha=alpha,
-        colormap=colormap,
-        interpolation=interpolation,
-        colorbar=colorbar,
-        threshold=threshold,
-        fade=fade,
-    )
+async def _style(style: Annotated[Style, Query()]) -> Style:
+    return style
 
 
 @router.get(
@@ -77,10 +54,9 @@ async def _style(
 )
 @router.get("/attention/{id}", summary="Draw a map of an image", responses=ANSWERS, response_class=Response)
 async def attention(
+    request: Request,
     services: ServicesDep,
-    stages: StagesDep,
     choice: ChoiceDep,
-    conditional: ConditionalDep,
     style: Annotated[Style, Depends(_style)],
     id: str = "",
     scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
@@ -89,9 +65,9 @@ async def attention(
     """The image was classified before. The map is a PNG, raw numbers in JSON, or a NumPy array."""
     if not id:
         return JSONResponse(_how_to_ask(services.settings.root_path))
-    record = await services.kept(id, stages)
+    record = await services.kept(id, request)
     shown = choose(record, services.bundle.manifest, choice)
-    kind = format or conditional.preferred
+    kind = format or preferred_format(request.headers.get("accept", ""))
     ends = limits(shown.values, shown.siblings, scale, signed=shown.signed)
 
     def as_json() -> bytes:
@@ -121,7 +97,7 @@ async def attention(
         "npy": partial(npy, shown.values),
     }
     recipe = (id, services.bundle.digest, shown.chosen, style, scale)
-    return await conditional.answer(recipe, renderers[kind], kind)
+    return await draw_unless_known(request, services.drawings, recipe=recipe, render=renderers[kind], kind=kind)
 
 
 def _how_to_ask(root_path: str) -> dict[str, str]:

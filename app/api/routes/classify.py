@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
+from app.api.body.json_images import TOP_K
 from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, results
 from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
 from app.classifier import Processed
@@ -12,8 +13,6 @@ from app.door.paths import CLASSIFY
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.inference.scoring import Prediction
-
-TOP_K = 5  # labels, unless a request says otherwise
 
 
 class Result(BaseModel):

@@ -1,6 +1,5 @@
 """POST /attention/{id}/cover: what if these patches were not there?"""
 
-import asyncio
 from functools import partial
 from typing import Annotated
 
@@ -10,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, Field
 
 from app.api.disconnect import cancel_on_disconnect
-from app.api.services import ChoiceDep, FillQuery, ImageAnswer, ServicesDep, StagesDep
+from app.api.services import ChoiceDep, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
 from app.inference.scoring import Prediction, digits
@@ -93,7 +92,6 @@ async def _which(which: Annotated[Which, Query()]) -> Which:
 async def cover(
     request: Request,
     services: ServicesDep,
-    stages: StagesDep,
     id: str,
     choice: ChoiceDep,
     which: Annotated[Which, Depends(_which)],
@@ -108,7 +106,7 @@ async def cover(
     manifest = services.bundle.manifest
     if not manifest.labels:
         raise NoClasses
-    record = await services.kept(id, stages)
+    record = await services.kept(id, request)
     of_map = choice if choice.of_label else choice.model_copy(update={"label": None, "against": None})
     shown = choose(record, manifest, of_map)
     covered = which.of(shown.values)
@@ -120,7 +118,7 @@ async def cover(
         fill=fill,
         deadline=request.state.deadline,
     )
-    _, answers = await cancel_on_disconnect(request, asyncio.ensure_future(running))
+    _, answers = await cancel_on_disconnect(request, running)
 
     def index_of(label: str | None) -> int:
         return int(record.maps.classes[find_class(record.maps, manifest.labels, label)])

@@ -6,11 +6,11 @@ The model's own pictures were made at export. One of them, attention distance, g
 from functools import partial
 from typing import Annotated, get_args
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.conditional import MAX_AGE_S, ConditionalDep
-from app.api.representation import representations
+from app.api.conditional import MAX_AGE_S, draw_unless_known
+from app.api.representation import preferred_format, representations
 from app.api.services import ServicesDep
 from app.bundle import PICTURE_FORMATS, Bundle, KnownAnswer, Manifest, PictureFormat, picture_file
 from app.door.problems import problems
@@ -98,8 +98,8 @@ async def pictures(services: ServicesDep) -> ModelPicturesResponse:
     response_class=Response,
 )
 async def picture(
+    request: Request,
     services: ServicesDep,
-    conditional: ConditionalDep,
     name: str,
     format: Annotated[PictureFormat | None, Query(description="Overrides the Accept header")] = None,
 ) -> Response:
@@ -107,12 +107,15 @@ async def picture(
     manifest = services.bundle.manifest
     if name not in manifest.inspect:
         raise UnknownPicture(manifest.inspect)
-    kind: PictureFormat = format or ("json" if conditional.preferred == "json" else "png")
+    accept = request.headers.get("accept", "")
+    kind: PictureFormat = format or ("json" if preferred_format(accept) == "json" else "png")
     served = services.distance.mean() if name == DISTANCE else None
-    return await conditional.answer(
-        (manifest.files[picture_file(name, kind)], served),
-        partial(_body, services.bundle, name, kind, served),
-        kind,
+    return await draw_unless_known(
+        request,
+        services.drawings,
+        recipe=(manifest.files[picture_file(name, kind)], served),
+        render=partial(_body, services.bundle, name, kind, served),
+        kind=kind,
         max_age_s=0 if name == DISTANCE else MAX_AGE_S,
     )
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from app.api.services import ImageAnswer, ServicesDep, StagesDep
+from app.api.services import ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.inference.scoring import Prediction
@@ -49,7 +49,6 @@ router = APIRouter(tags=["maps"])
 async def report(
     request: Request,
     services: ServicesDep,
-    stages: StagesDep,
     id: str,
     label: Annotated[
         str | None,
@@ -57,13 +56,13 @@ async def report(
     ] = None,
 ) -> ReportResponse:
     """Return the entropy of each head's attention, its distance, and its contribution to the logit of a class."""
-    record = await services.kept(id, stages)
+    record = await services.kept(id, request)
     labels, maps, lens = services.bundle.manifest.labels, record.maps, record.maps.lens
     if label is not None and not labels:
         raise NoClasses
     k = find_class(maps, labels, label) if labels else None
     index = None if k is None else int(maps.classes[k])
-    with stages.time("render"):
+    with request.state.stages.time("render"):
         numbers = await services.drawings.draw(partial(head_report, maps, k), deadline=request.state.deadline)
     return ReportResponse(
         id=id,

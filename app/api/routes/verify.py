@@ -1,6 +1,5 @@
 """POST /attention/{id}/verify: is the map faithful?"""
 
-import asyncio
 from functools import partial
 from typing import Annotated
 
@@ -9,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from app.api.disconnect import cancel_on_disconnect
-from app.api.services import ChoiceDep, FillQuery, ImageAnswer, ServicesDep, StagesDep
+from app.api.services import ChoiceDep, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.maps.choice import Chosen, choose, find_class
@@ -49,7 +48,6 @@ router = APIRouter(tags=["maps"])
 async def verify(
     request: Request,
     services: ServicesDep,
-    stages: StagesDep,
     id: str,
     choice: ChoiceDep,
     fill: FillQuery = "mean",
@@ -65,7 +63,7 @@ async def verify(
     """
     if not services.bundle.manifest.labels:
         raise NoClasses
-    record = await services.kept(id, stages)
+    record = await services.kept(id, request)
     maps, labels = record.maps, services.bundle.manifest.labels
     index = int(maps.classes[find_class(maps, labels, choice.label)])
     of_map = choice if choice.of_label else choice.model_copy(update={"label": None})
@@ -77,7 +75,7 @@ async def verify(
         fill=fill,
         deadline=request.state.deadline,
     )
-    trial, scores = await cancel_on_disconnect(request, asyncio.ensure_future(running))
+    trial, scores = await cancel_on_disconnect(request, running)
     deletion, insertion = trial.curves(np.array(scores))
     return VerifyResponse(
         **shown.chosen.model_dump(exclude={"label"}),

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
-from app.api.conditional import ConditionalDep
-from app.api.representation import Format, npy, representations
-from app.api.services import ImageAnswer, ServicesDep, StagesDep
+from app.api.conditional import draw_unless_known
+from app.api.representation import Format, npy, preferred_format, representations
+from app.api.services import ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.drawing.colormaps import Colormap
 from app.drawing.heatmap import Interpolation, Style
@@ -44,9 +44,8 @@ router = APIRouter(tags=["maps"])
     response_class=Response,
 )
 async def wall(
+    request: Request,
     services: ServicesDep,
-    stages: StagesDep,
-    conditional: ConditionalDep,
     id: str,
     method: Annotated[
         Method, Query(description="Must be class_token: no other method has a map per head")
@@ -62,7 +61,7 @@ async def wall(
     """Return the maps of all layers (down) and heads (across) on one scale: as PNG, as a NumPy array, or the layout."""
     if method != "class_token":
         raise InvalidParameter(f"A wall shows the maps of single heads, and {method} has none: use class_token.")
-    record = await services.kept(id, stages)
+    record = await services.kept(id, request)
     maps = every_head(record, services.bundle.manifest)
     layers, heads, rows, columns = maps.shape
     ends = limits(maps, maps, scale, signed=False)
@@ -88,6 +87,6 @@ async def wall(
         "json": as_json,
         "npy": partial(npy, maps),
     }
-    kind = format or conditional.preferred
+    kind = format or preferred_format(request.headers.get("accept", ""))
     recipe = ("wall", id, services.bundle.digest, style, scale)
-    return await conditional.answer(recipe, renderers[kind], kind)
+    return await draw_unless_known(request, services.drawings, recipe=recipe, render=renderers[kind], kind=kind)

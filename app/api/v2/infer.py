@@ -21,7 +21,7 @@ from app.api.v2.request import HEADER, Expected, read_request
 from app.api.v2.response import Output, named_classes, respond_with
 from app.classifier import Processed
 from app.door.paths import INFER, INFER_VERSION
-from app.door.problems import Refusal, problem_of, problems
+from app.door.problems import Refusal, problems
 from app.errors import MalformedRequest
 
 BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}}
@@ -74,8 +74,7 @@ def _succeeded(outcomes: list[Outcome]) -> list[Processed]:
         elif len(outcomes) == 1:
             raise outcome
         else:
-            detail = f"Image {place} of {len(outcomes)}: {outcome.detail}"
-            raise Refusal(problem_of(outcome).model_copy(update={"detail": detail}), outcome.headers)
+            raise Refusal(outcome, detail=f"Image {place} of {len(outcomes)}: {outcome.detail}")
     return processed
 
 
@@ -119,17 +118,15 @@ def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary:
 
 
 def _output(services: Services, images: list[Processed], output: Wanted) -> Output:
-    values = np.stack([_values(services, image, output.name) for image in images])
+    values = np.stack([_values(services, image, output.name) for image in images]).astype(np.float32)
     if not output.classes:
-        return Output(output.name, values, (len(values), values.shape[1]), output.binary)
+        return Output(output.name, values, output.binary)
     texts = named_classes(values, services.bundle.manifest.labels, output.classes)
-    return Output(output.name, texts, (len(values), output.classes), output.binary)
+    return Output(output.name, texts, output.binary)
 
 
-def _values(services: Services, image: Processed, name: str) -> npt.NDArray[np.float32]:
+def _values(services: Services, image: Processed, name: str) -> npt.NDArray[np.floating]:
     """(classes,) or (features,)."""
-    if name == "embedding":
-        return image.embedding.astype(np.float32)
-    if name == "logits":
-        return image.logits.astype(np.float32)
-    return services.scoring.scores(image.logits).astype(np.float32)
+    if name == "scores":
+        return services.scoring.scores(image.logits)
+    return image.logits if name == "logits" else image.embedding

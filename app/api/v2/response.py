@@ -15,15 +15,15 @@ class Output(NamedTuple):
     """One tensor of the answer."""
 
     name: str
-    values: npt.NDArray[np.float32] | list[str]  # (n, width), or n rows of texts
-    shape: tuple[int, int]
+    values: npt.NDArray[np.float32] | npt.NDArray[np.object_]  # (n, width); objects are texts
     binary: bool
 
 
-def named_classes(values: npt.NDArray[np.float32], labels: Sequence[str], most: int) -> list[str]:
-    """`most` classes of each row, "value:index:label", the highest value first (Triton, `src/classification.cc`)."""
+def named_classes(values: npt.NDArray[np.float32], labels: Sequence[str], most: int) -> npt.NDArray[np.object_]:
+    """(n, most) texts "value:index:label", the highest value of each row first (Triton, `src/classification.cc`)."""
     best = np.argsort(-values, axis=1, kind="stable")[:, :most]
-    return [f"{row[i]:.6f}:{i}:{labels[i]}" for row, chosen in zip(values, best, strict=True) for i in chosen]
+    rows = [[f"{row[i]:.6f}:{i}:{labels[i]}" for i in chosen] for row, chosen in zip(values, best, strict=True)]
+    return np.array(rows, np.object_)
 
 
 def respond_with(
@@ -37,13 +37,13 @@ def respond_with(
     head["outputs"] = tensors = []
     buffers = []
     for output in outputs:
-        datatype = "BYTES" if isinstance(output.values, list) else "FP32"
-        tensor: dict[str, Any] = {"name": output.name, "datatype": datatype, "shape": output.shape}
+        datatype = "BYTES" if output.values.dtype == np.object_ else "FP32"
+        tensor: dict[str, Any] = {"name": output.name, "datatype": datatype, "shape": output.values.shape}
         if output.binary:
             buffers.append(_binary(output.values))
             tensor["parameters"] = {"binary_data_size": len(buffers[-1])}
         else:
-            tensor["data"] = output.values if isinstance(output.values, list) else output.values.ravel().tolist()
+            tensor["data"] = output.values.ravel().tolist()
         tensors.append(tensor)
     text = json.dumps(head, ensure_ascii=False).encode()
     if not buffers:
@@ -51,9 +51,9 @@ def respond_with(
     return Response(b"".join((text, *buffers)), media_type="application/octet-stream", headers={HEADER: str(len(text))})
 
 
-def _binary(values: npt.NDArray[np.float32] | list[str]) -> bytes:
+def _binary(values: npt.NDArray[np.float32] | npt.NDArray[np.object_]) -> bytes:
     """Little-endian; before each text its length in 4 bytes."""
-    if not isinstance(values, list):
+    if values.dtype != np.object_:
         return values.astype("<f4").tobytes()
-    encoded = [text.encode() for text in values]
+    encoded = [text.encode() for text in values.ravel()]
     return b"".join(part for text in encoded for part in (len(text).to_bytes(4, "little"), text))

@@ -6,9 +6,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fastapi import Response
+from fastapi import Request, Response
 
-from app.api.conditional import MAX_AGE_S, Conditional
+from app.api.conditional import MAX_AGE_S, draw_unless_known
 from app.api.drawings import Drawings
 from app.telemetry.stages import Stages
 
@@ -25,14 +25,10 @@ class Drawing:
     def answer(self, if_none_match: str = "", *, recipe: tuple[object, ...] = RECIPE, max_age_s: int = MAX_AGE_S):
         async def answered() -> Response:
             stages = Stages(observe=lambda stage, seconds: self.timed.append(stage))
-            conditional = Conditional(
-                preferred="png",
-                if_none_match=if_none_match,
-                drawings=Drawings(pool=pool, max_in_work=1),
-                deadline=math.inf,
-                stages=stages,
-            )
-            return await conditional.answer(recipe, self._render, "png", max_age_s=max_age_s)
+            headers = [(b"if-none-match", if_none_match.encode())]
+            request = Request({"type": "http", "headers": headers, "state": {"stages": stages, "deadline": math.inf}})
+            drawings, asked = Drawings(pool=pool, max_in_work=1), {"recipe": recipe, "max_age_s": max_age_s}
+            return await draw_unless_known(request, drawings, render=self._render, kind="png", **asked)
 
         with ThreadPoolExecutor(1, thread_name_prefix="pool") as pool:
             return asyncio.run(answered())

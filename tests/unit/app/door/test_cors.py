@@ -26,16 +26,12 @@ def test_an_allowed_origin_may_read(request_of):
     assert "access-control-allow-credentials" not in found
 
 
-@pytest.mark.parametrize("headers", [{}, {"origin": "https://evil.example"}, {"origin": "null"}, {"origin": ""}])
-def test_other_origins_may_not_read_and_the_answer_varies(request_of, headers):
-    assert completed(Cors([APP]), request_of(**headers)) == {"vary": "Origin"}
-
-
-NEAR = (f"{APP}.evil", f"{APP}:443", f"{APP}/", APP.upper(), f"{APP}, {APP}", "*")
+NEAR = ("null", f"{APP}.evil", f"{APP}:443", f"{APP}/", APP.upper(), f"{APP}, {APP}", "*")
 
 
 @given(origin=st.text(st.characters(max_codepoint=255)) | st.sampled_from(NEAR))
-def test_only_the_exact_origin_is_allowed(request_of, origin):
+def test_no_other_origin_may_read_and_the_answer_varies(request_of, origin):
+    assert completed(Cors([APP]), request_of()) == {"vary": "Origin"}
     if origin != APP:
         assert completed(Cors([APP]), request_of(origin=origin)) == {"vary": "Origin"}
 

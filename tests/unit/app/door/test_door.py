@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.door.admission import Admission
+from app.door.answer import HEADERS
 from app.door.cors import Cors
 from app.door.door import Door
 from app.door.keys import ApiKeys
@@ -89,7 +90,14 @@ def test_a_request_reaches_the_application_with_an_id_and_a_deadline():
     assert (status, body) == (200, b"ok")
     assert fields["x-request-id"] == guarded.reached["request_id"] == "mine"
     assert guarded.reached["deadline"] > 0
+    assert {name.lower(): value for name, value in HEADERS.items()}.items() <= fields.items()
     assert "connection" not in fields
+
+
+def test_headers_of_a_route_are_kept():
+    own = {"cache-control": "private, max-age=9", "content-security-policy": "default-src 'self'"}
+    headers = tuple((name.encode(), value.encode()) for name, value in own.items())
+    assert own.items() <= Guarded(headers=headers).ask()[1].items()
 
 
 @pytest.mark.parametrize(
@@ -191,11 +199,6 @@ def test_a_cancelled_request_gets_503():
 PREFLIGHT = {"origin": APP, "access_control_request_method": "POST"}
 
 
-@pytest.mark.parametrize("fails", [RuntimeError("x"), UnusableImage("x"), asyncio.CancelledError()])
-def test_the_page_of_an_allowed_origin_can_read_every_failure(fails):
-    assert Guarded(**OPEN, fails=fails).ask(origin=APP)[1]["access-control-allow-origin"] == APP
-
-
 def test_a_preflight_needs_no_key_and_no_place():
     guarded = Guarded(**OPEN, keys=("k",), full=True)
     status, fields, body = guarded.ask("/classify", "OPTIONS", **PREFLIGHT)
@@ -226,3 +229,18 @@ def test_the_framework_gets_the_path_with_its_prefix():
         guarded = Guarded(settings=Settings(root_path="/vit"))
         guarded.ask(path, "GET")
         assert (guarded.scope["root_path"], guarded.scope["path"]) == ("/vit", "/vit/model")
+
+
+@pytest.mark.parametrize(
+    ("path", "port", "status"),
+    [
+        ("/vit/livez", 8000, 200),
+        ("/vit/vit/livez", 8000, 401),
+        ("/vit/model", 8000, 401),
+        ("/vit/metrics", 8000, 404),
+        ("/vit/metrics", 9000, 200),
+    ],
+)
+def test_keys_and_ports_go_by_the_path_below_the_prefix(path, port, status):
+    guarded = Guarded(settings=Settings(root_path="/vit", metrics_port=9000), keys=("k",))
+    assert guarded.ask(path, "GET", port=port)[0] == status

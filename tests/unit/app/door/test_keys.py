@@ -1,11 +1,9 @@
 """app/door/keys.py: keys from the environment and from a file, and which requests pass."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from app.door.keys import ApiKeyError, ApiKeys, read_keys
-from app.errors import Unauthorized
+from app.door.keys import ApiKeys, read_keys
+from app.errors import CannotStart, Unauthorized
 
 KEYS = ApiKeys(["old-key", "new.key~2=="], metrics_port=0)
 
@@ -44,12 +42,6 @@ def test_any_other_key_is_refused(request_of, headers):
     assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
 
 
-@given(key=st.text(st.characters(max_codepoint=255)))
-def test_no_random_key_is_accepted(request_of, key):
-    with pytest.raises(Unauthorized):
-        KEYS.check(request_of("/model", authorization=f"Bearer {key}", x_api_key=key))
-
-
 def test_public_paths_need_no_key_and_metrics_none_at_a_port_of_their_own(request_of):
     KEYS.check(request_of("/livez"))  # test_paths.py has the public ones
     ApiKeys(["a"], metrics_port=9000).check(request_of("/metrics", port=9000))
@@ -71,7 +63,7 @@ def test_keys_come_from_a_list_and_a_file(tmp_path):
 
 @pytest.mark.parametrize("keys", ["two words", "schlüssel"])
 def test_a_key_that_no_header_can_carry_stops_the_start(keys):
-    with pytest.raises(ApiKeyError, match=r"^An API key consists of"):
+    with pytest.raises(CannotStart, match=r"^An API key consists of"):
         read_keys(keys, None)
 
 
@@ -80,5 +72,5 @@ def test_an_unusable_file_of_keys_stops_the_start(tmp_path, content):
     file = tmp_path / "keys"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(ApiKeyError):
+    with pytest.raises(CannotStart):
         read_keys("", file)

@@ -108,8 +108,3 @@ def test_a_failure_is_counted_as_500(metrics, client):
 def test_the_trace_of_the_client_holds_for_its_request_only(client):
     assert client.get("/things/1", headers={"traceparent": f"00-{TRACE}-{SPAN}-01"}).text == TRACE
     assert client.get("/things/1").text == "0" * 32
-
-
-@pytest.mark.parametrize("header", ["", "nonsense", f"00-{'0' * 32}-{SPAN}-01", f"ff-{TRACE}-{SPAN}-01", "0" * 9999])
-def test_an_invalid_trace_is_ignored(client, header):
-    assert client.get("/things/1", headers={"traceparent": header}).text == "0" * 32

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.door.root import RootPathError, below, check_root_path
+from app.door.root import below, check_root_path
+from app.errors import CannotStart
 
 SEGMENTS = st.text("ab.%/", max_size=6)
 ROOTS = st.sampled_from(["", "/a", "/a/b", "/b.a"])
@@ -28,10 +29,10 @@ def test_the_prefix_itself_is_the_home_page():
 
 @pytest.mark.parametrize("root_path", ["/model", "/model/vit", "/docs", "/page", "/static-offline-docs", "/livez"])
 def test_a_prefix_that_is_a_path_of_the_service_is_refused(root_path):
-    with pytest.raises(RootPathError, match=f"{root_path}, but /{root_path.split('/')[1]} is a path of the service"):
+    with pytest.raises(CannotStart, match=f"{root_path}, but /{root_path.split('/')[1]} is a path of the service"):
         check_root_path(root_path, paths=["/", "/model/{name}"])
 
 
 @pytest.mark.parametrize("root_path", ["", "/vit", "/vit/model", "/models", "/livez2"])
 def test_other_prefixes_are_allowed(root_path):
-    check_root_path(root_path, paths=["/", "/model/{name}"])  # raises RootPathError otherwise, see above
+    check_root_path(root_path, paths=["/", "/model/{name}"])  # raises CannotStart otherwise, see above

@@ -44,13 +44,13 @@ def test_it_half_closes_while_the_client_sends_and_waits_a_limited_time(monkeypa
                 await asyncio.sleep(0.005)
 
     asyncio.run(close())
-    assert wire.calls == ["write", *calls]
+    assert wire.calls == ["writelines", *calls]
 
 
 def test_writes_of_one_turn_are_sent_together():
     sent: list[bytes] = []
     wire = Wire()
-    wire.write = sent.append
+    wire.writelines = lambda pieces: sent.append(b"".join(pieces))
 
     async def answer():
         transport = LingeringTransport(wire, sending=lambda: False)

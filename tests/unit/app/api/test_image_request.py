@@ -1,17 +1,19 @@
-"""app/api/body/images.py: the images of a request's body."""
+"""app/api/image_request.py and app/api/body/form.py: the images of a request's body."""
 
 import asyncio
 import base64
 import json
 import tempfile
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.requests import ClientDisconnect, Request
 
-from app.api.body.images import MAX_FIELD_BYTES, MAX_FIELDS, read_body
+from app.api.body.form import MAX_FIELD_BYTES, MAX_FIELDS
 from app.api.body.json_reader import JsonReader
+from app.api.image_request import ImageRequest
 from app.door.admission import Admission
 from app.errors import BodyTooLarge, MalformedRequest, UnsupportedType
 from app.images.upload import Upload
@@ -36,8 +38,9 @@ def uploads(*messages: bytes | dict[str, Any] | Exception, content_type: str | N
     headers = [(b"content-type", content_type.encode("latin-1"))] if content_type is not None else []
     scope = {"type": "http", "headers": headers, "state": {"deadline": time.monotonic() + 60}}
     reader = JsonReader(admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()))
+    request = ImageRequest(request=Request(scope, receive), services=SimpleNamespace(json_reader=reader))
     try:
-        return asyncio.run(read_body(Request(scope, receive), reader, max_images=3))[0]
+        return asyncio.run(request.read(max_images=3))[0]
     finally:
         reader.close()
 

@@ -1,45 +1,22 @@
-"""Takes the images out of a request's body: raw bytes, the file parts of a form, or JSON. Writes nothing to disk.
-
-The door bounds a body in bytes and in time. The bytes of a single image have no limit of their own, because the cost of
-an image is its pixels.
-"""
+"""Images in a form: the parts that are files. Writes nothing to disk."""
 
 from typing import Any
 
 from fastapi import Request
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from app.api.body.json_images import Parameters, read_json
-from app.api.body.json_reader import JsonReader
-from app.errors import MalformedRequest, UnsupportedType
+from app.errors import MalformedRequest
 from app.images.upload import Upload
 
 MAX_FIELDS = 16  # parts of a form that are not files; they are ignored
 MAX_FIELD_BYTES = 64 * 1024
 
 
-async def read_body(request: Request, reader: JsonReader, *, max_images: int) -> tuple[list[Upload], Parameters]:
-    """Every image in the body, in order, and the parameters that JSON may have beside them.
+async def read_form(request: Request, *, max_images: int) -> list[Upload]:
+    """The images of a form, in order. Raises MalformedRequest, ClientDisconnect, and what the door raises.
 
-    Every content type but JSON's and those of forms is taken for the image itself. Raises MalformedRequest,
-    InvalidParameter, UnsupportedType for a form that cannot carry images, ClientDisconnect, and what admission and the
-    door raise.
+    python-multipart takes at most 8 header fields of 4 KiB in a part, and a boundary of at most 256 characters.
     """
-    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    if kind == "application/json":
-        return await read_json(request, reader, max_images=max_images)
-    if kind == "multipart/form-data":
-        return await _form_images(request, max_images), Parameters()
-    if kind.startswith("multipart/"):
-        raise UnsupportedType("Send the image itself as the body, or images as parts of multipart/form-data.")
-    upload = Upload()
-    async for piece in request.stream():
-        upload.add(piece)
-    return [upload], Parameters()
-
-
-async def _form_images(request: Request, max_images: int) -> list[Upload]:
-    """python-multipart takes at most 8 header fields of 4 KiB in a part, and a boundary of at most 256 characters."""
     parser = _FormParser(
         request.headers, request.stream(), max_files=max_images, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES
     )

@@ -1,0 +1,35 @@
+"""What these tests share: servers in processes of their own, for clients of others, and a classified image."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.processes import served
+
+KEY = "a-key"
+
+
+@pytest.fixture(scope="session")
+def url() -> Iterator[str]:
+    """The address of one with default settings."""
+    with served() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def guarded_url() -> Iterator[str]:
+    """The address of one that asks for KEY."""
+    with served(api_keys=KEY) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def classified(client, star) -> dict:
+    """What the app in this process answers to a star."""
+    return client.post("/classify", content=star).json()["results"][0]
+
+
+@pytest.fixture(scope="module")
+def link(classified) -> str:
+    """Of the star's maps."""
+    return classified["attention"]
