@@ -160,7 +160,7 @@ class CudaEngine:
                 for size in reversed(model.sizes(graph)):
                     self._record(model, graph, size)
             self._buffers = self._locked_buffers()
-            (image,) = model.known_images(1)
+            (image,) = model.known.images(1)
             for (graph, size), recording in self._recordings.items():
                 self._compare(recording, graph, size, image)
                 model.check(graph, size)

@@ -17,15 +17,8 @@ from app.door.problems import problems
 from app.drawing.chart import draw_distance
 from app.errors import UnknownPicture
 from app.inference.engine import Computed, Graph
+from app.inference.model import BatchLatency
 from app.maps.distance import DISTANCE, AttentionDistance, MeanDistance
-
-
-class BatchLatency(BaseModel):
-    """Running mean over the batches of one size, from warm-up on."""
-
-    graph: Graph
-    batch: int
-    milliseconds: float
 
 
 class PublicManifest(Manifest):
@@ -74,7 +67,7 @@ async def model(services: ServicesDep) -> ModelResponse:
         computes_in=model.engine.computes_in,
         max_batch=model.max_batch,
         best_batch={graph: model.best_batch(graph) for graph in get_args(Graph)},
-        latency=[BatchLatency(**latency._asdict()) for latency in model.latency()],
+        latency=model.latency(),
         deviation=model.deviation(),
     )
 

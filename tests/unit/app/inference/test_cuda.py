@@ -126,7 +126,7 @@ def engine_of(max_batch: int = 4, **options) -> CudaEngine:
 
 def opened(max_batch: int = 4, **options) -> Model:
     engine = engine_of(max_batch, **options)
-    return Model(engine=engine, image_size=(2, 2), known_answer=ANSWER, max_batch=max_batch)
+    return Model(engine=engine, known=KnownImage(ANSWER, (2, 2)), max_batch=max_batch)
 
 
 def warmed(max_batch: int = 4, **options) -> Model:
