@@ -90,7 +90,7 @@ async def attention(
     if not id:
         return JSONResponse(_how_to_ask(services.settings.root_path))
     record = await services.kept(id, stages)
-    shown = choose(record, services.bundle.manifest, choice)
+    shown = choose(record.maps, services.bundle.manifest, choice)
     kind = format or conditional.preferred
     ends = limits(shown.values, shown.siblings, scale, signed=shown.signed)
 

@@ -10,18 +10,19 @@ from app.bundle import load_bundle
 from app.errors import InvalidParameter
 from app.maps.choice import AttentionMap, Choice, choose
 from app.maps.heads import every_head
-from tests.support.records import make_maps, make_record
+from app.maps.record import Maps
+from tests.support.records import make_maps
 
 LAYERS, HEADS, TOKENS = 6, 4, 65
 MANIFEST = load_bundle(Path("app/demo")).manifest
 
 
-def random_record():
+def random_maps() -> Maps:
     """With evidence for labels 10, 3 and 7, of which the parts are what they add up to, but for 0.5."""
     rng = np.random.default_rng(0)
     evidence = rng.normal(size=(3, LAYERS, TOKENS)).astype(np.float32)
     rest = rng.normal(size=(3, 2)).astype(np.float32)
-    maps = make_maps(
+    return make_maps(
         attention=rng.dirichlet(np.ones(TOKENS), (LAYERS, HEADS)).astype(np.float32),
         rollout=rng.dirichlet(np.ones(TOKENS)).astype(np.float32),
         evidence=evidence,
@@ -29,18 +30,16 @@ def random_record():
         logits=evidence.sum((1, 2)) + rest.sum(1) + np.array([0.5, 0, 0], np.float32),
         classes=np.array([10, 3, 7]),
     )
-    return make_record(maps=maps)
 
 
-RECORD = random_record()
-MAPS = RECORD.maps
+MAPS = random_maps()
 BY_METHOD = pytest.mark.parametrize(
     ("method", "part"), [("evidence", np.asarray), ("positive_evidence", partial(np.maximum, 0))]
 )  # and the part of the evidence that it shows
 
 
 def chosen(method: str = "class_token", **choice: str) -> AttentionMap:
-    return choose(RECORD, MANIFEST, Choice(method=method, **choice))
+    return choose(MAPS, MANIFEST, Choice(method=method, **choice))
 
 
 def row(method: str = "class_token", **choice: str) -> np.ndarray:
@@ -81,7 +80,7 @@ def test_nothing_of_a_row_is_lost():
 def test_its_siblings_are_every_head_of_every_layer():
     siblings = chosen(layer="1", head="2").siblings
     assert (siblings == MAPS.attention[..., 1:]).all()
-    assert (every_head(RECORD, MANIFEST).reshape(LAYERS, HEADS, -1) == siblings).all()
+    assert (every_head(MAPS, MANIFEST).reshape(LAYERS, HEADS, -1) == siblings).all()
 
 
 @pytest.mark.parametrize("layer", ["6", "-7", "99", "x", "", "1.5", "9" * 30, "max", "٣" * 12])
