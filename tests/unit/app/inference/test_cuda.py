@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.bundle import KnownAnswer, Tolerance
-from app.inference import cuda, cuda_driver
+from app.inference import cuda, cuda_driver, cuda_recording
 from app.inference.cuda import CudaEngine
 from app.inference.cuda_driver import DriverError
 from app.inference.engine import DeviceError
@@ -91,10 +91,12 @@ def sessions(monkeypatch):
         return sessions[-1]
 
     monkeypatch.setattr(cuda, "count_gpus", lambda: 2)
-    monkeypatch.setattr(cuda, "_on_gpu", FakeValue)
+    monkeypatch.setattr(cuda_recording, "_on_gpu", FakeValue)
     monkeypatch.setattr(cuda, "lock_pages", lambda pixels, gpu: None)
     monkeypatch.setattr(cuda_driver, "lock_pages", lambda pixels, gpu: None)
-    monkeypatch.setattr(cuda, "copy_from_gpu", lambda to, address: ctypes.memmove(to.ctypes.data, address, to.nbytes))
+    monkeypatch.setattr(
+        cuda_recording, "copy_from_gpu", lambda to, address: ctypes.memmove(to.ctypes.data, address, to.nbytes)
+    )
     monkeypatch.setattr(cuda.ort, "preload_dlls", lambda: None, raising=False)
     monkeypatch.setattr(CudaEngine, "_session", session)
     return sessions
