@@ -13,7 +13,7 @@ import onnxruntime as ort
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, Precision
 from app.inference.cuda_driver import DriverError, LockedBuffers, bytes_of, count_gpus, lock_pages
 from app.inference.cuda_recording import Recording
-from app.inference.engine import Computed, DeviceError, Graph, Images, Outputs, Pixels, fault_of
+from app.inference.engine import DeviceError, Graph, Images, Outputs, Pixels, fault_of
 from app.inference.known_answer import BY_CLASS, WrongAnswer
 from app.inference.model import Model
 
@@ -54,7 +54,7 @@ class CudaEngine:
 
         Raises DeviceError when ONNX Runtime cannot use CUDA, or has fallen back to the CPU.
         """
-        self.computes_in: Computed = precision
+        self.computes_in: Precision = precision
         _check_runtime(gpu)
         _load_libraries()
         self._gpu = gpu
