@@ -29,22 +29,20 @@ def opened(name: str = "cpu", *, max_memory: float = math.inf, bundle: Bundle | 
     return open_model(settings=settings, bundle=bundle or load_bundle(DEMO_BUNDLE), max_memory=max_memory)
 
 
-@pytest.mark.parametrize("name", ["auto", "cpu"])
 @pytest.mark.parametrize(
     ("engine", "provider"),
     [("auto", "OpenVINO"), ("openvino", "OpenVINO"), ("onnxruntime", "CPUExecutionProvider")],
 )
-def test_the_cpu_is_used_and_warm(name, engine, provider, caplog):
+def test_the_cpu_is_used_and_warm(engine, provider, caplog):
     caplog.set_level("INFO")
-    model = opened(name, engine=engine, max_memory=2**40)
+    model = opened(engine=engine, max_memory=2**40)
     assert model.engine.provider == provider
     assert "memory: the weights" not in caplog.text
     assert model.expected("explain", 1) > 0
     assert f"the model runs on {provider}, in fp32" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["auto", "cpu"])
-def test_the_cpu_is_opened_before_the_checksums_are_computed(monkeypatch, name):
+def test_the_cpu_is_opened_before_the_checksums_are_computed(monkeypatch):
     on_cpu = threading.Event()
 
     class SlowBundle(Bundle):
@@ -55,7 +53,7 @@ def test_the_cpu_is_opened_before_the_checksums_are_computed(monkeypatch, name):
     monkeypatch.setattr(device, "_on_cpu", lambda *_, **__: on_cpu.set() or opened)
     read = load_bundle(DEMO_BUNDLE)
     bundle = SlowBundle(folder=read.folder, manifest=read.manifest, digest=read.digest)
-    open_model(settings=Settings(device=name), bundle=bundle)
+    open_model(settings=Settings(device="cpu"), bundle=bundle)
 
 
 def test_cuda_is_not_replaced_by_the_cpu():

@@ -62,15 +62,6 @@ def turned(graph, outputs):
         outputs["attention"][:] = outputs["attention"][..., ::-1].copy()
 
 
-def test_warm_up_measures_each_graph(model):
-    assert model.latency() == []
-    model.warm_up(PLENTY)
-    measured = {(row.graph, row.batch) for row in model.latency()}
-    assert {("classify", 1), ("explain", 1)} <= measured
-    assert all(row.milliseconds > 0 for row in model.latency())
-    assert model.best_batch("classify") in (1, 2, 4)
-
-
 @pytest.mark.parametrize(
     ("alter", "words"),
     [
@@ -117,12 +108,6 @@ def test_where_the_engine_pads_a_batch_is_of_all_that_wait(model, watched, monke
     monkeypatch.setattr("app.inference.batch_cost.LatencyModel.best", property(lambda latency: 4))
     watched.pads = True
     assert [model.plan("classify", waiting) for waiting in (1, 3, 9)] == [Plan(1, 1), Plan(3, 4), Plan(4, 4)]
-
-
-def test_memory_that_is_short_makes_batches_smaller(model):
-    model.warm_up(PLENTY)
-    assert model.forbid("classify", 4) == 2
-    assert model.plan("classify", 50).size <= 2
 
 
 @pytest.mark.parametrize("graph", ["classify", "explain"])

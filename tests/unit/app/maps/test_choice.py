@@ -33,6 +33,7 @@ def random_maps() -> Maps:
 
 
 MAPS = random_maps()
+ROWS = MAPS.attention
 BY_METHOD = pytest.mark.parametrize(
     ("method", "part"), [("evidence", np.asarray), ("positive_evidence", partial(np.maximum, 0))]
 )  # and the part of the evidence that it shows
@@ -46,35 +47,32 @@ def row(method: str = "class_token", **choice: str) -> np.ndarray:
     return chosen(method, **choice).values.ravel()
 
 
-def test_one_head_of_one_layer():
-    assert (row(layer="2", head="3") == MAPS.attention[2, 3, 1:]).all()
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, ROWS[5].mean(0)),
+        ({"layer": "2", "head": "3"}, ROWS[2, 3]),
+        ({"layer": "-6"}, ROWS[0].mean(0)),
+        ({"layer": "1", "head": "max"}, ROWS[1].max(0)),
+        ({"layer": "1", "head": "min"}, ROWS[1].min(0)),
+        ({"layer": "mean", "head": "mean"}, ROWS.mean((0, 1))),
+    ],
+)
+def test_attention_is_of_a_layer_and_a_head_and_nothing_of_a_row_is_lost(asked, expected):
+    found = chosen(**asked)
+    assert found.values == pytest.approx(expected[1:].reshape(8, 8))
+    assert found.class_token_mass == pytest.approx(expected[0])
+    assert found.register_mass == found.distillation_mass == 0
 
 
-def test_the_last_layer_is_the_default_and_negative_counts_from_the_end():
-    assert (row() == row(layer="5")).all()
-    assert (row(layer="-6") == row(layer="0")).all()
+def test_a_negative_layer_is_named_by_its_index():
     assert chosen(layer="-1").chosen.layer == 5
-
-
-@pytest.mark.parametrize("head", ["mean", "max", "min"])
-def test_heads_are_reduced(head):
-    assert row(layer="1", head=head) == pytest.approx(getattr(np, head)(MAPS.attention[1], axis=0)[1:])
-
-
-def test_the_mean_over_layers():
-    assert row(layer="mean") == pytest.approx(MAPS.attention.mean(axis=(0, 1))[1:])
 
 
 def test_rollout_has_neither_layer_nor_head_and_says_so():
     rollout = chosen("rollout", layer="1", head="2")
     assert (rollout.chosen.layer, rollout.chosen.head) == ("all", "mean")
     assert (rollout.values == MAPS.rollout[1:].reshape(8, 8)).all()
-
-
-def test_nothing_of_a_row_is_lost():
-    of_head = chosen(layer="0", head="0")
-    assert of_head.values.sum() + of_head.class_token_mass + of_head.register_mass == pytest.approx(1, abs=1e-6)
-    assert of_head.class_token_mass == pytest.approx(float(MAPS.attention[0, 0, 0]))
 
 
 def test_its_siblings_are_every_head_of_every_layer():
