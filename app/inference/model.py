@@ -22,10 +22,9 @@ WARM_UP_RUNS = 2  # of a batch size; the first also allocates memory
 
 
 class Plan(NamedTuple):
-    """The next run: how many images, in a batch of which size, and whether on a stream, beside other such runs."""
+    """The next run: how many images, and whether on a stream, beside other such runs."""
 
     images: int
-    size: int
     streamed: bool = False
 
 
@@ -83,38 +82,27 @@ class Model:
         """The next run of at least one image that waits for this graph, when `others` wait or run too.
 
         With streams a single image has all cores, and several are run side by side, one on each stream. Until the
-        streams are open, one follows another.
-
-        Where the engine pads nothing, a batch has a size that ran before. A larger one that may pay is tried as soon as
-        there are images for it, and in place of the last of them has the known image, so that none waits for a run that
-        only checks.
+        streams are open, one follows another. An engine that pads nothing gets one of the sizes.
         """
         if self.streams > 1:
-            return Plan(1, 1, streamed=self._streamed is not None and waiting + others > 1)
+            return Plan(1, streamed=self._streamed is not None and waiting + others > 1)
         latency = self._latency[graph]
         images = min(waiting, latency.best)
-        if self.engine.pads:
-            return Plan(images, latency.size(images))
-        size = max(size for size in latency.sizes if size <= images)
-        return Plan(size if (graph, size) in self._checked else size - 1, size)
+        return Plan(images if self.engine.pads else max(size for size in latency.sizes if size <= images))
 
-    def run(self, graph: Graph, images: Images, size: int, *, streamed: bool = False) -> Outputs:
-        """Outputs for `images`, each uint8 (height, width, 3), in a batch of this size, as planned. As many threads
-        as there are streams may call it at once, each `streamed`.
+    def run(self, graph: Graph, images: Images, *, streamed: bool = False) -> Outputs:
+        """Outputs for `images`, each uint8 (height, width, 3), as planned. As many threads as there are streams may
+        call it at once, each `streamed`.
 
-        In the first run of a size, which has fewer images, the known image takes the free places. Raises WrongAnswer if
-        that gives another answer.
+        The first run of a size is of the known image. Raises WrongAnswer if that gives another answer.
         """
         if streamed:
             assert self._streamed
             return self._timed(graph, images, self._streamed, at_once=self.streams)
-        if (graph, size) in self._checked:
-            return self._timed(graph, images, self.engine, at_once=len(images))
-        count = len(images)
-        tried = self.engine.run(graph, [*images, *self.known.images(size - count)])
-        self._compare(graph, {name: rows[count:] for name, rows in tried.items()})
-        self._checked.add((graph, size))
-        return {name: rows[:count] for name, rows in tried.items()}
+        size = self._latency[graph].size(len(images))
+        if (graph, size) not in self._checked:
+            self.check(graph, size)
+        return self._timed(graph, images, self.engine, at_once=len(images))
 
     def check(self, graph: Graph, size: int) -> None:
         """Measure a batch of this size that consists of the known image. Raises WrongAnswer."""

@@ -26,7 +26,7 @@ class FakeModel:
 
     def plan(self, graph: str, waiting: int, *, others: int) -> Plan:
         self.planned.append((graph, waiting))
-        return Plan(1, 1, streamed=waiting + others > 1) if self.streams else Plan(min(waiting, 2), 2)
+        return Plan(1, streamed=waiting + others > 1) if self.streams else Plan(min(waiting, 2))
 
     def expected(self, graph: str, images: int) -> float:
         return 5.0
@@ -108,7 +108,7 @@ def test_a_batch_has_the_graph_of_the_oldest_image_and_the_size_that_pays(batche
     assert callers.take(model) == [0, 2]
     assert batcher.waiting == 3
     assert callers.take(model) == [1, 4]
-    assert (callers.taken[0].graph, callers.taken[0].plan) == ("classify", Plan(2, 2))
+    assert (callers.taken[0].graph, callers.taken[0].plan) == ("classify", Plan(2))
     assert callers.take(model) == [3]
     assert batcher.waiting == 0
     assert model.planned == [("explain", 3), ("classify", 2), ("explain", 1)]

@@ -155,7 +155,7 @@ def test_after_the_last_recording_each_is_compared_with_a_plain_run_and_checked_
     model = warmed()
     for session in sessions:
         assert session.runs == [4, 2, 1, -1, 4, 4, -1, 2, 2, -1, 1, 1]
-    assert model.run("classify", images(1, 2, 3), 4)["logits"].ravel().tolist() == [1, 2, 3]
+    assert model.run("classify", images(1, 2, 3))["logits"].ravel().tolist() == [1, 2, 3]
     assert len(sessions[0].runs) == 13  # it is not checked again
     model.probe("explain")
     assert sessions[1].runs[12:] == [1]
