@@ -52,13 +52,6 @@ def test_gauges_are_read_when_prometheus_reads_them(metrics):
     assert value(metrics, "vit_store_breaker_open") == 1
 
 
-def test_two_services_in_one_process_do_not_mix(metrics):
-    other = Metrics()
-    metrics.images("classified", 3)
-    assert value(metrics, "vit_images_total", outcome="classified") == 3
-    assert value(other, "vit_images_total", outcome="classified") == 0
-
-
 def test_every_metric_is_documented_and_every_documented_metric_exists(metrics):
     documented = re.findall(r"^\| `(vit_\w+)`", Path("docs/operations.md").read_text(), re.MULTILINE)
     exposed = {
