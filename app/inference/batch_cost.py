@@ -44,7 +44,7 @@ class LatencyModel:
                 self._seconds[batch] = min(self._seconds[batch], seconds)
 
     def size(self, batch: int) -> int:
-        """The smallest size that holds `batch` images, at most as many as the largest does."""
+        """The smallest size that holds `batch` images. There has to be one."""
         return next(size for size in self.sizes if size >= batch)
 
     def forbid(self, batch: int) -> int:
