@@ -12,7 +12,7 @@ DISTANCE = "distance"  # its name among the model's pictures of itself; the only
 class MeanDistance(BaseModel):
     """Mean over a number of images."""
 
-    pictures: int
+    pictures: int  # how many images; bundles name them so
     distance: list[list[float]]  # of each layer, of each head
 
 
