@@ -17,7 +17,7 @@ from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailabl
 from app.inference.batcher import Batcher
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import GRAPHS, Plan
-from app.inference.runner import WRONG, Runner
+from app.inference.runner import BROKEN, WRONG, Runner
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
 from tests.support.processes import eventually
@@ -263,15 +263,17 @@ def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
 
 
 @pytest.mark.parametrize(
-    ("fault", "broken"),
+    ("fault", "broken", "reason"),
     [
-        (RuntimeError("CUDA failure 700: an illegal memory access"), None),
-        (RuntimeError("?"), RuntimeError("the known image fails too")),
-        (SystemExit(), None),
+        (RuntimeError("CUDA failure 700: an illegal memory access"), None, BROKEN),
+        (RuntimeError("?"), RuntimeError("the known image fails too"), BROKEN),
+        (SystemExit(), None, BROKEN),
+        (WrongAnswer("in a batch size used for the first time"), None, WRONG),
+        (RuntimeError("?"), WrongAnswer("after an image that fails"), WRONG),
     ],
-    ids=["a sticky error", "the known image fails too", "the thread dies"],
+    ids=repr,
 )
-def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecycle, fault, broken):
+def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecycle, caplog, fault, broken, reason):
     engine.largest = 2
     engine.faults[POISON], engine.broken = fault, broken
     failures = []
@@ -279,13 +281,14 @@ def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecy
 
     async def scenario(batcher):
         answers = await together(engine, batcher, POISON, 1, 2, 3)
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable, match=reason):
             await batcher.run("classify", image(9))
         return answers
 
-    assert [type(answer) for answer in run(engine, scenario, lifecycle)[2:]] == [Unavailable] * 2
-    assert not lifecycle.live
+    assert [type(answer) for answer in run(engine, scenario, lifecycle)[1:]] == [Unavailable] * 3
+    assert lifecycle.failure == reason
     assert failures == ["engine"]
+    assert str(broken or fault) in caplog.text
 
 
 def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(engine, lifecycle):
@@ -309,37 +312,16 @@ def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(eng
     assert engine.batches == [("classify", [0])]
 
 
-def test_an_idle_engine_tests_itself_with_each_graph_in_turn(engine, monkeypatch):
+def test_an_idle_engine_tests_itself_with_each_graph_in_turn(engine, lifecycle, monkeypatch):
     monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
 
     async def scenario(batcher):
-        while len(engine.probes) < 2:
-            await asyncio.sleep(0.01)
-
-    run(engine, scenario)
-    assert set(engine.probes) == set(GRAPHS)
-
-
-@pytest.mark.parametrize("found_by", ["a batch size used for the first time", "an image that fails", "an idle while"])
-def test_wrong_numbers_fail_the_service_and_are_not_served(engine, lifecycle, monkeypatch, caplog, found_by):
-    if found_by == "an idle while":
-        monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
-    failed = threading.Event()
-    lifecycle.on_failure = failed.set
-
-    async def scenario(batcher):
+        await asyncio.to_thread(eventually, lambda: set(engine.probes) == set(GRAPHS))
+        assert lifecycle.ready
         engine.broken = WrongAnswer("logits differ")
-        engine.faults[POISON] = engine.broken if found_by.startswith("a batch size") else RuntimeError("?")
-        if found_by != "an idle while":
-            answers = await asyncio.gather(*start_all(batcher, POISON, 1), return_exceptions=True)
-            assert isinstance(answers[1], Unavailable)
-        assert await asyncio.to_thread(failed.wait, 10)
-        with pytest.raises(Unavailable, match="wrong numbers"):
-            await batcher.run("classify", image(2))
+        await asyncio.to_thread(eventually, lambda: lifecycle.failure == WRONG)
 
     run(engine, scenario, lifecycle)
-    assert lifecycle.failure == WRONG
-    assert "logits differ" in caplog.text
 
 
 KINDS = ["stay", "leave", "late", "poison", "nan"]
