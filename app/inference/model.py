@@ -73,7 +73,10 @@ class Model:
         self._fit(memory)
         for graph, latency in self._latency.items():
             end = time.perf_counter() + WARM_UP_S - WARM_UP_RUNS * self.expected(graph, 1)
-            while not latency.settled(size := self._next_size(graph)) and time.perf_counter() < end:
+            while time.perf_counter() < end:
+                size = 1 if self.streams > 1 else latency.best  # where there are streams, no batches are made
+                if latency.settled(size):
+                    break
                 self._measure(graph, size, memory, runs=WARM_UP_RUNS)
                 self._fit(memory)
         memory.report(largest=self.sizes("explain")[-1], wanted=wanted)
@@ -176,10 +179,6 @@ class Model:
         outputs = engine.run(graph, images)
         self._latency[graph].add(at_once, time.perf_counter() - start)
         return outputs
-
-    def _next_size(self, graph: Graph) -> int:
-        """To be measured: batches are not made where there are streams."""
-        return 1 if self.streams > 1 else self._latency[graph].best
 
     def _measure(self, graph: Graph, size: int, memory: MemoryModel, *, runs: int) -> None:
         before = resident_memory()
