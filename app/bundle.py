@@ -6,8 +6,6 @@ This is the contract between export, which writes it, and the service, which rea
 import hashlib
 import mmap
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,7 +17,6 @@ from app.settings import variable
 
 PictureFormat = Literal["png", "json"]
 
-FORMAT = 2
 MANIFEST = "manifest.json"
 CLASSIFY_GRAPH = "classify.onnx"
 EXPLAIN_GRAPH = "explain.onnx"
@@ -63,10 +60,6 @@ class Tokens(Frozen):
     patch: Side  # pixels
     grid: tuple[Side, Side]  # rows, columns
     prefix: tuple[Prefix, ...]
-
-    @property
-    def count(self) -> int:
-        return len(self.prefix) + self.grid[0] * self.grid[1]
 
 
 class Parity(Frozen):
@@ -153,9 +146,8 @@ class Manifest(Frozen):
     tokens: Tokens
     layers: Annotated[int, Field(ge=1)]
     heads: Annotated[int, Field(ge=1)]
-    pool: Literal[
-        "cls", "cls_mean", "mean", "mean_all", "map", "map_all"
-    ]  # what the head reads; app/maps/choice.py: ROWS
+    # What the head reads; app/maps/choice.py: ROWS.
+    pool: Literal["cls", "cls_mean", "mean", "mean_all", "map", "map_all"]
     explains: dict[str, tuple[int, ...]]  # outputs of the explaining graph, and the shape of one image's
     features: Annotated[int, Field(ge=1)]  # numbers of an embedding: what the head reads
     labels: tuple[str, ...]  # none for a model without a head
@@ -200,7 +192,7 @@ class Bundle:
         """Raises BundleError when a file is missing or altered. Reads every byte."""
         for name, expected in self.manifest.files.items():
             file = self.folder / name
-            if not path_is_inside(self.folder, name) or not file.is_file():
+            if not file.resolve().is_relative_to(self.folder.resolve()) or not file.is_file():
                 raise BundleError(f"{self.folder} lacks {name}, which its manifest lists")
             if sha256(file) != expected:
                 raise BundleError(f"{file} does not have the checksum that the manifest states: it was altered")
@@ -215,12 +207,8 @@ def load_bundle(folder: Path) -> Bundle:
     try:
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
-        if any(e["type"] == "missing" and e["loc"] == ("known_answer",) for e in error.errors()):
-            raise BundleError(f"{folder} has no known answer: an older version made it. Export it again.") from None
-        if any(e["loc"] == ("format",) and e["input"] == 1 for e in error.errors()):
-            raise BundleError(f"{folder} was made by an older version. Export it again.") from None
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])
-        raise BundleError(f"{path} is not a manifest of format {FORMAT}: {wrong}") from None
+        raise BundleError(f"{path} is not a manifest of format 2 ({wrong}). Export the model again.") from None
     return Bundle(folder=folder, manifest=manifest, digest=hashlib.sha256(text).hexdigest())
 
 
@@ -234,23 +222,12 @@ def _no_bundle(path: Path) -> BundleError:
     return BundleError(f"{path} is not a bundle: it has no {MANIFEST}. `make export` makes one of a checkpoint")
 
 
-def path_is_inside(folder: Path, name: str) -> bool:
-    return (folder / name).resolve().is_relative_to(folder.resolve())
-
-
 def sha256(file: Path) -> str:
-    with mapped(file) as data:
-        return hashlib.sha256(data).hexdigest()
-
-
-@contextmanager
-def mapped(file: Path) -> Iterator[mmap.mmap | bytes]:
-    """All bytes of a file, for one call that reads them: unlike many calls, it needs the interpreter only once, while
-    other threads start the service.
+    """Of all bytes in one call: unlike many calls, it needs the interpreter only once, while other threads start the
+    service.
     """
     with file.open("rb") as opened:
         if not os.fstat(opened.fileno()).st_size:  # nothing can be mapped
-            yield b""
-            return
+            return hashlib.sha256().hexdigest()
         with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            yield data
+            return hashlib.sha256(data).hexdigest()

@@ -1,6 +1,5 @@
 """The path of one image: decoded, preprocessed, batched, and its maps kept."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,12 +46,11 @@ class Classifier:
         self._store = store
         self._distance = distance
 
-    async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float = math.inf) -> Processed:
+    async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float) -> Processed:
         """Runs the model on an image, and computes and keeps its maps if `keep`.
 
-        Raises UnsupportedType or UnusableImage before an image reaches a batch, and the errors of `Batcher.run`.
-
-        `deadline` is in seconds of time.monotonic.
+        `deadline` is in seconds of time.monotonic. Raises UnsupportedType or UnusableImage before an image reaches a
+        batch, and the errors of `Batcher.run`.
         """
         with stages.time("decode"):
             if isinstance(image, Upload):

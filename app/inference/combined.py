@@ -19,9 +19,8 @@ Shapes = Mapping[str, tuple[int, ...]]  # of one image's outputs of the explaini
 
 def inputs(graph: Graph, images: Images) -> dict[str, npt.NDArray[Any]]:
     """What the combined graph reads. A single image is not copied."""
-    if not isinstance(images, np.ndarray):
-        images = images[0][np.newaxis] if len(images) == 1 else np.stack(images)
-    return {"images": images, "explain": np.array(graph == "explain")}
+    batch = images[0][np.newaxis] if len(images) == 1 else np.stack(list(images))
+    return {"images": batch, "explain": np.array(graph == "explain")}
 
 
 def outputs(graph: Graph, combined: Outputs, shapes: Shapes) -> Outputs:

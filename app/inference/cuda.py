@@ -1,14 +1,8 @@
-"""Runs a bundle's graphs on an NVIDIA GPU, each batch size as one CUDA graph.
-
-A CUDA graph is a recorded run. It is replayed in one launch, with the addresses and shapes of the recording. So every
-batch size has its own inputs and outputs on the GPU, and a batch is padded to the next size. ONNX Runtime keeps a
-recording for the thread that made it, under a number from 1 on (0 means "no number given"). It does not check the shape
-when it replays. Therefore one thread does both the warm-up and the serving, and the number is the batch size.
-"""
+"""Runs a bundle's graphs on an NVIDIA GPU: a batch is padded to the next of the sizes that were recorded."""
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -17,16 +11,9 @@ import numpy as np
 import onnxruntime as ort
 
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, Precision
-from app.inference.cuda_driver import (
-    DriverError,
-    Layout,
-    LockedBuffers,
-    bytes_of,
-    copy_from_gpu,
-    count_gpus,
-    lock_pages,
-)
-from app.inference.engine import Computed, DeviceError, Graph, Images, Outputs, Pixels, fault_of
+from app.inference.cuda_driver import DriverError, LockedBuffers, bytes_of, count_gpus, lock_pages
+from app.inference.cuda_recording import Recording
+from app.inference.engine import DeviceError, Graph, Images, Outputs, Pixels, fault_of
 from app.inference.known_answer import BY_CLASS, WrongAnswer
 from app.inference.model import Model
 
@@ -39,57 +26,12 @@ PROVIDER_OPTIONS = {
     "use_tf32": "0",  # it would round the numbers of an fp32 bundle; for speed, export in fp16
     "cudnn_conv_algo_search": "HEURISTIC",  # for the stem of a hybrid; the default tries all algorithms at each size
 }
-DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
 OLDEST_RUNTIME = (1, 31, 1)  # before, a replay may read staging buffers of another run (microsoft/onnxruntime#32121)
 OUTPUT_BUFFERS = 4  # that may be in use at a time; outputs of more runs are copied with a detour
-PLAIN = -1  # the number with which ONNX Runtime runs node by node, and neither records nor replays
 REPLAY_RATIO = 1e-2  # of an output's largest number, that a replay may differ by: kernels may add in another order
 SHIFT_PX = 5  # between the images that replays are compared with
 TOO_SMALL = "The GPU has too little memory for this model"
 UNUSABLE = "ONNX Runtime cannot use CUDA here"
-
-
-class Recording:
-    """One graph at one batch size: fixed buffers on the GPU, and the recorded run that uses them."""
-
-    def __init__(self, *, session: ort.InferenceSession, size: int, gpu: int) -> None:
-        self._session = session
-        self._size = size
-        self._recorded, self._plain = _numbered(size), _numbered(PLAIN)
-        self._binding = session.io_binding()
-        (images,) = session.get_inputs()
-        self._images = _on_gpu((size, *images.shape[1:]), np.uint8, gpu)
-        self._binding.bind_ortvalue_input(images.name, self._images)
-        self.layout: Layout = {o.name: ((size, *o.shape[1:]), DTYPES[o.type]) for o in session.get_outputs()}
-        self._outputs = {name: _on_gpu(shape, dtype, gpu) for name, (shape, dtype) in self.layout.items()}
-        for name, value in self._outputs.items():
-            self._binding.bind_ortvalue_output(name, value)
-
-    def run(self, pixels: Pixels, *, plainly: bool = False, into: Outputs | None = None) -> Outputs:
-        """Outputs for all of `pixels`, uint8 (size, height, width, 3). The first call records, later ones replay."""
-        self.load(pixels)
-        self.launch(plainly=plainly)
-        return self.outputs(into)
-
-    def load(self, pixels: Pixels) -> None:
-        """Copy the images to the GPU."""
-        self._images.update_inplace(pixels)
-
-    def launch(self, *, plainly: bool = False) -> None:
-        """Run with the images that are on the GPU, and leave the outputs there. `plainly` is node by node."""
-        self._session.run_with_iobinding(self._binding, self._plain if plainly else self._recorded)
-
-    def outputs(self, into: Outputs | None = None) -> Outputs:
-        """Copies of what the last run has left on the GPU: in page-locked arrays of this layout, if there are any."""
-        if into is None:
-            return {name: value.numpy() for name, value in self._outputs.items()}
-        for name, value in self._outputs.items():
-            copy_from_gpu(into[name], value.data_ptr())
-        return into
-
-    def release(self) -> None:
-        """Give back what the recorded run keeps beside the buffers. It cannot be replayed any more."""
-        self._session.release_captured_graph(self._size)
 
 
 class CudaEngine:
@@ -112,7 +54,7 @@ class CudaEngine:
 
         Raises DeviceError when ONNX Runtime cannot use CUDA, or has fallen back to the CPU.
         """
-        self.computes_in: Computed = precision
+        self.computes_in: Precision = precision
         _check_runtime(gpu)
         _load_libraries()
         self._gpu = gpu
@@ -160,7 +102,7 @@ class CudaEngine:
                 for size in reversed(model.sizes(graph)):
                     self._record(model, graph, size)
             self._buffers = self._locked_buffers()
-            (image,) = model.known_images(1)
+            (image,) = model.known.images(1)
             for (graph, size), recording in self._recordings.items():
                 self._compare(recording, graph, size, image)
                 model.check(graph, size)
@@ -250,13 +192,3 @@ def _memory_of_a_graph(memory_bytes: int, weights_bytes: int) -> int:
     if memory_bytes <= both:
         raise DeviceError(f"VIT_GPU_MEMORY_BYTES is {memory_bytes}, and the weights of both graphs alone take {both}")
     return (memory_bytes - both) // len(FILES)
-
-
-def _numbered(number: int) -> ort.RunOptions:
-    options = ort.RunOptions()
-    options.add_run_config_entry("gpu_graph_id", str(number))
-    return options
-
-
-def _on_gpu(shape: Sequence[int], dtype: type, gpu: int) -> ort.OrtValue:
-    return ort.OrtValue.ortvalue_from_shape_and_type(list(shape), dtype, "cuda", gpu)

@@ -11,7 +11,7 @@ from pathlib import Path
 from app.bundle import COMBINED_GRAPH, WEIGHTS, Bundle
 from app.inference.batch_cost import warn_of_weights
 from app.inference.engine import DeviceError, Engine
-from app.inference.known_answer import WrongAnswer
+from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
 from app.machine import allowed_cores
 from app.settings import Settings
@@ -44,6 +44,7 @@ def open_model(
 
 
 def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[[], object]) -> Model:
+    on_cpu = partial(_on_cpu, settings, bundle, max_memory, wait)
     if settings.device != "cpu":
         try:
             return _on_cuda(settings, bundle)
@@ -57,14 +58,14 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
                 log.debug("%s", error)
     if settings.engine != "onnxruntime":
         try:
-            return _on_openvino(settings, bundle, max_memory, wait)
+            return _on_openvino(on_cpu)
         except DeviceError as error:
             if settings.engine == "openvino":
                 raise
             log.warning("%s; ONNX Runtime is used instead", error)
     from app.inference.onnxruntime import OnnxEngine
 
-    return _on_cpu(OnnxEngine, settings, bundle, max_memory, wait)
+    return on_cpu(OnnxEngine)
 
 
 def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
@@ -83,63 +84,51 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
         gpu=settings.gpu,
         memory_bytes=settings.gpu_memory_bytes,
     )
-    model = _model(engine, bundle, max_batch)
+    model = Model(engine=engine, known=KnownImage(manifest.known_answer, manifest.image.size), max_batch=max_batch)
     engine.warm_up(model)
     return model
 
 
-def _on_openvino(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[[], object]) -> Model:
+def _on_openvino(on_cpu: Callable[..., Model]) -> Model:
     if not find_spec("openvino"):
         raise DeviceError("OpenVINO is not installed")
     try:
         from app.inference.openvino import OpenVinoEngine
 
-        return _on_cpu(OpenVinoEngine, settings, bundle, max_memory, wait, streams=True)
+        return on_cpu(OpenVinoEngine, streams=True)
     except (ImportError, RuntimeError) as error:
         raise DeviceError(f"OpenVINO cannot run this bundle ({error})") from error
 
 
 def _on_cpu(
-    kind: Callable[..., Engine],
     settings: Settings,
     bundle: Bundle,
     max_memory: float,
     wait: Callable[[], object],
+    kind: Callable[..., Engine],
     *,
     streams: bool = False,
 ) -> Model:
     """`streams`: whether the engine can have several."""
     warn_of_weights((bundle.folder / WEIGHTS).stat().st_size, max_memory)
+    manifest = bundle.manifest
     threads = settings.model_threads or allowed_cores()
     max_batch = settings.max_batch or BATCH_ON_CPU
+    count = min(threads, max_batch) if streams else 1
     opening = partial(
         kind,
         graph=bundle.folder / COMBINED_GRAPH,
-        shapes=bundle.manifest.explains,
-        precision=bundle.manifest.precision,
+        shapes=manifest.explains,
+        precision=manifest.precision,
         threads=threads,
     )
-    count = min(threads, max_batch) if streams else 1
-    model = _model(opening(), bundle, max_batch, streams=count, open_streams=partial(opening, streams=count))
+    model = Model(
+        engine=opening(),
+        known=KnownImage(manifest.known_answer, manifest.image.size),
+        max_batch=max_batch,
+        streams=count,
+        open_streams=partial(opening, streams=count),
+    )
     wait()
     model.warm_up(max_memory)
     return model
-
-
-def _model(
-    engine: Engine,
-    bundle: Bundle,
-    max_batch: int,
-    *,
-    streams: int = 1,
-    open_streams: Callable[[], Engine] | None = None,
-) -> Model:
-    manifest = bundle.manifest
-    return Model(
-        engine=engine,
-        image_size=manifest.image.size,
-        known_answer=manifest.known_answer,
-        max_batch=max_batch,
-        streams=streams,
-        open_streams=open_streams,
-    )

@@ -11,10 +11,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from app.bundle import Precision
 from app.errors import CannotStart
 
 Graph = Literal["classify", "explain"]
-Computed = Literal["fp32", "bf16", "fp16", "int8"]
 Pixels = npt.NDArray[np.uint8]
 Images = Pixels | Sequence[Pixels]  # each (height, width, 3); as one array (images, height, width, 3)
 Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first
@@ -65,7 +65,7 @@ class Engine(Protocol):
         ...
 
     @property
-    def computes_in(self) -> Computed:
+    def computes_in(self) -> Precision:
         """The numbers in which the blocks are really computed."""
         ...
 

@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple, get_args
 
-from app.bundle import KnownAnswer
+from pydantic import BaseModel
+
 from app.inference.batch_cost import LatencyModel, MemoryModel
-from app.inference.engine import Engine, Graph, Images, Outputs, Pixels
+from app.inference.engine import Engine, Graph, Images, Outputs
 from app.inference.known_answer import KnownImage
 from app.machine import resident_memory
 
@@ -21,15 +22,14 @@ WARM_UP_RUNS = 2  # of a batch size; the first also allocates memory
 
 
 class Plan(NamedTuple):
-    """The next run: how many images, in a batch of which size, and whether on a stream, beside other such runs."""
+    """The next run: how many images, and whether on a stream, beside other such runs."""
 
     images: int
-    size: int
     streamed: bool = False
 
 
-class Latency(NamedTuple):
-    """Running mean over the batches of one size."""
+class BatchLatency(BaseModel):
+    """Running mean over the batches of one size, from warm-up on."""
 
     graph: Graph
     batch: int
@@ -43,22 +43,20 @@ class Model:
         self,
         *,
         engine: Engine,
-        image_size: tuple[int, int],
-        known_answer: KnownAnswer,
+        known: KnownImage,
         max_batch: int,
         streams: int = 1,
         open_streams: Callable[[], Engine] | None = None,
     ) -> None:
-        """`image_size` is the height and width of the network's input, `max_batch` the most images in a run.
-        `open_streams` opens the bundle a second time, for as many runs at once as there are `streams`, each of a single
-        image.
+        """`max_batch` is the most images in a run. `open_streams` opens the bundle a second time, for as many runs at
+        once as there are `streams`, each of a single image.
         """
         self.engine = engine
+        self.known = known
         self.max_batch = max_batch
         self.streams = streams
         self._open_streams = open_streams
         self._streamed: Engine | None = None
-        self._known = KnownImage(known_answer, image_size)
         self._latency = {graph: LatencyModel(max_batch=streams if streams > 1 else max_batch) for graph in GRAPHS}
         self._checked: set[tuple[Graph, int]] = set()
 
@@ -75,7 +73,10 @@ class Model:
         self._fit(memory)
         for graph, latency in self._latency.items():
             end = time.perf_counter() + WARM_UP_S - WARM_UP_RUNS * self.expected(graph, 1)
-            while not latency.settled(size := self._next_size(graph)) and time.perf_counter() < end:
+            while time.perf_counter() < end:
+                size = 1 if self.streams > 1 else latency.best  # where there are streams, no batches are made
+                if latency.settled(size):
+                    break
                 self._measure(graph, size, memory, runs=WARM_UP_RUNS)
                 self._fit(memory)
         memory.report(largest=self.sizes("explain")[-1], wanted=wanted)
@@ -84,43 +85,31 @@ class Model:
         """The next run of at least one image that waits for this graph, when `others` wait or run too.
 
         With streams a single image has all cores, and several are run side by side, one on each stream. Until the
-        streams are open, one follows another.
-
-        Where the engine pads nothing, a batch has a size that ran before. A larger one that may pay is tried as soon as
-        there are images for it, and in place of the last of them has the known image, so that none waits for a run that
-        only checks.
+        streams are open, one follows another. An engine that pads nothing gets one of the sizes.
         """
         if self.streams > 1:
-            return Plan(1, 1, streamed=self._streamed is not None and waiting + others > 1)
+            return Plan(1, streamed=self._streamed is not None and waiting + others > 1)
         latency = self._latency[graph]
         images = min(waiting, latency.best)
-        if self.engine.pads:
-            return Plan(images, latency.size(images))
-        size = max(size for size in latency.sizes if size <= images)
-        return Plan(size if (graph, size) in self._checked else max(size - 1, 1), size)
+        return Plan(images if self.engine.pads else max(size for size in latency.sizes if size <= images))
 
-    def run(self, graph: Graph, images: Images, size: int, *, streamed: bool = False) -> Outputs:
-        """Outputs for `images`, each uint8 (height, width, 3), in a batch of this size, as planned. As many threads
-        as there are streams may call it at once, each `streamed`.
+    def run(self, graph: Graph, images: Images, *, streamed: bool = False) -> Outputs:
+        """Outputs for `images`, each uint8 (height, width, 3), as planned. As many threads as there are streams may
+        call it at once, each `streamed`.
 
-        The first run of a size is checked by the known image. Raises WrongAnswer if that gives another answer.
+        The first run of a size is of the known image. Raises WrongAnswer if that gives another answer.
         """
         if streamed:
             assert self._streamed
             return self._timed(graph, images, self._streamed, at_once=self.streams)
-        if (graph, size) not in self._checked and len(images) == size:
+        size = self._latency[graph].size(len(images))
+        if (graph, size) not in self._checked:
             self.check(graph, size)
-        if (graph, size) in self._checked:
-            return self._timed(graph, images, self.engine, at_once=len(images))
-        count = len(images)
-        tried = self.engine.run(graph, [*images, *self._known.images(size - count)])
-        self._compare(graph, {name: rows[count:] for name, rows in tried.items()})
-        self._checked.add((graph, size))
-        return {name: rows[:count] for name, rows in tried.items()}
+        return self._timed(graph, images, self.engine, at_once=len(images))
 
     def check(self, graph: Graph, size: int) -> None:
         """Measure a batch of this size that consists of the known image. Raises WrongAnswer."""
-        self._compare(graph, self._timed(graph, self._known.images(size), self.engine, at_once=size))
+        self._compare(graph, self._timed(graph, self.known.images(size), self.engine, at_once=size))
         self._checked.add((graph, size))
 
     def open_streams(self) -> bool:
@@ -130,7 +119,7 @@ class Model:
             engine = self._open_streams()
             with ThreadPoolExecutor(self.streams) as threads:
                 for graph in GRAPHS:
-                    for outputs in threads.map(partial(engine.run, graph), [self._known.images(1)] * self.streams):
+                    for outputs in threads.map(partial(engine.run, graph), [self.known.images(1)] * self.streams):
                         self._compare(graph, outputs)
         except Exception as error:
             log.warning("images are run in batches and not side by side: %s", error)
@@ -146,10 +135,10 @@ class Model:
         expected. Then it replaces that: after a slow while, too high an expectation would refuse every image.
         """
         start = time.perf_counter()
-        self._compare(graph, self.engine.run(graph, self._known.images(1)))
+        self._compare(graph, self.engine.run(graph, self.known.images(1)))
         self._latency[graph].lower(1, time.perf_counter() - start)
         if self._streamed:
-            self._compare(graph, self._streamed.run(graph, self._known.images(1)))
+            self._compare(graph, self._streamed.run(graph, self.known.images(1)))
 
     def best_batch(self, graph: Graph) -> int:
         """Most images worth running at once."""
@@ -165,25 +154,24 @@ class Model:
         self.engine.forget(graph, largest)
         return largest
 
-    def known_images(self, count: int) -> Pixels:
-        """`count` times the known image, uint8 (count, height, width, 3)."""
-        return self._known.images(count)
-
     def sizes(self, graph: Graph) -> list[int]:
         """Batch sizes that are allowed, the smallest first."""
         return self._latency[graph].sizes
 
-    def latency(self) -> list[Latency]:
+    def latency(self) -> list[BatchLatency]:
         """What has been measured so far, in the warm-up and while serving."""
-        measured = ((graph, size, s) for graph, model in self._latency.items() for size, s in model.seconds.items())
-        return [Latency(graph, size, round(1000 * seconds, 3)) for graph, size, seconds in measured]
+        return [
+            BatchLatency(graph=graph, batch=size, milliseconds=round(1000 * seconds, 3))
+            for graph, latency in self._latency.items()
+            for size, seconds in latency.seconds.items()
+        ]
 
     def deviation(self) -> dict[Graph, float]:
         """The largest difference from the known answer so far, as a share of what is allowed."""
-        return dict(self._known.largest)
+        return dict(self.known.largest)
 
     def _compare(self, graph: Graph, outputs: Outputs) -> None:
-        self._known.check(graph, outputs, provider=self.engine.provider)
+        self.known.check(graph, outputs, provider=self.engine.provider)
 
     def _timed(self, graph: Graph, images: Images, engine: Engine, *, at_once: int) -> Outputs:
         """Outputs of a run that has the share of the cores of one of so many images."""
@@ -191,10 +179,6 @@ class Model:
         outputs = engine.run(graph, images)
         self._latency[graph].add(at_once, time.perf_counter() - start)
         return outputs
-
-    def _next_size(self, graph: Graph) -> int:
-        """To be measured: batches are not made where there are streams."""
-        return 1 if self.streams > 1 else self._latency[graph].best
 
     def _measure(self, graph: Graph, size: int, memory: MemoryModel, *, runs: int) -> None:
         before = resident_memory()

@@ -7,7 +7,7 @@ import onnxruntime as ort
 
 from app.bundle import Precision
 from app.inference.combined import Shapes, inputs, outputs
-from app.inference.engine import Computed, Graph, Images, Outputs
+from app.inference.engine import Graph, Images, Outputs
 
 
 class OnnxEngine:
@@ -28,7 +28,7 @@ class OnnxEngine:
         self._session = ort.InferenceSession(str(graph), options, providers=[self.provider])
         self._names = [output.name for output in self._session.get_outputs()]
         self._shapes = shapes
-        self.computes_in: Computed = "int8" if precision == "int8" else "fp32"
+        self.computes_in: Precision = "int8" if precision == "int8" else "fp32"
 
     def run(self, graph: Graph, images: Images) -> Outputs:
         arrays = self._session.run(self._names, inputs(graph, images))

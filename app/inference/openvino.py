@@ -6,7 +6,7 @@ from queue import SimpleQueue
 
 from app.bundle import Precision
 from app.inference.combined import Shapes, inputs, outputs
-from app.inference.engine import Computed, Graph, Images, Outputs
+from app.inference.engine import Graph, Images, Outputs
 from app.machine import processors
 
 sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]  # it would report its import to its makers
@@ -28,7 +28,7 @@ class OpenVinoEngine:
         """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
         core = ov.Core()
         model = core.read_model(graph)
-        self.computes_in: Computed = "int8" if precision == "int8" else "fp32"
+        self.computes_in: Precision = "int8" if precision == "int8" else "fp32"
         if precision == "bf16" and "BF16" in core.get_property(DEVICE, "OPTIMIZATION_CAPABILITIES"):
             _compute_in_bfloat16(model)
             model.validate_nodes_and_infer_types()

@@ -150,19 +150,19 @@ class Runner:
         while left := [ticket for ticket in batch if not ticket.future.done()]:
             if len(left) < plan.images:
                 plan = self._model.plan(graph, len(left))
-            self._answer(graph, left[: plan.images], plan)
+            self._answer(graph, left[: plan.images], streamed=plan.streamed)
             batch = left[plan.images :]
 
-    def _answer(self, graph: Graph, batch: list[Ticket], plan: Plan) -> None:
+    def _answer(self, graph: Graph, batch: list[Ticket], *, streamed: bool) -> None:
         self._on_batch(graph, len(batch))
         started = time.perf_counter()
         try:
-            with self._watched(graph, plan.size):
-                outputs = self._model.run(graph, [ticket.pixels for ticket in batch], plan.size, streamed=plan.streamed)
+            with self._watched(graph, len(batch)):
+                outputs = self._model.run(graph, [ticket.pixels for ticket in batch], streamed=streamed)
         except WrongAnswer:
             raise
         except Exception as error:
-            self._answer_again(graph, batch, plan.size, error)
+            self._answer_again(graph, batch, error)
             return
         ended = time.perf_counter()
         for ticket in batch:
@@ -174,17 +174,17 @@ class Runner:
             log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
             self._probe(graph)
 
-    def _answer_again(self, graph: Graph, batch: list[Ticket], size: int, error: Exception) -> None:
+    def _answer_again(self, graph: Graph, batch: list[Ticket], error: Exception) -> None:
         fault = fault_of(error)
-        log.error("a batch of %d failed (%s)", size, fault, exc_info=error)
+        log.error("a batch of %d failed (%s)", len(batch), fault, exc_info=error)
         if fault == "fatal":
             raise BrokenEngineError from error
-        if size == 1:
+        if len(batch) == 1:
             no_memory = Overloaded("There is not enough memory now. Send this request again in a moment.")
             answer(batch, [no_memory if fault == "memory" else InferenceFailed()])
             self._probe(graph)
             return
-        largest = self._model.forbid(graph, size) if fault == "memory" else 1
+        largest = self._model.forbid(graph, len(batch)) if fault == "memory" else 1
         self._process(graph, batch, self._model.plan(graph, largest))
 
     def _probe(self, graph: Graph) -> None:

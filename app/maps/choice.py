@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.bundle import Manifest, Prefix
 from app.errors import InvalidParameter, NoClasses
-from app.maps.record import Maps, Record
+from app.maps.record import Maps
 
 Method = Literal["class_token", "rollout", "evidence", "positive_evidence"]
 Layer = int | Literal["mean", "all", "sum"]
@@ -64,6 +64,10 @@ class Choice(BaseModel):
         """Attention is the same for every label."""
         return self.method in ("evidence", "positive_evidence")
 
+    def without(self, *followed: Literal["label", "against"]) -> Self:
+        """The choice of a map, where these name the logit that is followed: attention is of no label."""
+        return self if self.of_label else self.model_copy(update=dict.fromkeys(followed))
+
 
 class Chosen(BaseModel):
     """The map that a choice led to: defaults filled in, labels by name."""
@@ -107,7 +111,7 @@ class AttentionMap:
         return self.chosen.method == "evidence"
 
 
-def choose(record: Record, manifest: Manifest, choice: Choice) -> AttentionMap:
+def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     """The map asked for. Raises InvalidParameter for a layer, head or label that does not exist.
 
     class_token: the row of the class token, or the row that replaces it in a model that pools otherwise; heads reduced.
@@ -118,7 +122,7 @@ def choose(record: Record, manifest: Manifest, choice: Choice) -> AttentionMap:
     if choice.of_label:
         if not manifest.labels:
             raise NoClasses
-        return _evidence(record.maps, manifest, choice)
+        return _evidence(maps, manifest, choice)
     if choice.label is not None or choice.against is not None:
         raise InvalidParameter(
             "label and against need method=evidence or positive_evidence: attention is the same for every label."
@@ -128,14 +132,13 @@ def choose(record: Record, manifest: Manifest, choice: Choice) -> AttentionMap:
     head = _head(choice.head, manifest.heads)
     if choice.method == "rollout":
         recipe = f"{whose} in the product over all layers of (mean over heads + identity) / 2"
-        rollout = record.maps.rollout
-        return _map(rollout, rollout, manifest, Chosen(method="rollout", layer="all", head="mean", recipe=recipe))
-    rows = record.maps.attention  # (layers, heads, tokens)
-    heads, where = _of_layer(rows, layer)
+        chosen = Chosen(method="rollout", layer="all", head="mean", recipe=recipe)
+        return _map(maps.rollout, maps.rollout, manifest, chosen)
+    heads, where = _of_layer(maps.attention, layer)
     row = heads[head] if isinstance(head, int) else REDUCE[head](heads, axis=0)
     which = f"head {head}" if isinstance(head, int) else f"{head} over heads"
     recipe = f"{whose} after softmax, {where}, {which}"
-    return _map(row, rows, manifest, Chosen(method="class_token", layer=layer, head=head, recipe=recipe))
+    return _map(row, maps.attention, manifest, Chosen(method="class_token", layer=layer, head=head, recipe=recipe))
 
 
 def find_class(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:
@@ -152,6 +155,11 @@ def find_class(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:
         return places[text]
     known = ", ".join(f"{labels[index]} ({index})" for index in maps.classes)
     raise InvalidParameter(f"Evidence is kept only for the most likely labels of this image: {known}.")
+
+
+def find_index(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:
+    """The same as an index of `labels`."""
+    return int(maps.classes[find_class(maps, labels, text)])
 
 
 def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:

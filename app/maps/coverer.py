@@ -3,11 +3,10 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,20 +17,12 @@ from app.inference.model import Model
 from app.inference.scoring import Logits
 from app.lifecycle import STOPPING, Lifecycle
 from app.maps.covering import Fill, cover, filled
+from app.maps.faithfulness import Trial
+from app.maps.what_if import WhatIf
 
 MAX_IN_WORK = 2  # experiments; more are refused
 
-
-class Experiment(Protocol):
-    """Which images to run."""
-
-    @property
-    def covered(self) -> npt.NDArray[np.bool_]:
-        """(images, patches): True under the fill."""
-        ...
-
-
-E = TypeVar("E", bound=Experiment)
+Experiment = TypeVar("Experiment", Trial, WhatIf)
 T = TypeVar("T")
 
 
@@ -54,12 +45,12 @@ class Coverer:
     async def run(
         self,
         pixels: npt.NDArray[np.uint8],
-        plan: Callable[[], E],
+        plan: Callable[[], Experiment],
         read: Callable[[Logits], T],
         *,
         fill: Fill,
         deadline: float = math.inf,
-    ) -> tuple[E, list[T]]:
+    ) -> tuple[Experiment, list[T]]:
         """What `plan` returns in a thread, and what `read` makes of the logits (classes,) of each of its images.
 
         They show `pixels` (height, width, 3), with `fill` in place of the covered patches.
@@ -68,47 +59,35 @@ class Coverer:
         of time.monotonic; and Unavailable, even halfway, when the service stops: it does not wait for so long a piece
         of work. Images that wait for the model leave its queue; a batch that it has begun is finished.
         """
-        with self._admit():
-            try:
-                async with asyncio.timeout(deadline - time.monotonic()):
-                    experiment = await asyncio.get_running_loop().run_in_executor(self._cpu_pool, plan)
-                    found = await self._run(experiment, pixels, read, fill=fill, deadline=deadline)
-            except TimeoutError:
-                raise DeadlineExceeded from None
-            return experiment, found
+        if self._in_work == MAX_IN_WORK:
+            raise Overloaded("Patches of other images are being covered. Send this request again in a moment.")
+        self._in_work += 1
+        try:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                experiment = await asyncio.get_running_loop().run_in_executor(self._cpu_pool, plan)
+                logits = self._logits(pixels, experiment.covered, fill, deadline)
+                return experiment, [read(of_image) async for of_image in logits]
+        except TimeoutError:
+            raise DeadlineExceeded from None
+        finally:
+            self._in_work -= 1
 
-    async def _run(
-        self,
-        experiment: Experiment,
-        pixels: npt.NDArray[np.uint8],
-        read: Callable[[Logits], T],
-        *,
-        fill: Fill,
-        deadline: float,
-    ) -> list[T]:
-        loop = asyncio.get_running_loop()
-        under = await loop.run_in_executor(self._cpu_pool, partial(filled, pixels, fill, patch=self._patch))
-        found: list[T] = []
-        while len(found) < len(experiment.covered):
+    async def _logits(
+        self, pixels: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], fill: Fill, deadline: float
+    ) -> AsyncIterator[Logits]:
+        """Of one image (classes,) for each row of `covered` (images, patches)."""
+        in_pool = partial(asyncio.get_running_loop().run_in_executor, self._cpu_pool)
+        under = await in_pool(partial(filled, pixels, fill, patch=self._patch))
+        while len(covered):
             if self._lifecycle.draining:
                 raise Unavailable(STOPPING)
-            chunk = experiment.covered[len(found) :][: self._model.best_batch("classify")]
-            images = await loop.run_in_executor(self._cpu_pool, partial(cover, pixels, under, chunk, patch=self._patch))
+            count = self._model.best_batch("classify")
+            images = await in_pool(partial(cover, pixels, under, covered[:count], patch=self._patch))
+            covered = covered[count:]
             async with self._turn:
                 runs = (self._batcher.run("classify", image, deadline=deadline) for image in images)
                 answers = await asyncio.gather(*runs, return_exceptions=True)  # none runs on after the turn
             for answer in answers:
                 if isinstance(answer, BaseException):
                     raise answer
-                found.append(read(answer["logits"]))
-        return found
-
-    @contextmanager
-    def _admit(self) -> Iterator[None]:
-        if self._in_work == MAX_IN_WORK:
-            raise Overloaded("Patches of other images are being covered. Send this request again in a moment.")
-        self._in_work += 1
-        try:
-            yield
-        finally:
-            self._in_work -= 1
+                yield answer["logits"]

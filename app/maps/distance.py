@@ -12,7 +12,7 @@ DISTANCE = "distance"  # its name among the model's pictures of itself; the only
 class MeanDistance(BaseModel):
     """Mean over a number of images."""
 
-    pictures: int
+    pictures: int  # how many images; bundles name them so
     distance: list[list[float]]  # of each layer, of each head
 
 
@@ -30,15 +30,15 @@ class RunningDistance:
 
     def __init__(self, *, layers: int, heads: int) -> None:
         self._sum = np.zeros((layers, heads))
-        self._pictures = 0
+        self._images = 0
 
     def add(self, distance: npt.NDArray[np.floating]) -> None:
         """Add the distances (layers, heads) of one image."""
         self._sum += distance
-        self._pictures += 1
+        self._images += 1
 
     def mean(self) -> MeanDistance | None:
         """None before the first image."""
-        if not self._pictures:
+        if not self._images:
             return None
-        return MeanDistance(pictures=self._pictures, distance=(self._sum / self._pictures).tolist())
+        return MeanDistance(pictures=self._images, distance=(self._sum / self._images).tolist())

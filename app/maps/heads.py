@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Manifest
-from app.maps.record import Maps, Record
+from app.maps.record import Maps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +29,9 @@ def head_report(maps: Maps, k: int | None) -> HeadReport:
     return HeadReport(entropy=entropy(maps.attention), distance=maps.distance, contribution=contribution, share=share)
 
 
-def every_head(record: Record, manifest: Manifest) -> npt.NDArray[np.float32]:
+def every_head(maps: Maps, manifest: Manifest) -> npt.NDArray[np.float32]:
     """The class token's row of all heads of all layers, patches alone: (layers, heads, rows, columns)."""
-    patches = record.maps.attention[..., len(manifest.tokens.prefix) :]
+    patches = maps.attention[..., len(manifest.tokens.prefix) :]
     return patches.reshape(*patches.shape[:2], *manifest.tokens.grid)
 
 

@@ -15,15 +15,9 @@ class Breaker:
     request is spent on finding out. Belongs to the event loop.
     """
 
-    def __init__(
-        self,
-        *,
-        probe: Callable[[], Awaitable[None]],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, *, probe: Callable[[], Awaitable[None]]) -> None:
         """`probe` raises while the store does not work."""
         self._probe = probe
-        self._sleep = sleep
         self._failures = 0
         self._recovering: asyncio.Task[None] | None = None
 
@@ -48,7 +42,7 @@ class Breaker:
 
     async def _recover(self) -> None:
         while self._failures:
-            await self._sleep(PAUSE_S)
+            await asyncio.sleep(PAUSE_S)
             try:
                 await self._probe()
             except Exception as error:

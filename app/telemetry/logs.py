@@ -14,15 +14,13 @@ from opentelemetry import trace
 
 access_log = logging.getLogger("app.access")  # one line for every request
 
-LogFormat = Literal["text", "json"]
-
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline
 
 # `scope["state"]` of the request in work. A line says what it holds when the line is written.
 request_state: ContextVar[dict[str, Any] | None] = ContextVar("request_state", default=None)
 
 
-def configure(format: LogFormat, level: str) -> None:
+def configure(format: Literal["text", "json"], level: str) -> None:
     """Send the lines of every logger, uvicorn's too, to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())

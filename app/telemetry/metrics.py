@@ -6,6 +6,7 @@ therefore there from the start, as 0.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
@@ -26,34 +27,28 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        seconds = partial(Histogram, buckets=SECONDS, registry=registry)
         self._model = Info("vit_model", "The model that is served, and the device that it runs on", registry=registry)
-        self._requests = Counter("vit_requests", "Requests answered", ["method", "route", "status"], registry=registry)
-        self._request_seconds = Histogram(
-            "vit_request_seconds", "Time to the last byte of the answer", ["route"], buckets=SECONDS, registry=registry
-        )
-        self._in_flight = Gauge("vit_requests_in_flight", "Requests being answered", registry=registry)
-        self._problems = Counter("vit_problems", "Requests answered with a problem", ["kind"], registry=registry)
-        self._images = Counter("vit_images", "Images by outcome", ["outcome"], registry=registry)
+        self._requests = counter("vit_requests", "Requests answered", ["method", "route", "status"])
+        self._request_seconds = seconds("vit_request_seconds", "Time to the last byte of the answer", ["route"])
+        self._in_flight = gauge("vit_requests_in_flight", "Requests being answered")
+        self._problems = counter("vit_problems", "Requests answered with a problem", ["kind"])
         self._problems.labels(Overloaded.kind)
+        self._images = counter("vit_images", "Images by outcome", ["outcome"])
         for outcome in ("classified", "embedded", UnusableImage.kind):
             self._images.labels(outcome)
-        stage_seconds = Histogram(
-            "vit_stage_seconds", "Time of an image in a stage", ["stage"], buckets=SECONDS, registry=registry
-        )
+        stage_seconds = seconds("vit_stage_seconds", "Time of an image in a stage", ["stage"])
         self._stages = {stage: stage_seconds.labels(stage) for stage in STAGES}
         self._batches = Histogram(
             "vit_batch_images", "Images in a forward pass", ["graph"], buckets=BATCHES, registry=registry
         )
-        self._waiting = Gauge("vit_waiting_images", "Images waiting for a forward pass", registry=registry)
-        self._queue = Gauge("vit_queue_images", "Images in work or waiting", registry=registry)
-        self._store_failures = Counter(
-            "vit_store_failures", "Records not written or not read", ["operation", "reason"], registry=registry
-        )
+        self._waiting = gauge("vit_waiting_images", "Images waiting for a forward pass")
+        self._queue = gauge("vit_queue_images", "Images in work or waiting")
+        self._store_failures = counter("vit_store_failures", "Records not written or not read", ["operation", "reason"])
         self._store_failures.labels("put", "full")
-        self._breaker = Gauge("vit_store_breaker_open", "1 while the store is not asked", registry=registry)
-        self._loop_lag = Histogram(
-            "vit_event_loop_lag_seconds", "How late the event loop runs a timer", buckets=SECONDS, registry=registry
-        )
+        self._breaker = gauge("vit_store_breaker_open", "1 while the store is not asked")
+        self._loop_lag = seconds("vit_event_loop_lag_seconds", "How late the event loop runs a timer")
 
     def describe(self, **facts: str) -> None:
         """Set the facts that do not change while serving."""

@@ -20,9 +20,9 @@ class Stages:
         self._seconds: dict[Stage, float] = {}  # the longest of its images
 
     @contextmanager
-    def time(self, stage: Stage, *, start: float | None = None) -> Iterator[None]:
-        """Time a block, from now or from `start`. A block that raises is timed too."""
-        start = time.perf_counter() if start is None else start
+    def time(self, stage: Stage) -> Iterator[None]:
+        """Time a block. One that raises is timed too."""
+        start = time.perf_counter()
         try:
             yield
         finally:

@@ -12,7 +12,7 @@ import numpy as np
 from app.bundle import COMBINED_GRAPH, Bundle
 from app.inference.cuda import FILES, CudaEngine
 from app.inference.engine import Engine, Outputs
-from app.inference.known_answer import BY_CLASS
+from app.inference.known_answer import BY_CLASS, KnownImage
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
 from app.machine import allowed_cores
@@ -72,7 +72,7 @@ def open_on_gpu(bundle: Bundle, max_batch: int) -> tuple[Model, CudaEngine]:
     manifest = bundle.manifest
     size = manifest.image.size
     engine = CudaEngine(folder=bundle.folder, image_size=size, precision=manifest.precision, max_batch=max_batch)
-    return Model(engine=engine, image_size=size, known_answer=manifest.known_answer, max_batch=max_batch), engine
+    return Model(engine=engine, known=KnownImage(manifest.known_answer, size), max_batch=max_batch), engine
 
 
 def open_on_cpu(bundle: Bundle) -> OnnxEngine:

@@ -49,7 +49,8 @@ manifest = bundle.manifest
 engine = CudaEngine(
     folder=bundle.folder, image_size=manifest.image.size, precision=manifest.precision, max_batch=4, memory_bytes=2**30
 )
-model = Model(engine=engine, image_size=manifest.image.size, known_answer=manifest.known_answer, max_batch=4)
+known = KnownImage(manifest.known_answer, manifest.image.size)
+model = Model(engine=engine, known=known, max_batch=4)
 engine.warm_up(model)
 assert count_gpus() == 1
 assert {row.batch for row in model.latency()} == {1, 2, 4}, model.latency()

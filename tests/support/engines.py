@@ -7,6 +7,7 @@ from typing import Any
 
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
 from app.inference.engine import Engine, Graph, Images, Outputs
+from app.inference.known_answer import KnownImage
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
@@ -33,8 +34,7 @@ def model_of(folder: Path, engine: Engine | None = None, *, max_batch: int = 4, 
     manifest = load_bundle(folder).manifest
     return Model(
         engine=engine or engine_of(folder),
-        image_size=manifest.image.size,
-        known_answer=manifest.known_answer,
+        known=KnownImage(manifest.known_answer, manifest.image.size),
         max_batch=max_batch,
         **streams,
     )

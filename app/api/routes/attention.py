@@ -66,7 +66,7 @@ async def attention(
     if not id:
         return JSONResponse(_how_to_ask(services.settings.root_path))
     record = await services.kept(id, request)
-    shown = choose(record, services.bundle.manifest, choice)
+    shown = choose(record.maps, services.bundle.manifest, choice)
     kind = format or preferred_format(request.headers.get("accept", ""))
     ends = limits(shown.values, shown.siblings, scale, signed=shown.signed)
 

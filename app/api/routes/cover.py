@@ -13,7 +13,7 @@ from app.api.services import ChoiceDep, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
 from app.inference.scoring import Prediction, digits
-from app.maps.choice import Choice, Chosen, choose, find_class
+from app.maps.choice import Choice, Chosen, choose, find_index
 from app.maps.covering import Fill
 from app.maps.what_if import Effects, WhatIf, top
 
@@ -107,10 +107,9 @@ async def cover(
     if not manifest.labels:
         raise NoClasses
     record = await services.kept(id, request)
-    of_map = choice if choice.of_label else choice.model_copy(update={"label": None, "against": None})
-    shown = choose(record, manifest, of_map)
+    shown = choose(record.maps, manifest, choice.without("label", "against"))
     covered = which.of(shown.values)
-    evidence = choose(record, manifest, Choice(method="evidence", label=choice.label, against=choice.against))
+    evidence = choose(record.maps, manifest, Choice(method="evidence", label=choice.label, against=choice.against))
     running = services.coverer.run(
         record.image.pixels,
         partial(WhatIf.of, covered, random_sets=random_sets, seed=id),
@@ -119,15 +118,11 @@ async def cover(
         deadline=request.state.deadline,
     )
     _, answers = await cancel_on_disconnect(request, running)
-
-    def index_of(label: str | None) -> int:
-        return int(record.maps.classes[find_class(record.maps, manifest.labels, label)])
-
-    index = index_of(choice.label)
+    index = find_index(record.maps, manifest.labels, choice.label)
     logits = np.stack(answers)  # (images, classes)
     followed = logits[:, index].astype(np.float64)
     if choice.against is not None:
-        followed -= logits[:, index_of(choice.against)]
+        followed -= logits[:, find_index(record.maps, manifest.labels, choice.against)]
     scoring, effects = services.scoring, Effects.of(followed)
     before, after = (
         Outcome(logit=logit, score=digits(scoring.scores(row)[index]), predictions=scoring.rank(row, top_k=TOP_K))

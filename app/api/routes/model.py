@@ -12,20 +12,13 @@ from pydantic import BaseModel, Field
 from app.api.conditional import MAX_AGE_S, draw_unless_known
 from app.api.representation import preferred_format, representations
 from app.api.services import ServicesDep
-from app.bundle import PICTURE_FORMATS, Bundle, KnownAnswer, Manifest, PictureFormat, picture_file
+from app.bundle import PICTURE_FORMATS, Bundle, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
 from app.door.problems import problems
 from app.drawing.chart import draw_distance
 from app.errors import UnknownPicture
-from app.inference.engine import Computed, Graph
+from app.inference.engine import Graph
+from app.inference.model import BatchLatency
 from app.maps.distance import DISTANCE, AttentionDistance, MeanDistance
-
-
-class BatchLatency(BaseModel):
-    """Running mean over the batches of one size, from warm-up on."""
-
-    graph: Graph
-    batch: int
-    milliseconds: float
 
 
 class PublicManifest(Manifest):
@@ -39,7 +32,7 @@ class ModelResponse(BaseModel):
     digest: str
     manifest: PublicManifest
     provider: str  # what really runs the model: OpenVINO, or an execution provider of ONNX Runtime
-    computes_in: Computed  # the numbers in which the blocks are really computed
+    computes_in: Precision  # the numbers in which the blocks are really computed
     max_batch: int
     best_batch: dict[Graph, int]  # largest number of images run at once, by graph
     latency: list[BatchLatency]
@@ -74,7 +67,7 @@ async def model(services: ServicesDep) -> ModelResponse:
         computes_in=model.engine.computes_in,
         max_batch=model.max_batch,
         best_batch={graph: model.best_batch(graph) for graph in get_args(Graph)},
-        latency=[BatchLatency(**latency._asdict()) for latency in model.latency()],
+        latency=model.latency(),
         deviation=model.deviation(),
     )
 

@@ -11,7 +11,7 @@ from app.api.disconnect import cancel_on_disconnect
 from app.api.services import ChoiceDep, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import NoClasses
-from app.maps.choice import Chosen, choose, find_class
+from app.maps.choice import Chosen, choose, find_index
 from app.maps.covering import Fill
 from app.maps.faithfulness import Curve, Trial
 
@@ -61,13 +61,12 @@ async def verify(
     smaller deletion area and a larger insertion area than random orders; the spread of `random_areas` shows how certain
     that is. The result holds for this image, class and fill only.
     """
-    if not services.bundle.manifest.labels:
+    manifest = services.bundle.manifest
+    if not manifest.labels:
         raise NoClasses
     record = await services.kept(id, request)
-    maps, labels = record.maps, services.bundle.manifest.labels
-    index = int(maps.classes[find_class(maps, labels, choice.label)])
-    of_map = choice if choice.of_label else choice.model_copy(update={"label": None})
-    shown = choose(record, services.bundle.manifest, of_map)
+    index = find_index(record.maps, manifest.labels, choice.label)
+    shown = choose(record.maps, manifest, choice.without("label"))
     running = services.coverer.run(
         record.image.pixels,
         partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=id),
@@ -81,7 +80,7 @@ async def verify(
         **shown.chosen.model_dump(exclude={"label"}),
         id=id,
         model=services.model_name,
-        label=labels[index],
+        label=manifest.labels[index],
         index=index,
         score=float(deletion.scores[0]),
         fill=fill,

@@ -62,7 +62,7 @@ async def wall(
     if method != "class_token":
         raise InvalidParameter(f"A wall shows the maps of single heads, and {method} has none: use class_token.")
     record = await services.kept(id, request)
-    maps = every_head(record, services.bundle.manifest)
+    maps = every_head(record.maps, services.bundle.manifest)
     layers, heads, rows, columns = maps.shape
     ends = limits(maps, maps, scale, signed=False)
     style = Style(overlay=overlay, alpha=alpha, colormap=colormap, interpolation=interpolation, colorbar=colorbar)

@@ -46,7 +46,7 @@ class Chunk(NamedTuple):
     predicted: Tensor  # (B,)
 
     def served(self, **choice: Any) -> list[Values | None]:
-        return [choose(record, self.manifest, Choice(**choice)).values for record in self.records]
+        return [choose(record.maps, self.manifest, Choice(**choice)).values for record in self.records]
 
     def on_grid(self, maps: Tensor) -> list[Values | None]:
         """Maps of patches (B, N)."""
@@ -61,7 +61,7 @@ class Method(NamedTuple):
 def _evidence_of_true(chunk: Chunk) -> list[Values | None]:
     """Evidence is kept for the top labels only."""
     return [
-        choose(record, chunk.manifest, Choice(method="evidence", label=str(sample.label))).values
+        choose(record.maps, chunk.manifest, Choice(method="evidence", label=str(sample.label))).values
         if sample.label in record.maps.classes
         else None
         for sample, record in zip(chunk.samples, chunk.records, strict=True)

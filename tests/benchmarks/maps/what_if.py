@@ -21,7 +21,6 @@ from app.maps.what_if import Effects, WhatIf, top
 from app.settings import DEMO_BUNDLE, Settings
 from model.shapes import Sample, held_out
 from tests.benchmarks.record import Rows
-from tests.support.records import make_record
 
 IMAGES = 500
 SHARE = 0.1
@@ -67,12 +66,12 @@ def _covered(sample: Sample, engine: Engine, manifest: Manifest, *, seed: str) -
     """Of one image and the logit of its predicted label: each top of a map and each random set, with each fill."""
     pixels = preprocess(Image.fromarray(sample.pixels), manifest.image)[0]
     outputs = engine.run("explain", pixels[None])
-    record = make_record(maps=Maps.of({name: rows[0] for name, rows in outputs.items()}))
-    evidence = choose(record, manifest, MAPS["evidence of the predicted label"]).values.ravel()
-    tops = [top(choose(record, manifest, choice).values, SHARE) for choice in MAPS.values()]
+    maps = Maps.of({name: rows[0] for name, rows in outputs.items()})
+    evidence = choose(maps, manifest, MAPS["evidence of the predicted label"]).values.ravel()
+    tops = [top(choose(maps, manifest, choice).values, SHARE) for choice in MAPS.values()]
     nothing, _, *random = WhatIf.of(tops[0], random_sets=RANDOM_SETS, seed=seed).covered
     sets = np.stack([nothing, *tops, *random])
-    label, patch = record.maps.classes[0], manifest.tokens.patch
+    label, patch = maps.classes[0], manifest.tokens.patch
     for fill in FILLS:
         logits = engine.run("classify", cover(pixels, filled(pixels, fill, patch=patch), sets, patch=patch))["logits"]
         effects = (logits[0, label] - logits[:, label]).astype(np.float64)

@@ -1,17 +1,9 @@
 """app/settings.py: VIT_* variables."""
 
-from pathlib import Path
-
 import pytest
 from pydantic import ValidationError
 
 from app.settings import Settings, unknown_variables, variable
-
-
-def test_variables_of_the_environment_are_read(monkeypatch):
-    monkeypatch.setenv("VIT_PORT", "9001")
-    monkeypatch.setenv("VIT_BUNDLE", "bundles/mine")
-    assert (Settings().port, Settings().bundle) == (9001, Path("bundles/mine"))
 
 
 @pytest.mark.parametrize(

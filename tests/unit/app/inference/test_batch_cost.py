@@ -70,29 +70,10 @@ def test_a_size_that_does_not_fit_is_not_made_again():
     assert model.forbid(1) == 1
 
 
-def test_a_size_that_is_forbidden_while_its_run_is_added_stays_forbidden():
-    class Sizes(list):
-        def __contains__(self, size):
-            is_there = super().__contains__(size)
-            model.forbid(4)  # as another thread does, whose run did not fit into the memory
-            return is_there
-
-    model = measured({1: 1.0, 2: 1.1, 4: 1.3})
-    model.sizes = Sizes(model.sizes)
-    model.add(4, 1.3)
-    assert model.seconds.keys() == {1, 2}
-    assert model.best == 2
-
-
 @pytest.mark.parametrize(("batch", "seconds"), [(1, 1.0), (2, 1.5), (3, 2.5), (4, 2.5), (8, 5.0)])
 def test_a_run_is_expected_to_take_what_the_next_size_took(batch, seconds):
     assert measured({1: 1.0, 2: 1.5, 4: 2.5}).expected(batch) == seconds
     assert measured({}).expected(batch) == 0
-
-
-@pytest.mark.parametrize(("batch", "size"), [(1, 1), (2, 2), (3, 4), (4, 4), (5, 6), (6, 6), (7, 7)])
-def test_a_batch_counts_as_the_next_size(batch, size):
-    assert LatencyModel(max_batch=6).size(batch) == size
 
 
 def remembered(allowed: float) -> MemoryModel:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.bundle import KnownAnswer, Tolerance
-from app.inference import cuda, cuda_driver
+from app.inference import cuda, cuda_driver, cuda_recording
 from app.inference.cuda import CudaEngine
 from app.inference.cuda_driver import DriverError
 from app.inference.engine import DeviceError
@@ -91,10 +91,12 @@ def sessions(monkeypatch):
         return sessions[-1]
 
     monkeypatch.setattr(cuda, "count_gpus", lambda: 2)
-    monkeypatch.setattr(cuda, "_on_gpu", FakeValue)
+    monkeypatch.setattr(cuda_recording, "_on_gpu", FakeValue)
     monkeypatch.setattr(cuda, "lock_pages", lambda pixels, gpu: None)
     monkeypatch.setattr(cuda_driver, "lock_pages", lambda pixels, gpu: None)
-    monkeypatch.setattr(cuda, "copy_from_gpu", lambda to, address: ctypes.memmove(to.ctypes.data, address, to.nbytes))
+    monkeypatch.setattr(
+        cuda_recording, "copy_from_gpu", lambda to, address: ctypes.memmove(to.ctypes.data, address, to.nbytes)
+    )
     monkeypatch.setattr(cuda.ort, "preload_dlls", lambda: None, raising=False)
     monkeypatch.setattr(CudaEngine, "_session", session)
     return sessions
@@ -126,7 +128,7 @@ def engine_of(max_batch: int = 4, **options) -> CudaEngine:
 
 def opened(max_batch: int = 4, **options) -> Model:
     engine = engine_of(max_batch, **options)
-    return Model(engine=engine, image_size=(2, 2), known_answer=ANSWER, max_batch=max_batch)
+    return Model(engine=engine, known=KnownImage(ANSWER, (2, 2)), max_batch=max_batch)
 
 
 def warmed(max_batch: int = 4, **options) -> Model:
@@ -139,24 +141,24 @@ def images(*values: int) -> list[np.ndarray]:
     return [np.full((2, 2, 3), value, dtype=np.uint8) for value in values]
 
 
-def test_every_size_is_recorded_before_serving_the_largest_first_under_a_number_of_its_own(sessions):
+def test_every_size_is_recorded_the_largest_first_and_then_compared_with_a_plain_run_and_checked_again(sessions):
     model = warmed(max_batch=6)
     for session in sessions:
-        assert session.runs[:4] == [6, 4, 2, 1]
+        assert session.runs == [6, 4, 2, 1, -1, 6, 6, -1, 4, 4, -1, 2, 2, -1, 1, 1]
         assert {number: len(run.images.array) for number, run in session.recorded.items()} == {1: 1, 2: 2, 4: 4, 6: 6}
     assert {(row.graph, row.batch) for row in model.latency()} == {
         (graph, batch) for graph in ("classify", "explain") for batch in (1, 2, 4, 6)
     }
 
 
-def test_after_the_last_recording_each_is_compared_with_a_plain_run_and_checked_again(sessions):
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_a_batch_is_padded_to_the_next_size_and_answered_without_the_padding_or_another_check(sessions, count):
     model = warmed()
-    for session in sessions:
-        assert session.runs == [4, 2, 1, -1, 4, 4, -1, 2, 2, -1, 1, 1]
-    assert model.run("classify", images(1, 2, 3), 4)["logits"].ravel().tolist() == [1, 2, 3]
-    assert len(sessions[0].runs) == 13  # it is not checked again
-    model.probe("explain")
-    assert sessions[1].runs[12:] == [1]
+    model.engine.run("classify", images(9, 9, 9, 9))
+    ran, values = len(sessions[0].runs), list(range(1, count + 1))
+    assert model.run("classify", images(*values))["logits"].ravel().tolist() == values
+    assert sessions[0].runs[ran:] == [{1: 1, 2: 2, 3: 4, 4: 4}[count]]
+    assert sorted(sessions[0].recorded) == [1, 2, 4]
 
 
 @pytest.mark.parametrize(
@@ -186,15 +188,6 @@ def test_a_replay_that_exchanges_images_is_refused(sessions, monkeypatch):
     sentence = r"^The model .* logits of the classify graph differs by .* between a recorded run of 4 images and a run"
     with pytest.raises(WrongAnswer, match=sentence):
         model.engine.warm_up(model)
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_a_batch_is_padded_to_the_next_size_and_answered_without_the_padding(sessions, count):
-    model = warmed()
-    model.engine.run("classify", images(9, 9, 9, 9))
-    values = list(range(1, count + 1))
-    assert model.engine.run("classify", images(*values))["logits"].ravel().tolist() == values
-    assert sorted(sessions[0].recorded) == [1, 2, 4]
 
 
 def test_a_size_that_is_forbidden_gives_its_memory_back(sessions):

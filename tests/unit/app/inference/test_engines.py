@@ -19,14 +19,6 @@ def images() -> list[np.ndarray]:
     return [rng.integers(0, 256, (64, 64, 3), dtype=np.uint8) for _ in range(4)]
 
 
-def test_images_one_by_one_are_as_an_array(engine, images):
-    expected = engine.run("explain", np.stack(images))
-    outputs = engine.run("explain", images)
-    assert outputs.keys() == expected.keys()
-    for name in expected:
-        assert np.array_equal(outputs[name], expected[name]), name
-
-
 def test_the_lean_graph_gives_what_the_explaining_one_gives(engine, images):
     lean, explained = engine.run("classify", images), engine.run("explain", images)
     assert lean.keys() == {"logits", "embedding"}

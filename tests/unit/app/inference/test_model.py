@@ -62,15 +62,6 @@ def turned(graph, outputs):
         outputs["attention"][:] = outputs["attention"][..., ::-1].copy()
 
 
-def test_warm_up_measures_each_graph(model):
-    assert model.latency() == []
-    model.warm_up(PLENTY)
-    measured = {(row.graph, row.batch) for row in model.latency()}
-    assert {("classify", 1), ("explain", 1)} <= measured
-    assert all(row.milliseconds > 0 for row in model.latency())
-    assert model.best_batch("classify") in (1, 2, 4)
-
-
 @pytest.mark.parametrize(
     ("alter", "words"),
     [
@@ -89,40 +80,23 @@ def test_an_engine_that_computes_wrong_numbers_never_becomes_warm(model, watched
 
 
 @pytest.mark.usefixtures("no_time", "batches_pay")
-def test_a_batch_has_a_size_that_ran_before_or_tries_the_next_with_the_known_image_in_place_of_one(model, images):
+def test_the_first_run_of_a_size_is_of_the_known_image(model, watched, images):
     model.warm_up(PLENTY)
-    assert [model.plan("classify", waiting) for waiting in (1, 2, 3)] == [Plan(1, 1), Plan(1, 2), Plan(1, 2)]
-    alone = model.run("classify", images[:1], 1)["logits"]
-    tried = model.run("classify", images[:1], 2)["logits"]
-    assert tried == pytest.approx(alone, abs=1e-4)
-    assert [model.plan("classify", waiting) for waiting in (1, 3, 50)] == [Plan(1, 1), Plan(2, 2), Plan(3, 4)]
-    assert model.plan("explain", 3) == Plan(1, 2)  # each graph is tried
-
-
-@pytest.mark.usefixtures("no_time", "batches_pay")
-def test_a_size_that_is_tried_is_checked_and_not_measured(model, watched, images):
-    model.warm_up(PLENTY)
+    watched.runs.clear()
     watched.after = last_row_of(4)
-    model.run("explain", images[:1], 2)
-    assert watched.runs[-1] == ("explain", 2)
-    with pytest.raises(WrongAnswer, match=r"image 1 of a batch of 1"):
-        model.run("explain", images[:3], 4)
-    with pytest.raises(WrongAnswer):
-        model.run("explain", images[:3], 4)  # a wrong answer is no check
-    assert {row.batch for row in model.latency()} == {1}
+    for count in (2, 2, 1):
+        model.run("explain", images[:count])
+    assert watched.runs == [("explain", 2), ("explain", 2), ("explain", 2), ("explain", 1)]
+    for _ in range(2):  # a wrong answer is no check
+        with pytest.raises(WrongAnswer, match="image 4 of a batch of 4"):
+            model.run("explain", images)
 
 
-@pytest.mark.usefixtures("no_time")
-def test_where_the_engine_pads_a_batch_is_of_all_that_wait(model, watched, monkeypatch):
-    monkeypatch.setattr("app.inference.batch_cost.LatencyModel.best", property(lambda latency: 4))
-    watched.pads = True
-    assert [model.plan("classify", waiting) for waiting in (1, 3, 9)] == [Plan(1, 1), Plan(3, 4), Plan(4, 4)]
-
-
-def test_memory_that_is_short_makes_batches_smaller(model):
-    model.warm_up(PLENTY)
-    assert model.forbid("classify", 4) == 2
-    assert model.plan("classify", 50).size <= 2
+@pytest.mark.usefixtures("batches_pay")
+def test_a_batch_is_of_a_size_or_where_the_engine_pads_of_all_that_wait(model, watched):
+    for pads, planned in ((False, [1, 2, 4]), (True, [1, 3, 4])):
+        watched.pads = pads
+        assert [model.plan("classify", waiting).images for waiting in (1, 3, 9)] == planned
 
 
 @pytest.mark.parametrize("graph", ["classify", "explain"])
@@ -191,15 +165,15 @@ def with_streams(watched, streams) -> Model:
 def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(with_streams, watched, images):
     with_streams.warm_up(PLENTY)
     assert {size for _, size in watched.runs} == {1}
-    assert [with_streams.plan("explain", waiting) for waiting in (1, 5)] == [Plan(1, 1), Plan(1, 1)]
+    assert [with_streams.plan("explain", waiting) for waiting in (1, 5)] == [Plan(1), Plan(1)]
     assert with_streams.open_streams()
     assert [with_streams.plan("explain", waiting, others=others) for waiting, others in ((1, 0), (5, 0), (1, 1))] == [
-        Plan(1, 1),
-        Plan(1, 1, streamed=True),
-        Plan(1, 1, streamed=True),
+        Plan(1),
+        Plan(1, streamed=True),
+        Plan(1, streamed=True),
     ]
-    alone = with_streams.run("explain", images[:1], 1)
-    beside = with_streams.run("explain", images[:1], 1, streamed=True)
+    alone = with_streams.run("explain", images[:1])
+    beside = with_streams.run("explain", images[:1], streamed=True)
     assert alone.keys() == beside.keys()
     for name, rows in alone.items():
         assert rows == pytest.approx(beside[name], abs=1e-4), name
@@ -221,7 +195,7 @@ def test_where_streams_fail_images_are_run_in_batches(with_streams, streams, mon
     with_streams.warm_up(PLENTY)
     assert not with_streams.open_streams()
     assert "run in batches and not side by side" in caplog.text
-    assert with_streams.plan("classify", 5).size == 2
+    assert with_streams.plan("classify", 5).images == 2
 
 
 def test_a_probe_checks_the_streams_too(with_streams, streams):

@@ -17,7 +17,7 @@ from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailabl
 from app.inference.batcher import Batcher
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import GRAPHS, Plan
-from app.inference.runner import WRONG, Runner
+from app.inference.runner import BROKEN, WRONG, Runner
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
 from tests.support.processes import eventually
@@ -50,14 +50,15 @@ class FakeEngine:
         return self
 
     def open_streams(self):
-        self.streams_open = True
-        return self.broken is None
+        self.streams_open = self.broken is None
+        if self.broken:
+            self.streams = 1
+        return self.streams_open
 
     def plan(self, graph, waiting, *, others=0):
         if self.streams > 1:
-            return Plan(1, 1, streamed=self.streams_open and waiting + others > 1)
-        images = min(waiting, self.largest)
-        return Plan(images, images)
+            return Plan(1, streamed=self.streams_open and waiting + others > 1)
+        return Plan(min(waiting, self.largest))
 
     def expected(self, graph, images):
         return 0.0
@@ -71,8 +72,7 @@ class FakeEngine:
         if self.broken:
             raise self.broken
 
-    def run(self, graph, images, size, *, streamed=False):
-        assert len(images) == size
+    def run(self, graph, images, *, streamed=False):
         images = np.stack(images)
         self.threads.add(threading.get_ident())
         pixels = images[:, 0, 0, 0].tolist()
@@ -160,8 +160,7 @@ def test_streams_that_do_not_open_leave_one_run_at_a_time(lifecycle):
     async def scenario(batcher):
         first = await held(engine, batcher)
         rest = start_all(batcher, 1, 2)
-        await asyncio.to_thread(eventually, lambda: engine.streams_open)
-        engine.streams, engine.streams_open = 1, False
+        await asyncio.to_thread(eventually, lambda: engine.streams == 1)
         engine.gate.set()
         await asyncio.gather(first, *rest)
 
@@ -264,15 +263,17 @@ def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
 
 
 @pytest.mark.parametrize(
-    ("fault", "broken"),
+    ("fault", "broken", "reason"),
     [
-        (RuntimeError("CUDA failure 700: an illegal memory access"), None),
-        (RuntimeError("?"), RuntimeError("the known image fails too")),
-        (SystemExit(), None),
+        (RuntimeError("CUDA failure 700: an illegal memory access"), None, BROKEN),
+        (RuntimeError("?"), RuntimeError("the known image fails too"), BROKEN),
+        (SystemExit(), None, BROKEN),
+        (WrongAnswer("in a batch size used for the first time"), None, WRONG),
+        (RuntimeError("?"), WrongAnswer("after an image that fails"), WRONG),
     ],
-    ids=["a sticky error", "the known image fails too", "the thread dies"],
+    ids=repr,
 )
-def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecycle, fault, broken):
+def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecycle, caplog, fault, broken, reason):
     engine.largest = 2
     engine.faults[POISON], engine.broken = fault, broken
     failures = []
@@ -280,13 +281,14 @@ def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecy
 
     async def scenario(batcher):
         answers = await together(engine, batcher, POISON, 1, 2, 3)
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable, match=reason):
             await batcher.run("classify", image(9))
         return answers
 
-    assert [type(answer) for answer in run(engine, scenario, lifecycle)[2:]] == [Unavailable] * 2
-    assert not lifecycle.live
+    assert [type(answer) for answer in run(engine, scenario, lifecycle)[1:]] == [Unavailable] * 3
+    assert lifecycle.failure == reason
     assert failures == ["engine"]
+    assert str(broken or fault) in caplog.text
 
 
 def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(engine, lifecycle):
@@ -310,43 +312,16 @@ def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(eng
     assert engine.batches == [("classify", [0])]
 
 
-def test_an_idle_engine_tests_itself(engine, lifecycle, monkeypatch):
+def test_an_idle_engine_tests_itself_with_each_graph_in_turn(engine, lifecycle, monkeypatch):
     monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
-    failed = threading.Event()
-    lifecycle.on_failure = failed.set
 
     async def scenario(batcher):
-        while len(engine.probes) < 2:
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(eventually, lambda: set(engine.probes) == set(GRAPHS))
         assert lifecycle.ready
-        assert set(engine.probes) == set(GRAPHS)
-        engine.broken = RuntimeError("broken")
-        assert await asyncio.to_thread(failed.wait, 10)
-
-    run(engine, scenario, lifecycle)
-    assert not lifecycle.ready
-
-
-@pytest.mark.parametrize("found_by", ["a batch size used for the first time", "an image that fails", "an idle while"])
-def test_wrong_numbers_fail_the_service_and_are_not_served(engine, lifecycle, monkeypatch, caplog, found_by):
-    if found_by == "an idle while":
-        monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
-    failed = threading.Event()
-    lifecycle.on_failure = failed.set
-
-    async def scenario(batcher):
         engine.broken = WrongAnswer("logits differ")
-        engine.faults[POISON] = engine.broken if found_by.startswith("a batch size") else RuntimeError("?")
-        if found_by != "an idle while":
-            answers = await asyncio.gather(*start_all(batcher, POISON, 1), return_exceptions=True)
-            assert isinstance(answers[1], Unavailable)
-        assert await asyncio.to_thread(failed.wait, 10)
-        with pytest.raises(Unavailable, match="wrong numbers"):
-            await batcher.run("classify", image(2))
+        await asyncio.to_thread(eventually, lambda: lifecycle.failure == WRONG)
 
     run(engine, scenario, lifecycle)
-    assert lifecycle.failure == WRONG
-    assert "logits differ" in caplog.text
 
 
 KINDS = ["stay", "leave", "late", "poison", "nan"]

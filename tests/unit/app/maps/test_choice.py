@@ -10,18 +10,19 @@ from app.bundle import load_bundle
 from app.errors import InvalidParameter
 from app.maps.choice import AttentionMap, Choice, choose
 from app.maps.heads import every_head
-from tests.support.records import make_maps, make_record
+from app.maps.record import Maps
+from tests.support.records import make_maps
 
 LAYERS, HEADS, TOKENS = 6, 4, 65
 MANIFEST = load_bundle(Path("app/demo")).manifest
 
 
-def random_record():
+def random_maps() -> Maps:
     """With evidence for labels 10, 3 and 7, of which the parts are what they add up to, but for 0.5."""
     rng = np.random.default_rng(0)
     evidence = rng.normal(size=(3, LAYERS, TOKENS)).astype(np.float32)
     rest = rng.normal(size=(3, 2)).astype(np.float32)
-    maps = make_maps(
+    return make_maps(
         attention=rng.dirichlet(np.ones(TOKENS), (LAYERS, HEADS)).astype(np.float32),
         rollout=rng.dirichlet(np.ones(TOKENS)).astype(np.float32),
         evidence=evidence,
@@ -29,41 +30,43 @@ def random_record():
         logits=evidence.sum((1, 2)) + rest.sum(1) + np.array([0.5, 0, 0], np.float32),
         classes=np.array([10, 3, 7]),
     )
-    return make_record(maps=maps)
 
 
-RECORD = random_record()
-MAPS = RECORD.maps
+MAPS = random_maps()
+ROWS = MAPS.attention
 BY_METHOD = pytest.mark.parametrize(
     ("method", "part"), [("evidence", np.asarray), ("positive_evidence", partial(np.maximum, 0))]
 )  # and the part of the evidence that it shows
 
 
 def chosen(method: str = "class_token", **choice: str) -> AttentionMap:
-    return choose(RECORD, MANIFEST, Choice(method=method, **choice))
+    return choose(MAPS, MANIFEST, Choice(method=method, **choice))
 
 
 def row(method: str = "class_token", **choice: str) -> np.ndarray:
     return chosen(method, **choice).values.ravel()
 
 
-def test_one_head_of_one_layer():
-    assert (row(layer="2", head="3") == MAPS.attention[2, 3, 1:]).all()
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, ROWS[5].mean(0)),
+        ({"layer": "2", "head": "3"}, ROWS[2, 3]),
+        ({"layer": "-6"}, ROWS[0].mean(0)),
+        ({"layer": "1", "head": "max"}, ROWS[1].max(0)),
+        ({"layer": "1", "head": "min"}, ROWS[1].min(0)),
+        ({"layer": "mean", "head": "mean"}, ROWS.mean((0, 1))),
+    ],
+)
+def test_attention_is_of_a_layer_and_a_head_and_nothing_of_a_row_is_lost(asked, expected):
+    found = chosen(**asked)
+    assert found.values == pytest.approx(expected[1:].reshape(8, 8))
+    assert found.class_token_mass == pytest.approx(expected[0])
+    assert found.register_mass == found.distillation_mass == 0
 
 
-def test_the_last_layer_is_the_default_and_negative_counts_from_the_end():
-    assert (row() == row(layer="5")).all()
-    assert (row(layer="-6") == row(layer="0")).all()
+def test_a_negative_layer_is_named_by_its_index():
     assert chosen(layer="-1").chosen.layer == 5
-
-
-@pytest.mark.parametrize("head", ["mean", "max", "min"])
-def test_heads_are_reduced(head):
-    assert row(layer="1", head=head) == pytest.approx(getattr(np, head)(MAPS.attention[1], axis=0)[1:])
-
-
-def test_the_mean_over_layers():
-    assert row(layer="mean") == pytest.approx(MAPS.attention.mean(axis=(0, 1))[1:])
 
 
 def test_rollout_has_neither_layer_nor_head_and_says_so():
@@ -72,16 +75,10 @@ def test_rollout_has_neither_layer_nor_head_and_says_so():
     assert (rollout.values == MAPS.rollout[1:].reshape(8, 8)).all()
 
 
-def test_nothing_of_a_row_is_lost():
-    of_head = chosen(layer="0", head="0")
-    assert of_head.values.sum() + of_head.class_token_mass + of_head.register_mass == pytest.approx(1, abs=1e-6)
-    assert of_head.class_token_mass == pytest.approx(float(MAPS.attention[0, 0, 0]))
-
-
 def test_its_siblings_are_every_head_of_every_layer():
     siblings = chosen(layer="1", head="2").siblings
     assert (siblings == MAPS.attention[..., 1:]).all()
-    assert (every_head(RECORD, MANIFEST).reshape(LAYERS, HEADS, -1) == siblings).all()
+    assert (every_head(MAPS, MANIFEST).reshape(LAYERS, HEADS, -1) == siblings).all()
 
 
 @pytest.mark.parametrize("layer", ["6", "-7", "99", "x", "", "1.5", "9" * 30, "max", "٣" * 12])

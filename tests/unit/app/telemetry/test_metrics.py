@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from app.telemetry.metrics import LOOP_INTERVAL_S, Metrics, watch_event_loop
 
@@ -53,23 +52,6 @@ def test_gauges_are_read_when_prometheus_reads_them(metrics):
     assert value(metrics, "vit_store_breaker_open") == 1
 
 
-def test_two_services_in_one_process_do_not_mix(metrics):
-    other = Metrics()
-    metrics.images("classified", 3)
-    assert value(metrics, "vit_images_total", outcome="classified") == 3
-    assert value(other, "vit_images_total", outcome="classified") == 0
-
-
-def test_the_exposition_can_be_read_back(metrics):
-    metrics.describe(name='with "quotes"', digest="d", precision="fp32", provider="p", version="1")
-    metrics.stage("decode", 0.003)
-    metrics.batch("explain", 4)
-    families = {family.name: family for family in text_string_to_metric_families(metrics.exposition().decode())}
-    assert families["vit_model_info"].samples[0].labels["name"] == 'with "quotes"'
-    assert {sample.labels["stage"] for sample in families["vit_stage_seconds"].samples} >= {"decode", "render"}
-    assert "process_resident_memory_bytes" in families
-
-
 def test_every_metric_is_documented_and_every_documented_metric_exists(metrics):
     documented = re.findall(r"^\| `(vit_\w+)`", Path("docs/operations.md").read_text(), re.MULTILINE)
     exposed = {
@@ -77,6 +59,7 @@ def test_every_metric_is_documented_and_every_documented_metric_exists(metrics):
         for family in metrics.registry.collect()
     }
     assert sorted(documented) == sorted(name for name in exposed if name.startswith("vit_"))
+    assert "process_resident_memory_bytes" in exposed
 
 
 def test_a_blocked_loop_is_noticed():

@@ -1,0 +1,71 @@
+"""One graph at one batch size as a CUDA graph: a recorded run.
+
+It is replayed in one launch, with the addresses and shapes of the recording. So every batch size has its own inputs and
+outputs on the GPU. ONNX Runtime keeps a recording for the thread that made it, under a number from 1 on (0 means "no
+number given"). It does not check the shape when it replays. Therefore one thread does both the warm-up and the serving,
+and the number is the batch size.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnxruntime as ort
+
+from app.inference.cuda_driver import Layout, copy_from_gpu
+from app.inference.engine import Outputs, Pixels
+
+DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
+PLAIN = -1  # the number with which ONNX Runtime runs node by node, and neither records nor replays
+
+
+class Recording:
+    """Fixed buffers on the GPU, and the recorded run that uses them."""
+
+    def __init__(self, *, session: ort.InferenceSession, size: int, gpu: int) -> None:
+        self._session = session
+        self._size = size
+        self._recorded, self._plain = _numbered(size), _numbered(PLAIN)
+        self._binding = session.io_binding()
+        (images,) = session.get_inputs()
+        self._images = _on_gpu((size, *images.shape[1:]), np.uint8, gpu)
+        self._binding.bind_ortvalue_input(images.name, self._images)
+        self.layout: Layout = {o.name: ((size, *o.shape[1:]), DTYPES[o.type]) for o in session.get_outputs()}
+        self._outputs = {name: _on_gpu(shape, dtype, gpu) for name, (shape, dtype) in self.layout.items()}
+        for name, value in self._outputs.items():
+            self._binding.bind_ortvalue_output(name, value)
+
+    def run(self, pixels: Pixels, *, plainly: bool = False, into: Outputs | None = None) -> Outputs:
+        """Outputs for all of `pixels`, uint8 (size, height, width, 3). The first call records, later ones replay."""
+        self.load(pixels)
+        self.launch(plainly=plainly)
+        return self.outputs(into)
+
+    def load(self, pixels: Pixels) -> None:
+        """Copy the images to the GPU."""
+        self._images.update_inplace(pixels)
+
+    def launch(self, *, plainly: bool = False) -> None:
+        """Run with the images that are on the GPU, and leave the outputs there. `plainly` is node by node."""
+        self._session.run_with_iobinding(self._binding, self._plain if plainly else self._recorded)
+
+    def outputs(self, into: Outputs | None = None) -> Outputs:
+        """Copies of what the last run has left on the GPU: in page-locked arrays of this layout, if there are any."""
+        if into is None:
+            return {name: value.numpy() for name, value in self._outputs.items()}
+        for name, value in self._outputs.items():
+            copy_from_gpu(into[name], value.data_ptr())
+        return into
+
+    def release(self) -> None:
+        """Give back what the recorded run keeps beside the buffers. It cannot be replayed any more."""
+        self._session.release_captured_graph(self._size)
+
+
+def _numbered(number: int) -> ort.RunOptions:
+    options = ort.RunOptions()
+    options.add_run_config_entry("gpu_graph_id", str(number))
+    return options
+
+
+def _on_gpu(shape: Sequence[int], dtype: type, gpu: int) -> ort.OrtValue:
+    return ort.OrtValue.ortvalue_from_shape_and_type(list(shape), dtype, "cuda", gpu)
