@@ -41,7 +41,7 @@ class Bulk:
     ) -> None:
         """`maps` is a folder for heatmaps of `method`.
 
-        After a moment without any answer `waiting` is called with the reason, and after `patience_s` the run ends.
+        After a moment without any answer `waiting` is called with what is the matter. After `patience_s` the run ends.
         Raises GivenUp, and ServiceProblem unless the service answers.
         """
         self._client = client
@@ -141,9 +141,9 @@ class Bulk:
             except ServiceProblem as refused:
                 if refused.problem.status not in TEMPORARY:
                     raise
-                reason, after_s = str(refused), refused.retry_after_s
+                reason, after_s, busy = str(refused), refused.retry_after_s, not isinstance(refused, NotTheService)
             except httpx.RequestError as error:
-                reason, after_s = str(error) or type(error).__name__, 0.0
+                reason, after_s, busy = str(error) or type(error).__name__, 0.0, False
             else:
                 self._answered = time.monotonic()
                 return answer
@@ -151,7 +151,11 @@ class Bulk:
             silent_s = time.monotonic() - self._answered
             if silent_s + pause_s >= SILENCE_S and self._told != self._answered:
                 self._told = self._answered
-                self._waiting(reason)
+                self._waiting(
+                    f"is busy ({reason})."
+                    if busy
+                    else f"does not answer ({reason}). Is its address right, and is it running?"
+                )
             left_s = self._patience_s - silent_s
             if left_s <= 0 or self._ended.wait(min(left_s, pause_s)):
                 silence = f"nothing was answered for {self._patience_s:g} seconds ({reason})"

@@ -57,9 +57,8 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
         bulk = Bulk(
             client,
             patience_s=options.patience,
-            waiting=lambda reason: _tell(
-                f"{options.server} does not answer ({reason}). Is its address right, and is it running? "
-                f"It is asked again for {options.patience:g} seconds"
+            waiting=lambda matter: _tell(
+                f"{options.server} {matter} It is asked again for {options.patience:g} seconds"
             ),
             top_k=options.top_k,
             maps=options.maps,

@@ -25,7 +25,7 @@ RESAMPLING = {
 LINES = 36  # of text in the height of a canvas
 SMALLEST_FONT = 10  # pixels
 OUTSIDE_BRIGHTNESS = 0.45  # of the image around the crop, which the network did not see
-SATURATION = 0.35  # of the image under a signed map that fades: red on a red heart would not be seen
+SATURATION = 0.35  # of the image under a map that fades: its own red or yellow would pass for the map's
 
 
 class Style(BaseModel):
@@ -49,9 +49,9 @@ class Style(BaseModel):
 def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits: Limits) -> bytes:
     """PNG of the map (rows, columns), with the first colour at the lower limit and the last at the upper one.
 
-    With overlay the map is blended over the image. Under a signed map, whose colours mean for and against, the image is
-    grey, or pale where the map fades. Without overlay the colours stand alone, and what the network did not see is
-    transparent.
+    With overlay the map is blended over the image, which is pale under a map that fades, and else grey under a signed
+    one, whose colours mean for and against. Without overlay the colours stand alone, and what the network did not see
+    is transparent.
     """
     thumbnail = Image.open(BytesIO(image.thumbnail))
     place = _place(image, thumbnail.size)
@@ -60,7 +60,7 @@ def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits:
     colors = paint(unit, colormap(style, limits))
     if style.overlay:
         canvas = thumbnail.convert("RGB")
-        if limits.signed:
+        if limits.signed or style.fade:
             grey = canvas.convert("L").convert("RGB")
             canvas = Image.blend(grey, canvas, SATURATION if style.fade else 0)
         if style.fade:

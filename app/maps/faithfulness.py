@@ -24,7 +24,7 @@ class Trial:
     image_of: npt.NDArray[np.intp]  # (orders, points): the map's order, its reverse, then the random orders
 
     @classmethod
-    def of(cls, values: npt.NDArray[np.float32], *, steps: int, random_orders: int, seed: str) -> Self:
+    def of(cls, values: npt.NDArray[np.float32], *, steps: int, random_orders: int, seed: bytes) -> Self:
         """Trial of a map (rows, columns) in `steps` equal steps, fewer where there are fewer patches.
 
         The largest value comes first, equal values row by row. The same seed gives the same random orders.
@@ -70,6 +70,6 @@ def ranked(values: npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:
     return np.argsort(-values.ravel(), kind="stable")
 
 
-def seeded(seed: str) -> np.random.Generator:
-    """Random choices that are the same for the same text."""
-    return np.random.default_rng(list(hashlib.sha256(seed.encode()).digest()))
+def seeded(seed: bytes) -> np.random.Generator:
+    """Random choices that are the same for the same bytes."""
+    return np.random.default_rng(list(hashlib.sha256(seed).digest()))

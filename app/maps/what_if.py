@@ -26,7 +26,7 @@ class WhatIf:
     covered: npt.NDArray[np.bool_]  # (2 + random sets, patches): nothing; the patches; random sets of as many
 
     @classmethod
-    def of(cls, patches: npt.NDArray[np.bool_], *, random_sets: int, seed: str) -> Self:
+    def of(cls, patches: npt.NDArray[np.bool_], *, random_sets: int, seed: bytes) -> Self:
         """`patches` (patches,) are True where they are covered. The same seed gives the same random sets."""
         sets = seeded(seed).permuted(np.tile(patches, (random_sets, 1)), axis=1)
         return cls(covered=np.vstack([np.zeros_like(patches), patches, sets]))

@@ -1,7 +1,7 @@
 // The form beside the map. Every control shows the state and changes it.
 
 import { byId, element } from "./element.js";
-import { isOfLabel } from "./maps.js";
+import { changesTo, isOfLabel } from "./maps.js";
 
 const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
 const MEANINGS = {
@@ -88,8 +88,7 @@ export class Controls {
   #apply(control) {
     if (!(control.name in this.#state.values)) return;
     const value = control.type === "checkbox" ? String(control.checked) : control.value;
-    const changes = { [control.name]: value };
-    if (control.name === "method") changes.layer = changes.colormap = "";
+    const changes = control.name === "method" ? changesTo(value, this.#state.values) : { [control.name]: value };
     if (control.name === "label" && this.#state.values.against === value) changes.against = "";
     this.#state.set(changes);
   }

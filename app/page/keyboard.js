@@ -3,7 +3,7 @@
 
 import { layerOf } from "./controls.js";
 import { byId } from "./element.js";
-import { isOfLabel } from "./maps.js";
+import { changesTo, isOfLabel } from "./maps.js";
 
 const STEPS = { ArrowUp: ["layer", -1], ArrowDown: ["layer", 1], ArrowLeft: ["head", -1], ArrowRight: ["head", 1] };
 const METHODS = ["class_token", "rollout"];
@@ -32,7 +32,8 @@ export function listenToKeys(state, { layers, heads, labels }) {
     if (event.key === "?") byId("help").togglePopover();
     if (!values.id) return;
     const method = methods[event.key - 1];
-    if (method) state.set({ method, layer: "", colormap: "" });
+    if (method) state.set(changesTo(method, values));
+    if (method && event.target.matches("[type=radio]")) event.target.blur(); // its ring would stay at the last method
     if (event.key === "o") state.set({ beside: String(values.beside !== "true") });
     const [name, step] = STEPS[event.key] ?? [];
     const moves = name && values.method !== "rollout" && !(name === "head" && isOfLabel(values.method));

@@ -11,6 +11,12 @@ const CHOICE = {
 };
 /** Evidence, positive or not, is for one label; attention is the same for all. */
 export const isOfLabel = (method) => CHOICE[method].includes("label");
+/** What changes with the method. The layer stays, unless attention follows evidence or the other way round. */
+export const changesTo = (method, before) => ({
+  method,
+  colormap: "",
+  ...(isOfLabel(method) !== isOfLabel(before.method) && { layer: "" }),
+});
 /** Whether the map is one of those on the wall. */
 export const isOnWall = ({ method, layer, head }) => method === "class_token" && layer !== "mean" && /^\d+$/.test(head);
 /** Parameters that change how a map is drawn, and none of its numbers. */

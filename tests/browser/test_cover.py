@@ -69,8 +69,12 @@ def test_a_finger_paints_where_it_taps_or_drags(visit):
     assert painted(page) == ["Row 4, column 5", "Row 6, column 0"]
     page.touchscreen.tap(*middle(page, 4, 5))
     assert painted(page) == ["Row 6, column 0"]
-    drag(page, [middle(page, i, i) for i in (1, 2, 3)])
-    assert painted(page) == [*(f"Row {i}, column {i}" for i in (1, 2, 3)), "Row 6, column 0"]
+    drag(page, [middle(page, 2, i) for i in (1, 2, 3)])
+    assert painted(page) == [*(f"Row 2, column {i}" for i in (1, 2, 3)), "Row 6, column 0"]
+    before = page.evaluate("scrollY")
+    drag(page, [middle(page, i, 7) for i in (6, 5, 4, 3)])  # upward, which scrolls
+    page.wait_for_function("before => scrollY > before", arg=before)
+    assert painted(page) == [*(f"Row 2, column {i}" for i in (1, 2, 3)), "Row 6, column 0"]
     cover(page, "Cover")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 

@@ -112,7 +112,7 @@ async def cover(
     evidence = choose(record.maps, manifest, Choice(method="evidence", label=choice.label, against=choice.against))
     running = services.coverer.run(
         record.image.pixels,
-        partial(WhatIf.of, covered, random_sets=random_sets, seed=id),
+        partial(WhatIf.of, covered, random_sets=random_sets, seed=bytes(record.image.pixels)),
         np.asarray,
         fill=fill,
         deadline=request.state.deadline,

@@ -69,7 +69,7 @@ async def verify(
     shown = choose(record.maps, manifest, choice.without("label"))
     running = services.coverer.run(
         record.image.pixels,
-        partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=id),
+        partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=bytes(record.image.pixels)),
         lambda logits: services.scoring.scores(logits)[index],
         fill=fill,
         deadline=request.state.deadline,

@@ -98,7 +98,7 @@ def _on_object(values: Values, sample: Sample, chunk: Chunk) -> tuple[float, flo
 
 def _areas(values: Values, record: Record, chunk: Chunk) -> tuple[float, float]:
     """Areas of deletion and insertion of the predicted class's score."""
-    trial = Trial.of(values, steps=STEPS, random_orders=0, seed="")
+    trial = Trial.of(values, steps=STEPS, random_orders=0, seed=b"")
     patch = chunk.manifest.tokens.patch
     under = filled(record.image.pixels, "mean", patch=patch)
     shown = cover(record.image.pixels, under, trial.covered, patch=patch)

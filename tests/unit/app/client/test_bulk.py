@@ -150,7 +150,7 @@ def test_the_run_ends_after_patience_without_an_answer(service, images, capsys):
     service.answers["/classify"] = (503, {"Retry-After": "60"}, b"")
     assert run(service, images, patience="0.3") == (2, {})
     said = capsys.readouterr().err
-    assert said.count(f"{service.url} does not answer (503 ") == 1
+    assert said.count(f"{service.url} does not answer (503 ") == 1  # something in front of it does
     assert "nothing was answered for 0.3 seconds (503" in said
 
 

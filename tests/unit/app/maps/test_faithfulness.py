@@ -11,7 +11,7 @@ PATCH = 2
 VALUES = np.arange(15, 0, -1, dtype=np.float32).reshape(3, 5)  # the first patch matters most
 
 
-def trial(values=VALUES, *, steps=15, random_orders=3, seed="id") -> Trial:
+def trial(values=VALUES, *, steps=15, random_orders=3, seed=b"id") -> Trial:
     return Trial.of(values, steps=steps, random_orders=random_orders, seed=seed)
 
 
@@ -78,7 +78,7 @@ def test_every_image_is_there_once_and_every_curve_goes_from_all_to_nothing(shap
 
 
 def test_the_seed_decides_the_random_orders_and_nothing_else():
-    first, again, other = trial(seed="a"), trial(seed="a"), trial(seed="b")
+    first, again, other = trial(seed=b"a"), trial(seed=b"a"), trial(seed=b"b")
     for name in ("covered", "counts", "image_of"):
         assert (getattr(first, name) == getattr(again, name)).all()
     assert (first.covered[first.image_of[:2]] == other.covered[other.image_of[:2]]).all()

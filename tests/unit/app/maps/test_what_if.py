@@ -20,7 +20,7 @@ def test_the_top_of_a_map(share, expected):
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(1, 5))
 def test_random_sets_are_of_the_same_size_and_the_same_again(patches, random_sets):
-    first, again = (WhatIf.of(np.array(patches), random_sets=random_sets, seed="id").covered for _ in range(2))
+    first, again = (WhatIf.of(np.array(patches), random_sets=random_sets, seed=b"id").covered for _ in range(2))
     assert (first == again).all()
     assert not first[0].any()
     assert (first[1] == patches).all()
@@ -30,7 +30,7 @@ def test_random_sets_are_of_the_same_size_and_the_same_again(patches, random_set
 
 def test_the_effects_of_a_linear_model_are_the_sums_of_what_is_covered():
     patches = top(VALUES, 0.25)
-    planned = WhatIf.of(patches, random_sets=50, seed="id")
+    planned = WhatIf.of(patches, random_sets=50, seed=b"id")
     effects = Effects.of((~planned.covered) @ VALUES.ravel().astype(np.float64))
     assert effects.of_patches == 15
     assert effects.of_random == pytest.approx(planned.covered[2:] @ VALUES.ravel())
