@@ -134,7 +134,7 @@ def named(server: str, folder: Path, out: Path, *, interrupt: Callable[[], objec
     Raises RuntimeError unless the client classifies all of them, TimeoutError if it is too slow.
     """
     asked = {str(image): image.parent.name for image in images(folder)}
-    command = [sys.executable, "-m", "app.client", server, folder, "--out", out, "--patience", "120"]
+    command = [sys.executable, "-m", "app.client", server, str(folder), "--out", str(out), "--patience", "120"]
     interrupts = [len(asked) * (i + 1) / (KILLS + 1) for i in range(KILLS)] if interrupt else []
     start = time.perf_counter()
     growth: list[tuple[float, int]] = []

@@ -14,6 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 from tests.benchmarks.__main__ import publish
+from tests.benchmarks.record import Row
 from tests.benchmarks.server import family, running
 from tests.catalogue.every import CASES
 from tests.load.server import status_of
@@ -44,7 +45,7 @@ def main() -> None:
         after, same = set(family(server.pid)), server.poll() is None
     resets = answers.pop(0, 0)
     slowest = max(longest, key=longest.__getitem__)
-    row = {
+    row: Row = {
         "inputs": len(CASES),
         "answers": answers.total(),
         "by status": ", ".join(f"{status}: {count}" for status, count in sorted(answers.items())),
