@@ -55,5 +55,5 @@ def _binary(values: npt.NDArray[np.float32] | npt.NDArray[np.object_]) -> bytes:
     """Little-endian; before each text its length in 4 bytes."""
     if values.dtype != np.object_:
         return values.astype("<f4").tobytes()
-    encoded = [text.encode() for text in values.ravel()]
+    encoded = [str(text).encode() for text in values.ravel()]
     return b"".join(part for text in encoded for part in (len(text).to_bytes(4, "little"), text))
