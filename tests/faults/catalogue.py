@@ -202,10 +202,10 @@ FAULTS = {
         "The positions of an oblong grid are interpolated with rows and columns exchanged.",
     ),
     "query-key-value": Fault(
-        "model/checkpoints/tensors.py",
-        'join(state, f"blocks.{i}.attn.qkv", (q, k, v))',
-        'join(state, f"blocks.{i}.attn.qkv", (q, v, k))',
-        "Keys and values are exchanged.",
+        "model/checkpoints/families/huggingface.py",
+        '|k_proj)\\.", ".attn.k."),\n    (r"\\.attention\\.(attention\\.value|v_proj)',
+        '|v_proj)\\.", ".attn.k."),\n    (r"\\.attention\\.(attention\\.value|k_proj)',
+        "Keys and values of transformers 5 are exchanged.",
     ),
     "folder-lost": Fault(
         "model/durable.py",

@@ -67,7 +67,7 @@ def test_inspect_says_what_to_do_about_a_guess(tmp_path, capsys):
 
 
 def test_inspect_describes_a_file_without_reading_weights(checkpoint, capsys, monkeypatch):
-    monkeypatch.setattr("model.checkpoints.source.Source.take", lambda *_: pytest.fail("read a tensor"))
+    monkeypatch.setattr("model.checkpoints.source.Source.tensors", lambda *_: pytest.fail("read a tensor"))
     main(["inspect", str(checkpoint), "--set", "name=mine", "--labels", "none"])
     found = facts(capsys)
     assert found["family"] == "vit-serve"
