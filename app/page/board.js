@@ -13,13 +13,13 @@ export class Board extends EventTarget {
   #cells = [];
   #grid = [0, 0];
   #stroke; // whether the pointer, while it is down, paints or clears
-  #first; // the patch where it went down
+  #changed = []; // what it has changed since it went down
 
   constructor() {
     super();
     this.#frame.addEventListener("pointerdown", (event) => this.#begin(event));
     this.#frame.addEventListener("pointerover", ({ target }) => this.#paint(target, this.#stroke));
-    this.#frame.addEventListener("pointercancel", () => this.#paint(this.#first, !this.#stroke)); // the page scrolls
+    this.#frame.addEventListener("pointercancel", () => this.#undo()); // the finger scrolls the page
     for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => (this.#stroke = undefined));
     this.#frame.addEventListener("click", ({ target, detail }) => {
       if (detail === 0) this.#paint(target, !isPainted(target)); // a screen reader's click
@@ -68,14 +68,19 @@ export class Board extends EventTarget {
   #begin({ target, pointerId, button }) {
     target.releasePointerCapture(pointerId); // otherwise a finger stays with the cell that it touched first
     this.#stroke = button === 0 ? !isPainted(target) : undefined;
-    this.#first = target;
+    this.#changed = [];
     this.#paint(target, this.#stroke);
   }
 
   #paint(cell, painted) {
     if (painted === undefined || cell.role !== "gridcell" || isPainted(cell) === painted) return;
     cell.ariaSelected = String(painted);
+    this.#changed.push(cell);
     this.dispatchEvent(new Event("change"));
+  }
+
+  #undo() {
+    for (const cell of this.#changed.splice(0)) this.#paint(cell, !isPainted(cell));
   }
 
   #press(event) {

@@ -35,12 +35,20 @@ def test_they_work_after_each_way_of_choosing(page):
         choose(page)
         settle(page)
         page.keyboard.press("Escape")  # closes a list
-        page.keyboard.press("3")
-        page.keyboard.press("ArrowUp")
+        for key in ("1", "3", "ArrowUp"):
+            page.keyboard.press(key)
         assert (asked(page)["method"], asked(page).get("layer")) == ("class_token", "4"), way
         page.keyboard.press("1")
         page.keyboard.press("ArrowDown")
         assert (asked(page)["method"], asked(page).get("layer")) == ("evidence", "0"), way
+
+
+def test_a_layer_stays_from_one_method_of_attention_to_the_other(looking):
+    for key in ("3", "ArrowUp", "2", "3"):
+        looking.keyboard.press(key)
+    assert (asked(looking)["method"], asked(looking)["layer"]) == ("class_token", "4")
+    looking.keyboard.press("1")
+    assert asked(looking).get("layer", "") == ""
 
 
 def test_arrows_step_through_layers_and_heads(looking):
