@@ -1,6 +1,6 @@
 """Copies tensors into a network, strictly."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
@@ -10,11 +10,13 @@ from model.vit import VisionTransformer
 MOST_NAMED = 8  # in a message
 
 
-def assign(model: VisionTransformer, tensors: dict[str, Tensor]) -> None:
-    """Copy tensors into parameters of the same name and shape. Raises CheckpointError unless all match."""
+def assign(model: VisionTransformer, tensors: dict[str, Tensor], names_in_file: Mapping[str, str]) -> None:
+    """Copy tensors into parameters of the same name and shape. Raises CheckpointError unless all match; it calls a
+    tensor that has no place as the file does.
+    """
     expected = model.state_dict()
     complaints = [
-        *(f"unused: {key}" for key in sorted(tensors.keys() - expected.keys())),
+        *(f"unused: {names_in_file.get(key, key)}" for key in sorted(tensors.keys() - expected.keys())),
         *(f"missing: {key}" for key in sorted(expected.keys() - tensors.keys())),
         *(
             f"{key} is {tuple(tensors[key].shape)}, not {tuple(expected[key].shape)}"

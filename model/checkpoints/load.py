@@ -96,7 +96,7 @@ def load_checkpoint(
     if not description.config.num_classes:
         tensors = {name: tensor for name, tensor in tensors.items() if name not in HEADS}
     model = VisionTransformer(description.config)
-    assign(model, tensors)
+    assign(model, tensors, source.names_in_file)
     if isinstance(model.head, nn.Linear) and not (head_of_zeros or model.head.weight.any()):
         raise CheckpointError(
             "the head is all zeros: the file was published for fine-tuning and would give every label the same score."

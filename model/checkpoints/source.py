@@ -47,6 +47,7 @@ class Source:
         opened = open_weights(self.file)
         self.metadata, self.wrappers, self.chosen = opened.metadata, opened.wrappers, opened.chosen
         self.architecture, self.arguments = opened.architecture, opened.arguments
+        self.names_in_file: dict[str, str] = {}  # of tensors that were renamed, by their new names
         self._stored = _stored(opened)
         for other in others:
             self._add(other)
@@ -80,6 +81,7 @@ class Source:
             if ours in renamed:
                 raise CheckpointError(f"{self.file.name} has {theirs} and another tensor that is {ours} too")
             renamed._stored[ours] = stored
+            self.names_in_file[ours] = self.names_in_file.get(theirs, theirs)
         return renamed
 
     def tensors(self) -> dict[str, Tensor]:
@@ -124,6 +126,8 @@ def _weights_files(path: Path) -> list[Path]:
     if not path.exists():
         raise CheckpointError(f"{path} does not exist")
     files = [file for file in path.iterdir() if file.name.endswith(LONE_FILES)]
+    if not files and (path / "manifest.json").is_file():
+        raise CheckpointError(f"{path} is a bundle, so it is exported already: make serve BUNDLE={path}")
     if not files:
         raise CheckpointError(f"{path} has no weights, such as model.safetensors or a file that ends in .pth or .pt")
     if len(files) > 2:

@@ -19,6 +19,7 @@ from tests.gpu.place import Place, Tables
 
 LEFT_MIB = (16384, 4096, 2048, 1024, 512)
 LIMITS_MIB = (8192, 2048, 1024, 512)
+DEVICE = "cuda"
 CONNECTIONS = 32
 HOLDER = """
 import sys, torch
@@ -46,7 +47,7 @@ def started(folder: Path, seconds: float, **settings: Any) -> Row:
     """Whether it starts, with which batches, what it says, and how many images it answers."""
     before = used_mib()
     try:
-        with running(folder, device="cuda", **PATIENT, **settings) as server:
+        with running(folder, device=DEVICE, **PATIENT, **settings) as server:
             request = post("/classify", jpeg(), "image/jpeg")
             figures = server.load(request, seconds / 2, connections=CONNECTIONS)
             about = httpx.get(f"{server.url}/model").json()
@@ -68,7 +69,7 @@ def started(folder: Path, seconds: float, **settings: Any) -> Row:
 def taken_away(folder: Path, seconds: float) -> Row:
     """All memory that is free goes to another process while the service is under load."""
     before = used_mib()
-    with running(folder, device="cuda", **PATIENT) as server:
+    with running(folder, device=DEVICE, **PATIENT) as server:
         request = post("/classify", jpeg(), "image/jpeg")
         server.load(request, seconds / 4, connections=CONNECTIONS)
         of_service = used_mib() - before

@@ -17,6 +17,7 @@ from tests.gpu.card import used_mib
 from tests.gpu.place import Place, Tables
 from tests.load.overload import PROBE_TIMEOUT_S, Run, loaded
 
+DEVICE = "cuda"
 QUERIES = {"labels": "attention=false", "labels and maps": "attention=true"}
 CONNECTIONS = (1, 32, 128, 256)
 GENERATORS = 4
@@ -48,7 +49,7 @@ def measure_overload(place: Place) -> Tables:
 def served(name: str, folder: Path, *, seconds: float) -> Rows:
     rows: Rows = []
     before = used_mib()
-    with running(folder, device="cuda", max_queue_images=MAX_QUEUE_IMAGES, **PATIENT) as server:
+    with running(folder, device=DEVICE, max_queue_images=MAX_QUEUE_IMAGES, **PATIENT) as server:
         for what, query in QUERIES.items():
             request = post(f"/classify?{query}", jpeg(), "image/jpeg")
             server.load(request, seconds / 4, connections=GENERATORS)
@@ -85,7 +86,7 @@ def overloaded(name: str, folder: Path, *, seconds: float) -> Rows:
     """Window by window, so that what grows or slows down in ten minutes is seen."""
     request = post("/classify", jpeg(), "image/jpeg")
     rows: Rows = []
-    with running(folder, device="cuda") as server:
+    with running(folder, device=DEVICE) as server:
         peak = server.load(request, seconds / 4, connections=HALF_OF_THE_QUEUE)["images_per_s"]
         for window in range(1, WINDOWS + 1):
             run = loaded(server, request, seconds, OVERLOAD * peak)

@@ -49,7 +49,7 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     if saved.image_size == description.config.image_size:
         return state
     model = VisionTransformer(saved)
-    assign(model, state)
+    assign(model, state, source.names_in_file)
     return resize(model, description.config.image_size).state_dict()
 
 

@@ -42,7 +42,7 @@ def measure() -> Rows:
     engine = open_model(settings=Settings(device="cpu"), bundle=bundle).engine
     found: dict[tuple[Fill, str], list[Numbers]] = defaultdict(list)
     for number, sample in enumerate(tqdm(held_out(IMAGES), total=IMAGES, desc="covering")):
-        for fill, name, numbers in _covered(sample, engine, bundle.manifest, seed=str(number)):
+        for fill, name, numbers in _covered(sample, engine, bundle.manifest, seed=str(number).encode()):
             found[fill, name].append(numbers)
     rows = []
     for (fill, name), sets in found.items():
@@ -62,7 +62,7 @@ def measure() -> Rows:
     return rows
 
 
-def _covered(sample: Sample, engine: Engine, manifest: Manifest, *, seed: str) -> Iterator[tuple[Fill, str, Numbers]]:
+def _covered(sample: Sample, engine: Engine, manifest: Manifest, *, seed: bytes) -> Iterator[tuple[Fill, str, Numbers]]:
     """Of one image and the logit of its predicted label: each top of a map and each random set, with each fill."""
     pixels = preprocess(Image.fromarray(sample.pixels), manifest.image)[0]
     outputs = engine.run("explain", pixels[None])

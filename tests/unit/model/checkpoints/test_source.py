@@ -76,6 +76,9 @@ def test_a_file_that_was_cut_off_is_called_so(tmp_path, kind, share):
 def test_a_folder_without_weights_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="has no weights, such as model"):
         Source(tmp_path)
+    (tmp_path / "manifest.json").touch()
+    with pytest.raises(CheckpointError, match="is a bundle, so it is exported already: make serve BUNDLE="):
+        Source(tmp_path)
 
 
 def test_a_file_without_tensors_is_refused(tmp_path):

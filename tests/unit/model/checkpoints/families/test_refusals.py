@@ -17,6 +17,7 @@ OPENCLIP, VIT, CLIP = "openclip-quickgelu", "huggingface-vit", "huggingface-clip
 TOWER = "model_cfg.vision_cfg"
 OTHER_PATCHES = {"embedding/kernel": np.zeros((8, 4, 3, 32), np.float32)}
 TWO_SLOTS = {"encoder.pos_embedding": torch.zeros(1, 2 + 25, 24)}
+ADAPTER = "vit.encoder.layer.0.adapter.weight"
 FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
 
 
@@ -28,6 +29,7 @@ FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
         ("google-vit-jax", {"tensors": without("_1/query")}, r"has no blocks\.0\.attn\.q\.kernel"),
         ("google-vit-jax", {"tensors": with_more(OTHER_PATCHES)}, "8 x 4 pixels"),
         (VIT, {"tensors": without("classifier")}, "holds ViTForImageClassification without classifier.weight"),
+        (VIT, {"tensors": with_more({ADAPTER: torch.zeros(1)})}, f"unused: {ADAPTER}"),
         (VIT, {"model_type": "swin"}, "model_type swin; the supported image classifiers are vit, "),
         (VIT, {"num_attention_heads": 5}, "width 24 is not a multiple of heads 5"),
         (VIT, {"hidden_act": "relu"}, "activation 'relu' is none of gelu"),

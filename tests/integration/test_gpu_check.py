@@ -1,0 +1,121 @@
+"""tests/gpu: the parts that need no GPU, on the CPU with the demo bundle."""
+
+import json
+import math
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from app.bundle import load_bundle
+from app.inference.onnxruntime import OnnxEngine
+from app.settings import DEMO_BUNDLE
+from tests.benchmarks.random_model import random_checkpoint
+from tests.gpu import bundles, check, parity, peers, scarcity, serving
+from tests.gpu.place import Place
+
+BUNDLE = load_bundle(DEMO_BUNDLE)
+
+
+@pytest.fixture(autouse=True)
+def without_a_gpu(monkeypatch):
+    """Also with few connections, so that a section takes a moment."""
+    few = {"CONNECTIONS": (1, 3), "GENERATORS": 2, "WINDOWS": 1, "HALF_OF_THE_QUEUE": 4}
+    for module, constants in ((serving, few), (scarcity, {}), (peers, {})):
+        for name, value in {"DEVICE": "cpu", **constants}.items():
+            monkeypatch.setattr(module, name, value)
+
+
+def test_rates_of_the_service():
+    rows = serving.served("demo", DEMO_BUNDLE, seconds=0.5)
+    assert [(row["answer"], row["connections"]) for row in rows] == [
+        ("labels", 1),
+        ("labels", 3),
+        ("labels and maps", 1),
+        ("labels and maps", 3),
+    ]
+    for row in rows:
+        assert float(row["images/s"]) > 1
+        assert 0 < float(row["p50, ms"]) <= float(row["p99, ms"])
+
+
+def test_overload_in_windows():
+    (row,) = serving.overloaded("demo", DEMO_BUNDLE, seconds=1.0)
+    assert float(row["answered, requests/s"]) > 1
+    assert row["timeouts, resets, other answers"] == row["/readyz failed"] == 0
+
+
+def test_a_start_is_told_with_its_batches_and_a_refusal_with_its_reason():
+    row = scarcity.started(DEMO_BUNDLE, 0.6, max_batch=2)
+    assert (row["ready"], row["failed"]) == ("yes", 0)
+    refused = scarcity.started(DEMO_BUNDLE, 0.6, max_batch=-1)
+    assert refused["ready"] == "no"
+    assert "VIT_MAX_BATCH" in str(refused["last line of its log"])
+    assert refused.keys() == row.keys()
+
+
+@pytest.fixture(scope="module")
+def cpu() -> OnnxEngine:
+    return parity.open_on_cpu(BUNDLE)
+
+
+def test_an_engine_agrees_with_itself_and_not_with_another_image(cpu):
+    images = parity.pictures(BUNDLE, 24)
+    (row,) = parity.parity("demo", cpu, cpu, images[:4], 1e-6)
+    assert row["logits"] == 0
+    assert row["share of images with the same top class"] == 1
+    parity.check_batches(cpu, images, 1e-3)
+
+    class Turned:
+        def run(self, graph, images):
+            return cpu.run(graph, images[::-1])
+
+    with pytest.raises(AssertionError):
+        parity.parity("demo", Turned(), cpu, images[:4], 1e-3)
+    with pytest.raises(AssertionError):
+        parity.check_batches(Turned(), images, 1e-3)
+
+
+def test_pytorch_is_timed_in_turn_with_the_engine(monkeypatch):
+    for name, value in {"BATCHES": (1,), "ROUNDS": 1, "MODES": {"eager": None}}.items():
+        monkeypatch.setattr(peers, name, value)
+    monkeypatch.setattr(peers.torch.cuda, "synchronize", lambda: None)
+    engine = SimpleNamespace(_recordings={("classify", 1): SimpleNamespace(launch=lambda: time.sleep(0.001))})
+    model = random_checkpoint("mu/8", image_size=(64, 64)).model
+    rows = peers.compared("demo", BUNDLE, engine, model, deadline=math.inf)
+    assert [row["way"] for row in rows] == ["PyTorch bf16, eager", "PyTorch fp16, eager", "ours, fp16"]
+    assert rows[-1]["our rate / its rate"] == 1
+    assert 1 < float(rows[-1]["ms"]) < 100
+
+
+def test_only_bundles_that_are_missing_are_exported(tmp_path, monkeypatch):
+    monkeypatch.setattr(bundles, "MODELS", {"toy": ("mu/8", {"image_size": (32, 32), "num_classes": 0, "depth": 1})})
+    monkeypatch.setattr(bundles, "PRECISIONS", (("toy", "fp16"),))
+    place = Place(folder=tmp_path, names=(), seconds=1)
+    (row,) = bundles.measure(place)["exported"]
+    assert row["bundle"] == "toy-fp16"
+    assert place.bundles()["toy-fp16"].manifest.precision == "fp16"
+    assert place.bundles("toy-int8") == {}
+    assert bundles.measure(place)["exported"] == []
+
+
+def test_each_section_writes_its_tables(tmp_path, monkeypatch, capsys):
+    rows = [{"bundle": "a", "logits": 1.0}, {"bundle": "b", "lens": 2.0}]
+    monkeypatch.setitem(check.SECTIONS, "speed", lambda place: {"runs": rows})
+    check.main([str(tmp_path / "bundles"), str(tmp_path / "out"), "speed", "scarcity"])
+    found = json.loads((tmp_path / "out" / "speed.json").read_text())
+    assert found["tables"]["runs"][1] == {"bundle": "b", "logits": "", "lens": 2.0}
+    assert found["measured"]["cores"] >= 1
+    assert json.loads((tmp_path / "out" / "scarcity.json").read_text())["tables"] == {"memory": []}
+    assert "| bundle | logits | lens |" in capsys.readouterr().out
+
+
+def test_a_section_that_fails_is_named_and_the_others_go_on(tmp_path, monkeypatch):
+    def wrong(place):
+        assert np.inf < 1
+
+    monkeypatch.setitem(check.SECTIONS, "speed", wrong)
+    with pytest.raises(SystemExit, match="failed: speed"):
+        check.main([str(tmp_path), str(tmp_path / "out"), "speed", "scarcity"])
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["scarcity.json"]
