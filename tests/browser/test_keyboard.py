@@ -44,7 +44,7 @@ def test_they_work_after_each_way_of_choosing(page):
 
 
 def test_a_layer_stays_from_one_method_of_attention_to_the_other(looking):
-    for key in ("3", "ArrowUp", "2", "3"):
+    for key in ("3", "ArrowUp", "4", "3"):
         looking.keyboard.press(key)
     assert (asked(looking)["method"], asked(looking)["layer"]) == ("class_token", "4")
     looking.keyboard.press("1")

@@ -16,7 +16,7 @@ class FaultyModel(Model):
     def __init__(self, **options):
         super().__init__(**{**options, "streams": 1})  # a GPU has none
 
-    def run(self, graph, images, size, *, streamed):
+    def run(self, graph, images, *, streamed):
         time.sleep(RUN_S)
         if any(image.max() == 0 for image in images):
             raise RuntimeError(STICKY)
