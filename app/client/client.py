@@ -102,8 +102,11 @@ class Client:
         return _read(self._ask("POST", path, parameters, images), has_all)
 
     def _ask(self, method: str, path: str, parameters: dict[str, Any], images: Sequence[Source] = ()) -> httpx.Response:
-        contents = [image if isinstance(image, bytes) else Path(image).read_bytes() for image in images]
-        parts = [("image", (str(i), content)) for i, content in enumerate(contents)]
+        files = [
+            (str(i), image) if isinstance(image, bytes) else (Path(image).name, Path(image).read_bytes())
+            for i, image in enumerate(images)
+        ]
+        parts = [("image", file) for file in files]
         query = {name: value for name, value in parameters.items() if value is not None}
         request = self._http.build_request(method, path, params=query, files=parts or None)
         request.read()  # its whole body in one piece: httpx would send every part of a form by itself

@@ -53,7 +53,7 @@ def test_the_library_returns_the_services_answers(guarded_url):
     with Client(guarded_url, key=KEY) as client:
         result = client.classify(PICTURE, top_k=2)
         assert result.predictions[0].label == "star"
-        assert (len(result.predictions), result.image.format) == (2, "JPEG")
+        assert (len(result.predictions), result.image.format, result.image.file) == (2, "JPEG", "star.jpg")
         assert client.classify(PICTURE.read_bytes(), attention=False).id is None
         assert client.attention(result.id).startswith(b"\x89PNG")
         assert json.loads(client.attention(result.id, format="json", method="rollout"))["method"] == "rollout"
