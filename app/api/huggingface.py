@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from app.api.body.json_images import TOP_K, Parameters
+from app.api.body.json_images import Parameters
 from app.api.image_request import IMAGE_BODY, ImageRequestDep
 from app.api.routes.probes import readyz
 from app.api.services import Services, ServicesDep
@@ -19,7 +19,7 @@ from app.classifier import Processed
 from app.door.paths import HOME, PREDICT
 from app.door.problems import problems
 from app.errors import NoClasses, ServiceError
-from app.inference.scoring import digits
+from app.inference.scoring import TOP_K, digits
 
 
 class LabelScore(BaseModel):

@@ -16,7 +16,7 @@ from app.client.client import Answer, Client, NotTheService, ServiceProblem
 
 IMAGES, BYTES = 8, 8 * 2**20  # of a request with several images at most
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
-SILENCE_S = 2.0  # after so long without an answer the user is told
+SILENCE_S = 2.0  # the user gets a message after this long without an answer
 TEMPORARY = {408, 429, 502, 503, 504}  # statuses of the service, or of a balancer before it
 OF_IMAGE = {400, 413, 415, 422, 500}  # statuses that other images may not get
 Record = Callable[[str, Answer], object]

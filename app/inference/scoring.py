@@ -10,6 +10,8 @@ from pydantic import BaseModel, Field
 
 from app.bundle import Manifest
 
+TOP_K = 5  # labels, unless a request says otherwise
+
 Kind = Literal["softmax", "sigmoid"]
 Logits = npt.NDArray[np.floating]
 Scores = npt.NDArray[np.float64]

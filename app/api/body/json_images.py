@@ -11,9 +11,9 @@ from app.api.body.json_body import JsonBody
 from app.api.body.json_reader import JsonReader
 from app.errors import InvalidParameter, MalformedRequest
 from app.images.upload import Upload
+from app.inference.scoring import TOP_K
 
 Function = Literal["softmax", "sigmoid", "none"]  # what makes a score of a logit
-TOP_K = 5  # labels, unless a request says otherwise
 STAR = (  # a small PNG of a star, for the example in /docs
     "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQAAAABbAUdZAAAAWUlEQVR42m2NwQ2AIBRDH5UEj47gJuBmjMYIjsAIng3heyBw8p1ek6aFQUZDXBkmxDROh"
     "F9xPyCaNVVoBLOqBlUdygbxEqXPctJaYX70iHgr8ATk7pY9iV8+sh0WXCRmr8sAAAAASUVORK5CYII="

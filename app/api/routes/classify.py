@@ -5,14 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from app.api.body.json_images import TOP_K
 from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, results
 from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
 from app.classifier import Processed
 from app.door.paths import CLASSIFY
 from app.door.problems import problems
 from app.errors import NoClasses
-from app.inference.scoring import Prediction
+from app.inference.scoring import TOP_K, Prediction
 
 
 class Result(BaseModel):

@@ -12,12 +12,10 @@ from app.api.disconnect import cancel_on_disconnect
 from app.api.services import ChoiceDep, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
-from app.inference.scoring import Prediction, digits
+from app.inference.scoring import TOP_K, Prediction, digits
 from app.maps.choice import Choice, Chosen, choose, find_index
 from app.maps.covering import Fill
 from app.maps.what_if import Effects, WhatIf, top
-
-TOP_K = 5  # predictions before and after
 
 
 class Which(BaseModel):

@@ -23,7 +23,7 @@ FIGURES = {  # in words; all are shares, but for numbers of images and the loss
     "top1_high": "accuracy, upper end of the 95 % interval",
     "top5_accuracy": "the right label is among the five likeliest",
     "balanced_accuracy": "balanced accuracy: the mean recall of all labels",
-    "colour_accuracy": "hidden patches whose colour was told",
+    "colour_accuracy": "hidden patches that got the right colour",
     "loss": "loss (cross-entropy)",
     "calibration_error": "calibration error of the scores",
     "left_out_accuracy": "accuracy on the images that were learned from, each left out in turn",

@@ -16,7 +16,7 @@ def hasty(monkeypatch):
 
 
 class Probed(Breaker):
-    """Its probe fails as often as it is told."""
+    """Its probe fails `failing` times, then succeeds."""
 
     def __init__(self, *, failing: int = 0) -> None:
         super().__init__(probe=self.probe)
