@@ -30,7 +30,7 @@ quick: $(VENV)/.dev  ## run the unit tests that export nothing, train nothing an
 
 needs = $(if $(filter $(1),$(MAKECMDGOALS)),$(foreach name,$(2),$(if $($(name)),,$(error make $(1) needs $(name)=; `make help` lists what it takes))))
 $(call needs,export,CHECKPOINT OUT)
-$(call needs,fit,$(if $(filter pretrain masked,$(METHOD)),,CHECKPOINT) IMAGES OUT)
+$(call needs,fit,IMAGES OUT $(if $(filter-out probe finetune,$(METHOD)),,CHECKPOINT))
 EXPORT = $(if $(LABELS),--labels $(LABELS)) $(if $(PROMPT),--prompt "$(PROMPT)") $(if $(PRECISION),--precision $(PRECISION)) \
 	$(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(PICTURES),--pictures $(PICTURES)) $(if $(CALIBRATE),--calibrate) \
 	$(if $(REPLACE),--replace) $(OPTIONS)

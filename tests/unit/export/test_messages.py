@@ -50,7 +50,12 @@ def test_make_passes_its_variables_and_other_options(target):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "missing"), [(["export", "CHECKPOINT=x"], "OUT="), (["fit", "OUT=x"], "IMAGES=")]
+    ("arguments", "missing"),
+    [
+        (["export", "CHECKPOINT=x"], "OUT="),
+        (["fit", "OUT=x"], "IMAGES="),
+        (["fit", "OUT=x", "IMAGES=x"], "CHECKPOINT="),
+    ],
 )
 def test_make_names_a_variable_that_is_missing(arguments, missing):
     command = ["make", "--dry-run", "--no-print-directory", *arguments]
