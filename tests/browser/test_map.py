@@ -230,7 +230,7 @@ def test_on_a_phone_the_chosen_cell_of_the_wall_stays_in_view_above_its_map(visi
         cell = page.get_by_role("button", name=f"Layer {layer}, head 1")
         before = cell.bounding_box()
         page.touchscreen.tap(before["x"] + 9, before["y"] + 9)
-        settle(page)
+        page.locator("#wall-part .near", has_text=f"head 1 looks in layer {layer}").wait_for()
         box, near = cell.bounding_box(), page.locator("#wall-part .near").bounding_box()
         assert 0 < box["y"] <= before["y"] + 1
         assert box["y"] + box["height"] <= near["y"] < near["y"] + near["height"] <= 845
