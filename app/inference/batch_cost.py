@@ -15,10 +15,11 @@ MIB = 2**20
 
 
 class LatencyModel:
-    """Latency of one graph at powers of two and at `max_batch`. Any thread can add and read."""
+    """Latency of one graph at powers of two, `max_batch`, and one image per stream. Any thread can add and read."""
 
-    def __init__(self, *, max_batch: int) -> None:
-        self.sizes: list[int] = sorted({min(2**power, max_batch) for power in range(max_batch.bit_length() + 1)})
+    def __init__(self, *, max_batch: int, streams: int = 1) -> None:
+        powers = {min(2**power, max_batch) for power in range(max_batch.bit_length() + 1)}
+        self.sizes: list[int] = sorted(powers | {streams})
         self._run_twice: set[int] = set()
         self._seconds: dict[int, float] = {}  # also of sizes that were forbidden since
         self._lock = threading.Lock()

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 GRAPHS: tuple[Graph, ...] = get_args(Graph)
 WARM_UP_S = 0.1  # for each graph; batch sizes not measured by then are measured while serving
 WARM_UP_RUNS = 2  # of a batch size; the first also allocates memory
+STREAMS_PAY_S = 0.05  # that an image takes on one stream; less, and batches have the higher throughput (measured)
 
 
 class Plan(NamedTuple):
@@ -57,7 +58,7 @@ class Model:
         self.streams = streams
         self._open_streams = open_streams
         self._streamed: Engine | None = None
-        self._latency = {graph: LatencyModel(max_batch=streams if streams > 1 else max_batch) for graph in GRAPHS}
+        self._latency = {graph: LatencyModel(max_batch=max_batch, streams=streams) for graph in GRAPHS}
         self._checked: set[tuple[Graph, int]] = set()
 
     def warm_up(self, max_memory: float) -> None:
@@ -67,9 +68,10 @@ class Model:
         Raises WrongAnswer.
         """
         memory = MemoryModel(allowed=max_memory, before=resident_memory())
-        wanted = self.sizes("explain")[-1]
         for graph in GRAPHS:
             self._measure(graph, 1, memory, runs=1)
+        self._choose_streams()
+        wanted = self.sizes("explain")[-1]
         self._fit(memory)
         for graph, latency in self._latency.items():
             end = time.perf_counter() + WARM_UP_S - WARM_UP_RUNS * self.expected(graph, 1)
@@ -185,6 +187,15 @@ class Model:
         for _ in range(runs):
             self.check(graph, size)
         memory.add(graph, size, resident_memory() - before)
+
+    def _choose_streams(self) -> None:
+        """Have streams or batches, not both: single images that wait for the decoders never become a batch."""
+        soonest = min(self.expected(graph, 1) for graph in GRAPHS)
+        if soonest * self.streams < STREAMS_PAY_S:
+            self.streams = 1
+        elif self.streams > 1:
+            for latency in self._latency.values():
+                latency.forbid(self.streams + 1)
 
     def _fit(self, memory: MemoryModel) -> None:
         """Forbid batches, and streams, that do not fit into the memory. A single image is always allowed."""

@@ -158,8 +158,17 @@ def streams() -> Watched:
 
 
 @pytest.fixture
-def with_streams(watched, streams) -> Model:
+def with_streams(watched, streams, monkeypatch) -> Model:
+    monkeypatch.setattr(module, "STREAMS_PAY_S", 0.0)
     return model_of(DEMO_BUNDLE, watched, streams=2, open_streams=lambda: streams)
+
+
+@pytest.mark.usefixtures("no_time")
+def test_a_model_that_takes_a_moment_has_batches_and_no_streams(with_streams, watched, monkeypatch):
+    monkeypatch.setattr(module, "STREAMS_PAY_S", 60.0)
+    with_streams.warm_up(PLENTY)
+    assert with_streams.streams == 1
+    assert with_streams.sizes("explain") == [1, 2, 4]
 
 
 def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(with_streams, watched, images):
