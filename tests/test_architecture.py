@@ -45,7 +45,7 @@ HOMES = {
     "httpx": {"client"},
     "tqdm": {"client"},
     "uvicorn": {"server", "main", "door", "api"},
-    "onnxruntime": {"inference.onnxruntime", "inference.cuda", "inference.cuda_recording"},
+    "onnxruntime": {"inference.onnxruntime", "inference.cuda.engine", "inference.cuda.recording"},
     "openvino": {"inference.openvino"},
     "redis": {"stores.redis"},
     "cachetools": {"images.quarantine", "stores.memory"},

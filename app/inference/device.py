@@ -70,7 +70,7 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
 
 def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
     # Each engine is imported where it is used: they take a moment, and memory.
-    from app.inference.cuda import CudaEngine
+    from app.inference.cuda.engine import CudaEngine
 
     manifest = bundle.manifest
     if manifest.precision in ("int8", "bf16"):

@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 
 from app.bundle import COMBINED_GRAPH, Bundle
-from app.inference.cuda import FILES, CudaEngine
+from app.inference.cuda.engine import FILES, CudaEngine
 from app.inference.engine import Engine, Outputs
 from app.inference.known_answer import BY_CLASS, KnownImage
 from app.inference.model import Model

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 
 from app.bundle import Bundle
-from app.inference.cuda import CudaEngine
+from app.inference.cuda.engine import CudaEngine
 from model.vit import VisionTransformer
 from tests.benchmarks.random_model import random_checkpoint
 from tests.benchmarks.record import Rows

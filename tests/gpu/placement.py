@@ -10,7 +10,7 @@ from typing import Any
 
 import onnxruntime as ort
 
-from app.inference.cuda import PROVIDER_OPTIONS, CudaEngine
+from app.inference.cuda.engine import PROVIDER_OPTIONS, CudaEngine
 
 
 def main() -> None:

@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 
 from app.bundle import Bundle
-from app.inference.cuda import FILES, CudaEngine
-from app.inference.cuda_recording import Recording
+from app.inference.cuda.engine import FILES, CudaEngine
+from app.inference.cuda.recording import Recording
 from app.inference.engine import Graph
 from app.inference.model import Model
 from app.inference.runner import sums_are_finite

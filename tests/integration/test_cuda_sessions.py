@@ -39,8 +39,8 @@ import sys
 from pathlib import Path
 import numpy as np
 from app.bundle import load_bundle
-from app.inference.cuda import CudaEngine
-from app.inference.cuda_driver import count_gpus
+from app.inference.cuda.engine import CudaEngine
+from app.inference.cuda.driver import count_gpus
 from app.inference.known_answer import KnownImage
 from app.inference.model import Model
 KnownImage.check = lambda self, graph, outputs, *, provider: None  # all numbers are 0

@@ -8,7 +8,8 @@ from unittest.mock import Mock
 import pytest
 
 from app.bundle import Bundle, load_bundle
-from app.inference import cuda, device, openvino
+from app.inference import device, openvino
+from app.inference.cuda import engine as cuda
 from app.inference.device import open_model
 from app.inference.engine import DeviceError
 from app.inference.known_answer import WrongAnswer

@@ -1,4 +1,4 @@
-"""app/inference/cuda.py against sessions that stand in for those on a GPU: they replay by number, not by shape."""
+"""app/inference/cuda/engine.py against sessions that stand in for those on a GPU, which replay by number, not shape."""
 
 import ctypes
 from types import SimpleNamespace
@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from app.bundle import KnownAnswer, Tolerance
-from app.inference import cuda, cuda_driver, cuda_recording
-from app.inference.cuda import CudaEngine
-from app.inference.cuda_driver import DriverError
+from app.inference.cuda import driver, recording
+from app.inference.cuda import engine as module
+from app.inference.cuda.driver import DriverError
+from app.inference.cuda.engine import CudaEngine
 from app.inference.engine import DeviceError
 from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
@@ -90,14 +91,14 @@ def sessions(monkeypatch):
         sessions.append(FakeSession())
         return sessions[-1]
 
-    monkeypatch.setattr(cuda, "count_gpus", lambda: 2)
-    monkeypatch.setattr(cuda_recording, "_on_gpu", FakeValue)
-    monkeypatch.setattr(cuda, "lock_pages", lambda pixels, gpu: None)
-    monkeypatch.setattr(cuda_driver, "lock_pages", lambda pixels, gpu: None)
+    monkeypatch.setattr(module, "count_gpus", lambda: 2)
+    monkeypatch.setattr(recording, "_on_gpu", FakeValue)
+    monkeypatch.setattr(module, "lock_pages", lambda pixels, gpu: None)
+    monkeypatch.setattr(driver, "lock_pages", lambda pixels, gpu: None)
     monkeypatch.setattr(
-        cuda_recording, "copy_from_gpu", lambda to, address: ctypes.memmove(to.ctypes.data, address, to.nbytes)
+        recording, "copy_from_gpu", lambda to, address: ctypes.memmove(to.ctypes.data, address, to.nbytes)
     )
-    monkeypatch.setattr(cuda.ort, "preload_dlls", lambda: None, raising=False)
+    monkeypatch.setattr(module.ort, "preload_dlls", lambda: None, raising=False)
     monkeypatch.setattr(CudaEngine, "_session", session)
     return sessions
 
@@ -242,7 +243,7 @@ def test_each_graph_gets_half_of_the_memory_that_the_weights_leave(sessions):
     ("version", "refused"), [("1.28.0", True), ("1.31.0", True), ("1.31.1", False), ("1.32.0.dev20270101", False)]
 )
 def test_an_onnx_runtime_that_replays_wrongly_is_refused(sessions, monkeypatch, version, refused):
-    monkeypatch.setattr(cuda.ort, "__version__", version)
+    monkeypatch.setattr(module.ort, "__version__", version)
     if refused:
         with pytest.raises(DeviceError, match=rf"^A GPU needs ONNX Runtime 1\.31\.1 or newer, and this is {version}$"):
             opened()
@@ -252,7 +253,7 @@ def test_an_onnx_runtime_that_replays_wrongly_is_refused(sessions, monkeypatch, 
 
 @pytest.mark.parametrize(
     ("where", "sentence"),
-    [(cuda, "input buffer could not be page-locked"), (cuda_driver, "no buffers for outputs could be")],
+    [(module, "input buffer could not be page-locked"), (driver, "no buffers for outputs could be")],
 )
 def test_buffers_that_cannot_be_locked_are_a_warning(sessions, monkeypatch, caplog, where, sentence):
     def refused(pixels, gpu):
@@ -265,7 +266,7 @@ def test_buffers_that_cannot_be_locked_are_a_warning(sessions, monkeypatch, capl
 
 
 def test_the_input_buffer_is_locked_before_anything_is_measured(sessions, monkeypatch):
-    monkeypatch.setattr(cuda, "lock_pages", lambda pixels, gpu: sessions[0].runs.append("locked"))
+    monkeypatch.setattr(module, "lock_pages", lambda pixels, gpu: sessions[0].runs.append("locked"))
     warmed()
     assert sessions[0].runs[0] == "locked"
 
@@ -275,7 +276,7 @@ def test_outputs_stay_as_they_are_however_many_runs_follow(sessions):
     model = warmed()
     kept = [model.engine.run("classify", images(value))["logits"] for value in range(1, 10)]
     assert [rows.item() for rows in kept] == list(range(1, 10))
-    assert sum(rows.base is not None for rows in kept) >= cuda.OUTPUT_BUFFERS
+    assert sum(rows.base is not None for rows in kept) >= module.OUTPUT_BUFFERS
 
 
 def test_a_machine_without_cuda_is_refused_with_what_is_missing(sessions, monkeypatch):
@@ -283,12 +284,12 @@ def test_a_machine_without_cuda_is_refused_with_what_is_missing(sessions, monkey
     with pytest.raises(DeviceError, match=r"cannot use CUDA here$"):
         opened()
     lacking = "Failed to load libcudart.so.13: cannot open shared object file"
-    monkeypatch.setattr(cuda.ort, "preload_dlls", lambda: print(lacking), raising=False)  # noqa: T201
+    monkeypatch.setattr(module.ort, "preload_dlls", lambda: print(lacking), raising=False)  # noqa: T201
     with pytest.raises(
         DeviceError, match=r"here: libcudart\.so\.13 cannot be loaded; `make serve DEVICE=cuda` installs"
     ):
         opened()
-    monkeypatch.setattr(cuda, "count_gpus", lambda: 0)
+    monkeypatch.setattr(module, "count_gpus", lambda: 0)
     with pytest.raises(DeviceError, match="here: the NVIDIA driver is missing"):
         opened()
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnxruntime as ort
 
-from app.inference.cuda_driver import Layout, copy_from_gpu
+from app.inference.cuda.driver import Layout, copy_from_gpu
 from app.inference.engine import Outputs, Pixels
 
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}

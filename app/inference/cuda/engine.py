@@ -11,8 +11,8 @@ import numpy as np
 import onnxruntime as ort
 
 from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, Precision
-from app.inference.cuda_driver import DriverError, LockedBuffers, bytes_of, count_gpus, lock_pages
-from app.inference.cuda_recording import Recording
+from app.inference.cuda.driver import DriverError, LockedBuffers, bytes_of, count_gpus, lock_pages
+from app.inference.cuda.recording import Recording
 from app.inference.engine import DeviceError, Graph, Images, Outputs, Pixels, fault_of
 from app.inference.known_answer import BY_CLASS, WrongAnswer
 from app.inference.model import Model

@@ -1,4 +1,4 @@
-"""app/inference/cuda_driver.py where there is no driver, and against one that answers."""
+"""app/inference/cuda/driver.py where there is no driver, and against one that answers."""
 
 import ctypes
 import gc
@@ -6,8 +6,8 @@ import gc
 import numpy as np
 import pytest
 
-from app.inference import cuda_driver
-from app.inference.cuda_driver import DriverError, LockedBuffers, bytes_of, copy_from_gpu, count_gpus, lock_pages
+from app.inference.cuda import driver as module
+from app.inference.cuda.driver import DriverError, LockedBuffers, bytes_of, copy_from_gpu, count_gpus, lock_pages
 
 LAYOUT = {"logits": ((2, 3), np.float32), "classes": ((2, 5), np.int64), "attention": ((2, 1, 7), np.float16)}
 
@@ -31,9 +31,9 @@ class FakeDriver:
 
 @pytest.fixture(autouse=True)
 def nothing_loaded():
-    cuda_driver._driver.cache_clear()
+    module._driver.cache_clear()
     yield
-    cuda_driver._driver.cache_clear()
+    module._driver.cache_clear()
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def driver(monkeypatch):
     def install(**statuses):
         fake = FakeDriver(**statuses)
         loaded = iter([fake])
-        monkeypatch.setattr(cuda_driver.ctypes, "CDLL", lambda name: next(loaded))  # once, not for each call
+        monkeypatch.setattr(module.ctypes, "CDLL", lambda name: next(loaded))  # once, not for each call
         return fake
 
     return install
@@ -54,7 +54,7 @@ def test_gpus_are_counted_and_a_driver_that_does_not_work_has_none(driver, statu
 
 
 def test_without_a_driver_there_are_no_gpus(monkeypatch):
-    monkeypatch.setattr(cuda_driver, "LIBRARY", "libcuda-that-is-not-there.so.1")
+    monkeypatch.setattr(module, "LIBRARY", "libcuda-that-is-not-there.so.1")
     assert count_gpus() == 0
     with pytest.raises(DriverError, match="not-there"):
         lock_pages(np.zeros(8, np.uint8), gpu=0)
