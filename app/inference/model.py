@@ -20,6 +20,7 @@ GRAPHS: tuple[Graph, ...] = get_args(Graph)
 WARM_UP_S = 0.1  # for each graph; batch sizes not measured by then are measured while serving
 WARM_UP_RUNS = 2  # of a batch size; the first also allocates memory
 STREAMS_PAY_S = 0.05  # that an image takes on one stream; less, and batches have the higher throughput (measured)
+FIRST_RUN_RATIO = 4.0  # of the time of a first run to that of later ones, at most
 
 
 class Plan(NamedTuple):
@@ -70,7 +71,7 @@ class Model:
         memory = MemoryModel(allowed=max_memory, before=resident_memory())
         for graph in GRAPHS:
             self._measure(graph, 1, memory, runs=1)
-        self._choose_streams()
+        self._choose_streams(memory)
         wanted = self.sizes("explain")[-1]
         self._fit(memory)
         for graph, latency in self._latency.items():
@@ -188,14 +189,23 @@ class Model:
             self.check(graph, size)
         memory.add(graph, size, resident_memory() - before)
 
-    def _choose_streams(self) -> None:
-        """Have streams or batches, not both: single images that wait for the decoders never become a batch."""
-        soonest = min(self.expected(graph, 1) for graph in GRAPHS)
-        if soonest * self.streams < STREAMS_PAY_S:
+    def _choose_streams(self, memory: MemoryModel) -> None:
+        """Have streams or batches, not both: images on streams run one by one, as the decoders give them, and never
+        become a batch.
+        """
+        if self.streams == 1:
+            return
+        if self._on_a_stream() < FIRST_RUN_RATIO * STREAMS_PAY_S:
+            self._measure("classify", 1, memory, runs=WARM_UP_RUNS)
+        if self._on_a_stream() < STREAMS_PAY_S:
             self.streams = 1
-        elif self.streams > 1:
-            for latency in self._latency.values():
-                latency.forbid(self.streams + 1)
+            return
+        for latency in self._latency.values():
+            latency.forbid(self.streams + 1)
+
+    def _on_a_stream(self) -> float:
+        """Seconds that an image takes on one stream, which has its share of the cores."""
+        return self.streams * min(self.expected(graph, 1) for graph in GRAPHS)
 
     def _fit(self, memory: MemoryModel) -> None:
         """Forbid batches, and streams, that do not fit into the memory. A single image is always allowed."""

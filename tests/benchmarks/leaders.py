@@ -14,10 +14,10 @@ COLUMNS: dict[str, Callable[[Row], float]] = {  # less is better
 }
 
 
-def fastest() -> Rows:
-    """This project's rows, and the two fastest others in each precision, each other server by its fastest row."""
-    rows = sorted(rows_of("servers"), key=COLUMNS["images/s"])
-    chosen = [row for row in rows_of("servers") if is_ours(row)]
+def fastest(record: str) -> Rows:
+    """Of a comparison, this project's rows, and the two fastest others in each precision, each by its fastest row."""
+    rows = sorted(rows_of(record), key=COLUMNS["images/s"])
+    chosen = [row for row in rows_of(record) if is_ours(row)]
     for precision in PRECISIONS:
         others: dict[str, Row] = {}
         for row in rows:

@@ -34,7 +34,12 @@ def of_first_fill() -> Rows:
 def blocks() -> dict[str, str]:
     """What stands between `<!-- NAME -->` and `<!-- /NAME -->` in the pages, by name."""
     tables = {name: table(read_record(path).rows) for name, path in record_paths().items()}
-    return tables | {"figures": table(fastest()), "where others are ahead": ahead(), "what_if": table(of_first_fill())}
+    return tables | {
+        "figures": table(fastest("servers")),
+        "servers_avx2": table(fastest("servers_avx2")),
+        "where others are ahead": ahead(),
+        "what_if": table(of_first_fill()),
+    }
 
 
 def written(text: str) -> str:

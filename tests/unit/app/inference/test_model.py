@@ -1,5 +1,7 @@
 """app/inference/model.py: which batches are run, and that none is answered by an engine that computes wrong numbers."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -169,6 +171,15 @@ def test_a_model_that_takes_a_moment_has_batches_and_no_streams(with_streams, wa
     with_streams.warm_up(PLENTY)
     assert with_streams.streams == 1
     assert with_streams.sizes("explain") == [1, 2, 4]
+
+
+@pytest.mark.usefixtures("no_time")
+def test_a_slow_first_run_does_not_decide_that_there_are_streams(with_streams, watched, monkeypatch):
+    monkeypatch.setattr(module, "STREAMS_PAY_S", 0.5)
+    seen = set()
+    watched.before = lambda graph, images: graph in seen or seen.add(graph) or time.sleep(0.3)
+    with_streams.warm_up(PLENTY)
+    assert with_streams.streams == 1
 
 
 def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(with_streams, watched, images):
