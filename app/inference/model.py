@@ -20,7 +20,7 @@ GRAPHS: tuple[Graph, ...] = get_args(Graph)
 WARM_UP_S = 0.1  # for each graph; batch sizes not measured by then are measured while serving
 WARM_UP_RUNS = 2  # of a batch size; the first also allocates memory
 STREAMS_PAY_S = 0.05  # that an image takes on one stream; less, and batches have the higher throughput (measured)
-FIRST_RUN_RATIO = 4.0  # of the time of a first run to that of later ones, at most
+FIRST_RUN_RATIO = 4.0  # a first run so many times as long may still be that of such a model, so a second tells
 
 
 class Plan(NamedTuple):
@@ -196,7 +196,7 @@ class Model:
         if self.streams == 1:
             return
         if self._on_a_stream() < FIRST_RUN_RATIO * STREAMS_PAY_S:
-            self._measure("classify", 1, memory, runs=WARM_UP_RUNS)
+            self._measure("classify", 1, memory, runs=1)
         if self._on_a_stream() < STREAMS_PAY_S:
             self.streams = 1
             return

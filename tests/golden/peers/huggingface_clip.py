@@ -4,6 +4,7 @@ The tokenisers know the letters of the labels below. Scores come from transforme
 """
 
 import string
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -77,9 +78,10 @@ def sentence_pieces(file: Path) -> Path:
     """A sentencepiece model of the letters alone, without the table of a normaliser, which is large."""
     from sentencepiece import SentencePieceTrainer
 
+    model = BytesIO()  # a path would stand in the model
     SentencePieceTrainer.train(
         sentence_iterator=iter([string.ascii_lowercase, *LABELS, *PROMPTS]),
-        model_prefix=str(file.with_suffix("")),
+        model_writer=model,
         vocab_size=48,
         model_type="bpe",
         hard_vocab_limit=False,
@@ -90,7 +92,7 @@ def sentence_pieces(file: Path) -> Path:
         unk_id=2,
         minloglevel=2,
     )
-    file.with_suffix(".vocab").unlink()
+    file.write_bytes(model.getvalue())
     return file
 
 
