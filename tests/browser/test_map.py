@@ -225,6 +225,7 @@ def test_on_a_phone_the_chosen_cell_of_the_wall_stays_in_view_above_its_map(visi
     page = visit(**PHONE)
     page.tap("[data-sample=star]")
     settle(page)
+    page.get_by_role("button", name="Layer 3, head 1").wait_for()  # the wall loads after the map
     page.locator("#wall").evaluate("(wall) => wall.scrollIntoView({ block: 'center' })")
     for layer in (1, 3):
         cell = page.get_by_role("button", name=f"Layer {layer}, head 1")
