@@ -113,10 +113,16 @@ class Batcher:
             self._running.remove(work)
             self._changed.notify_all()
 
-    def wait_for_several(self) -> bool:
-        """Wait until more than one image waits. False if the queue is closed instead."""
+    def wait_for_several(self, graph: Graph) -> bool:
+        """Wait until more than one image waits, at least one of them for this graph. False if the queue is closed
+        instead.
+        """
+
+        def several() -> bool:
+            return len(self._waiting) > 1 and any(ticket.graph == graph for ticket in self._waiting)
+
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or len(self._waiting) > 1)
+            self._changed.wait_for(lambda: self._closed or several())
             return not self._closed
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.bundle import COMBINED_GRAPH, WEIGHTS, Bundle
 from app.inference.batch_cost import warn_of_weights
-from app.inference.engine import DeviceError, Engine
+from app.inference.engine import GRAPH_FILES, DeviceError, Engine, Graph, Streams
 from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
 from app.machine import allowed_cores
@@ -93,9 +93,9 @@ def _on_openvino(on_cpu: Callable[..., Model]) -> Model:
     if not find_spec("openvino"):
         raise DeviceError("OpenVINO is not installed")
     try:
-        from app.inference.openvino import OpenVinoEngine
+        from app.inference.openvino import OpenVinoEngine, OpenVinoStreams
 
-        return on_cpu(OpenVinoEngine, streams=True)
+        return on_cpu(OpenVinoEngine, OpenVinoStreams)
     except (ImportError, RuntimeError) as error:
         raise DeviceError(f"OpenVINO cannot run this bundle ({error})") from error
 
@@ -106,28 +106,26 @@ def _on_cpu(
     max_memory: float,
     wait: Callable[[], object],
     kind: Callable[..., Engine],
-    *,
-    streams: bool = False,
+    streams: Callable[..., Streams] | None = None,
 ) -> Model:
-    """`streams`: whether the engine can have several."""
     warn_of_weights((bundle.folder / WEIGHTS).stat().st_size, max_memory)
     manifest = bundle.manifest
     threads = settings.model_threads or allowed_cores()
     max_batch = settings.max_batch or BATCH_ON_CPU
     count = min(threads, max_batch) if streams else 1
-    opening = partial(
-        kind,
-        graph=bundle.folder / COMBINED_GRAPH,
-        shapes=manifest.explains,
-        precision=manifest.precision,
-        threads=threads,
-    )
+    how = {"precision": manifest.precision, "threads": threads}
+
+    def open_streams(graph: Graph) -> Streams:
+        assert streams
+        file = bundle.folder / GRAPH_FILES[graph]
+        return streams(graph=file, image_size=manifest.image.size, streams=count, **how)
+
     model = Model(
-        engine=opening(),
+        engine=kind(graph=bundle.folder / COMBINED_GRAPH, shapes=manifest.explains, **how),
         known=KnownImage(manifest.known_answer, manifest.image.size),
         max_batch=max_batch,
         streams=count,
-        open_streams=partial(opening, streams=count),
+        open_streams=open_streams,
     )
     wait()
     model.warm_up(max_memory)

@@ -11,10 +11,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import Precision
+from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, Precision
 from app.errors import CannotStart
 
 Graph = Literal["classify", "explain"]
+GRAPH_FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
 Pixels = npt.NDArray[np.uint8]
 Images = Pixels | Sequence[Pixels]  # each (height, width, 3); as one array (images, height, width, 3)
 Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first
@@ -80,6 +81,14 @@ class Engine(Protocol):
 
     def forget(self, graph: Graph, largest: int) -> None:
         """Free what is kept for batches of more than `largest` images: none will come."""
+        ...
+
+
+class Streams(Protocol):
+    """One graph of a bundle, for several threads at once."""
+
+    def run(self, images: Images) -> Outputs:
+        """Outputs for a single image. They stay as they are in later runs."""
         ...
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, get_args
 from pydantic import BaseModel
 
 from app.inference.batch_cost import LatencyModel, MemoryModel
-from app.inference.engine import Engine, Graph, Images, Outputs
+from app.inference.engine import Engine, Graph, Images, Outputs, Streams
 from app.inference.known_answer import KnownImage
 from app.machine import resident_memory
 
@@ -48,17 +48,17 @@ class Model:
         known: KnownImage,
         max_batch: int,
         streams: int = 1,
-        open_streams: Callable[[], Engine] | None = None,
+        open_streams: Callable[[Graph], Streams] | None = None,
     ) -> None:
-        """`max_batch` is the most images in a run. `open_streams` opens the bundle a second time, for as many runs at
-        once as there are `streams`, each of a single image.
+        """`max_batch` is the most images in a run. `open_streams` opens a graph of the bundle by itself, for as many
+        runs at once as there are `streams`, each of a single image.
         """
         self.engine = engine
         self.known = known
         self.max_batch = max_batch
         self.streams = streams
         self._open_streams = open_streams
-        self._streamed: Engine | None = None
+        self._streamed: dict[Graph, Streams] = {}
         self._latency = {graph: LatencyModel(max_batch=max_batch, streams=streams) for graph in GRAPHS}
         self._checked: set[tuple[Graph, int]] = set()
 
@@ -88,10 +88,10 @@ class Model:
         """The next run of at least one image that waits for this graph, when `others` wait or run too.
 
         With streams a single image has all cores, and several are run side by side, one on each stream. Until the
-        streams are open, one follows another. An engine that pads nothing gets one of the sizes.
+        streams of this graph are open, one follows another. An engine that pads nothing gets one of the sizes.
         """
         if self.streams > 1:
-            return Plan(1, streamed=self._streamed is not None and waiting + others > 1)
+            return Plan(1, streamed=graph in self._streamed and waiting + others > 1)
         latency = self._latency[graph]
         images = min(waiting, latency.best)
         return Plan(images if self.engine.pads else max(size for size in latency.sizes if size <= images))
@@ -103,33 +103,32 @@ class Model:
         The first run of a size is of the known image. Raises WrongAnswer if that gives another answer.
         """
         if streamed:
-            assert self._streamed
-            return self._timed(graph, images, self._streamed, at_once=self.streams)
+            return self._timed(graph, self.streams, self._streamed[graph].run, images)
         size = self._latency[graph].size(len(images))
         if (graph, size) not in self._checked:
             self.check(graph, size)
-        return self._timed(graph, images, self.engine, at_once=len(images))
+        return self._timed(graph, len(images), partial(self.engine.run, graph), images)
 
     def check(self, graph: Graph, size: int) -> None:
         """Measure a batch of this size that consists of the known image. Raises WrongAnswer."""
-        self._compare(graph, self._timed(graph, self.known.images(size), self.engine, at_once=size))
+        self._compare(graph, self._timed(graph, size, partial(self.engine.run, graph), self.known.images(size)))
         self._checked.add((graph, size))
 
-    def open_streams(self) -> bool:
-        """Open the streams and check the known image on each. False if that fails: then images are run in batches."""
+    def open_streams(self, graph: Graph) -> None:
+        """Open the streams of this graph and check the known image on each. If that fails, images are run in batches
+        from now on.
+        """
         assert self._open_streams
         try:
-            engine = self._open_streams()
+            opened = self._open_streams(graph)
             with ThreadPoolExecutor(self.streams) as threads:
-                for graph in GRAPHS:
-                    for outputs in threads.map(partial(engine.run, graph), [self.known.images(1)] * self.streams):
-                        self._compare(graph, outputs)
+                for outputs in threads.map(opened.run, [self.known.images(1)] * self.streams):
+                    self._compare(graph, outputs)
         except Exception as error:
             log.warning("images are run in batches and not side by side: %s", error)
             self.streams = 1
-            return False
-        self._streamed = engine
-        return True
+        else:
+            self._streamed[graph] = opened
 
     def probe(self, graph: Graph) -> None:
         """Check the known image once. Raises WrongAnswer.
@@ -140,8 +139,8 @@ class Model:
         start = time.perf_counter()
         self._compare(graph, self.engine.run(graph, self.known.images(1)))
         self._latency[graph].lower(1, time.perf_counter() - start)
-        if self._streamed:
-            self._compare(graph, self._streamed.run(graph, self.known.images(1)))
+        if graph in self._streamed:
+            self._compare(graph, self._streamed[graph].run(self.known.images(1)))
 
     def best_batch(self, graph: Graph) -> int:
         """Most images worth running at once."""
@@ -176,10 +175,10 @@ class Model:
     def _compare(self, graph: Graph, outputs: Outputs) -> None:
         self.known.check(graph, outputs, provider=self.engine.provider)
 
-    def _timed(self, graph: Graph, images: Images, engine: Engine, *, at_once: int) -> Outputs:
+    def _timed(self, graph: Graph, at_once: int, run: Callable[[Images], Outputs], images: Images) -> Outputs:
         """Outputs of a run that has the share of the cores of one of so many images."""
         start = time.perf_counter()
-        outputs = engine.run(graph, images)
+        outputs = run(images)
         self._latency[graph].add(at_once, time.perf_counter() - start)
         return outputs
 

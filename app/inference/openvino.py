@@ -3,6 +3,9 @@
 import sys
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Lock
+
+import numpy as np
 
 from app.bundle import Precision
 from app.inference.combined import Shapes, inputs, outputs
@@ -17,45 +20,76 @@ DEVICE = "CPU"
 
 
 class OpenVinoEngine:
-    """The combined graph of a bundle as one compiled model. A run has its share of the cores: with one stream all of
-    them, and with several as many threads may call `run` at once.
-    """
+    """The combined graph of a bundle as one compiled model, for batches of any size on all cores."""
 
     provider = "OpenVINO"
     pads = False
 
-    def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int, streams: int = 1) -> None:
+    def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int) -> None:
         """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
-        core = ov.Core()
-        model = core.read_model(graph)
-        self.computes_in: Precision = "int8" if precision == "int8" else "fp32"
-        if precision == "bf16" and "BF16" in core.get_property(DEVICE, "OPTIMIZATION_CAPABILITIES"):
-            _compute_in_bfloat16(model)
-            model.validate_nodes_and_infer_types()
-            self.computes_in = "bf16"
-        settings = {
-            "INFERENCE_PRECISION_HINT": "f32",  # by default it computes all of an fp32 bundle in bfloat16
-            "INFERENCE_NUM_THREADS": threads,
-            "NUM_STREAMS": streams,
-            "ENABLE_CPU_PINNING": threads >= processors(),  # else replicas would share some cores and leave others
-        }
-        compiled = core.compile_model(model, DEVICE, settings)
-        self._names = [output.get_any_name() for output in compiled.outputs]
+        model = _read(graph, precision)
+        self.computes_in: Precision = precision if precision != "bf16" or _computes_bfloat16() else "fp32"
+        self._request = _compiled(model, threads=threads, streams=1).create_infer_request()
+        self._turn = Lock()  # threads that run streams may check the known image at the same time
+        self._names = [output.get_any_name() for output in model.outputs]
         self._shapes = shapes
-        self._free: SimpleQueue[ov.InferRequest] = SimpleQueue()
-        for _ in range(streams):
-            self._free.put(compiled.create_infer_request())
 
     def run(self, graph: Graph, images: Images) -> Outputs:
-        request = self._free.get()
-        try:
-            results = request.infer(inputs(graph, images), share_inputs=True)  # outputs are copied
-        finally:
-            self._free.put(request)
+        with self._turn:
+            results = self._request.infer(inputs(graph, images), share_inputs=True)  # outputs are copied
         return outputs(graph, {name: results[name] for name in self._names}, self._shapes)
 
     def forget(self, graph: Graph, largest: int) -> None:
         """OpenVINO has one memory for all batches."""
+
+
+class OpenVinoStreams:
+    """A graph of a bundle for single images. As many threads may call `run` at once as there are streams, and each run
+    has its share of the cores. Without a branch, and for one shape, OpenVINO computes it faster.
+    """
+
+    def __init__(
+        self, *, graph: Path, image_size: tuple[int, int], precision: Precision, threads: int, streams: int
+    ) -> None:
+        """`image_size` is the height and width of the network's input, `threads` the cores to use."""
+        model = _read(graph, precision)
+        model.reshape([1, *image_size, 3])
+        compiled = _compiled(model, threads=threads, streams=streams)
+        self._names = [output.get_any_name() for output in model.outputs]
+        self._free: SimpleQueue[ov.InferRequest] = SimpleQueue()
+        for _ in range(streams):
+            self._free.put(compiled.create_infer_request())
+
+    def run(self, images: Images) -> Outputs:
+        """Outputs of the graph for one image."""
+        request = self._free.get()
+        try:
+            results = request.infer([images[0][np.newaxis]], share_inputs=True)
+        finally:
+            self._free.put(request)
+        return {name: results[name] for name in self._names}
+
+
+def _computes_bfloat16() -> bool:
+    return "BF16" in ov.Core().get_property(DEVICE, "OPTIMIZATION_CAPABILITIES")
+
+
+def _read(graph: Path, precision: Precision) -> ov.Model:
+    model = ov.Core().read_model(graph)
+    if precision == "bf16" and _computes_bfloat16():
+        _compute_in_bfloat16(model)
+        model.validate_nodes_and_infer_types()
+    return model
+
+
+def _compiled(model: ov.Model, *, threads: int, streams: int) -> ov.CompiledModel:
+    settings = {
+        "INFERENCE_PRECISION_HINT": "f32",  # by default it computes all of an fp32 bundle in bfloat16
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": streams,
+        "ENABLE_CPU_PINNING": threads >= processors(),  # else replicas would share some cores and leave others
+    }
+    return ov.Core().compile_model(model, DEVICE, settings)
 
 
 def _compute_in_bfloat16(model: ov.Model) -> None:

@@ -110,15 +110,16 @@ class Runner:
         self._model = model
         opened.set_result(model)
         if model.streams > 1:
-            self._start_thread(self._open_streams)
+            for _ in range(model.streams - 1):
+                self._start_thread(self._serve)
+            for graph in GRAPHS:
+                self._start_thread(partial(self._open_streams, graph))
         self._serve()
 
-    def _open_streams(self) -> None:
+    def _open_streams(self, graph: Graph) -> None:
         """Wait until several images wait: only then are streams worth their memory."""
-        if self._batcher.wait_for_several() and self._model.open_streams():
-            for _ in range(self._model.streams - 2):
-                self._start_thread(self._serve)
-            self._serve()
+        if self._batcher.wait_for_several(graph):
+            self._model.open_streams(graph)
 
     def _serve(self) -> None:
         while (work := self._batcher.take(self._model)) is not None:

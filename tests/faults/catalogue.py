@@ -116,8 +116,8 @@ FAULTS = {
     ),
     "streams-unchecked": Fault(
         "app/inference/model.py",
-        "                        self._compare(graph, outputs)\n",
-        "                        outputs\n",
+        "                    self._compare(graph, outputs)\n",
+        "                    outputs\n",
         "Streams that compute wrong numbers answer images.",
     ),
     "wrong-row": Fault(

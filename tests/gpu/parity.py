@@ -10,8 +10,8 @@ from collections import Counter
 import numpy as np
 
 from app.bundle import COMBINED_GRAPH, Bundle
-from app.inference.cuda.engine import FILES, CudaEngine
-from app.inference.engine import Engine, Outputs
+from app.inference.cuda.engine import CudaEngine
+from app.inference.engine import GRAPH_FILES, Engine, Outputs
 from app.inference.known_answer import BY_CLASS, KnownImage
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
@@ -118,7 +118,7 @@ def difference(found: np.ndarray, expected: np.ndarray) -> float:
 
 def check_batches(engine: Engine, images: np.ndarray, tolerance: float) -> None:
     """One size, another, the first again: each image has the answer that it has alone, in a padded batch too."""
-    for graph in FILES:
+    for graph in GRAPH_FILES:
         alone = [engine.run(graph, [image])["embedding"][0] for image in images[:24]]
         for start, count in CHANGING:
             found = engine.run(graph, list(images[start : start + count]))["embedding"]
@@ -137,7 +137,7 @@ def kernels(bundle: Bundle) -> str:
 def on_cpu(bundle: Bundle) -> str:
     """Nodes of both graphs that ONNX Runtime has left to the CPU: only those that compute sizes may be among them."""
     found: Counter[str] = Counter()
-    for file in FILES.values():
+    for file in GRAPH_FILES.values():
         found.update(placed(str(bundle.folder / file))["cpu"])
     return listed(found)
 

@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 
 from app.bundle import Bundle
-from app.inference.cuda.engine import FILES, CudaEngine
+from app.inference.cuda.engine import CudaEngine
 from app.inference.cuda.recording import Recording
-from app.inference.engine import Graph
+from app.inference.engine import GRAPH_FILES, Graph
 from app.inference.model import Model
 from app.inference.runner import sums_are_finite
 from tests.benchmarks.record import Row, Rows
@@ -73,7 +73,7 @@ def of_a_run(engine: CudaEngine, recording: Recording, batch: list[np.ndarray], 
 
 
 def relative(name: str, runs: Rows, model: Model) -> Row:
-    best: dict[Graph, float] = {g: max(float(r["images/s"]) for r in runs if r["graph"] == g) for g in FILES}
+    best: dict[Graph, float] = {g: max(float(r["images/s"]) for r in runs if r["graph"] == g) for g in GRAPH_FILES}
     return {
         "bundle": name,
         "best lean, images/s": best["classify"],

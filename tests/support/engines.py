@@ -5,17 +5,41 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
-from app.inference.engine import Engine, Graph, Images, Outputs
+from app.inference.engine import GRAPH_FILES, Engine, Graph, Images, Outputs
 from app.inference.known_answer import KnownImage
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
-from app.inference.openvino import OpenVinoEngine
+from app.inference.openvino import OpenVinoEngine, OpenVinoStreams
+
+
+class Streamed:
+    """Streams of both graphs as an engine: the images of a batch are run one by one."""
+
+    pads = OpenVinoEngine.pads
+    provider = OpenVinoEngine.provider
+
+    def __init__(self, *, graph: Path, precision: Precision, **of_combined: object) -> None:
+        image_size = load_bundle(graph.parent).manifest.image.size
+        how = {"image_size": image_size, "precision": precision, "threads": 2, "streams": 2}
+        self._streams = {
+            each: OpenVinoStreams(graph=graph.with_name(file), **how) for each, file in GRAPH_FILES.items()
+        }
+
+    def run(self, graph: Graph, images: Images) -> Outputs:
+        rows = [self._streams[graph].run([image]) for image in images]
+        return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+
+    def forget(self, graph: Graph, largest: int) -> None:
+        pass
+
 
 ENGINES = {"openvino": OpenVinoEngine, "onnxruntime": OnnxEngine}  # on CPUs, by the name in the settings
 ARRANGEMENTS: dict[str, Callable[..., Engine]] = {
     "openvino": partial(OpenVinoEngine, threads=1),
-    "openvino with streams": partial(OpenVinoEngine, threads=2, streams=2),
+    "openvino with streams": Streamed,
     "onnxruntime": partial(OnnxEngine, threads=1),
 }
 

@@ -10,16 +10,15 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, WEIGHTS, Precision
+from app.bundle import WEIGHTS, Precision
 from app.inference.cuda.driver import DriverError, LockedBuffers, bytes_of, count_gpus, lock_pages
 from app.inference.cuda.recording import Recording
-from app.inference.engine import DeviceError, Graph, Images, Outputs, Pixels, fault_of
+from app.inference.engine import GRAPH_FILES, DeviceError, Graph, Images, Outputs, Pixels, fault_of
 from app.inference.known_answer import BY_CLASS, WrongAnswer
 from app.inference.model import Model
 
 log = logging.getLogger(__name__)
 
-FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
 PROVIDER_OPTIONS = {
     "enable_cuda_graph": "1",  # this also refuses a session in which a node that computes would run on the CPU
     "arena_extend_strategy": "kSameAsRequested",  # all memory is taken in the warm-up: powers of two would waste some
@@ -64,7 +63,7 @@ class CudaEngine:
         if memory_bytes:
             self._options["gpu_mem_limit"] = str(_memory_of_a_graph(memory_bytes, (folder / WEIGHTS).stat().st_size))
         with _failures_as_device_errors():
-            self._sessions = {graph: self._session(folder / name) for graph, name in FILES.items()}
+            self._sessions = {graph: self._session(folder / name) for graph, name in GRAPH_FILES.items()}
         if any(session.get_providers()[0] != self.provider for session in self._sessions.values()):
             raise DeviceError(UNUSABLE)
         self._recordings: dict[tuple[Graph, int], Recording] = {}
@@ -98,7 +97,7 @@ class CudaEngine:
         except DriverError as error:
             log.warning("the input buffer could not be page-locked, so copies to the GPU are slower: %s", error)
         with _failures_as_device_errors():
-            for graph in FILES:
+            for graph in GRAPH_FILES:
                 for size in reversed(model.sizes(graph)):
                     self._record(model, graph, size)
             self._buffers = self._locked_buffers()
@@ -188,7 +187,7 @@ def _load_libraries() -> None:
 
 def _memory_of_a_graph(memory_bytes: int, weights_bytes: int) -> int:
     """Bytes for what lies between the layers of one of the two graphs. Each has the weights once, beside that."""
-    both = len(FILES) * weights_bytes
+    both = len(GRAPH_FILES) * weights_bytes
     if memory_bytes <= both:
         raise DeviceError(f"VIT_GPU_MEMORY_BYTES is {memory_bytes}, and the weights of both graphs alone take {both}")
-    return (memory_bytes - both) // len(FILES)
+    return (memory_bytes - both) // len(GRAPH_FILES)

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.errors import DeadlineExceeded, Unavailable
 from app.inference.batcher import Batch, Batcher, SelfTest, Ticket, answer
-from app.inference.model import Plan
+from app.inference.model import GRAPHS, Plan
 from app.lifecycle import STOPPING
 
 
@@ -134,11 +134,14 @@ async def test_nothing_is_taken_beside_a_run_on_all_cores_and_that_is_not_begun_
 @scenario
 async def test_several_are_waited_for_until_the_queue_is_closed(callers):
     await callers.put("classify")
-    several = await waiting(callers.batcher.wait_for_several)
+    several = {graph: await waiting(callers.batcher.wait_for_several, graph) for graph in GRAPHS}
+    await callers.put("classify")
+    assert await several["classify"]
+    assert not several["explain"].done()
     await callers.put("explain")
-    assert await several
+    assert await several["explain"]
     callers.batcher.close()
-    assert not callers.batcher.wait_for_several()
+    assert not callers.batcher.wait_for_several("classify")
 
 
 @scenario

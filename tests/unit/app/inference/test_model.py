@@ -1,6 +1,8 @@
 """app/inference/model.py: which batches are run, and that none is answered by an engine that computes wrong numbers."""
 
 import time
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -162,7 +164,9 @@ def streams() -> Watched:
 @pytest.fixture
 def with_streams(watched, streams, monkeypatch) -> Model:
     monkeypatch.setattr(module, "STREAMS_PAY_S", 0.0)
-    return model_of(DEMO_BUNDLE, watched, streams=2, open_streams=lambda: streams)
+    return model_of(
+        DEMO_BUNDLE, watched, streams=2, open_streams=lambda graph: SimpleNamespace(run=partial(streams.run, graph))
+    )
 
 
 @pytest.mark.usefixtures("no_time")
@@ -186,7 +190,8 @@ def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(
     with_streams.warm_up(PLENTY)
     assert {size for _, size in watched.runs} == {1}
     assert [with_streams.plan("explain", waiting) for waiting in (1, 5)] == [Plan(1), Plan(1)]
-    assert with_streams.open_streams()
+    with_streams.open_streams("explain")
+    assert with_streams.plan("classify", 5) == Plan(1)
     assert [with_streams.plan("explain", waiting, others=others) for waiting, others in ((1, 0), (5, 0), (1, 1))] == [
         Plan(1),
         Plan(1, streamed=True),
@@ -201,7 +206,7 @@ def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(
     assert with_streams.best_batch("explain") == 2
 
 
-def no_memory() -> Watched:
+def no_memory(graph) -> Watched:
     raise RuntimeError("could not allocate memory")
 
 
@@ -213,13 +218,13 @@ def test_where_streams_fail_images_are_run_in_batches(with_streams, streams, mon
     else:
         monkeypatch.setattr(with_streams, "_open_streams", no_memory)
     with_streams.warm_up(PLENTY)
-    assert not with_streams.open_streams()
+    with_streams.open_streams("classify")
     assert "run in batches and not side by side" in caplog.text
     assert with_streams.plan("classify", 5).images == 2
 
 
 def test_a_probe_checks_the_streams_too(with_streams, streams):
-    assert with_streams.open_streams()
+    with_streams.open_streams("classify")
     with_streams.probe("classify")
     streams.after = off
     with pytest.raises(WrongAnswer):
