@@ -144,7 +144,7 @@ class ImageRequest:
         if size <= MAX_HASHED_ON_LOOP_BYTES:
             digest = checksum()
         else:
-            digest = await asyncio.get_running_loop().run_in_executor(self.services.cpu_pool, checksum)
+            digest = await asyncio.to_thread(checksum)  # not behind drawings, which `cpu_pool` has queued
         known = {"sha256": digest.hex()[:16], "bytes": size}
         if isinstance(outcome, ServiceError):
             return {**known, "problem": outcome.kind}

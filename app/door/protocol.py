@@ -1,10 +1,10 @@
-"""Limits that uvicorn's HTTP protocol lacks: on the size and time of a header and on the number of connections; and a
-proper answer to a message that is not HTTP.
+"""Limits that uvicorn's HTTP protocol lacks: on the size and time of a header, on the number of connections and of
+requests in one, and on the time in which a response is read; and a proper answer to a message that is not HTTP.
 
 It relies on parts of uvicorn's `HttpToolsProtocol` that are not documented. pyproject.toml therefore bounds uvicorn's
 version, and these names have to be looked at when it is raised:
 - attributes: connections, cycle, headers, loop, parser, pipeline, scope, server_state, transport, url
-- methods: _unset_keepalive_if_required, and the callbacks of httptools
+- methods: _start_asgi_task, _unset_keepalive_if_required, and the callbacks of httptools
 - RequestResponseCycle: disconnected, keep_alive, message_event, more_body, response_complete, response_started, scope
 
 uvicorn's other class, on h11, bounds a header by itself and knows no upgrades. But 100,000 chunks of a byte block the
@@ -17,17 +17,18 @@ from typing import Any, cast
 
 import httptools
 from starlette.requests import HTTPConnection
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.door.answer import complete
 from app.door.cors import Cors
 from app.door.header import request_id
 from app.door.problems import respond_to
-from app.door.transport import LingeringTransport
+from app.door.transport import FLUSH_S, LingeringTransport
 from app.errors import HeaderTooLarge, MalformedRequest, ServiceError, SlowRequest
 
 MAX_HEADER_BYTES = 16 * 1024
 MAX_HEADER_FIELDS = 100
+MAX_PIPELINED = 100  # requests that wait for the one ahead; each takes 2.5 kB
 HEADER_TIMEOUT_S = 5.0  # from the first byte of a request, or from connecting, until its header is there
 
 
@@ -41,11 +42,14 @@ class GuardedProtocol(HttpToolsProtocol):
         "_header_bytes",
         "_header_fields",
         "_header_timer",
+        "_in_header",
         "_in_message",
         "_max_connections",
         "_parse_error",
         "_refused",
+        "_running",
         "_unparsed",
+        "_unread_timer",
     )
 
     def __init__(self, *args: Any, max_connections: int, cors: Cors, **kwargs: Any) -> None:
@@ -56,6 +60,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self._refused = False  # nothing more is read from this connection
         self._parse_error: ServiceError = MalformedRequest("This is not a valid HTTP/1.1 request.")
         self._header_timer: asyncio.TimerHandle | None = None
+        self._unread_timer: asyncio.TimerHandle | None = None
+        self._running: RequestResponseCycle | None = None  # of pipelined requests the first; `cycle` is the last
+        self._in_header = False
         self._header_bytes = self._header_fields = 0
         self._unparsed = 0  # bytes since the parser's last callback
 
@@ -69,12 +76,16 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_header_timer()
+        self._stop_unread_timer()
+        if self._running is not None:  # uvicorn tells only the last of pipelined requests
+            self._running.disconnected = True
+            self._running.message_event.set()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()  # after a reset uvicorn lets this timer run and keep the connection
         # Break reference cycles, which would otherwise wait for Python's garbage collector.
         cast(LingeringTransport, self.transport).ended()
         self.pipeline.clear()
-        self.cycle = None  # type: ignore[assignment]  # as uvicorn has it before the first request
+        self._running = self.cycle = None  # type: ignore[assignment]  # as uvicorn has it before the first request
 
     def data_received(self, data: bytes) -> None:
         if self._refused or self.transport.is_closing():
@@ -120,7 +131,7 @@ class GuardedProtocol(HttpToolsProtocol):
     # Parser callbacks
 
     def on_message_begin(self) -> None:
-        self._in_message = True
+        self._in_message = self._in_header = True
         self._header_bytes = self._header_fields = self._unparsed = 0
         self._start_header_timer()
         super().on_message_begin()
@@ -131,15 +142,17 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Also called for trailers after a chunked body."""
+        """Also called for trailers after a chunked body, which are no part of the header (RFC 9110, 6.5.1)."""
         self._header_fields += 1
         self._count(len(name) + len(value))
-        super().on_header(name, value)
+        if self._in_header:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._stop_header_timer()
-        if self.parser.get_method() == b"CONNECT":
-            raise ValueError  # there are no tunnels
+        self._in_header = False
+        if self.parser.get_method() == b"CONNECT" or len(self.pipeline) == MAX_PIPELINED:
+            raise ValueError  # there are no tunnels, and of too many requests the first are answered
         if not self.parser.should_upgrade():
             super().on_headers_complete()
 
@@ -153,6 +166,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self._in_message = False
         self._unparsed = 0
         super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     def _count(self, size: int) -> None:
         self._unparsed = 0
@@ -181,6 +198,22 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(SlowRequest(f"The header did not arrive within {HEADER_TIMEOUT_S:g} seconds."))
         else:
             self.transport.close()
+
+    # The response's time
+
+    def pause_writing(self) -> None:
+        """More of a response is unread than the buffers should hold."""
+        super().pause_writing()
+        self._unread_timer = self.loop.call_later(FLUSH_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_unread_timer()
+
+    def _stop_unread_timer(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
 
     # Refusals
 

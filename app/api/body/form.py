@@ -28,6 +28,8 @@ async def read_form(request: Request, *, max_images: int) -> list[Upload]:
         raise MalformedRequest(f"The multipart body is broken, or has more than {MAX_FIELDS} other parts.") from None
     finally:
         parser.close()
+    if not parser.ended:
+        raise MalformedRequest("The multipart body is broken: it ends before its last boundary.")
     if not parser.uploads:
         raise MalformedRequest("The form has no file. In curl, an @ sends the file of a name: -F image=@photo.jpg.")
     return parser.uploads
@@ -39,6 +41,7 @@ class _FormParser(MultiPartParser):
     def __init__(self, *args: Any, **limits: Any) -> None:
         super().__init__(*args, **limits)
         self.uploads: list[Upload] = []  # of the parts that have ended
+        self.ended = False
         self._upload = Upload()
 
     def close(self) -> None:
@@ -47,6 +50,7 @@ class _FormParser(MultiPartParser):
             file.close()
 
     def on_headers_finished(self) -> None:
+        self._charset = "utf-8"  # a header may name any codec of Python, and some take quadratic time
         super().on_headers_finished()
         file = self._current_part.file
         self._upload = Upload(name=(file and file.filename) or None)
@@ -61,3 +65,6 @@ class _FormParser(MultiPartParser):
         super().on_part_end()
         if self._current_part.file is not None:
             self.uploads.append(self._upload)
+
+    def on_end(self) -> None:
+        self.ended = True

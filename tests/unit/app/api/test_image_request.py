@@ -134,6 +134,7 @@ BROKEN = {
     "a type for a slow expression": (ONE, 'multipart/form-data; !="' + "\\" * 8000),
     "lines ended by LF": (ONE.replace(b"\r", b""), FORM),
     "no last boundary": (file(b"x"), FORM),
+    "no boundary after the last of two files": (file(b"x") + file(b"y")[:-2], FORM),
     "cut in its boundary": (file(b"x")[:-4], FORM),
     "a part without a header": (b"--b\r\n\r\nx\r\n" + END, FORM),
     "a part without a name": (b"--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n" + END, FORM),
@@ -144,6 +145,13 @@ BROKEN = {
     "a field that is too large": (file(b"x") + field(b"x" * (MAX_FIELD_BYTES + 1)) + END, FORM),
     "not a form": (b"not a form", FORM),
 }
+
+
+@pytest.mark.parametrize("charset", ["punycode", "undefined", "unicode_escape"])
+def test_names_are_utf8_whatever_the_form_says(charset):
+    body = part(b"x", r'name="image"; filename="\ud800-!.png"') + field(b"a" * MAX_FIELD_BYTES) + END
+    (upload,) = uploads(body, content_type=f"{FORM}; charset={charset}")
+    assert upload.name == r"\ud800-!.png"
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -1,19 +1,21 @@
-"""app/door/protocol.py: memory of a closed connection."""
+"""app/door/protocol.py: memory of a connection, and which requests of it are answered."""
 
 import asyncio
 import gc
 import socket
 import struct
 import weakref
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 import uvicorn
 from starlette.responses import Response
 from uvicorn.server import ServerState
 
+from app.door import protocol as module
 from app.door.cors import Cors
-from app.door.protocol import GuardedProtocol
+from app.door.protocol import MAX_PIPELINED, GuardedProtocol
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
@@ -80,8 +82,9 @@ CLIENTS = {
 }
 
 
-@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS.keys())
-def test_a_closed_connection_leaves_no_reference_cycle(client):
+@asynccontextmanager
+async def served(app) -> AsyncIterator[tuple[tuple[str, int], list[weakref.ref[GuardedProtocol]]]]:
+    """Its address, and the connections that were made."""
     config = uvicorn.Config(app, log_config=None)
     config.load()
     made: list[weakref.ref[GuardedProtocol]] = []
@@ -91,16 +94,86 @@ def test_a_closed_connection_leaves_no_reference_cycle(client):
         made.append(weakref.ref(one))
         return one
 
+    async with await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0) as server, asyncio.timeout(30):
+        yield server.sockets[0].getsockname(), made
+
+
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS.keys())
+def test_a_closed_connection_leaves_no_reference_cycle(client):
     async def scenario():
-        server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
-        async with server:
-            await client(*await asyncio.open_connection(*server.sockets[0].getsockname()))
+        async with served(app) as (address, made):
+            await client(*await asyncio.open_connection(*address))
             while not made or any(one() for one in made):  # its task may have a step to go
                 await asyncio.sleep(0.01)
+        return made
 
     gc.disable()
     try:
-        asyncio.run(asyncio.wait_for(scenario(), 30))
+        made = asyncio.run(scenario())
     finally:
         gc.enable()
     assert len(made) == 1
+
+
+def test_of_too_many_pipelined_requests_the_first_are_answered():
+    async def scenario():
+        async with served(app) as (address, _):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(GET * (MAX_PIPELINED + 100))
+            answers = await reader.read()
+            await leave(writer)
+            return answers
+
+    assert asyncio.run(scenario()).count(b"200 OK") == MAX_PIPELINED + 1
+
+
+def test_fields_after_a_chunked_body_are_no_part_of_the_header():
+    seen = []
+
+    async def noting(scope, receive, send):
+        await app(scope, receive, send)
+        seen.extend(name for name, _ in scope["headers"])
+
+    async def scenario():
+        async with served(noting) as (address, _):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(CHUNKED + b"1\r\nx\r\n0\r\nX-API-Key: key\r\n\r\n")
+            await reader.readuntil(b"hello")
+            await leave(writer)
+
+    asyncio.run(scenario())
+    assert seen == [b"host", b"transfer-encoding"]
+
+
+def test_a_client_that_does_not_read_its_response_is_dropped(monkeypatch):
+    monkeypatch.setattr(module, "FLUSH_S", 0.05)
+
+    async def scenario():
+        async with served(Response(bytes(50_000_000))) as (address, made):
+            _, writer = await asyncio.open_connection(*address)
+            writer.write(GET)
+            while not made or any(one() for one in made):
+                await asyncio.sleep(0.01)
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_the_request_that_runs_is_told_that_the_client_left_others_in_the_pipeline():
+    told = []
+
+    async def waiting(scope, receive, send):
+        await receive()
+        told.append((await receive())["type"])
+
+    async def scenario():
+        async with served(waiting) as (address, _):
+            _, writer = await asyncio.open_connection(*address)
+            writer.write(2 * GET)
+            await asyncio.sleep(0.05)
+            await leave(writer)
+            while not told:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(scenario())
+    assert told == ["http.disconnect"]
