@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 GRAPHS: tuple[Graph, ...] = get_args(Graph)
 WARM_UP_S = 0.1  # for each graph; batch sizes not measured by then are measured while serving
 WARM_UP_RUNS = 2  # of a batch size; the first also allocates memory
-STREAMS_PAY_S = 0.05  # that an image takes on one stream; less, and batches have the higher throughput (measured)
-FIRST_RUN_RATIO = 4.0  # a first run so many times as long may still be that of such a model, so a second tells
+STREAMS_PAY_S = 0.01  # that an image takes on one stream; less, and batches have the higher throughput (measured)
+FIRST_RUN_RATIO = 20.0  # a first run so many times as long may still be that of such a model, so a second tells
 
 
 class Plan(NamedTuple):

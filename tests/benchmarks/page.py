@@ -36,7 +36,7 @@ def blocks() -> dict[str, str]:
     tables = {name: table(read_record(path).rows) for name, path in record_paths().items()}
     return tables | {
         "figures": table(fastest("servers")),
-        "servers_avx2": table(fastest("servers_avx2")),
+        **{name: table(fastest(name)) for name in ("servers_amx", "servers_avx2") if name in tables},
         "where others are ahead": ahead(),
         "what_if": table(of_first_fill()),
     }
