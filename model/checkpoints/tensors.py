@@ -3,7 +3,7 @@
 Each step changes `state` in place.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isqrt, prod
 
 import torch
@@ -41,14 +41,14 @@ def join_blocks(state: State, config: ViTConfig) -> None:
         join(state, f"blocks.{i}.mlp.fc1", (f"blocks.{i}.mlp.fc1_g", f"blocks.{i}.mlp.fc1"))
 
 
-def square_grid(rows: int) -> Grid:
-    """Grid of the patches in a table of positions, of which some rows are slots: see `fit_positions`.
+def square_grid(rows: int, slots: Iterable[int] = range(MOST_SLOTS + 1)) -> Grid:
+    """Grid of the patches in a table of positions, of which as many rows may be slots: see `fit_positions`.
 
     Raises CheckpointError if no number of slots leaves a square.
     """
-    for slots in range(MOST_SLOTS + 1):
-        side = isqrt(max(rows - slots, 0))
-        if side and side * side == rows - slots:
+    for patches in (rows - some for some in slots):
+        side = isqrt(max(patches, 0))
+        if side and side * side == patches:
             return side, side
     raise CheckpointError(f"a table of {rows} positions does not fit a square grid of patches")
 

@@ -15,6 +15,7 @@ from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, square_grid
 from model.config import ViTConfig
+from model.positions import Grid
 from model.preprocessing import Preprocessing
 
 NAMES = (
@@ -66,7 +67,7 @@ def describe(source: Source, facts: Facts) -> Description:
     if pixels != 3 * patch**2:
         raise CheckpointError(f"a patch of {pixels} numbers is not a square of RGB pixels")
     attn_dim = source.shape("blocks.0.attn.qkv.weight")[0] // 3
-    grid = square_grid(source.shape("pos_embed")[-2]) if "pos_embed" in source else None
+    grid = _grid(source)
     examples = {"heads": max(attn_dim // 64, 1), "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
     heads, mean, std, *stated = facts.need(examples if grid else {**examples, "image_size": (224, 224)})
     size = (grid[0] * patch, grid[1] * patch) if grid else stated[0]
@@ -84,8 +85,7 @@ def describe(source: Source, facts: Facts) -> Description:
         "none in vit-pytorch: torchvision's Resize to the size of the network",
         sized_by="the table of positions",
     )
-    # (0, D): ViT(pool="mean") of the latest releases
-    class_token = "cls_token" in source and source.shape("cls_token")[-2] > 0
+    class_token = _class_tokens(source) > 0
     pool = facts.resolve("pool", "cls" if class_token else "mean", "whether there is a class token")
     if pool not in ("cls", "mean"):
         raise CheckpointError(f"--set pool={pool}: vit-pytorch has cls and mean")
@@ -117,6 +117,16 @@ def describe(source: Source, facts: Facts) -> Description:
     )
 
 
+def _class_tokens(source: Source) -> int:
+    """0, if its shape is (0, D), in ViT(pool="mean") of the latest releases."""
+    return source.shape("cls_token")[-2] if "cls_token" in source else 0
+
+
+def _grid(source: Source) -> Grid | None:
+    """That of the table of positions, which has a row for the class token where there is one."""
+    return square_grid(source.shape("pos_embed")[-2], [_class_tokens(source)]) if "pos_embed" in source else None
+
+
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     config, source = description.config, _renamed(source)
     state, p = source.tensors(), config.patch_size
@@ -127,5 +137,5 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
             state.setdefault(f"blocks.{i}.attn.proj.bias", state["head.weight"].new_zeros(config.width))
     if not config.class_token:
         state.pop("cls_token", None)  # it has no rows
-    fit_positions(state, config)
+    fit_positions(state, config, _grid(source))
     return state

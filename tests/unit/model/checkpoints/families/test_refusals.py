@@ -57,6 +57,7 @@ FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
         ("torchvision-vit", {"tensors": with_more(TWO_SLOTS)}, "a table of 27 positions does not fit 5 by 5 patches"),
         ("torchvision-vit", {"tensors": renamed("heads.head", "fc")}, "the file has no heads at all"),
         ("torchvision-vit", {"tensors": with_more({"conv_proj.conv_last.weight": torch.zeros(1)})}, "of convolutions"),
+        (CLS, {"tensors": with_more({"pos_embedding": torch.zeros(1, 9, 24)})}, "9 positions does not fit a square"),
         (CLS, {"tensors": without("mlp_head")}, "a backbone, not a classifier"),
         (CLS, {"tensors": with_more({"to_patch_embedding.2.weight": torch.zeros(24, 16)})}, "RGB pixels"),
     ],
