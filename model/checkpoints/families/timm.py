@@ -18,8 +18,8 @@ from model.checkpoints.families.openclip import CONFIG, OTHERS
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known
 from model.checkpoints.families.timm_layers import absent_layers, classes, conv_patches, fused_layers
-from model.checkpoints.families.timm_network import network, patch_side, with_arguments
-from model.checkpoints.families.timm_positions import grid_of_file, learned_rope, positions, relative_tables
+from model.checkpoints.families.timm_network import final_norm, network, patch_side, with_arguments
+from model.checkpoints.families.timm_positions import grid_of_file, learned_rope, positions, relative_tables, slots
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.families.timm_tower import NAMES as TOWER
 from model.checkpoints.families.timm_tower import described, is_tower, projection
@@ -93,7 +93,7 @@ def describe(source: Source, facts: Facts) -> Description:
         projects = facts.resolve("projection", projects, f"the published head of {architecture.name}")
     projected = projection(source) or (outputs if projects or tower else 0) or None
     num_classes = 0 if projected else num_classes
-    arguments = with_arguments(architecture, _arguments(source, config, facts, architecture))
+    arguments = _arguments(source, config, facts, architecture)
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
     size = _image_size(source, config, facts, architecture, arguments, stated, published)
@@ -124,9 +124,12 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    state = _renamed(source).tensors()
+    (architecture, _), config, renamed = find(description.architecture), description.config, _renamed(source)
+    arguments = _arguments(renamed, described(source), Facts(description.overrides), architecture)
+    state = renamed.tensors()
     for transform in TRANSFORMS:
-        transform(state, description.config)
+        transform(state, config)
+    positions(state, config, slots(arguments, config))
     return state
 
 
@@ -138,7 +141,6 @@ TRANSFORMS: tuple[Callable[[State, ViTConfig], None], ...] = (
     conv_patches,
     fused_layers,
     absent_layers,
-    positions,
     relative_tables,
     learned_rope,
     classes,
@@ -150,11 +152,23 @@ def _is_clip(source: Source) -> bool:
     return "visual.conv1.weight" in source or ("conv1.weight" in source and "class_embedding" in source)
 
 
+def _stated_arguments(source: Source, config: dict[str, Any]) -> dict[str, Any]:
+    """Arguments that change the architecture's, from config.json and, before it, the command line of train.py."""
+    places = (
+        {"global_pool": config.get("global_pool") or None},
+        config.get("model_args") or {},
+        {"global_pool": source.arguments.get("gp") or None},
+        source.arguments.get("model_kwargs") or {},
+    )
+    return {name: value for place in places for name, value in place.items() if (name, value) != ("global_pool", None)}
+
+
 def _arguments(source: Source, config: dict[str, Any], facts: Facts, architecture: Architecture) -> dict[str, Any]:
-    """Arguments that change the architecture's: from config.json, from the tensors' names, and set by hand."""
-    changes: dict[str, Any] = {name: config[name] for name in ("global_pool",) if config.get(name)}
-    changes.update(config.get("model_args") or {})
-    origin = "config.json" if "global_pool" in changes else architecture.name
+    """The architecture's arguments with changes: as stated, from the tensors' names, and set by hand."""
+    changes = _stated_arguments(source, config)
+    stated = "config.json" if config else "args in the file"
+    origin = stated if "global_pool" in changes else architecture.name
+    implied = final_norm(architecture, {**architecture.arguments, **changes})
     # The pool may have been changed after the norm was built; the name of the norm says where it is.
     norms = [name for name in ("norm", "fc_norm") if f"{name}.weight" in source]
     if architecture.model_class == "Eva":
@@ -162,10 +176,13 @@ def _arguments(source: Source, config: dict[str, Any], facts: Facts, architectur
     elif len(norms) == 1:
         changes["use_fc_norm" if architecture.model_class == "Beit" else "fc_norm"] = norms[0] == "fc_norm"
     known = {**architecture.arguments, **changes}
+    if "global_pool" not in changes and {implied, final_norm(architecture, known)} == {"before_pool", "after_pool"}:
+        why = f"with {norms[0]} the pool is not that of {architecture.name}: give it, as in this example"
+        (known["global_pool"],) = facts.need({"global_pool": "avg" if norms == ["fc_norm"] else "token"}, why=why)
     changes["global_pool"] = facts.resolve("global_pool", known["global_pool"], origin)
     for name in facts.overrides.keys() & known.keys() - {"img_size", "global_pool"}:
         changes[name] = facts.resolve(name, known[name], architecture.name)
-    return changes
+    return with_arguments(architecture, changes)
 
 
 def _image_size(
@@ -177,10 +194,13 @@ def _image_size(
     stated: dict[str, Any],
     published: dict[str, dict[str, Any]],
 ) -> tuple[int, int]:
-    """(height, width) from config.json, else from the positions in the file, else as published."""
-    built = (config.get("model_args") or {}).get("img_size")
+    """(height, width) as stated, else from the positions in the file, else as published."""
+    built = _stated_arguments(source, config).get("img_size")
+    given = (source.arguments.get("input_size") or ())[1:] or source.arguments.get("img_size")
     if built is not None and not arguments.get("dynamic_img_size"):
-        size, origin = built, "config.json" if source.config else CONFIG
+        size, origin = built, "config.json" if source.config else CONFIG if config else "args in the file"
+    elif given:
+        size, origin = given, "args in the file"
     elif "input_size" in stated:
         size, origin = stated["input_size"][1:], "config.json"
     else:
@@ -189,7 +209,8 @@ def _image_size(
         side = patch_side(architecture, arguments) or 1
         covered = (size[0] - size[0] % side, size[1] - size[1] % side)
         usual = network(architecture, arguments, image_size=covered, num_classes=1)
-        grid = grid_of_file(source, usual)
+        by_hand = "image_size" in facts.overrides  # then a table that is no square may fit
+        grid = None if by_hand else grid_of_file(source, usual, slots(arguments, usual))
         if grid is not None and grid != usual.grid:
             size, origin = [side * usual.patch_size for side in grid], "number of positions"
     height, width = (size, size) if isinstance(size, int) else size

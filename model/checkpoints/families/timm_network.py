@@ -115,6 +115,11 @@ def network(
         raise CheckpointError(f"{architecture.name}: {error}") from None
 
 
+def final_norm(architecture: Architecture, arguments: dict[str, Any]) -> Literal["before_pool", "after_pool", "none"]:
+    """Where the last norm stands."""
+    return _final_norm(_as_vision_transformer(architecture, arguments))
+
+
 def patch_side(architecture: Architecture, arguments: dict[str, Any]) -> int | None:
     """Side of a patch in pixels. None with a stem, whose convolutions see more than the patches cover."""
     stated = _as_vision_transformer(architecture, arguments)

@@ -2,6 +2,7 @@
 frequencies of rotary ones."""
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -17,18 +18,23 @@ LEARNED = "pos_embed"
 RELATIVE = "relative_position_bias_table"
 
 
-def grid_of_file(source: Source, config: ViTConfig) -> Grid | None:
+def slots(arguments: dict[str, Any], config: ViTConfig) -> int:
+    """Rows of a table of positions that are for tokens before the patches: for all of them, or for none."""
+    return 0 if arguments.get("no_embed_class") else len(config.prefix)
+
+
+def grid_of_file(source: Source, config: ViTConfig, slots: int) -> Grid | None:
     """Rows and columns of patches in the tables of a file; None if it has no table."""
     if LEARNED in source:
-        return _grid(source.shape(LEARNED)[1], config)
+        return _grid(source.shape(LEARNED)[1] - slots, config)
     tables = [key for key in source.names if key.endswith(RELATIVE)]
     return _relative_grid(source.shape(tables[0])[0], config) if tables else None
 
 
-def positions(state: State, config: ViTConfig) -> None:
+def positions(state: State, config: ViTConfig, slots: int) -> None:
     """Add the slots of the prefix to its tokens, and interpolate the rest if the file is for another size."""
     if LEARNED in state:
-        fit_positions(state, config, _grid(state[LEARNED].shape[1], config))
+        fit_positions(state, config, _grid(state[LEARNED].shape[1] - slots, config))
 
 
 def relative_tables(state: State, config: ViTConfig) -> None:
@@ -68,17 +74,16 @@ def learned_rope(state: State, config: ViTConfig) -> None:
             state[f"blocks.{i}.attn.rope.freqs"] = freqs
 
 
-def _grid(entries: int, config: ViTConfig) -> Grid:
-    """The network's grid, else a square one. Raises CheckpointError if neither fits a table of `entries`."""
+def _grid(patches: int, config: ViTConfig) -> Grid:
+    """The network's grid, else a square one. Raises CheckpointError if neither has so many patches."""
     rows, columns = config.grid
-    candidates = [entries - slots for slots in (len(config.prefix), 0)]
-    if rows * columns in candidates:
+    side = math.isqrt(max(patches, 0))
+    if patches == rows * columns:
         return config.grid
-    for patches in candidates:
-        if (side := math.isqrt(max(patches, 0))) ** 2 == patches:
-            return side, side
+    if side and side**2 == patches:
+        return side, side
     raise CheckpointError(
-        f"{LEARNED} has {entries} entries, which fits neither a square of patches nor {rows} by {columns}"
+        f"{LEARNED} has positions of {patches} patches, which are neither a square nor {rows} by {columns}"
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm_architectures import find, table
 from model.checkpoints.families.timm_network import network, with_arguments
+from model.checkpoints.families.timm_positions import slots
 from model.checkpoints.load import describe_checkpoint
 from model.config import RopeConfig
 from model.positions import resize
@@ -28,12 +30,16 @@ NAMES = ["ant", "bee", "cow", "dog", "eel"]
 SIZES = {name: str(SMALL[name]) for name in ("embed_dim", "depth", "num_heads", "patch_size")}
 
 
-def toy(architecture: str, *, num_classes: int = 5, **arguments: Any):
-    """A network as timm's arguments describe it, and its tensors under our names, which mostly are timm's."""
+def toy(architecture: str, *, num_classes: int = 5, image_size: tuple[int, int] = (32, 32), **arguments: Any):
+    """A network as timm's arguments describe it, and its tensors as timm has them, most of them under our names."""
     entry, _ = find(architecture)
-    config = network(entry, with_arguments(entry, SMALL | arguments), image_size=(32, 32), num_classes=num_classes)
+    arguments = with_arguments(entry, SMALL | arguments)
+    config = network(entry, arguments, image_size=image_size, num_classes=num_classes)
     model = toy_model(config)
-    return model, {key: tensor.clone() for key, tensor in model.state_dict().items()}
+    state = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+    if "pos_embed" in state:  # ours has the patches alone
+        state["pos_embed"] = F.pad(state["pos_embed"], (0, 0, slots(arguments, config), 0))
+    return model, state
 
 
 def write(folder: Path, state: dict[str, Tensor], config: dict[str, Any] | None = None) -> Path:
@@ -194,7 +200,7 @@ def test_labels_with_gaps_and_without_names(plain):
         ({"num_classes": 7}, "says 7 classes, the head has 5"),
         ({"num_classes": 5, "without": "head.weight"}, "says 5 classes, the head has 0"),
         ({"also": {"head.weight": torch.zeros(5, 24)}}, "the head is all zeros"),
-        ({"also": {"pos_embed": torch.zeros(1, 19, 24)}}, "pos_embed has 19 entries, which fits neither a square"),
+        ({"also": {"pos_embed": torch.zeros(1, 19, 24)}}, "of 18 patches, which are neither a square nor 4 by 4"),
     ],
 )
 def test_refusals_say_why(plain, config, message):
@@ -273,6 +279,33 @@ def test_a_lone_file_needs_its_architecture(tmp_path):
     assert checkpoint.origins["image_size"] == "number of positions"
     old_name = load_checkpoint(file, overrides=SIZES | {"architecture": "vit_base_patch16_224_in21k"})
     assert old_name.name == checkpoint.name
+
+
+@pytest.mark.parametrize(
+    ("architecture", "pool"),
+    [("vit_base_patch16_224.augreg_in21k", "avg"), ("eva02_base_patch14_224.mim_in22k", "token")],
+)
+def test_a_norm_that_does_not_go_with_the_pool_of_the_architecture_has_a_person_asked(tmp_path, architecture, pool):
+    """create_model(..., global_pool=pool): the place of the norm changes with it."""
+    model, state = toy(architecture, global_pool=pool)
+    file = write(tmp_path, state) / "model.safetensors"
+    given = SIZES | {"architecture": architecture}
+    with pytest.raises(CheckpointError, match=f"^with (fc_)?norm the pool is not that of .* --set global_pool={pool}$"):
+        load_checkpoint(file, overrides=given)
+    assert_same(load_checkpoint(file, overrides=given | {"global_pool": pool}).model, model)
+
+
+def test_an_oblong_table_whose_rows_happen_to_be_a_square(tmp_path):
+    """8 patches and the class token are 9 rows: the token's is not taken for a patch of 3 by 3."""
+    architecture = "vit_base_patch16_224.augreg_in21k"
+    model, state = toy(architecture, image_size=(16, 32))
+    file = write(tmp_path, state) / "model.safetensors"
+    given = SIZES | {"architecture": architecture}
+    with pytest.raises(CheckpointError, match="of 8 patches, which are neither a square nor 28 by 28"):
+        load_checkpoint(file, overrides=given)
+    assert_same(load_checkpoint(file, overrides=given | {"image_size": "16,32"}).model, model)
+    with pytest.raises(CheckpointError, match="of 8 patches, which are neither a square nor 3 by 3"):
+        load_checkpoint(file, overrides=given | {"image_size": "24,24"})
 
 
 def test_preprocessing_that_tags_disagree_on_must_be_given(tmp_path):
@@ -391,8 +424,8 @@ NOT_GIVEN = {"img_size": None, "mean": None, "std": None, "crop_pct": None, "int
 def trained(tmp_path):
     """What timm's train.py saves: utils/checkpoint_saver.py."""
 
-    def save(arch: str, *, num_classes: int = 5, **arguments: Any) -> tuple[Path, Any]:
-        model, state = toy("vit_tiny_patch16_224", num_classes=num_classes)
+    def save(arch: str, *, of: Any = None, num_classes: int = 5, **arguments: Any) -> tuple[Path, Any]:
+        model, state = of or toy("vit_tiny_patch16_224", num_classes=num_classes)
         worse = {key: tensor + 1 for key, tensor in state.items()}
         content = {"epoch": 9, "arch": arch, "optimizer": {"state": {0: {"step": torch.tensor(7.0)}}}, "metric": 71.2}
         content["args"] = argparse.Namespace(**NOT_GIVEN | {"model": arch} | arguments)
@@ -419,6 +452,28 @@ def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(trained)
     assert (recipe.mean, recipe.std) == ((0.4, 0.5, 0.6), (0.2, 0.2, 0.2))
     assert (recipe.resize_size, recipe.interpolation) == ((32, 32), "bilinear")
     assert description.origins["mean"] == description.origins["interpolation"] == "args in the file"
+
+
+@pytest.mark.parametrize("arguments", [{"gp": "avg"}, {"gp": None, "model_kwargs": {"global_pool": "avg"}}])
+def test_a_training_checkpoint_is_pooled_as_its_command_line_says(trained, arguments):
+    path, model = trained("vit_tiny_patch16_224", of=toy("vit_tiny_patch16_224", global_pool="avg"), **arguments)
+    checkpoint = load_checkpoint(path, overrides=SIZES)
+    assert (checkpoint.config.pool, checkpoint.origins["global_pool"]) == ("mean", "args in the file")
+    assert_same(checkpoint.model, model)
+
+
+@pytest.mark.parametrize(
+    ("arch", "size", "arguments"),
+    [
+        ("vit_tiny_patch16_224", (16, 32), {"input_size": [3, 16, 32]}),  # as many rows as a square of 24 has patches
+        ("vit_tiny_patch16_224", (16, 32), {"model_kwargs": {"img_size": (16, 32)}}),
+        ("vit_small_patch16_dinov3", (48, 48), {"img_size": 48}),  # rotary positions, and no table that tells the size
+    ],
+)
+def test_a_training_checkpoint_has_the_size_of_its_command_line(trained, arch, size, arguments):
+    path, _ = trained(arch, of=toy(arch, image_size=size), **arguments)
+    description = describe_checkpoint(path, overrides=SIZES)
+    assert (description.config.image_size, description.origins["image_size"]) == (size, "args in the file")
 
 
 @pytest.mark.parametrize("arch", ["vit_small_patch16_224", "hf-hub:timm/vit_small_patch16_224.augreg_in21k_ft_in1k"])
