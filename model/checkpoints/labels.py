@@ -94,7 +94,8 @@ def _from_csv(text: str) -> list[str]:
 def _from_json(content: Any) -> list[str]:
     if isinstance(content, list):
         return [_name(label) for label in content]
-    if all(key.isdecimal() for key in content):
+    indices = all(type(value) is int for value in content.values())  # of labels that may be numbers: folders 0, 1, 10
+    if not indices and all(key.isdecimal() for key in content):
         return _in_order((key, _name(label)) for key, label in content.items())
     return _in_order((index, label) for label, index in content.items())
 

@@ -103,6 +103,13 @@ def test_files_with_labels(tmp_path, name, text):
     assert read(tmp_path / name) == ("cat", "dog, hound", "newt")
 
 
+def test_labels_that_are_numbers_have_the_index_that_torchvision_gives_their_folders(tmp_path):
+    """class_to_idx of ImageFolder: folders are in the order of text."""
+    folders = sorted(map(str, range(12)))
+    (tmp_path / "x.json").write_text(json.dumps({folder: i for i, folder in enumerate(folders)}))
+    assert read(tmp_path / "x.json") == tuple(folders)
+
+
 def test_only_ends_of_lines_end_a_label(tmp_path):
     """Not the other characters at which str.splitlines splits."""
     labels = ["\u732b", "caf\u00e9\u2028noir", "a\u0085b", "page\u000cbreak", "\U0001f415 dog"]
