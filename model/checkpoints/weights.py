@@ -152,10 +152,10 @@ def _cut_off(file: Path) -> CheckpointError:
 
 
 def _strip(named: dict[str, Any]) -> dict[str, Any]:
-    """Drop the prefixes that training wrappers put before names."""
+    """Drop the prefixes that training wrappers put before names, one inside the other in any order."""
     for prefix in WRAPPER_PREFIXES:
         if named and sum(key.startswith(prefix) for key in named) > len(named) / 2:
-            named = {key.removeprefix(prefix): value for key, value in named.items()}
+            return _strip({key.removeprefix(prefix): value for key, value in named.items()})
     return named
 
 
