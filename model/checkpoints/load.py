@@ -130,7 +130,9 @@ def _open(path: str | Path, *, tokeniser: bool = False) -> Source:
 def _describe(
     source: Source, overrides: dict[str, str] | None, labels: str | None, prompts: tuple[str, ...]
 ) -> tuple[Family, Description]:
-    family = next((family for family in FAMILIES if family.recognises(source)), None)
+    # An architecture is a fact of timm alone: with one, a file that might be Facebook's is timm's.
+    families = [family for family in FAMILIES if family is not facebook or "architecture" not in (overrides or {})]
+    family = next((family for family in families if family.recognises(source)), None)
     if family is None:
         raise CheckpointError(_unknown(source))
     facts = Facts(overrides)

@@ -93,8 +93,10 @@ def describe(source: Source, facts: Facts) -> Description:
     assert member is not None
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
     grid, _ = square_grid(source.shape("pos_embed")[1])
-    recipe, sized_by = _recipe(member, member.side or grid * patch), "" if member.side else "the table of positions"
-    preprocessing = resolve_recipe(facts, recipe, member.evaluation, sized_by=sized_by)
+    share = source.arguments.get("eval_crop_ratio")  # DeiT's, where the file has its command line
+    recipe = _recipe(member, member.side or grid * patch, share)
+    sized_by = "" if member.side else "the table of positions"
+    preprocessing = resolve_recipe(facts, recipe, (DEIT if share else member).evaluation, sized_by=sized_by)
     if width in HEADS:
         heads = facts.resolve("heads", HEADS[width], f"all published models of width {width}")
     else:
@@ -105,7 +107,8 @@ def describe(source: Source, facts: Facts) -> Description:
         pool = "cls" if member is DINO and vectors != 2 else member.pool
         pool = facts.resolve("pool", pool, f"width {features} of the head")
     else:
-        pool = facts.resolve("pool", "cls", f"a backbone of {member.name} without the file of a linear head beside it")
+        pool = "mean" if "fc_norm.weight" in source else "cls"  # that norm is for the mean of the patches
+        pool = facts.resolve("pool", pool, f"a backbone of {member.name} without the file of a linear head beside it")
     gated = source.shape("blocks.0.mlp.fc1.weight")[0] != source.shape("blocks.0.mlp.fc2.weight")[1]
     return Description(
         name=facts.resolve("name", source.name, "the file's name"),
@@ -135,8 +138,8 @@ def describe(source: Source, facts: Facts) -> Description:
     )
 
 
-def _recipe(member: Member, side: int) -> Preprocessing:
-    share = member.large_crop_share if member.large_crop_share and side > 224 else member.crop_share
+def _recipe(member: Member, side: int, share: float | None) -> Preprocessing:
+    share = share or (side > 224 and member.large_crop_share) or member.crop_share
     return imagenet(side, resized=int(side / share), interpolation="bicubic")
 
 

@@ -1,5 +1,6 @@
 """model/checkpoints/families/facebook.py: what the golden files cannot show."""
 
+import argparse
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,13 @@ def test_mae_cuts_nothing_off_above_224_pixels(saved):
         assert (recipe.size, recipe.resize_size) == ((side, side), (resized, resized))
 
 
+def test_deit_is_cropped_as_its_own_command_line_says(saved):
+    """deit datasets.py, build_transform: size = int(args.input_size / args.eval_crop_ratio)."""
+    content = {"model": state_of("deit/checkpoint.pth"), "args": argparse.Namespace(eval_crop_ratio=0.5)}
+    recipe = describe_checkpoint(saved(deit=content), overrides=HEADS).preprocessing
+    assert recipe.resize_size == (2 * recipe.size[0], 2 * recipe.size[1])
+
+
 def test_a_size_set_by_hand_keeps_the_share_of_the_crop():
     smaller = describe_checkpoint(GOLDEN / "dinov2/checkpoint.hub", overrides={**HEADS, "image_size": "112,112"})
     assert smaller.preprocessing.size == smaller.config.image_size == (112, 112)
@@ -121,6 +129,25 @@ def test_two_files_with_the_same_tensors_are_refused(saved):
 def test_three_files_are_refused(saved):
     with pytest.raises(CheckpointError, match="3 files with weights: name one, such as "):
         load_checkpoint(saved(one={}, two={}, three={}))
+
+
+def test_a_backbone_with_a_norm_for_the_mean_gives_the_mean(saved):
+    """What timm saves of a network without a head, global_pool="avg"."""
+    tuned = load_checkpoint(GOLDEN / "mae/checkpoint.pth", overrides=HEADS)
+    state = {name: tensor for name, tensor in state_of("mae/checkpoint.pth").items() if not name.startswith("head")}
+    alone = load_checkpoint(saved(backbone=state), overrides=HEADS)
+    assert (alone.architecture, alone.config.pool) == ("DINO", "mean")
+    images = torch.randn(2, 3, *alone.config.image_size)
+    torch.testing.assert_close(alone.model(images), tuned.model.embedding(tuned.model.encode(images)))
+
+
+def test_a_file_whose_architecture_is_set_by_hand_is_timms(saved):
+    """torch.save({"model": state}) of a network of timm has the names and the container of DeiT."""
+    folder = saved(file={"model": state_of("deit/checkpoint.pth")})
+    small = {"embed_dim": "24", "depth": "4", "num_heads": "3", "patch_size": "4", "mlp_ratio": "2.0"}
+    named = {"architecture": "vit_base_patch16_224.augreg_in21k"}
+    description = describe_checkpoint(folder, overrides=small | named)
+    assert (description.family, description.preprocessing.mean) == ("timm", (0.5, 0.5, 0.5))
 
 
 @pytest.mark.parametrize("sign", ["config.json", "no container"])
