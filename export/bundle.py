@@ -65,17 +65,28 @@ def write_bundle(
 
     `images` are those to measure with, in place of drawn ones. With `calibrate`, which needs labels for them, scores
     are those of the logits divided by the temperature that fits the images best.
-    Raises FileExistsError when `out` exists and `replace` is not set, ParityError when the graphs do not compute what
-    the model computes, ValueError when its numbers do not fit `precision` or cannot be calibrated. After an error
-    nothing new is left on disk, and what was at `out` is still there.
+    Raises FileExistsError when `out` exists and `replace` is not set, or holds anything but a bundle; ParityError when
+    the graphs do not compute what the model computes; ValueError when its numbers do not fit `precision` or cannot be
+    calibrated. After an error nothing new is left on disk, and what was at `out` is still there.
     """
-    if out.exists() and not replace:
-        raise FileExistsError(f"{out} exists; --replace replaces it")
+    _check_place(out, replace=replace)
     if calibrate:
         _check_calibration(checkpoint, images)
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(out) as folder:
-        return _fill(folder, checkpoint, precision, images, calibrate=calibrate)
+        manifest = _fill(folder, checkpoint, precision, images, calibrate=calibrate)
+        _check_place(out, replace=replace)  # again, as another export may have taken it meanwhile
+    return manifest
+
+
+def _check_place(out: Path, *, replace: bool) -> None:
+    """Raises FileExistsError unless `out` is free, or may be replaced: never a person's own files."""
+    if not out.exists():
+        return
+    if not (out / MANIFEST).is_file() and not (out.is_dir() and not any(out.iterdir())):
+        raise FileExistsError(f"{out} exists and is no bundle, so it stays as it is: give another --out")
+    if not replace:
+        raise FileExistsError(f"{out} exists; --replace replaces it")
 
 
 def _check_calibration(checkpoint: Checkpoint, images: Images | None) -> None:

@@ -183,14 +183,40 @@ def test_a_wrong_graph_is_not_written(tmp_path, already_traced):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_is_kept_unless_it_may_be_replaced(tmp_path, already_traced):
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("name", ["", "model.safetensors"])
+def test_files_that_are_no_bundle_are_never_replaced(tmp_path, name, replace):
+    """A folder of bundles or of weights, or the file of weights itself."""
+    mine = tmp_path / "mine" / "model.safetensors"
+    mine.parent.mkdir()
+    mine.write_text("precious")
+    with pytest.raises(FileExistsError, match="exists and is no bundle"):
+        write_bundle(toy_checkpoint(depth=1), tmp_path / "mine" / name, replace=replace)
+    assert mine.read_text() == "precious"
+
+
+def test_a_bundle_that_another_export_wrote_meanwhile_is_kept(tmp_path, monkeypatch):
+    out = tmp_path / "taken"
+
+    def fill(*_, **__):
+        out.mkdir()
+        (out / "manifest.json").write_text("theirs")
+
+    monkeypatch.setattr("export.bundle._fill", fill)
+    with pytest.raises(FileExistsError, match="exists; --replace replaces it"):
+        write_bundle(toy_checkpoint(depth=1), out, replace=False)
+    assert (out / "manifest.json").read_text() == "theirs"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_bundle_is_kept_unless_it_may_be_replaced(tmp_path, already_traced):
     small = toy_checkpoint()
     out = tmp_path / "taken"
     out.mkdir()
-    (out / "mine.txt").write_text("precious")
+    (out / "manifest.json").write_text("precious")
     with pytest.raises(FileExistsError):
         write_bundle(small, out, replace=False)
-    assert (out / "mine.txt").read_text() == "precious"
+    assert (out / "manifest.json").read_text() == "precious"
     renamed = dataclasses.replace(small, name="second")
     write_bundle(renamed, out, replace=True)
     assert load_bundle(out).manifest.name == "second"
