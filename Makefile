@@ -32,9 +32,9 @@ needs = $(if $(filter $(1),$(MAKECMDGOALS)),$(foreach name,$(2),$(if $($(name)),
 $(call needs,export,CHECKPOINT OUT)
 $(call needs,fit,IMAGES OUT $(if $(filter-out probe finetune,$(METHOD)),,CHECKPOINT))
 EXPORT = $(if $(LABELS),--labels $(LABELS)) $(if $(PROMPT),--prompt "$(PROMPT)") $(if $(PRECISION),--precision $(PRECISION)) \
-	$(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(PICTURES),--pictures $(PICTURES)) $(if $(CALIBRATE),--calibrate) \
-	$(if $(REPLACE),--replace) $(OPTIONS)
-FIT = $(if $(METHOD),--method $(METHOD)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(REPLACE),--replace) $(OPTIONS)
+	$(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(PICTURES),--pictures $(PICTURES)) $(if $(filter yes,$(CALIBRATE)),--calibrate) \
+	$(if $(filter yes,$(REPLACE)),--replace) $(OPTIONS)
+FIT = $(if $(METHOD),--method $(METHOD)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(filter yes,$(REPLACE)),--replace) $(OPTIONS)
 
 export: $(VENV)/.export  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PROMPT="a photo of a {}"] [PRECISION=bf16|int8|fp16] [IMAGE_SIZE=N] [PICTURES=folder] [CALIBRATE=yes] [OPTIONS="--set heads=12"] [REPLACE=yes]: turn a checkpoint into a bundle
 	BY_MAKE=yes $(BIN)/python -m export --checkpoint "$(CHECKPOINT)" --out "$(OUT)" $(strip $(EXPORT))

@@ -41,12 +41,15 @@ def test_make_passes_its_variables_and_other_options(target):
     given = {name.upper().replace("-", "_"): f"{name}-given" for name in names}
     flags = FLAGS if target == "export" else ("replace",)
     on = [f"{flag.upper()}=yes" for flag in flags]
-    (line,) = made(target, *(f"{n}={v}" for n, v in given.items()), *on, "OPTIONS=--set heads=6").splitlines()
+    others = [*(f"{name}={value}" for name, value in given.items()), "OPTIONS=--set heads=6"]
+    (line,) = made(target, *others, *on).splitlines()
     words = line.replace('"', "").split()
     assert words[:4] == [f"{BY_MAKE}=yes", ".venv/bin/python", "-m", "export"]
     assert all(f"--{name} {name}-given" in " ".join(words) for name in names)
     assert {f"--{flag}" for flag in flags} <= set(words)
     assert words[-2:] == ["--set", "heads=6"]
+    off = made(target, *others, *(f"{flag.upper()}=no" for flag in flags))
+    assert not {f"--{flag}" for flag in flags} & set(off.split())
 
 
 @pytest.mark.parametrize(
