@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PIXELS = ".pixels"  # suffix of files that the next run writes again
+OWN = (".pt", ".new", PIXELS)  # suffixes of all that a run writes: snapshots, those that a kill cut off, and pixels
 
 
 @contextmanager
@@ -15,9 +16,11 @@ def workspace(folder: Path) -> Iterator[Path]:
     """`folder`, made if it is not there, for this process alone. It is deleted at the end.
 
     After an error snapshots stay in it, and if there are none it is deleted too.
-    Raises ValueError while another process uses it.
+    Raises ValueError while another process uses it, or if a person's files are in it.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    if others := [file.name for file in folder.iterdir() if file.suffix not in OWN or file.is_dir()]:
+        raise ValueError(f"{folder} has {min(others)}, and a run deletes that folder at its end: give another --out")
     lock = os.open(folder, os.O_RDONLY)  # the system unlocks it when the process ends, however it ends
     try:
         try:

@@ -1,9 +1,20 @@
 """export/fit/workspace.py: what stays after a kill, and who may use it. test_run.py has the ends without a kill."""
 
+from pathlib import Path
+
 import pytest
 
 from export.fit.workspace import workspace
 from tests.support.processes import program
+
+
+@pytest.mark.parametrize("make", [Path.touch, Path.mkdir])
+def test_a_folder_with_a_persons_own_files_is_refused(tmp_path, make):
+    make(tmp_path / "cats")
+    with pytest.raises(ValueError, match="has cats, and a run deletes that folder"), workspace(tmp_path):
+        pytest.fail("the end would delete it")
+    assert (tmp_path / "cats").exists()
+
 
 HOLD = """
 import sys, time
