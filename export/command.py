@@ -36,7 +36,7 @@ def inspect(options: argparse.Namespace) -> None:
         description = describe_checkpoint(
             options.checkpoint, overrides=dict(options.set), labels=options.labels, prompts=tuple(options.prompt)
         )
-    except (CheckpointError, ValueError) as error:
+    except (CheckpointError, OSError, ValueError) as error:
         stop(f"not inspected: {error}")
     tell(report(description))
     if description.labels_advice:
@@ -71,7 +71,7 @@ def export(options: argparse.Namespace) -> None:
             images=images,
             calibrate=options.calibrate,
         )
-    except (CheckpointError, FileExistsError, ParityError, ValueError) as error:
+    except (CheckpointError, OSError, ParityError, ValueError) as error:
         stop(f"not exported: {error}")
     parity = manifest.parity
     gives = f"{len(manifest.labels):,} labels" if manifest.labels else "embeddings alone, as there is no head"
@@ -106,6 +106,11 @@ def measured(manifest: Manifest) -> Iterator[str]:
                 f"The label is right on {agreement.accuracy:.2%} of them, and in PyTorch's float32 on "
                 f"{agreement.accuracy_fp32:.2%}."
             )
+            if manifest.recipe and agreement.source == "folder":
+                yield (
+                    "The model was learned from labelled images: if these are among them, its accuracy and its "
+                    "calibration look better than they are."
+                )
         elif agreement.source == "drawn":
             yield "This was measured on drawn shapes. --pictures FOLDER measures it on your images."
     if calibration := manifest.calibration:

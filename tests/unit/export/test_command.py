@@ -4,14 +4,16 @@ import shutil
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
+from unittest.mock import Mock
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.bundle import load_bundle
-from export.command import main
+from app.bundle import Agreement, load_bundle
+from app.settings import DEMO_BUNDLE
+from export.command import main, measured
 from export.messages import BY_MAKE
 from model.checkpoints.families.native import save
 from model.checkpoints.labels import UNNAMED
@@ -130,6 +132,23 @@ def test_refusals_are_one_clear_line_and_leave_nothing(checkpoint, tmp_path, arg
         main([argument.format(checkpoint) for argument in arguments] + ["--out", str(out)])
     assert message in str(refusal.value)
     assert not out.exists()
+
+
+def test_an_error_of_the_disk_is_one_line(checkpoint, monkeypatch):
+    with pytest.raises(SystemExit, match=r"^not exported: .*Not a directory"):
+        main(["--checkpoint", str(checkpoint), "--out", str(checkpoint / "bundles" / "toy")])
+    monkeypatch.setattr("model.checkpoints.load.Source", Mock(side_effect=PermissionError("Permission denied")))
+    with pytest.raises(SystemExit, match=r"^not inspected: Permission denied$"):
+        main(["inspect", str(checkpoint)])
+
+
+def test_a_learned_model_that_is_measured_on_a_persons_images_may_have_learned_from_them():
+    compared = {"pictures": 9, "top1": 1.0, "probability_mean": 0.0, "probability_max": 0.0}
+    judged = Agreement(**compared, source="folder", accuracy=1.0, accuracy_fp32=1.0)
+    published = load_bundle(DEMO_BUNDLE).manifest.model_copy(update={"agreement": judged, "recipe": {}})
+    learned = published.model_copy(update={"recipe": {"method": "probe"}})
+    (warning,) = set(measured(learned)) - set(measured(published))
+    assert warning.startswith("The model was learned from labelled images: if these are among them, its accuracy")
 
 
 @pytest.mark.parametrize("size", ["0", "1x2x3", "big"])
