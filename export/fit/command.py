@@ -44,9 +44,13 @@ def _source(options: argparse.Namespace) -> Description:
     if options.method in FROM_SCRATCH:
         if options.checkpoint or not options.from_scratch:
             raise ValueError(f"--method {options.method} begins with --from-scratch VARIANT, and with no checkpoint")
-        return scratch(options.from_scratch, image_size=options.image_size, positions=options.positions)
+        if options.set:
+            raise ValueError(f"--set: it is for facts of a checkpoint, and --method {options.method} begins with none")
+        return scratch(options.from_scratch, image_size=options.image_size, positions=options.positions or "1-D")
     if options.from_scratch or not options.checkpoint:
         raise ValueError(f"--method {options.method} begins with a checkpoint: give a file, a folder or hf://org/name")
+    if options.positions:
+        raise ValueError("--positions: it is for a network from scratch; the checkpoint has positions of its own")
     size = {"image_size": options.image_size} if options.image_size else {}
     return load_checkpoint(options.checkpoint, overrides=dict(options.set) | size, head_of_zeros=True)
 
@@ -90,9 +94,7 @@ def fit_parser() -> argparse.ArgumentParser:
         metavar="VARIANT",
         help="the network that pretrain and masked begin with, in place of a checkpoint: Ti/16, S/16, B/32 and so on",
     )
-    parser.add_argument(
-        "--positions", choices=tuple(POSITIONS), default="1-D", help="of a network from scratch (default: 1-D)"
-    )
+    parser.add_argument("--positions", choices=tuple(POSITIONS), help="of a network from scratch (default: 1-D)")
     parser.add_argument(
         "--recipe",
         type=assignment,
