@@ -16,7 +16,7 @@ from model.fit.samples import Samples
 class Batches:
     """Every epoch has all samples once, in a new order, in batches that differ by one sample at most.
 
-    A batch depends on the seed and its step alone.
+    A batch depends on the seed and its step alone. Raises ValueError if it has no sample.
     """
 
     samples: Samples
@@ -25,6 +25,10 @@ class Batches:
     seed: int
     augmentation: Augmentation
     among: Tensor | None = None  # numbers of the samples that are learned from, int64 (N,); None: all
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise ValueError(f"batch must be at least 1, not {self.batch}")
 
     @property
     def steps_per_epoch(self) -> int:

@@ -1,5 +1,6 @@
 """model/fit/batches.py: every sample once an epoch, in an order that the seed decides."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,6 +31,11 @@ def test_every_epoch_and_every_seed_has_an_order_of_its_own():
     orders = [batches.rows(step).tolist() for batches in (first, second) for step in (0, 1)]
     assert len(set(map(tuple, orders))) == 4
     assert first.rows(0).tolist() == orders[0]
+
+
+def test_a_batch_has_a_sample():
+    with pytest.raises(ValueError, match="batch must be at least 1, not 0"):
+        of(50, batch=0, seed=0)
 
 
 def test_an_epoch_has_only_the_chosen_samples():
