@@ -16,7 +16,8 @@ export class Cover {
   #state;
   #board = new Board();
   #measuring = new Latest();
-  #measured; // the address of what is shown
+  #asked; // gives the address of what is measured or shown, by what the page shows now
+  #address; // what it gave when that was asked
 
   /** The patches are painted on the map that `heatmap` shows. */
   constructor(state, heatmap) {
@@ -24,12 +25,12 @@ export class Cover {
     heatmap.addEventListener("show", ({ detail: numbers }) => {
       this.#board.show(numbers);
       byId("cover-part").hidden = false;
-      if (this.#measured === undefined) this.#count();
+      if (!this.#asked) this.#count();
     });
     heatmap.addEventListener("fail", () => (byId("cover-part").hidden = true)); // the map shows the reason
     state.addEventListener("change", ({ detail }) => {
       if (detail.has("id")) this.#board.painted = [];
-      if (this.#measured !== undefined && this.#measured !== this.#address()) this.#clear();
+      if (this.#asked && this.#asked() !== this.#address) this.#clear();
     });
     this.#board.addEventListener("change", () => this.#clear());
     byId("fill").addEventListener("change", () => this.#clear());
@@ -42,19 +43,21 @@ export class Cover {
     });
   }
 
-  #address(which = { patches: this.#board.painted }) {
-    return coverAddress(this.#state.values, { ...which, fill: byId("fill").value });
+  /** Remember what is asked, so that an answer is dropped when the page has come to show something else. */
+  #ask(which = { patches: this.#board.painted }) {
+    this.#asked = () => coverAddress(this.#state.values, { ...which, fill: byId("fill").value });
+    this.#address = this.#asked();
   }
 
   #measure(which) {
-    this.#measured = undefined;
+    this.#ask(which);
     byId("cover-status").textContent = "Covering …";
     this.#measuring.run({
-      load: (signal) => json(this.#address(which), { method: "POST", signal }),
+      load: (signal) => json(this.#address, { method: "POST", signal }),
       show: (measured) => {
         this.#board.painted = measured.patches;
         this.#count();
-        this.#measured = this.#address();
+        this.#ask(); // by the patches, which stay when the map they were taken from goes
         byId("cover-status").textContent = summary(measured);
         byId("outcome").replaceChildren(labels(measured), effects(measured));
       },
@@ -68,7 +71,7 @@ export class Cover {
   /** Remove what belongs to other patches, another label or another fill. */
   #clear() {
     this.#measuring.cancel();
-    this.#measured = undefined;
+    this.#asked = undefined;
     byId("outcome").replaceChildren();
     byId("cover-status").textContent = "";
     this.#count();

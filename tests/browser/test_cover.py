@@ -140,3 +140,22 @@ def test_the_top_of_the_map_on_show_can_be_covered_or_all_else(painting):
     assert page.locator("#outcome table").count() == 1
     page.locator(".labels button").nth(1).click()  # another label
     assert page.locator("#outcome table").count() == 0
+
+
+@pytest.mark.parametrize("button", ["Cover", "Top 10 %"])
+def test_an_answer_for_another_label_is_not_shown(painting, button):
+    """It arrives when the page shows that label no more."""
+    page = painting
+    held = []
+    page.route("**/cover?*", lambda route: held.append(route))
+    page.mouse.click(*middle(page, 2, 3))
+    with page.expect_request("**/cover?*"):
+        page.get_by_role("button", name=button, exact=True).click()
+    page.locator(".labels button").nth(1).click()
+    assert page.locator("#cover-status").inner_text() == ""
+    for route in held:
+        route.continue_()
+    page.wait_for_timeout(200)
+    assert held
+    assert painted(page) == ["Row 2, column 3"]
+    assert page.locator("#outcome table").count() == 0
