@@ -1,7 +1,7 @@
 // The form beside the map. Every control shows the state and changes it.
 
 import { byId, element } from "./element.js";
-import { changesTo, isOfLabel } from "./maps.js";
+import { changesTo, isOfLabel, keyOf } from "./maps.js";
 
 const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
 const MEANINGS = {
@@ -25,7 +25,7 @@ export class Controls {
   #form = byId("controls");
   #layer;
   #head;
-  #classes = [];
+  #classes = []; // of each: what the server knows it by, and its label
 
   /** `shape`: {layers, heads} of the model. */
   constructor(state, shape) {
@@ -40,7 +40,7 @@ export class Controls {
 
   /** The classes that the server keeps evidence for: [{index, label}], the most likely first. */
   set classes(classes) {
-    this.#classes = classes;
+    this.#classes = classes.map((one) => [keyOf(one, classes), one.label]);
     this.show();
   }
 
@@ -58,11 +58,8 @@ export class Controls {
     this.#head.show(values.head, { count: oneRow ? heads : 0, names: oneRow ? HEAD_NAMES : [] });
     byId("head").hidden = ofLabel;
     byId("why").hidden = !ofLabel;
-    this.#offer("label", this.#classes.map(({ index, label }) => [String(index), label]));
-    this.#offer("against", [
-      ["", "no second label"],
-      ...this.#classes.filter(({ index }) => String(index) !== this.#label).map(({ index, label }) => [String(index), label]),
-    ]);
+    this.#offer("label", this.#classes);
+    this.#offer("against", [["", "no second label"], ...this.#classes.filter(([key]) => key !== this.#label)]);
     this.#offer("colormap", [["", signed ? "diverging" : "viridis"], ...COLORMAPS.slice(signed ? 0 : 1).map((c) => [c, c])]);
     for (const control of this.#form.elements) {
       if (!(control.name in values)) continue;
@@ -75,7 +72,7 @@ export class Controls {
   }
 
   get #label() {
-    return this.#state.values.label || String(this.#classes[0]?.index ?? "");
+    return this.#state.values.label || this.#classes[0]?.[0] || "";
   }
 
   #offer(name, choices) {

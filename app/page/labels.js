@@ -1,7 +1,7 @@
 // The most likely labels, with bars. A click on one shows the evidence for it.
 
 import { breakable, byId, element } from "./element.js";
-import { isOfLabel } from "./maps.js";
+import { isOfLabel, keyOf } from "./maps.js";
 import { percent } from "./numbers.js";
 
 export class Labels {
@@ -14,24 +14,24 @@ export class Labels {
 
   /** `predictions`: [{label, index, score}], the most likely first. */
   show(predictions) {
-    byId("labels").replaceChildren(...predictions.map((prediction) => this.#row(prediction)));
+    byId("labels").replaceChildren(...predictions.map((one) => this.#row(one, keyOf(one, predictions))));
     this.#mark();
   }
 
-  #row({ label, index, score }) {
+  #row({ label, score }, key) {
     const bar = element("span", { class: "bar" });
     bar.style.setProperty("--share", score);
     const choose = () => {
       const { method } = this.#state.values;
       const shown = isOfLabel(method) ? method : "evidence";
-      this.#state.set({ method: shown, label: String(index), against: "", layer: "", colormap: "" });
+      this.#state.set({ method: shown, label: key, against: "", layer: "", colormap: "" });
     };
     return element(
       "li",
       {},
       element(
         "button",
-        { type: "button", "data-index": index, title: `Show the evidence for “${label}”`, onclick: choose },
+        { type: "button", "data-key": key, title: `Show the evidence for “${label}”`, onclick: choose },
         element("span", { class: "name" }, breakable(label)),
         bar,
         element("span", { class: "score" }, percent(score)),
@@ -43,7 +43,7 @@ export class Labels {
     const { method, label } = this.#state.values;
     const buttons = [...byId("labels").querySelectorAll("button")];
     for (const [rank, button] of buttons.entries()) {
-      const chosen = label === "" ? rank === 0 : button.dataset.index === label;
+      const chosen = label === "" ? rank === 0 : button.dataset.key === label;
       button.ariaPressed = String(isOfLabel(method) && chosen);
     }
   }

@@ -1,0 +1,49 @@
+"""Labels that are numbers, each the index of another label: the page asks for the one that it names."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from app.settings import DEMO_BUNDLE
+from tests.benchmarks.server import running
+from tests.browser.stage import address, link, served, settle
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    bundle = Path(copytree(DEMO_BUNDLE, tmp_path_factory.mktemp("numbers") / "bundle"))
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["labels"] = [str(index + 1) for index in range(len(manifest["labels"]))]
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    with running(bundle) as server:
+        yield server.url
+
+
+def explained(page) -> str:
+    settle(page)
+    return served(page, address(page))["label"]
+
+
+def test_the_label_that_is_chosen_is_explained(looking, visit):
+    page = looking
+    names = page.locator(".labels .name").all_inner_texts()
+    for place, name in enumerate(names):
+        page.locator(".labels button").nth(place).click()
+        assert explained(page) == name
+        assert page.locator(".labels [aria-pressed=true] .name").all_inner_texts() == [name]
+        assert page.locator("[name=label]").evaluate("(list) => list.selectedOptions[0].text") == name
+    for name in names:
+        page.select_option("[name=label]", label=name)
+        assert explained(page) == name
+    assert explained(visit(link(page))) == names[-1]
+
+
+def test_the_second_label_is_another(looking):
+    page = looking
+    for name in page.locator(".labels .name").all_inner_texts()[1:]:
+        page.select_option("[name=against]", label=name)
+        settle(page)
+        assert served(page, address(page))["against"] == name
