@@ -36,7 +36,6 @@ class RedisStore:
         pool = BlockingConnectionPool.from_url(
             settings.store,
             max_connections=settings.store_connections,
-            timeout=settings.store_timeout_s,  # for a free connection
             socket_connect_timeout=settings.store_connect_timeout_s,
             socket_timeout=settings.store_timeout_s,
             retry=Retry(NoBackoff(), RETRIES, supported_errors=(ConnectionError,)),
@@ -44,6 +43,8 @@ class RedisStore:
             driver_info=None,
         )
         self._redis: Redis = Redis.from_pool(pool)
+        self._free = asyncio.Semaphore(settings.store_connections)
+        self._wait_s = settings.store_timeout_s  # for one of them
         self._longest_s = settings.store_connect_timeout_s + settings.store_timeout_s
         self._ttl_ms = math.ceil(1000 * settings.store_ttl_s)
         self._prefix = f"vit-serve:{VERSION}:{model}:"
@@ -77,12 +78,19 @@ class RedisStore:
         await self._redis.aclose()
 
     async def _ask(self, operation: Operation, command: Callable[[], Awaitable[Any]]) -> Any:
-        """Redis's answer to `command`. Raises StoreUnavailable, after the sum of both timeouts at the latest.
+        """Redis's answer to `command`. Raises StoreUnavailable, after a wait for a connection and the sum of both
+        timeouts at the latest.
 
-        The breaker counts missing answers only: a refusal, such as that of a full Redis, takes no time.
+        The breaker counts missing answers only: a refusal, such as that of a full Redis, takes no time, and a burst of
+        requests that wait for each other says nothing of Redis.
         """
         if self._breaker.is_open:
             raise self._unavailable(operation, "breaker-open")
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await self._free.acquire()
+        except TimeoutError:
+            raise self._unavailable(operation, "busy") from None
         try:
             async with asyncio.timeout(self._longest_s):
                 answer = await command()
@@ -99,6 +107,8 @@ class RedisStore:
             raise self._unavailable(operation, "read-only") from None
         except RedisError:
             raise self._unavailable(operation, "refused") from None
+        finally:
+            self._free.release()
         self._breaker.succeeded()
         return answer
 

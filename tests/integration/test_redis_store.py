@@ -182,6 +182,22 @@ def test_the_store_gives_up_on_a_redis_that_never_answers(run, redis_server, met
     assert failures(metrics) == {("get", "timeout"): 1, ("put", "timeout"): FAILURES - 1}
 
 
+def test_a_burst_that_waits_for_a_connection_says_nothing_of_redis(run, metrics, monkeypatch):
+    async def scenario(store: RedisStore) -> None:
+        answers = asyncio.Event()
+        monkeypatch.setattr(store._redis, "set", lambda *_, **__: answers.wait())
+        first = asyncio.create_task(keep(store))
+        await asyncio.sleep(0)
+        assert await asyncio.gather(*(keep(store) for _ in range(FAILURES))) == FAILURES * [None]
+        assert not breaker_open(metrics)
+        answers.set()
+        assert await first
+        assert await keep(store)
+
+    run(scenario, store_connections=1, store_timeout_s=0.05)
+    assert failures(metrics) == {("put", "busy"): FAILURES}
+
+
 def test_a_restart_between_two_requests_costs_neither(run, redis_server, metrics):
     """The pool's connections are closed, and the service learns of it only when it uses one."""
 
