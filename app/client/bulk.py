@@ -79,8 +79,7 @@ class Bulk:
             try:
                 contents[image] = Path(image).read_bytes()
             except OSError as error:
-                detail = f"The file cannot be read: {error.strerror}."
-                results[image] = Answer(error=Answer(type="about:blank", title="Not read", status=0, detail=detail))
+                results[image] = _failed("Not read", f"The file cannot be read: {error.strerror}.")
         if self._embeddings:
             for image, result in self._each(contents, self._client.embed_all).items():
                 if result.error:
@@ -89,9 +88,12 @@ class Bulk:
                 else:
                     np.save(_parent_made(self._embeddings / file_of(image, ".npy")), np.float32(result.embedding))
         results |= self._each(contents, self._classify)
-        for image, result in results.items():
-            if self._maps and result.id and (heatmap := self._heatmap(result.id)):
-                _parent_made(self._maps / file_of(image, ".png")).write_bytes(heatmap)
+        if self._maps:
+            for image, result in results.items():
+                if heatmap := self._heatmap(result.id) if result.id else None:
+                    _parent_made(self._maps / file_of(image, ".png")).write_bytes(heatmap)
+                elif not result.error:
+                    results[image] = _failed("No heatmap", "The service did not keep the maps of this image.")
         return results
 
     def _each(self, contents: dict[str, bytes], call: Callable[[list[bytes]], Answer]) -> dict[str, Answer]:
@@ -124,7 +126,7 @@ class Bulk:
         return done
 
     def _heatmap(self, id: str) -> bytes | None:
-        """None if the maps have expired; the label stands."""
+        """None if the maps have expired."""
         try:
             return self._patiently(partial(self._client.attention, id, method=self._method))
         except ServiceProblem as refused:
@@ -161,6 +163,11 @@ class Bulk:
                 silence = f"nothing was answered for {self._patience_s:g} seconds ({reason})"
                 raise GivenUp(f"{silence}. The same command goes on from here")
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+
+def _failed(title: str, detail: str) -> Answer:
+    """The result of an image that another run may name: no answer of the service has the status 0."""
+    return Answer(error=Answer(type="about:blank", title=title, status=0, detail=detail))
 
 
 def _is_of_image(refused: ServiceProblem) -> bool:

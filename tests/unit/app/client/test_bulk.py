@@ -199,6 +199,20 @@ def test_an_image_without_an_embedding_gets_the_reason_and_no_file(service, imag
     assert found == {f"{name}.npy": [5, 1] for name in named(images) if name != "3.png"}
 
 
+@pytest.mark.parametrize("id", [None, "expired"])
+def test_an_image_without_its_heatmap_is_not_recorded_and_is_sent_again(service, images, capsys, id):
+    service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
+    service.answers["/attention/expired"] = (404, {}, json.dumps(problem(404, "unknown-attention")).encode())
+    ids = {b"3.png": id}
+    service.answers["/classify"] = lambda image: service.result(image) | {"id": ids.get(image, "kept")}
+    folder = images.parent / "maps"
+    assert run(service, images, "--maps", str(folder)) == (1, {name: name for name in named(images) if name != "3.png"})
+    assert "3.png: The service did not keep the maps of this image." in capsys.readouterr().err
+    ids.clear()
+    assert run(service, images, "--maps", str(folder)) == (0, named(images))
+    assert {path.name for path in folder.rglob("*.png")} == {f"{name}.png" for name in named(images)}
+
+
 @pytest.mark.parametrize("option", ["--embeddings", "--maps"])
 def test_an_output_without_embeddings_or_maps_does_not_get_some(service, images, option):
     assert run(service, images) == (0, named(images))
