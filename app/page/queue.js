@@ -12,7 +12,7 @@ const NO_FILE = "This is an address or text, and the page takes image files. Sav
 export class Queue extends EventTarget {
   #waiting = [];
   #running = 0;
-  #fresh = false; // none of the files added last has a result yet
+  #fresh = []; // the files added last, until the first of them has a result
   #list = byId("queue");
   #saying; // the timer that ends it
   #shape;
@@ -39,7 +39,7 @@ export class Queue extends EventTarget {
 
   add(files) {
     if (!files.length) return;
-    this.#fresh = true;
+    this.#fresh = [];
     for (const file of files) {
       const item = new Item(file, {
         shape: this.#shape,
@@ -47,6 +47,7 @@ export class Queue extends EventTarget {
         retry: () => this.#enqueue(item),
       });
       this.#list.append(item.node);
+      this.#fresh.push(item);
       this.#enqueue(item);
     }
   }
@@ -80,8 +81,8 @@ export class Queue extends EventTarget {
     this.#running += 1;
     const result = await item.send();
     this.#running -= 1;
-    if (result && this.#fresh) {
-      this.#fresh = false;
+    if (result && this.#fresh.includes(item)) {
+      this.#fresh = [];
       this.#dispatch("choose", result);
     }
     this.#next();

@@ -46,6 +46,20 @@ def test_many_files_queue_up_and_the_first_is_shown(page, star):
     assert page.locator(".queue .chosen").count() == 1
 
 
+def test_of_two_additions_the_newer_is_shown(page, star):
+    """Both are sent before either is answered, and the older is answered first."""
+    held = []
+    page.route("**/classify", lambda route: held.append(route))
+    for name in ("older.jpg", "newer.jpg"):
+        with page.expect_request("**/classify"):
+            pick(page, {name: star})
+    for name, route in zip(("older.jpg", "newer.jpg"), held, strict=True):
+        route.continue_()
+        page.locator(".queue .named", has_text=name).wait_for()
+    settle(page)
+    assert "newer.jpg" in page.locator(".queue .chosen").inner_text()
+
+
 @pytest.mark.parametrize("event", ["drop", "paste"])
 def test_a_dropped_or_pasted_file(page, star, event):
     if event == "drop":
