@@ -145,12 +145,13 @@ class Runner:
             self._fail(BROKEN)
 
     def _process(self, graph: Graph, batch: list[Ticket], plan: Plan) -> None:
-        """Answer all of `batch`, as planned or, where callers have left, in smaller runs. Raises when the engine is
-        broken, and WrongAnswer when it computes wrong numbers. The batcher then answers the batch.
+        """Answer all of `batch`, as planned or, where callers have left or memory was short, in smaller runs. Raises
+        when the engine is broken, and WrongAnswer when it computes wrong numbers. The batcher then answers the batch.
         """
         while left := [ticket for ticket in batch if not ticket.future.done()]:
-            if len(left) < plan.images:
-                plan = self._model.plan(graph, len(left))
+            most = min(len(left), self._model.sizes(graph)[-1])
+            if most < plan.images:
+                plan = self._model.plan(graph, most)
             self._answer(graph, left[: plan.images], streamed=plan.streamed)
             batch = left[plan.images :]
 

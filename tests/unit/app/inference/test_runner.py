@@ -66,6 +66,9 @@ class FakeEngine:
         self.largest = max(images // 2, 1)
         return self.largest
 
+    def sizes(self, graph):
+        return [1, self.largest]
+
     def probe(self, graph):
         self.probes.append(graph)
         if self.broken:
@@ -250,6 +253,12 @@ def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(e
     sizes = [len(batch) for _, batch in engine.batches]
     assert sizes == [1, 4, 2, 2, 1, 2, 1]
     assert lifecycle.ready
+
+
+def test_after_two_faults_of_memory_the_rest_of_the_batch_is_run_in_the_size_that_is_left(engine, lifecycle):
+    engine.largest, engine.fits = 8, 2
+    assert run(engine, lambda batcher: together(engine, batcher, *range(8)), lifecycle) == [*range(8)]
+    assert [len(batch) for _, batch in engine.batches] == [1, 8, 4, 2, 2, 2, 2]
 
 
 def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
