@@ -165,7 +165,8 @@ def _from_numbers(tensor: Tensor, body: JsonBody) -> Images:
     else:  # few enough to have stayed in the rest
         text = json.dumps(tensor.data).encode()
     try:
-        return list(read_numbers(text, tuple(tensor.shape)))
+        # Copies, because a view that the store keeps of one image would keep all others.
+        return [image.copy() for image in read_numbers(text, tuple(tensor.shape))]
     except ValueError:
         raise MalformedRequest(
             f"The data of {IMAGES!r} must be {math.prod(tensor.shape)} whole numbers from 0 to 255, flat or nested."

@@ -79,6 +79,7 @@ def test_pixels_in_json_are_flat_or_nested_and_unknown_parameters_are_kept(data)
     more = {"id": "a", "parameters": {"mine": [1], "priority": 1}, "strange": 1}
     found, images = read(json.dumps({**head_of(shape=[2, 2, 3, 3], data=data), **more}).encode())
     assert np.array_equal(np.stack(images), PIXELS)
+    assert all(image.base is None for image in images)  # so that one kept in the store keeps no other
     assert (found.id, found.parameters, found.outputs) == ("a", {"mine": [1], "priority": 1}, None)
 
 
