@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
@@ -62,8 +62,7 @@ class Bulk:
         """
         with ThreadPoolExecutor(concurrency) as pool:
             try:
-                parts = (images[i : i + IMAGES] for i in range(0, len(images), IMAGES))
-                for task in as_completed([pool.submit(self._send, part) for part in parts]):
+                for task in as_completed([pool.submit(self._send, part) for part in _parts(images)]):
                     for image, result in task.result().items():
                         record(image, result)
             except BaseException:
@@ -163,6 +162,28 @@ class Bulk:
                 silence = f"nothing was answered for {self._patience_s:g} seconds ({reason})"
                 raise GivenUp(f"{silence}. The same command goes on from here")
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+
+def _parts(images: Iterable[str]) -> Iterator[list[str]]:
+    """Images to read and send together: by the sizes of their files, so that few bytes are in memory at a time."""
+    part: list[str] = []
+    left = BYTES
+    for image in images:
+        size = _bytes_of(image)
+        if part and (len(part) == IMAGES or size > left):
+            yield part
+            part, left = [], BYTES
+        part.append(image)
+        left -= size
+    if part:
+        yield part
+
+
+def _bytes_of(image: str) -> int:
+    try:
+        return Path(image).stat().st_size
+    except OSError:  # the user is told when the file is read
+        return 0
 
 
 def _failed(title: str, detail: str) -> Answer:

@@ -225,11 +225,11 @@ def test_a_folder_that_cannot_be_made_ends_the_run(service, images, capsys):
     assert f"given up: [Errno 17] File exists: '{images}/1.png'" in capsys.readouterr().err
 
 
-def test_requests_have_few_images_and_large_images_go_alone(service, images):
+def test_requests_have_few_images_and_few_bytes(service, images):
     for i in range(2):
         (images / f"large{i}.png").write_bytes(b"x" * (BYTES // 2 + 1))
     assert run(service, images)[0] == 0
-    assert sorted(len(images) for _, images, _ in service.asked) == [0, 1, 1, 1, 1, IMAGES]
+    assert sorted(len(images) for _, images, _ in service.asked) == [0, 1, 3, IMAGES]
 
 
 def test_a_file_that_cannot_be_read_stops_nothing(service, images):
