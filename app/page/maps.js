@@ -9,6 +9,7 @@ const CHOICE = {
   evidence: ["layer", "label", "against"],
   positive_evidence: ["layer", "label", "against"],
 };
+export const isMethod = (name) => Object.hasOwn(CHOICE, name);
 /** Evidence, positive or not, is for one label; attention is the same for all. */
 export const isOfLabel = (method) => CHOICE[method].includes("label");
 /** What the server knows a class by, of the `classes` of an image. It takes a text for a name first, then for an index. */

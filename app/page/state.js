@@ -1,6 +1,8 @@
 // What the page shows, as strings, and the address that restores it. Browsers do not send the fragment of an address
 // to the server, so ids of maps stay out of its logs.
 
+import { isMethod } from "./maps.js";
+
 const DEFAULTS = Object.freeze({
   id: "",
   method: "", // evidence, or the class token's map where the model has no classes
@@ -39,6 +41,7 @@ export class State extends EventTarget {
 
   #read() {
     const given = new URLSearchParams(location.hash.slice(1));
+    if (!isMethod(given.get("method"))) given.delete("method"); // a link may be of another version
     return Object.fromEntries(Object.entries(this.#defaults).map(([name, value]) => [name, given.get(name) ?? value]));
   }
 

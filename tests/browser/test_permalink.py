@@ -47,6 +47,13 @@ def test_the_link_can_be_copied(looking):
     assert "layer=5" in page.evaluate("navigator.clipboard.readText()")
 
 
+def test_a_link_with_an_unknown_method_opens_on_the_usual_one(looking, visit):
+    fragment = link(looking)
+    other = visit(f"{fragment}&method=gradients")
+    assert shown(other) == shown(looking)
+    assert asked(other)["method"] == "evidence"
+
+
 def test_expired_maps_give_a_message(visit, complaints):
     page = visit("#id=AAAAAAAAAAAAAAAAAAAAAA")
     page.locator("#trouble").wait_for()
