@@ -36,6 +36,7 @@ export class State extends EventTarget {
     addEventListener("hashchange", () => {
       const values = this.#read();
       if (values.id) this.set(values);
+      else if (this.#values.id) this.#write(); // a link to a part of the page has taken its place
     });
   }
 
@@ -54,8 +55,12 @@ export class State extends EventTarget {
     if (!changed.length) return;
     this.#values = { ...this.#values, ...changes };
     clearTimeout(this.#writing);
-    this.#writing = setTimeout(() => history.replaceState(null, "", this.link), WRITE_AFTER_MS);
+    this.#writing = setTimeout(() => this.#write(), WRITE_AFTER_MS);
     this.#dispatch(changed);
+  }
+
+  #write() {
+    history.replaceState(null, "", this.link);
   }
 
   /** Report every value as changed, so that all parts show what the address says. */

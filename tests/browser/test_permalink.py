@@ -38,6 +38,15 @@ def test_a_link_of_evidence_restores_both_classes(looking, visit):
     assert other.locator("[name=against]").input_value() == against
 
 
+def test_the_address_restores_the_view_after_a_link_to_a_part_of_the_page(looking):
+    page = looking
+    before = link(page)
+    assert "id=" in before
+    page.click("#to-model")
+    page.wait_for_function("scrollY > 0")
+    assert link(page) == before
+
+
 def test_the_link_can_be_copied(looking):
     page = looking
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
