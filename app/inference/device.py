@@ -108,7 +108,8 @@ def _on_cpu(
     kind: Callable[..., Engine],
     streams: Callable[..., Streams] | None = None,
 ) -> Model:
-    warn_of_weights((bundle.folder / WEIGHTS).stat().st_size, max_memory)
+    weights = (bundle.folder / WEIGHTS).stat().st_size
+    warn_of_weights(weights, max_memory)
     manifest = bundle.manifest
     threads = settings.model_threads or allowed_cores()
     max_batch = settings.max_batch or BATCH_ON_CPU
@@ -126,6 +127,7 @@ def _on_cpu(
         max_batch=max_batch,
         streams=count,
         open_streams=open_streams,
+        weights=weights,
     )
     wait()
     model.warm_up(max_memory)

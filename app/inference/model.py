@@ -1,6 +1,7 @@
 """The model that is served: an engine, which batches pay in it, and whether it still computes right numbers."""
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -49,15 +50,18 @@ class Model:
         max_batch: int,
         streams: int = 1,
         open_streams: Callable[[Graph], Streams] | None = None,
+        weights: int = 0,
     ) -> None:
         """`max_batch` is the most images in a run. `open_streams` opens a graph of the bundle by itself, for as many
-        runs at once as there are `streams`, each of a single image.
+        runs at once as there are `streams`, each of a single image. It takes memory for the `weights`, in bytes.
         """
         self.engine = engine
         self.known = known
         self.max_batch = max_batch
         self.streams = streams
         self._open_streams = open_streams
+        self._weights = weights
+        self._memory = MemoryModel(allowed=math.inf, before=0)  # until the warm-up
         self._streamed: dict[Graph, Streams] = {}
         self._latency = {graph: LatencyModel(max_batch=max_batch, streams=streams) for graph in GRAPHS}
         self._checked: set[tuple[Graph, int]] = set()
@@ -68,21 +72,21 @@ class Model:
 
         Raises WrongAnswer.
         """
-        memory = MemoryModel(allowed=max_memory, before=resident_memory())
+        self._memory = MemoryModel(allowed=max_memory, before=resident_memory())
         for graph in GRAPHS:
-            self._measure(graph, 1, memory, runs=1)
-        self._choose_streams(memory)
+            self._measure(graph, 1, runs=1)
+        self._choose_streams()
         wanted = self.sizes("explain")[-1]
-        self._fit(memory)
+        self._fit()
         for graph, latency in self._latency.items():
             end = time.perf_counter() + WARM_UP_S - WARM_UP_RUNS * self.expected(graph, 1)
             while time.perf_counter() < end:
                 size = 1 if self.streams > 1 else latency.best  # where there are streams, no batches are made
                 if latency.settled(size):
                     break
-                self._measure(graph, size, memory, runs=WARM_UP_RUNS)
-                self._fit(memory)
-        memory.report(largest=self.sizes("explain")[-1], wanted=wanted)
+                self._measure(graph, size, runs=WARM_UP_RUNS)
+                self._fit()
+        self._memory.report(largest=self.sizes("explain")[-1], wanted=wanted)
 
     def plan(self, graph: Graph, waiting: int, *, others: int = 0) -> Plan:
         """The next run of at least one image that waits for this graph, when `others` wait or run too.
@@ -115,10 +119,13 @@ class Model:
         self._checked.add((graph, size))
 
     def open_streams(self, graph: Graph) -> None:
-        """Open the streams of this graph and check the known image on each. If that fails, images are run in batches
-        from now on.
+        """Open the streams of this graph, if there is memory, and check the known image on each. If that fails, images
+        are run in batches from now on.
         """
         assert self._open_streams
+        if not self._has_room_for_streams():
+            log.warning("memory: images for the graph %s are run one by one, because its streams do not fit", graph)
+            return
         try:
             opened = self._open_streams(graph)
             with ThreadPoolExecutor(self.streams) as threads:
@@ -182,20 +189,20 @@ class Model:
         self._latency[graph].add(at_once, time.perf_counter() - start)
         return outputs
 
-    def _measure(self, graph: Graph, size: int, memory: MemoryModel, *, runs: int) -> None:
+    def _measure(self, graph: Graph, size: int, *, runs: int) -> None:
         before = resident_memory()
         for _ in range(runs):
             self.check(graph, size)
-        memory.add(graph, size, resident_memory() - before)
+        self._memory.add(graph, size, resident_memory() - before)
 
-    def _choose_streams(self, memory: MemoryModel) -> None:
+    def _choose_streams(self) -> None:
         """Have streams or batches, not both: images on streams run one by one, as the decoders give them, and never
         become a batch.
         """
         if self.streams == 1:
             return
         if self._on_a_stream() < FIRST_RUN_RATIO * STREAMS_PAY_S:
-            self._measure("classify", 1, memory, runs=1)
+            self._measure("classify", 1, runs=1)
         if self._on_a_stream() < STREAMS_PAY_S:
             self.streams = 1
             return
@@ -206,10 +213,13 @@ class Model:
         """Seconds that an image takes on one stream, which has its share of the cores."""
         return self.streams * min(self.expected(graph, 1) for graph in GRAPHS)
 
-    def _fit(self, memory: MemoryModel) -> None:
+    def _has_room_for_streams(self) -> bool:
+        return self._memory.holds_streams(self.streams, now=resident_memory(), weights=self._weights)
+
+    def _fit(self) -> None:
         """Forbid batches, and streams, that do not fit into the memory. A single image is always allowed."""
-        if self.streams > 1 and not memory.fits(self.streams + 1):  # measured: streams take more than as many images
+        if self.streams > 1 and not self._has_room_for_streams():
             self.streams = 1
-        if too_large := next((size for size in self.sizes("explain") if size > 1 and not memory.fits(size)), None):
+        if too_large := [size for size in self.sizes("explain")[1:] if not self._memory.fits(size)]:
             for graph in GRAPHS:
-                self.forbid(graph, too_large)
+                self.forbid(graph, too_large[0])

@@ -165,7 +165,11 @@ def streams() -> Watched:
 def with_streams(watched, streams, monkeypatch) -> Model:
     monkeypatch.setattr(module, "STREAMS_PAY_S", 0.0)
     return model_of(
-        DEMO_BUNDLE, watched, streams=2, open_streams=lambda graph: SimpleNamespace(run=partial(streams.run, graph))
+        DEMO_BUNDLE,
+        watched,
+        streams=2,
+        open_streams=lambda graph: SimpleNamespace(run=partial(streams.run, graph)),
+        weights=30 * MIB,
     )
 
 
@@ -231,8 +235,19 @@ def test_a_probe_checks_the_streams_too(with_streams, streams):
         with_streams.probe("classify")
 
 
-@pytest.mark.parametrize(("allowed", "count"), [(110, 2), (109, 1)])
+@pytest.mark.parametrize(("allowed", "count"), [(140, 2), (139, 1)])
 @pytest.mark.usefixtures("growing")
 def test_there_are_no_streams_without_memory_for_them(with_streams, allowed, count):
     with_streams.warm_up(allowed * MIB)
     assert with_streams.streams == count
+
+
+@pytest.mark.usefixtures("growing")
+def test_a_graph_whose_streams_do_not_fit_beside_those_of_the_other_has_none(with_streams, monkeypatch, caplog):
+    with_streams.warm_up(140 * MIB)
+    with_streams.open_streams("explain")
+    monkeypatch.setattr(module, "resident_memory", lambda: 120 * MIB)
+    with_streams.open_streams("classify")
+    assert with_streams.plan("explain", 5) == Plan(1, streamed=True)
+    assert with_streams.plan("classify", 5) == Plan(1)
+    assert "images for the graph classify are run one by one" in caplog.text
