@@ -53,7 +53,7 @@ def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits:
     one, whose colours mean for and against. Without overlay the colours stand alone, and what the network did not see
     is transparent.
     """
-    thumbnail = Image.open(BytesIO(image.thumbnail), formats=["JPEG"])
+    thumbnail = Image.open(BytesIO(image.thumbnail))
     place = _place(image, thumbnail.size)
     left, top, right, bottom = place
     unit = _enlarge(values, (right - left, bottom - top), style, limits)
