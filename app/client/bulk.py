@@ -182,7 +182,7 @@ def _parts(images: Iterable[str]) -> Iterator[list[str]]:
 def _bytes_of(image: str) -> int:
     try:
         return Path(image).stat().st_size
-    except OSError:  # the user is told when the file is read
+    except OSError:  # `_send` tells the user, when it reads the file
         return 0
 
 

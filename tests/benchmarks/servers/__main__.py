@@ -5,8 +5,8 @@ file). Without a name it is all of them. Each takes 15 to 20 minutes on two core
 the same state of the code is not measured again, and the tables are rewritten when there are all. N requests stand
 behind each percentile (500).
 
-A processor with AMX has records of its own, which need no more than the precisions, and so has one without
-instructions for bf16, which has no group of it.
+A processor with AMX has records of its own, which need no more groups than those of a precision. One without
+instructions for bf16 has records of its own too, and no group of bf16.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import shutil
 from pathlib import Path
 
 from tests.benchmarks.__main__ import publish
+from tests.benchmarks.leaders import PRECISIONS
 from tests.benchmarks.page import table
 from tests.benchmarks.record import processor
 from tests.benchmarks.servers.comparison import (
@@ -30,7 +31,6 @@ from tests.benchmarks.servers.contenders import GROUPS
 
 FOLDER = Path(__file__).parents[1]
 TABLES = {"servers": servers_table, "servers_equal": equal_table, "servers_tries": tries_table}
-PRECISIONS = ("fp32", "bf16", "int8")
 
 
 def main() -> None:
