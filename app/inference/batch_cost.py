@@ -109,9 +109,9 @@ class MemoryModel:
     def fits(self, images: int) -> bool:
         return self.needed(images) <= self._allowed
 
-    def holds_streams(self, streams: int, *, now: int, weights: int) -> bool:
-        """Whether streams of a graph fit beside `now` bytes: they take the weights, and memory for an image on each."""
-        return now + weights + streams * sum(self._image.values()) <= self._allowed
+    def holds_streams(self, images: int, *, now: int, weights: int) -> bool:
+        """Whether streams fit beside `now` bytes: they take the weights, and memory for the images on all of them."""
+        return now + weights + images * sum(self._image.values()) <= self._allowed
 
     def report(self, *, largest: int, wanted: int) -> None:
         """Log what was decided: batches of `largest` images, where `wanted` are allowed by the settings."""

@@ -2,8 +2,8 @@
 
 There is no timer. When the engine is free, it takes what is waiting, up to the largest batch that pays. Images that
 arrive during a run join the next one. So a single request runs at once, and batches grow with the load (the scheme of
-text-embeddings-inference, `core/src/queue.rs`). An engine with streams runs single images side by side instead, as soon
-as there are several.
+text-embeddings-inference, `core/src/queue.rs`). An engine with streams has several runs side by side, as soon as there
+are several images.
 """
 
 import asyncio
@@ -113,16 +113,17 @@ class Batcher:
             self._running.remove(work)
             self._changed.notify_all()
 
-    def wait_for_several(self, graph: Graph) -> bool:
-        """Wait until more than one image waits, at least one of them for this graph. False if the queue is closed
+    def wait_for_runs(self, graph: Graph, images: int) -> bool:
+        """Wait until there are images for two runs of so many, one of them of this graph. False if the queue is closed
         instead.
         """
 
-        def several() -> bool:
-            return len(self._waiting) > 1 and any(ticket.graph == graph for ticket in self._waiting)
+        def waiting() -> bool:
+            same = sum(ticket.graph == graph for ticket in self._waiting)
+            return same >= images and len(self._waiting) >= 2 * images
 
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or several())
+            self._changed.wait_for(lambda: self._closed or waiting())
             return not self._closed
 
     def close(self) -> None:
@@ -150,7 +151,7 @@ class Batcher:
             return SelfTest() if idle else None
         graph = waiting[0].graph
         same = [ticket for ticket in waiting if ticket.graph == graph]
-        plan = model.plan(graph, len(same), others=len(self._running) + len(waiting) - len(same))
+        plan = model.plan(graph, len(same), others=len(waiting) - len(same), running=len(self._running))
         if self._running and not plan.streamed:
             return None
         tickets = same[: plan.images]

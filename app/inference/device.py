@@ -116,10 +116,10 @@ def _on_cpu(
     count = min(threads, max_batch) if streams else 1
     how = {"precision": manifest.precision, "threads": threads}
 
-    def open_streams(graph: Graph) -> Streams:
+    def open_streams(graph: Graph, images: int) -> Streams:
         assert streams
-        file = bundle.folder / GRAPH_FILES[graph]
-        return streams(graph=file, image_size=manifest.image.size, streams=count, **how)
+        shape = (images, *manifest.image.size, 3)
+        return streams(graph=bundle.folder / GRAPH_FILES[graph], shape=shape, streams=count, **how)
 
     model = Model(
         engine=kind(graph=bundle.folder / COMBINED_GRAPH, shapes=manifest.explains, **how),

@@ -85,10 +85,10 @@ class Engine(Protocol):
 
 
 class Streams(Protocol):
-    """One graph of a bundle, for several threads at once."""
+    """One graph of a bundle for one number of images, for several threads at once."""
 
     def run(self, images: Images) -> Outputs:
-        """Outputs for a single image. They stay as they are in later runs."""
+        """Outputs for `images`. They stay as they are in later runs."""
         ...
 
 

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 GRAPHS: tuple[Graph, ...] = get_args(Graph)
 WARM_UP_S = 0.1  # for each graph; batch sizes not measured by then are measured while serving
 WARM_UP_RUNS = 2  # of a batch size; the first also allocates memory
+ON_A_STREAM: dict[Graph, int] = {"classify": 4, "explain": 2}  # images of a run where enough wait (measured)
 STREAMS_PAY_S = 0.01  # that an image takes on one stream; less, and batches have the higher throughput (measured)
 FIRST_RUN_RATIO = 20.0  # a first run so many times as long may still be that of such a model, so a second tells
 
@@ -49,11 +50,12 @@ class Model:
         known: KnownImage,
         max_batch: int,
         streams: int = 1,
-        open_streams: Callable[[Graph], Streams] | None = None,
+        open_streams: Callable[[Graph, int], Streams] | None = None,
         weights: int = 0,
     ) -> None:
         """`max_batch` is the most images in a run. `open_streams` opens a graph of the bundle by itself, for as many
-        runs at once as there are `streams`, each of a single image. It takes memory for the `weights`, in bytes.
+        runs at once as there are `streams`, each of the same number of images. It takes memory for the `weights`, in
+        bytes.
         """
         self.engine = engine
         self.known = known
@@ -62,7 +64,7 @@ class Model:
         self._open_streams = open_streams
         self._weights = weights
         self._memory = MemoryModel(allowed=math.inf, before=0)  # until the warm-up
-        self._streamed: dict[Graph, Streams] = {}
+        self._streamed: dict[tuple[Graph, int], Streams] = {}  # by the images of a run
         self._latency = {graph: LatencyModel(max_batch=max_batch, streams=streams) for graph in GRAPHS}
         self._checked: set[tuple[Graph, int]] = set()
 
@@ -88,14 +90,20 @@ class Model:
                 self._fit()
         self._memory.report(largest=self.sizes("explain")[-1], wanted=wanted)
 
-    def plan(self, graph: Graph, waiting: int, *, others: int = 0) -> Plan:
-        """The next run of at least one image that waits for this graph, when `others` wait or run too.
+    def plan(self, graph: Graph, waiting: int, *, others: int = 0, running: int = 0) -> Plan:
+        """The next run, when at least one image waits for this graph, `others` for the other, and some runs are under
+        way.
 
-        With streams a single image has all cores, and several are run side by side, one on each stream. Until the
-        streams of this graph are open, one follows another. An engine that pads nothing gets one of the sizes.
+        With streams a single image has all cores, and several are run side by side: more than one on a stream where
+        enough wait for all that are free. Until the streams of this graph are open, one image follows another. An
+        engine that pads nothing gets one of the sizes.
         """
         if self.streams > 1:
-            return Plan(1, streamed=graph in self._streamed and waiting + others > 1)
+            queue, most = waiting + others, self.images_of_streams(graph)[-1]
+            enough = waiting >= most and queue >= most * (self.streams - running)
+            if enough and (graph, most) in self._streamed:
+                return Plan(most, streamed=True)
+            return Plan(1, streamed=(graph, 1) in self._streamed and queue + running > 1)
         latency = self._latency[graph]
         images = min(waiting, latency.best)
         return Plan(images if self.engine.pads else max(size for size in latency.sizes if size <= images))
@@ -107,7 +115,8 @@ class Model:
         The first run of a size is of the known image. Raises WrongAnswer if that gives another answer.
         """
         if streamed:
-            return self._timed(graph, self.streams, self._streamed[graph].run, images)
+            at_once = self.streams * len(images)
+            return self._timed(graph, at_once, self._streamed[graph, len(images)].run, images)
         size = self._latency[graph].size(len(images))
         if (graph, size) not in self._checked:
             self.check(graph, size)
@@ -118,24 +127,30 @@ class Model:
         self._compare(graph, self._timed(graph, size, partial(self.engine.run, graph), self.known.images(size)))
         self._checked.add((graph, size))
 
-    def open_streams(self, graph: Graph) -> None:
-        """Open the streams of this graph, if there is memory, and check the known image on each. If that fails, images
-        are run in batches from now on.
+    def images_of_streams(self, graph: Graph) -> list[int]:
+        """The numbers of images that streams of this graph can be for, the smallest first."""
+        return sorted({1, min(ON_A_STREAM[graph], self.max_batch)})
+
+    def open_streams(self, graph: Graph, images: int) -> bool:
+        """Open streams of this graph for so many images, if there is memory, and check the known image on each. Where
+        that fails for single images, images are run in batches from now on. Whether the streams are open.
         """
         assert self._open_streams
-        if not self._has_room_for_streams():
-            log.warning("memory: images for the graph %s are run one by one, because its streams do not fit", graph)
-            return
+        if not self._has_room_for_streams(images):
+            log.warning("memory: streams of the graph %s do not fit, with %d images per run", graph, images)
+            return False
         try:
-            opened = self._open_streams(graph)
+            opened = self._open_streams(graph, images)
             with ThreadPoolExecutor(self.streams) as threads:
-                for outputs in threads.map(opened.run, [self.known.images(1)] * self.streams):
+                for outputs in threads.map(opened.run, [self.known.images(images)] * self.streams):
                     self._compare(graph, outputs)
         except Exception as error:
-            log.warning("images are run in batches and not side by side: %s", error)
-            self.streams = 1
-        else:
-            self._streamed[graph] = opened
+            log.warning("the graph %s has no streams with %d images per run: %s", graph, images, error)
+            if images == 1:
+                self.streams = 1
+            return False
+        self._streamed[graph, images] = opened
+        return True
 
     def probe(self, graph: Graph) -> None:
         """Check the known image once. Raises WrongAnswer.
@@ -146,19 +161,30 @@ class Model:
         start = time.perf_counter()
         self._compare(graph, self.engine.run(graph, self.known.images(1)))
         self._latency[graph].lower(1, time.perf_counter() - start)
-        if graph in self._streamed:
-            self._compare(graph, self._streamed[graph].run(self.known.images(1)))
+        for images in self.images_of_streams(graph):
+            if streams := self._streamed.get((graph, images)):
+                self._compare(graph, streams.run(self.known.images(images)))
 
     def best_batch(self, graph: Graph) -> int:
         """Most images worth running at once."""
-        return self.streams if self.streams > 1 else self._latency[graph].best
+        if self.streams > 1:
+            return self.streams * self.images_of_streams(graph)[-1]
+        return self._latency[graph].best
+
+    def allows(self, graph: Graph, plan: Plan) -> bool:
+        """Whether this is still to be run as planned: memory may have been too short for it since."""
+        if plan.streamed:
+            return (graph, plan.images) in self._streamed
+        return plan.images <= self.sizes(graph)[-1]
 
     def expected(self, graph: Graph, images: int) -> float:
         """Seconds that a run will take, as far as is known; 0 where nothing is."""
         return self._latency[graph].expected(images)
 
     def forbid(self, graph: Graph, images: int) -> int:
-        """Make no batch of this size or larger any more. The largest that is left, 1 at least."""
+        """Make no batch of this size or larger any more, on streams or off. The largest that is left, 1 at least."""
+        if images > 1:
+            self._streamed.pop((graph, images), None)
         largest = self._latency[graph].forbid(images)
         self.engine.forget(graph, largest)
         return largest
@@ -213,12 +239,12 @@ class Model:
         """Seconds that an image takes on one stream, which has its share of the cores."""
         return self.streams * min(self.expected(graph, 1) for graph in GRAPHS)
 
-    def _has_room_for_streams(self) -> bool:
-        return self._memory.holds_streams(self.streams, now=resident_memory(), weights=self._weights)
+    def _has_room_for_streams(self, images: int) -> bool:
+        return self._memory.holds_streams(self.streams * images, now=resident_memory(), weights=self._weights)
 
     def _fit(self) -> None:
         """Forbid batches, and streams, that do not fit into the memory. A single image is always allowed."""
-        if self.streams > 1 and not self._has_room_for_streams():
+        if self.streams > 1 and not self._has_room_for_streams(1):
             self.streams = 1
         if too_large := [size for size in self.sizes("explain")[1:] if not self._memory.fits(size)]:
             for graph in GRAPHS:

@@ -44,16 +44,16 @@ class OpenVinoEngine:
 
 
 class OpenVinoStreams:
-    """A graph of a bundle for single images. As many threads may call `run` at once as there are streams, and each run
-    has its share of the cores. Without a branch, and for one shape, OpenVINO computes it faster.
+    """A graph of a bundle for one number of images. As many threads may call `run` at once as there are streams, and
+    each run has its share of the cores. Without a branch, and for one shape, OpenVINO computes it faster.
     """
 
     def __init__(
-        self, *, graph: Path, image_size: tuple[int, int], precision: Precision, threads: int, streams: int
+        self, *, graph: Path, shape: tuple[int, ...], precision: Precision, threads: int, streams: int
     ) -> None:
-        """`image_size` is the height and width of the network's input, `threads` the cores to use."""
+        """`shape` is that of the input (images, height, width, 3), `threads` the cores to use."""
         model = _read(graph, precision)
-        model.reshape([1, *image_size, 3])
+        model.reshape(shape)
         compiled = _compiled(model, threads=threads, streams=streams)
         self._names = [output.get_any_name() for output in model.outputs]
         self._free: SimpleQueue[ov.InferRequest] = SimpleQueue()
@@ -61,10 +61,10 @@ class OpenVinoStreams:
             self._free.put(compiled.create_infer_request())
 
     def run(self, images: Images) -> Outputs:
-        """Outputs of the graph for one image."""
+        """Outputs of the graph for as many images as it is for."""
         request = self._free.get()
         try:
-            results = request.infer([images[0][np.newaxis]], share_inputs=True)
+            results = request.infer([np.stack(list(images))], share_inputs=True)
         finally:
             self._free.put(request)
         return {name: results[name] for name in self._names}

@@ -117,9 +117,10 @@ class Runner:
         self._serve()
 
     def _open_streams(self, graph: Graph) -> None:
-        """Wait until several images wait: only then are streams worth their memory."""
-        if self._batcher.wait_for_several(graph):
-            self._model.open_streams(graph)
+        """Wait for each number of images until there is use for it: only then are streams worth their memory."""
+        for images in self._model.images_of_streams(graph):
+            if not (self._batcher.wait_for_runs(graph, images) and self._model.open_streams(graph, images)):
+                return
 
     def _serve(self) -> None:
         while (work := self._batcher.take(self._model)) is not None:
@@ -149,9 +150,8 @@ class Runner:
         when the engine is broken, and WrongAnswer when it computes wrong numbers. The batcher then answers the batch.
         """
         while left := [ticket for ticket in batch if not ticket.future.done()]:
-            most = min(len(left), self._model.sizes(graph)[-1])
-            if most < plan.images:
-                plan = self._model.plan(graph, most)
+            if len(left) < plan.images or not self._model.allows(graph, plan):
+                plan = self._model.plan(graph, len(left), running=int(plan.streamed))
             self._answer(graph, left[: plan.images], streamed=plan.streamed)
             batch = left[plan.images :]
 

@@ -5,8 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
 from app.inference.engine import GRAPH_FILES, Engine, Graph, Images, Outputs
 from app.inference.known_answer import KnownImage
@@ -16,21 +14,27 @@ from app.inference.openvino import OpenVinoEngine, OpenVinoStreams
 
 
 class Streamed:
-    """Streams of both graphs as an engine: the images of a batch are run one by one."""
+    """Streams of both graphs as an engine: a batch is run in streams for its number of images."""
 
     pads = OpenVinoEngine.pads
     provider = OpenVinoEngine.provider
 
     def __init__(self, *, graph: Path, precision: Precision, **of_combined: object) -> None:
-        image_size = load_bundle(graph.parent).manifest.image.size
-        how = {"image_size": image_size, "precision": precision, "threads": 2, "streams": 2}
-        self._streams = {
-            each: OpenVinoStreams(graph=graph.with_name(file), **how) for each, file in GRAPH_FILES.items()
-        }
+        self._folder, self._precision = graph.parent, precision
+        self._image_size = load_bundle(graph.parent).manifest.image.size
+        self._streams: dict[tuple[Graph, int], OpenVinoStreams] = {}
 
     def run(self, graph: Graph, images: Images) -> Outputs:
-        rows = [self._streams[graph].run([image]) for image in images]
-        return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+        key = (graph, len(images))
+        if key not in self._streams:
+            self._streams[key] = OpenVinoStreams(
+                graph=self._folder / GRAPH_FILES[graph],
+                shape=(len(images), *self._image_size, 3),
+                precision=self._precision,
+                threads=2,
+                streams=2,
+            )
+        return self._streams[key].run(images)
 
     def forget(self, graph: Graph, largest: int) -> None:
         pass

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.errors import DeadlineExceeded, Unavailable
 from app.inference.batcher import Batch, Batcher, SelfTest, Ticket, answer
-from app.inference.model import GRAPHS, Plan
+from app.inference.model import Plan
 from app.lifecycle import STOPPING
 
 
@@ -20,9 +20,9 @@ class FakeModel:
         self.streams = streams
         self.planned: list[tuple[str, int]] = []
 
-    def plan(self, graph: str, waiting: int, *, others: int) -> Plan:
+    def plan(self, graph: str, waiting: int, *, others: int, running: int) -> Plan:
         self.planned.append((graph, waiting))
-        return Plan(1, streamed=waiting + others > 1) if self.streams else Plan(min(waiting, 2))
+        return Plan(1, streamed=waiting + others + running > 1) if self.streams else Plan(min(waiting, 2))
 
     def expected(self, graph: str, images: int) -> float:
         return 5.0
@@ -132,16 +132,16 @@ async def test_nothing_is_taken_beside_a_run_on_all_cores_and_that_is_not_begun_
 
 
 @scenario
-async def test_several_are_waited_for_until_the_queue_is_closed(callers):
+async def test_two_runs_of_a_size_are_waited_for_until_the_queue_is_closed(callers):
     await callers.put("classify")
-    several = {graph: await waiting(callers.batcher.wait_for_several, graph) for graph in GRAPHS}
-    await callers.put("classify")
-    assert await several["classify"]
-    assert not several["explain"].done()
-    await callers.put("explain")
-    assert await several["explain"]
+    sizes = [("classify", 1), ("explain", 1), ("classify", 2)]
+    runs = {size: await waiting(callers.batcher.wait_for_runs, *size) for size in sizes}
+    for put, ready in (("classify", sizes[0]), ("explain", sizes[1]), ("explain", sizes[2])):
+        assert not runs[ready].done()
+        await callers.put(put)
+        assert await runs[ready]
     callers.batcher.close()
-    assert not callers.batcher.wait_for_several("classify")
+    assert not callers.batcher.wait_for_runs("classify", 1)
 
 
 @scenario

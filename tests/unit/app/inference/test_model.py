@@ -9,7 +9,7 @@ import pytest
 
 from app.inference import model as module
 from app.inference.known_answer import WrongAnswer
-from app.inference.model import Model, Plan
+from app.inference.model import GRAPHS, Model, Plan
 from app.settings import DEMO_BUNDLE
 from tests.support.engines import ARRANGEMENTS, Watched, engine_of, model_of
 
@@ -168,7 +168,7 @@ def with_streams(watched, streams, monkeypatch) -> Model:
         DEMO_BUNDLE,
         watched,
         streams=2,
-        open_streams=lambda graph: SimpleNamespace(run=partial(streams.run, graph)),
+        open_streams=lambda graph, images: SimpleNamespace(run=partial(streams.run, graph)),
         weights=30 * MIB,
     )
 
@@ -194,23 +194,52 @@ def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(
     with_streams.warm_up(PLENTY)
     assert {size for _, size in watched.runs} == {1}
     assert [with_streams.plan("explain", waiting) for waiting in (1, 5)] == [Plan(1), Plan(1)]
-    with_streams.open_streams("explain")
+    assert with_streams.open_streams("explain", 1)
     assert with_streams.plan("classify", 5) == Plan(1)
-    assert [with_streams.plan("explain", waiting, others=others) for waiting, others in ((1, 0), (5, 0), (1, 1))] == [
-        Plan(1),
-        Plan(1, streamed=True),
-        Plan(1, streamed=True),
-    ]
+    assert with_streams.plan("explain", 1) == Plan(1)
+    for waiting in ({"waiting": 5}, {"waiting": 1, "others": 1}, {"waiting": 1, "running": 1}):
+        assert with_streams.plan("explain", **waiting) == Plan(1, streamed=True)
     alone = with_streams.run("explain", images[:1])
     beside = with_streams.run("explain", images[:1], streamed=True)
     assert alone.keys() == beside.keys()
     for name, rows in alone.items():
         assert rows == pytest.approx(beside[name], abs=1e-4), name
     assert ("explain", 2) in {(row.graph, row.batch) for row in with_streams.latency()}
-    assert with_streams.best_batch("explain") == 2
+    assert {graph: with_streams.best_batch(graph) for graph in GRAPHS} == {"classify": 8, "explain": 4}
 
 
-def no_memory(graph) -> Watched:
+@pytest.mark.parametrize(
+    ("waiting", "others", "running", "images"),
+    [(4, 0, 0, 1), (7, 0, 0, 1), (8, 0, 0, 4), (4, 4, 0, 4), (3, 9, 1, 1), (3, 0, 1, 1), (4, 0, 1, 4)],
+)
+def test_a_stream_has_several_images_where_as_many_wait_for_each_that_is_free(
+    with_streams, streams, images, waiting, others, running
+):
+    for size in with_streams.images_of_streams("classify"):
+        assert with_streams.open_streams("classify", size)
+    plan = with_streams.plan("classify", waiting, others=others, running=running)
+    assert plan == Plan(images, streamed=True)
+    known = with_streams.known.images(images)
+    assert len(with_streams.run("classify", known, streamed=True)["logits"]) == images
+    assert streams.runs[-1] == ("classify", images)
+
+
+def test_a_run_on_a_stream_has_at_most_the_images_that_the_settings_allow(watched):
+    small = model_of(DEMO_BUNDLE, watched, streams=2, max_batch=2)
+    assert [small.images_of_streams(graph) for graph in GRAPHS] == [[1, 2], [1, 2]]
+
+
+def test_images_for_which_memory_was_short_on_a_stream_are_run_one_by_one(with_streams):
+    for size in with_streams.images_of_streams("classify"):
+        with_streams.open_streams("classify", size)
+    plan = with_streams.plan("classify", 9)
+    assert with_streams.allows("classify", plan)
+    with_streams.forbid("classify", plan.images)
+    assert not with_streams.allows("classify", plan)
+    assert with_streams.plan("classify", 9) == Plan(1, streamed=True)
+
+
+def no_memory(graph, images) -> Watched:
     raise RuntimeError("could not allocate memory")
 
 
@@ -222,13 +251,19 @@ def test_where_streams_fail_images_are_run_in_batches(with_streams, streams, mon
     else:
         monkeypatch.setattr(with_streams, "_open_streams", no_memory)
     with_streams.warm_up(PLENTY)
-    with_streams.open_streams("classify")
-    assert "run in batches and not side by side" in caplog.text
+    assert not with_streams.open_streams("classify", 1)
+    assert "the graph classify has no streams with 1 images per run: " in caplog.text
     assert with_streams.plan("classify", 5).images == 2
 
 
+def test_where_streams_for_several_images_fail_those_for_one_go_on(with_streams, streams, images):
+    streams.after = last_row_of(4)
+    assert [with_streams.open_streams("classify", size) for size in (1, 4)] == [True, False]
+    assert with_streams.plan("classify", 8) == Plan(1, streamed=True)
+
+
 def test_a_probe_checks_the_streams_too(with_streams, streams):
-    with_streams.open_streams("classify")
+    with_streams.open_streams("classify", 4)
     with_streams.probe("classify")
     streams.after = off
     with pytest.raises(WrongAnswer):
@@ -245,9 +280,10 @@ def test_there_are_no_streams_without_memory_for_them(with_streams, allowed, cou
 @pytest.mark.usefixtures("growing")
 def test_a_graph_whose_streams_do_not_fit_beside_those_of_the_other_has_none(with_streams, monkeypatch, caplog):
     with_streams.warm_up(140 * MIB)
-    with_streams.open_streams("explain")
+    assert with_streams.open_streams("explain", 1)
+    assert not with_streams.open_streams("explain", 2)  # 70 + 30 + 4 * 20 are needed
     monkeypatch.setattr(module, "resident_memory", lambda: 120 * MIB)
-    with_streams.open_streams("classify")
+    assert not with_streams.open_streams("classify", 1)
     assert with_streams.plan("explain", 5) == Plan(1, streamed=True)
     assert with_streams.plan("classify", 5) == Plan(1)
-    assert "images for the graph classify are run one by one" in caplog.text
+    assert "memory: streams of the graph classify do not fit, with 1 images per run" in caplog.text

@@ -32,7 +32,7 @@ class FakeEngine:
     def __init__(self, largest: int = 4, streams: int = 1) -> None:
         self.largest = largest
         self.streams = streams
-        self.streams_open = False
+        self.streams_open: set[int] = set()
         self.scale = np.float32(1)
         self.batches: list[tuple[str, list[int]]] = []
         self.threads: set[int] = set()
@@ -49,14 +49,20 @@ class FakeEngine:
         self.threads.add(threading.get_ident())
         return self
 
-    def open_streams(self, graph):
-        self.streams_open = self.broken is None
+    def images_of_streams(self, graph):
+        return [1, 4]
+
+    def open_streams(self, graph, images):
         if self.broken:
             self.streams = 1
+        else:
+            self.streams_open.add(images)
+        return not self.broken
 
-    def plan(self, graph, waiting, *, others=0):
+    def plan(self, graph, waiting, *, others=0, running=0):
         if self.streams > 1:
-            return Plan(1, streamed=self.streams_open and waiting + others > 1)
+            images = 4 if 4 in self.streams_open and waiting >= 4 else 1
+            return Plan(images, streamed=images in self.streams_open and waiting + others + running > 1)
         return Plan(min(waiting, self.largest))
 
     def expected(self, graph, images):
@@ -66,8 +72,8 @@ class FakeEngine:
         self.largest = max(images // 2, 1)
         return self.largest
 
-    def sizes(self, graph):
-        return [1, self.largest]
+    def allows(self, graph, plan):
+        return plan.images <= self.largest
 
     def probe(self, graph):
         self.probes.append(graph)
@@ -153,6 +159,25 @@ def test_images_that_wait_for_streams_are_run_side_by_side():
     assert all(len(pixels) == 1 for _, pixels in engine.batches)
     assert together.broken is False
     assert len(engine.threads) == 2
+
+
+@pytest.mark.parametrize(("fits", "alone"), [(4, 1), (3, 9)])
+def test_a_run_on_a_stream_has_several_images_if_there_is_memory_for_them(fits, alone):
+    engine = FakeEngine(streams=2)
+
+    async def scenario(batcher):
+        first = await held(engine, batcher)
+        rest = start_all(batcher, *range(1, 9))
+        await asyncio.to_thread(eventually, lambda: engine.streams_open == {1, 4})
+        engine.fits = fits
+        engine.gate.set()
+        return await asyncio.gather(first, *rest)
+
+    answers = run(engine, scenario)
+    assert [answer["logits"].tolist() for answer in answers] == [[value] for value in range(9)]
+    sizes = [len(pixels) for _, pixels in engine.batches]
+    assert set(sizes) == {1, 4}
+    assert sizes.count(1) == alone
 
 
 def test_streams_that_do_not_open_leave_one_run_at_a_time(lifecycle):
