@@ -6,10 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from app.images.intake import Intake
-from app.images.preprocess import Prepared
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
-from app.inference.engine import Graph, Outputs, Pixels
+from app.inference.engine import Graph, Pixels
 from app.inference.scoring import Scoring
 from app.maps.distance import RunningDistance
 from app.maps.record import Maps, Record
@@ -28,7 +27,7 @@ class Processed:
     width: int  # of the upright image
     height: int
     format: str
-    id: str | None  # of the kept maps
+    id: str | None  # of the kept maps; None where the store cannot keep them too
 
 
 Image = Upload | Pixels  # to decode, or the network's input itself
@@ -59,19 +58,18 @@ class Classifier:
                 prepared = await self._intake.accept(image, thumbnail=keep)
         graph: Graph = "explain" if keep else "classify"
         outputs = await self._batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
+        logits, id_of_maps = outputs.get("logits", NO_LOGITS), None
+        if keep:
+            maps = Maps.of(outputs)
+            self._distance.add(maps.distance)
+            predictions = tuple(self._scoring.predictions(logits, maps.classes))
+            with stages.time("store"):
+                id_of_maps = await self._store.put(Record(maps=maps, predictions=predictions, image=prepared))
         return Processed(
-            logits=outputs.get("logits", NO_LOGITS),
+            logits=logits,
             embedding=outputs["embedding"],
             width=prepared.size[0],
             height=prepared.size[1],
             format=prepared.format,
-            id=await self._keep(prepared, outputs, stages) if keep else None,
+            id=id_of_maps,
         )
-
-    async def _keep(self, image: Prepared, outputs: Outputs, stages: Stages) -> str | None:
-        """The id under which the maps are kept; None where the store cannot keep them."""
-        maps = Maps.of(outputs)
-        self._distance.add(maps.distance)
-        predictions = self._scoring.predictions(outputs.get("logits", NO_LOGITS), maps.classes)
-        with stages.time("store"):
-            return await self._store.put(Record(maps=maps, predictions=tuple(predictions), image=image))

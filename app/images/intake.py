@@ -62,7 +62,7 @@ class Intake:
         if await self._quarantine.holds(upload):
             raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
         try:
-            return unpack_answer(await self._answer(upload, thumbnail=thumbnail), shape=self._input_size)
+            return unpack_answer(await self._ask(upload, thumbnail=thumbnail), shape=self._input_size)
         except (WorkerKilled, OSError):
             raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
         except (WorkerFailed, GarbledAnswer) as failure:
@@ -81,7 +81,7 @@ class Intake:
             pixels=pixels, size=(width, height), box=Box(0, 0, width, height), format="pixels", thumbnail=small
         )
 
-    async def _answer(self, upload: Upload, *, thumbnail: bool) -> bytearray:
+    async def _ask(self, upload: Upload, *, thumbnail: bool) -> bytearray:
         try:
             return await self._pool.run(upload, thumbnail=thumbnail)
         except WorkerTimedOut:

@@ -112,12 +112,12 @@ class WorkerPool:
         try:
             await _send(worker.connection, REQUEST.pack(len(upload), worker.large_pixels > 0, thumbnail), upload)
             watch.sent()
-            answer = await self._answer(worker.connection)
+            answer = await self._receive_answer(worker.connection)
             pixels = pixels_if_large(answer)
             if pixels and not worker.large_pixels and self._lanes.grow(pixels):
                 worker.large_pixels = pixels
                 await _send(worker.connection, REQUEST.pack(SAME, True, thumbnail), Upload())
-                answer = await self._answer(worker.connection)
+                answer = await self._receive_answer(worker.connection)
             return answer
         except OSError as error:
             watch.stop()  # it must not kill the next process
@@ -132,7 +132,7 @@ class WorkerPool:
         finally:
             watch.stop()
 
-    async def _answer(self, connection: socket.socket) -> bytearray:
+    async def _receive_answer(self, connection: socket.socket) -> bytearray:
         (size,) = ANSWER.unpack(await _receive(connection, ANSWER.size))
         if size > self._max_answer_bytes:
             raise WorkerFailed("the answer is too large")

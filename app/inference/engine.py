@@ -18,7 +18,7 @@ Graph = Literal["classify", "explain"]
 GRAPH_FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
 Pixels = npt.NDArray[np.uint8]
 Images = Pixels | Sequence[Pixels]  # each (height, width, 3); as one array (images, height, width, 3)
-Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first
+Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first except for one image's
 Fault = Literal["memory", "fatal", "other"]
 
 MEMORY = re.compile(

@@ -3,9 +3,9 @@
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import contextmanager
 from typing import NamedTuple, get_args
 
 from pydantic import BaseModel
@@ -115,16 +115,20 @@ class Model:
         The first run of a size is of the known image. Raises WrongAnswer if that gives another answer.
         """
         if streamed:
-            at_once = self.streams * len(images)
-            return self._timed(graph, at_once, self._streamed[graph, len(images)].run, images)
+            with self._timed(graph, self.streams * len(images)):
+                return self._streamed[graph, len(images)].run(images)
         size = self._latency[graph].size(len(images))
         if (graph, size) not in self._checked:
             self.check(graph, size)
-        return self._timed(graph, len(images), partial(self.engine.run, graph), images)
+        with self._timed(graph, len(images)):
+            return self.engine.run(graph, images)
 
     def check(self, graph: Graph, size: int) -> None:
         """Measure a batch of this size that consists of the known image. Raises WrongAnswer."""
-        self._compare(graph, self._timed(graph, size, partial(self.engine.run, graph), self.known.images(size)))
+        images = self.known.images(size)
+        with self._timed(graph, size):
+            outputs = self.engine.run(graph, images)
+        self._compare(graph, outputs)
         self._checked.add((graph, size))
 
     def images_of_streams(self, graph: Graph) -> list[int]:
@@ -208,12 +212,12 @@ class Model:
     def _compare(self, graph: Graph, outputs: Outputs) -> None:
         self.known.check(graph, outputs, provider=self.engine.provider)
 
-    def _timed(self, graph: Graph, at_once: int, run: Callable[[Images], Outputs], images: Images) -> Outputs:
-        """Outputs of a run that has the share of the cores of one of so many images."""
+    @contextmanager
+    def _timed(self, graph: Graph, at_once: int) -> Iterator[None]:
+        """A run that shares the cores with others, of so many images in all. One that raises is no measurement."""
         start = time.perf_counter()
-        outputs = run(images)
+        yield
         self._latency[graph].add(at_once, time.perf_counter() - start)
-        return outputs
 
     def _measure(self, graph: Graph, size: int, *, runs: int) -> None:
         before = resident_memory()

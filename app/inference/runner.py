@@ -152,10 +152,10 @@ class Runner:
         while left := [ticket for ticket in batch if not ticket.future.done()]:
             if len(left) < plan.images or not self._model.allows(graph, plan):
                 plan = self._model.plan(graph, len(left), running=int(plan.streamed))
-            self._answer(graph, left[: plan.images], streamed=plan.streamed)
+            self._run(graph, left[: plan.images], streamed=plan.streamed)
             batch = left[plan.images :]
 
-    def _answer(self, graph: Graph, batch: list[Ticket], *, streamed: bool) -> None:
+    def _run(self, graph: Graph, batch: list[Ticket], *, streamed: bool) -> None:
         self._on_batch(graph, len(batch))
         started = time.perf_counter()
         try:
@@ -164,7 +164,7 @@ class Runner:
         except WrongAnswer:
             raise
         except Exception as error:
-            self._answer_again(graph, batch, error)
+            self._run_again(graph, batch, error)
             return
         ended = time.perf_counter()
         for ticket in batch:
@@ -176,7 +176,7 @@ class Runner:
             log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
             self._probe(graph)
 
-    def _answer_again(self, graph: Graph, batch: list[Ticket], error: Exception) -> None:
+    def _run_again(self, graph: Graph, batch: list[Ticket], error: Exception) -> None:
         fault = fault_of(error)
         log.error("a batch of %d failed (%s)", len(batch), fault, exc_info=error)
         if fault == "fatal":

@@ -6,7 +6,7 @@ A shape is a claim: nothing is reserved for it, and a tensor grows by what arriv
 import json
 import math
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +17,7 @@ from app.api.body.json_body import JsonBody
 from app.api.body.json_reader import JsonReader
 from app.api.v2.head import Head, Tensor, count, read_head
 from app.api.v2.numbers import read_numbers
+from app.classifier import Image
 from app.errors import MalformedRequest
 from app.images.upload import Upload
 from app.inference.engine import Pixels
@@ -26,8 +27,6 @@ IMAGES = "images"  # the one input
 MAX_HEAD_BYTES = 2**20
 MAX_JSON_BYTES = 2**23  # of a request whose tensors are in JSON too
 LENGTH_BYTES = 4  # before each element of a BYTES tensor
-
-Images = list[Upload] | list[Pixels]  # to decode, or (height, width, 3) of the network's input
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +73,7 @@ async def read_request(
     head_length: str | None,
     expected: Expected,
     deadline: float,
-) -> tuple[Head, Images]:
+) -> tuple[Head, Sequence[Image]]:
     """The head without the data of its images, and the images.
 
     `head_length` is the header Inference-Header-Content-Length, `deadline` is in seconds of time.monotonic. Raises
@@ -112,7 +111,7 @@ def _bad_length(most: int, length: str) -> MalformedRequest:
     return MalformedRequest(f"inference header size should be in range (1, {most}), got: {length[:20]}")
 
 
-def _read(text: bytes | bytearray, *, expected: Expected) -> tuple[Head, Images | None]:
+def _read(text: bytes | bytearray, *, expected: Expected) -> tuple[Head, Sequence[Image] | None]:
     """The head, and the images where they are in it."""
     try:
         body = JsonBody(text)
@@ -155,7 +154,7 @@ def _input_tensor(head: Head, expected: Expected) -> Tensor:
     return tensor
 
 
-def _from_numbers(tensor: Tensor, body: JsonBody) -> Images:
+def _from_numbers(tensor: Tensor, body: JsonBody) -> list[Pixels]:
     place: object = tensor.data
     depth = 0
     while isinstance(place, list) and len(place) == 1:
@@ -173,7 +172,7 @@ def _from_numbers(tensor: Tensor, body: JsonBody) -> Images:
         ) from None
 
 
-def _from_base64(tensor: Tensor, body: JsonBody) -> Images:
+def _from_base64(tensor: Tensor, body: JsonBody) -> list[Upload]:
     """JSON has no bytes. `content_type` of `base64` is MLServer's convention."""
     if tensor.parameters.get("content_type") != "base64":
         raise MalformedRequest(
@@ -190,7 +189,7 @@ def _from_base64(tensor: Tensor, body: JsonBody) -> Images:
         raise MalformedRequest(f"The data of {IMAGES!r} is not base64.") from None
 
 
-async def _from_bytes(body: Bytes, tensor: Tensor, expected: Expected) -> Images:
+async def _from_bytes(body: Bytes, tensor: Tensor, expected: Expected) -> Sequence[Image]:
     size = count(tensor.parameters, "binary_data_size")
     if not size:
         raise MalformedRequest(f"The input {IMAGES!r} has neither data nor binary_data_size.")
