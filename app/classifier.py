@@ -27,7 +27,7 @@ class Processed:
     width: int  # of the upright image
     height: int
     format: str
-    id: str | None  # of the kept maps; None where the store cannot keep them too
+    id: str | None  # of the kept maps, if any
 
 
 Image = Upload | Pixels  # to decode, or the network's input itself
