@@ -226,9 +226,7 @@ class Model:
         self._memory.add(graph, size, resident_memory() - before)
 
     def _choose_streams(self) -> None:
-        """Have streams or batches, not both: images on streams run one by one, as the decoders give them, and never
-        become a batch.
-        """
+        """Have streams, or batches on all cores, not both: beside a run on a stream nothing runs on all cores."""
         if self.streams == 1:
             return
         if self._on_a_stream() < FIRST_RUN_RATIO * STREAMS_PAY_S:

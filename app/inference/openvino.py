@@ -5,11 +5,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
 
-import numpy as np
-
 from app.bundle import Precision
 from app.inference.combined import Shapes, inputs, outputs
-from app.inference.engine import Graph, Images, Outputs
+from app.inference.engine import Graph, Images, Outputs, as_batch
 from app.machine import processors
 
 sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]  # it would report its import to its makers
@@ -64,7 +62,7 @@ class OpenVinoStreams:
         """Outputs of the graph for as many images as it is for."""
         request = self._free.get()
         try:
-            results = request.infer([np.stack(list(images))], share_inputs=True)
+            results = request.infer([as_batch(images)], share_inputs=True)
         finally:
             self._free.put(request)
         return {name: results[name] for name in self._names}
