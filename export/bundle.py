@@ -36,7 +36,7 @@ from export.graphs import ExplainGraph
 from export.image_spec import image_spec
 from export.images import Images, drawn_images
 from export.known_answer import known_answer
-from export.onnx_file import externalise, part
+from export.onnx_file import cast_apart, externalise, part
 from export.parity import check_parity
 from export.pictures.model_pictures import model_pictures
 from export.pictures.picture import Picture
@@ -153,6 +153,7 @@ def _write_graphs(
     )
     proto = trace(graph)
     externalise(proto, folder / WEIGHTS)
+    cast_apart(proto)
     onnx.save(proto, folder / EXPLAIN_GRAPH)
     onnx.save(part(proto, graph.answers), folder / CLASSIFY_GRAPH)
     onnx.save(combine(proto, graph.answers), folder / COMBINED_GRAPH)

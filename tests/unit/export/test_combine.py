@@ -29,3 +29,14 @@ def test_the_branch_reads_integers_where_the_trunk_has_them(int8_bundle):
     (branch,) = (attribute.g for attribute in choice.attribute if attribute.name == "then_branch")
     dequantised = {node.output[0] for node in graph.node if node.op_type == "DequantizeLinear"}
     assert dequantised.isdisjoint(name for node in branch.node for name in node.input)
+
+
+def test_what_casts_the_integers_of_a_layer_has_a_name_of_its_own_for_them(int8_bundle):
+    """Else OpenVINO would compute that layer in float32."""
+    graph = onnx.load(int8_bundle / EXPLAIN_GRAPH, load_external_data=False).graph
+    read = {kind: {n.input[0] for n in graph.node if n.op_type == kind} for kind in ("Cast", "DequantizeLinear")}
+    places = {tensor.name: tensor.external_data for tensor in graph.initializer}
+    names = {name for name in read["Cast"] if name.endswith("integers_cast")}
+    assert names
+    assert read["Cast"].isdisjoint(read["DequantizeLinear"])
+    assert all(places[name] == places[name.removesuffix("_cast")] for name in names)
