@@ -137,7 +137,6 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         store=store,
         metrics=metrics,
         distance=distance,
-        cpu_pool=cpu_pool,
         drawings=Drawings(pool=cpu_pool, max_in_work=settings.max_drawings),
     )
     app.add_middleware(

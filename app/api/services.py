@@ -1,6 +1,5 @@
 """What the routes depend on: the parts that `create_app` builds, and what they take from a request."""
 
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -56,8 +55,7 @@ class Services:
     store: Store
     metrics: Metrics
     distance: RunningDistance  # over the images explained since the start
-    cpu_pool: Executor  # for work that would hold up the event loop
-    drawings: Drawings  # bounds those of it that are maps
+    drawings: Drawings
 
     @property
     def model_name(self) -> ModelName:
@@ -76,16 +74,12 @@ class Services:
         return record
 
 
-async def _choice(choice: Annotated[Choice, Query()]) -> Choice:
-    return choice
-
-
 async def _services(request: Request) -> Services:
     services: Services = request.app.state.services
     return services
 
 
-ChoiceDep = Annotated[Choice, Depends(_choice)]  # the map that the query asks for
+ChoiceQuery = Annotated[Choice, Query()]  # the map that the query asks for
 FillQuery = Annotated[
     Fill, Query(description="What covers a patch: the mean colour, black, grey, or a Gaussian blur one patch wide")
 ]

@@ -76,13 +76,6 @@ def problem_of(error: ServiceError, **members: object) -> Problem:
     return Problem.model_validate(of_error | members)
 
 
-def framework_problem(status: int, detail: str) -> Problem:
-    """The problem for an error of the framework. Its kind is the name of the status."""
-    phrase = HTTPStatus(status).phrase
-    kind = phrase.lower().replace(" ", "-")
-    return Problem(type=NAMESPACE + kind, title=phrase, status=status, detail=detail)
-
-
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The one entry of OpenAPI for all errors of a path that can answer with these statuses beside those of EVERYWHERE.
 
@@ -127,7 +120,10 @@ def install_handlers(app: FastAPI) -> None:
     async def http_exception(request: Request, error: HTTPException) -> Response:
         details = {404: "There is nothing at this path.", 405: "This path does not take this method."}
         detail = details.get(error.status_code, "The request was refused.")
-        return respond(framework_problem(error.status_code, detail), request.scope["state"], error.headers)
+        phrase = HTTPStatus(error.status_code).phrase
+        kind = NAMESPACE + phrase.lower().replace(" ", "-")
+        problem = Problem(type=kind, title=phrase, status=error.status_code, detail=detail)
+        return respond(problem, request.scope["state"], error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def validation_error(request: Request, error: RequestValidationError) -> Response:

@@ -13,16 +13,6 @@ import numpy.typing as npt
 from annotated_types import Interval
 from PIL import Image
 
-RESAMPLING = {
-    "nearest": Image.Resampling.NEAREST,
-    "bilinear": Image.Resampling.BILINEAR,
-    "bicubic": Image.Resampling.BICUBIC,
-    "lanczos": Image.Resampling.LANCZOS,
-    "box": Image.Resampling.BOX,
-    "hamming": Image.Resampling.HAMMING,
-}
-
-
 Side = Annotated[int, Interval(ge=1, le=16384)]
 Rest = Annotated[int, Interval(ge=0, le=16384)]
 CHECKED = {  # how pydantic reads these, which workers do without
@@ -84,10 +74,6 @@ class Prepared:
     format: str
     thumbnail: bytes  # JPEG of the upright image, scaled down; empty where none was wanted
 
-    @property
-    def nbytes(self) -> int:
-        return self.pixels.nbytes + len(self.thumbnail)
-
 
 class Geometry(NamedTuple):
     """Where the network's input lies in an image."""
@@ -132,7 +118,7 @@ def preprocess(image: Image.Image, spec: ImageSpec) -> tuple[npt.NDArray[np.uint
 
 def _resize(image: Image.Image, size: tuple[int, int], spec: ImageSpec) -> Image.Image:
     if spec.interpolation != "bilinear_sampled":
-        return image.resize(size, RESAMPLING[spec.interpolation])
+        return image.resize(size, Image.Resampling[spec.interpolation.upper()])
     pixels = np.asarray(image)
     across = _mixed(pixels.transpose(1, 0, 2), size[0]).transpose(1, 0, 2)
     return Image.fromarray(np.rint(_mixed(across, size[1])).astype(np.uint8))

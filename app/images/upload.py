@@ -53,11 +53,10 @@ class Upload:
 
     def parts(self) -> Iterator[memoryview]:
         """All bytes in order, without a copy: at least one part, which may be empty."""
-        yield memoryview(self._start)
-        for block in self._blocks[:-1]:
-            yield memoryview(block)
-        for block in self._blocks[-1:]:
-            yield memoryview(block)[: len(block) - self._room]
+        left = self._size
+        for buffer in (memoryview(self._start), *(memoryview(block) for block in self._blocks)):
+            yield buffer[:left]  # only the last block may have room
+            left -= len(buffer)
 
     def sha256(self) -> bytes:
         digest = hashlib.sha256()

@@ -60,20 +60,9 @@ FATAL = re.compile(
 class Engine(Protocol):
     """A bundle on one device, for one thread. `classify` gives logits and embedding, `explain` every map too."""
 
-    @property
-    def provider(self) -> str:
-        """What really runs the graphs."""
-        ...
-
-    @property
-    def computes_in(self) -> Precision:
-        """The numbers in which the blocks are really computed."""
-        ...
-
-    @property
-    def pads(self) -> bool:
-        """Whether `run` fills a batch up to the next size that was run before. Else each number of images is new."""
-        ...
+    provider: str  # what really runs the graphs
+    computes_in: Precision  # the numbers in which the blocks are really computed
+    pads: bool  # whether `run` fills a batch up to the next size that was run before; else each number of images is new
 
     def run(self, graph: Graph, images: Images) -> Outputs:
         """Outputs for `images`. They stay as they are in later runs."""

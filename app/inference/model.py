@@ -205,10 +205,6 @@ class Model:
             for size, seconds in latency.seconds.items()
         ]
 
-    def deviation(self) -> dict[Graph, float]:
-        """The largest difference from the known answer so far, as a share of what is allowed."""
-        return dict(self.known.largest)
-
     def _compare(self, graph: Graph, outputs: Outputs) -> None:
         self.known.check(graph, outputs, provider=self.engine.provider)
 

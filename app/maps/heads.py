@@ -1,7 +1,5 @@
 """Numbers of one image by layer and head: which heads mattered for a label, and when the answer formed."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -9,24 +7,20 @@ from app.bundle import Manifest
 from app.maps.record import Maps
 
 
-@dataclass(frozen=True, kw_only=True)
-class HeadReport:
-    """Each array is (layers, heads)."""
+def head_report(maps: Maps, k: int | None) -> dict[str, npt.NDArray[np.float32] | None]:
+    """Arrays (layers, heads), for class `k` of the maps' most likely classes, or for none where the model has no head:
 
-    entropy: npt.NDArray[np.float32]  # bits, of the class token's row over all tokens: 0 to log2(tokens)
-    distance: npt.NDArray[np.float32]  # patches: mean attention distance
-    contribution: npt.NDArray[np.float32] | None  # direct contribution to the class's logit, summed over tokens
-    share: npt.NDArray[np.float32] | None  # contribution / logit: means little where the logit is near zero or negative
-
-
-def head_report(maps: Maps, k: int | None) -> HeadReport:
-    """Report on class `k` of the maps' most likely classes; None: without a class, as for a model without a head."""
+    entropy: bits, of the class token's row over all tokens, 0 to log2(tokens).
+    distance: patches, the mean attention distance.
+    contribution: direct contribution to the class's logit, summed over tokens; None without a class.
+    share: contribution / logit, which means little where the logit is near zero or negative; None without a class.
+    """
     contribution = share = None
     if k is not None:
         contribution = maps.evidence_heads[k]
         with np.errstate(divide="ignore", invalid="ignore"):
             share = contribution / maps.logits[k]
-    return HeadReport(entropy=entropy(maps.attention), distance=maps.distance, contribution=contribution, share=share)
+    return {"entropy": entropy(maps.attention), "distance": maps.distance, "contribution": contribution, "share": share}
 
 
 def every_head(maps: Maps, manifest: Manifest) -> npt.NDArray[np.float32]:

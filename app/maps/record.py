@@ -67,7 +67,3 @@ class Record:
     maps: Maps
     predictions: tuple[Prediction, ...]  # of the K most likely classes, most likely first
     image: Prepared
-
-    @property
-    def nbytes(self) -> int:
-        return self.maps.nbytes + self.image.nbytes

@@ -32,20 +32,6 @@ class WhatIf:
         return cls(covered=np.vstack([np.zeros_like(patches), patches, sets]))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Effects:
-    """By how much a logit is lower when patches are covered."""
-
-    of_patches: float
-    of_random: npt.NDArray[np.float64]  # (random sets,)
-
-    @classmethod
-    def of(cls, logits: npt.NDArray[np.float64]) -> Self:
-        """From the logit in each image of a WhatIf (2 + random sets,)."""
-        effects = logits[0] - logits[1:]
-        return cls(of_patches=float(effects[0]), of_random=effects[1:])
-
-    @property
-    def random_as_much(self) -> float:
-        """Share of the random sets that change the logit at least as much, in either direction."""
-        return float(np.mean(np.abs(self.of_random) >= abs(self.of_patches)))
+def as_much(effect: float, of_random: npt.NDArray[np.float64]) -> float:
+    """Share of the effects of random sets that are at least as large, in either direction."""
+    return float(np.mean(np.abs(of_random) >= abs(effect)))

@@ -51,4 +51,4 @@ class MemoryStore:
 
 def bytes_of(record: Record) -> int:
     """What a record takes in memory."""
-    return record.nbytes + OBJECTS_BYTES
+    return record.maps.nbytes + record.image.pixels.nbytes + len(record.image.thumbnail) + OBJECTS_BYTES

@@ -37,7 +37,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
             **_context(),
-            **_fields(record),
+            **getattr(record, "fields", {}),  # of `extra={"fields": ...}`
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
@@ -48,7 +48,7 @@ class TextFormatter(logging.Formatter):
     """One line, with the lines of a traceback indented below it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        known = {**_context(), **_fields(record)}
+        known = {**_context(), **getattr(record, "fields", {})}
         line = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}"
         line += "".join(f" {name}={value}" for name, value in known.items())
         if record.exc_info:
@@ -59,12 +59,6 @@ class TextFormatter(logging.Formatter):
 
 def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-
-
-def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    """The value of `extra={"fields": ...}`."""
-    fields: dict[str, Any] = getattr(record, "fields", {})
-    return fields
 
 
 def _context() -> dict[str, str]:

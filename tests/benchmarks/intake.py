@@ -19,7 +19,7 @@ from app.bundle import COMBINED_GRAPH
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
 from app.images.preparer import Preparer, thumbnail_of
-from app.images.preprocess import RESAMPLING, geometry, preprocess
+from app.images.preprocess import geometry, preprocess
 from app.inference.openvino import OpenVinoEngine
 from tests.benchmarks.cost import write_graph
 from tests.benchmarks.pictures import jpeg
@@ -84,4 +84,4 @@ def decoded(data: bytes) -> Image.Image:
 
 def crop_alone(image: Image.Image) -> np.ndarray:
     box = geometry(image.size, SPEC).box
-    return np.asarray(image.resize(SPEC.size[::-1], RESAMPLING[SPEC.interpolation], box))
+    return np.asarray(image.resize(SPEC.size[::-1], Image.Resampling[SPEC.interpolation.upper()], box))

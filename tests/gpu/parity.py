@@ -59,7 +59,7 @@ def measure(place: Place) -> Tables:
             "largest batch": largest,
             "memory, MiB": round(in_use),
             f"after no batch of {MAX_BATCH // 4} is explained": round(used_mib() - before),
-            "of the tolerance of the known answer": round(max(model.deviation().values()), 3),
+            "of the tolerance of the known answer": round(max(model.known.largest.values()), 3),
             "nodes on the CPU": on_cpu(bundle),
             "attention kernels": kernels(bundle),
         })  # fmt: skip

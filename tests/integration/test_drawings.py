@@ -22,7 +22,7 @@ def link(limited, star) -> str:
 def busy(client):
     """While the one thread that draws does something else."""
     go_on = threading.Event()
-    waiting: Future[bool] = client.app.state.services.cpu_pool.submit(go_on.wait)
+    waiting: Future[bool] = client.app.state.services.drawings._pool.submit(go_on.wait)
     try:
         yield
     finally:

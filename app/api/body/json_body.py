@@ -28,17 +28,13 @@ class JsonBody:
         self._strings: dict[int, memoryview] = {}  # by where they begin, here and below
         self._numbers: dict[int, memoryview] = {}
         self._body = body
-        self._rest = bytearray()
+        self.rest = bytearray()
         self._secret = secrets.token_hex(8)  # so that no client can write a mark
         place = 0
         while place < len(body):
             quote = _find(body, b'"', place, len(body))
             self._between(place, quote)
             place = self._string(quote) if quote < len(body) else quote
-
-    @property
-    def rest(self) -> bytes:
-        return bytes(self._rest)
 
     def text(self, value: object) -> str | memoryview | None:
         """A string of the rest, or the text between the quotes of a large one, with its escapes."""
@@ -114,9 +110,9 @@ class JsonBody:
         self._add(self._body[start:end])
 
     def _add(self, piece: bytes | bytearray) -> None:
-        if len(self._rest) + len(piece) > MAX_REST_BYTES:
+        if len(self.rest) + len(piece) > MAX_REST_BYTES:
             raise _too_much()
-        self._rest += piece
+        self.rest += piece
 
 
 def _find(body: bytes | bytearray, byte: bytes, start: int, end: int) -> int:

@@ -5,12 +5,12 @@ from functools import partial
 from typing import Annotated
 
 import numpy as np
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from app.api.conditional import draw_unless_known
 from app.api.representation import Format, npy, preferred_format, representations
-from app.api.services import ChoiceDep, ImageAnswer, ServicesDep
+from app.api.services import ChoiceQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.drawing.heatmap import Style, draw
 from app.drawing.scale import Scale, limits
@@ -41,10 +41,6 @@ ANSWERS = problems(404, 422) | representations("png", "json", "npy")
 router = APIRouter(tags=["maps"])
 
 
-async def _style(style: Annotated[Style, Query()]) -> Style:
-    return style
-
-
 @router.get(
     "/attention",
     operation_id="attention_by_query",
@@ -56,8 +52,8 @@ async def _style(style: Annotated[Style, Query()]) -> Style:
 async def attention(
     request: Request,
     services: ServicesDep,
-    choice: ChoiceDep,
-    style: Annotated[Style, Depends(_style)],
+    choice: ChoiceQuery,
+    style: Annotated[Style, Query()],
     id: str = "",
     scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
     format: Annotated[Format | None, Query(description="Overrides the Accept header")] = None,

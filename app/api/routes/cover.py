@@ -5,17 +5,17 @@ from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from app.api.disconnect import cancel_on_disconnect
-from app.api.services import ChoiceDep, FillQuery, ImageAnswer, ServicesDep
+from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
 from app.inference.scoring import TOP_K, Prediction, digits
 from app.maps.choice import Choice, Chosen, choose, find_index
 from app.maps.covering import Fill
-from app.maps.what_if import Effects, WhatIf, top
+from app.maps.what_if import WhatIf, as_much, top
 
 
 class Which(BaseModel):
@@ -80,10 +80,6 @@ class CoverResponse(ImageAnswer):
 router = APIRouter(tags=["maps"])
 
 
-async def _which(which: Annotated[Which, Query()]) -> Which:
-    return which
-
-
 @router.post(
     "/attention/{id}/cover", summary="See what changes without some patches", responses=problems(404, 409, 422)
 )
@@ -91,8 +87,8 @@ async def cover(
     request: Request,
     services: ServicesDep,
     id: str,
-    choice: ChoiceDep,
-    which: Annotated[Which, Depends(_which)],
+    choice: ChoiceQuery,
+    which: Annotated[Which, Query()],
     fill: FillQuery = "mean",
     random_sets: Annotated[int, Query(ge=1, le=200, description="Number of random sets to compare with")] = 20,
 ) -> CoverResponse:
@@ -121,7 +117,8 @@ async def cover(
     followed = logits[:, index].astype(np.float64)
     if choice.against is not None:
         followed -= logits[:, find_index(record.maps, manifest.labels, choice.against)]
-    scoring, effects = services.scoring, Effects.of(followed)
+    scoring = services.scoring
+    effects = followed[0] - followed[1:]  # of the patches, then of each random set
     before, after = (
         Outcome(logit=logit, score=digits(scoring.scores(row)[index]), predictions=scoring.rank(row, top_k=TOP_K))
         for logit, row in zip(followed[:2], logits[:2], strict=True)
@@ -139,9 +136,9 @@ async def cover(
         before=before,
         after=after,
         evidence=float(evidence.values.ravel()[covered].sum(dtype=np.float64)),
-        effect=effects.of_patches,
+        effect=float(effects[0]),
         random_sets=random_sets,
-        random_effects=effects.of_random.tolist(),
-        random_effect=float(effects.of_random.mean()),
-        random_as_much=effects.random_as_much,
+        random_effects=effects[1:].tolist(),
+        random_effect=float(effects[1:].mean()),
+        random_as_much=as_much(effects[0], effects[1:]),
     )

@@ -68,7 +68,7 @@ async def model(services: ServicesDep) -> ModelResponse:
         max_batch=model.max_batch,
         best_batch={graph: model.best_batch(graph) for graph in get_args(Graph)},
         latency=model.latency(),
-        deviation=model.deviation(),
+        deviation=model.known.largest,
     )
 
 

@@ -1,6 +1,5 @@
 """GET /attention/{id}/report: which heads mattered, and when the answer formed."""
 
-from dataclasses import asdict
 from functools import partial
 from typing import Annotated
 
@@ -71,6 +70,6 @@ async def report(
         index=index,
         logit=None if k is None else float(maps.logits[k]),
         predictions=list(record.predictions),
-        heads=HeadNumbers.model_validate({k: None if n is None else n.tolist() for k, n in asdict(numbers).items()}),
+        heads=HeadNumbers.model_validate({k: None if n is None else n.tolist() for k, n in numbers.items()}),
         lens=None if lens is None else Lens(classes=[labels[i] for i in maps.classes], scores=lens.tolist()),
     )

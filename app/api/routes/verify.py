@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from app.api.disconnect import cancel_on_disconnect
-from app.api.services import ChoiceDep, FillQuery, ImageAnswer, ServicesDep
+from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.maps.choice import Chosen, choose, find_index
@@ -49,7 +49,7 @@ async def verify(
     request: Request,
     services: ServicesDep,
     id: str,
-    choice: ChoiceDep,
+    choice: ChoiceQuery,
     fill: FillQuery = "mean",
     steps: Annotated[int, Query(ge=4, le=64, description="Points of each curve after the first")] = 16,
     random_orders: Annotated[int, Query(ge=1, le=8, description="Number of random orders to compare with")] = 3,

@@ -39,7 +39,7 @@ class Head(BaseModel):
     parameters: Parameters = Field(default_factory=dict)
 
 
-def read_head(text: bytes) -> Head:
+def read_head(text: bytes | bytearray) -> Head:
     """Raises MalformedRequest."""
     try:
         head = Head.model_validate_json(text)

@@ -17,7 +17,7 @@ from app.inference.engine import Engine
 from app.maps.choice import Choice, choose
 from app.maps.covering import Fill, cover, filled
 from app.maps.record import Maps
-from app.maps.what_if import Effects, WhatIf, top
+from app.maps.what_if import WhatIf, as_much, top
 from app.settings import DEMO_BUNDLE, Settings
 from model.shapes import Sample, held_out
 from tests.benchmarks.record import Rows
@@ -77,6 +77,6 @@ def _covered(sample: Sample, engine: Engine, manifest: Manifest, *, seed: bytes)
         effects = (logits[0, label] - logits[:, label]).astype(np.float64)
         names = [*MAPS, *[RANDOM] * RANDOM_SETS]
         for i, name in enumerate(names, start=1):
-            both = Effects(of_patches=float(effects[i]), of_random=effects[-RANDOM_SETS:])
-            promised = float(evidence[sets[i]].sum())
-            yield fill, name, (promised, both.of_patches, logits[i].argmax() != label, both.random_as_much)
+            promised, effect = float(evidence[sets[i]].sum()), float(effects[i])
+            random_as_much = as_much(effect, effects[-RANDOM_SETS:])
+            yield fill, name, (promised, effect, logits[i].argmax() != label, random_as_much)

@@ -121,7 +121,7 @@ def test_lower_precision_is_measured_instead(lowered, precision):
     engine = engine_of(folder, "openvino" if precision == "bf16" else "onnxruntime")
     model = model_of(folder, engine)
     model.warm_up(math.inf)
-    assert max(model.deviation().values()) <= 0.26  # a quarter, but for shortened numbers
+    assert max(model.known.largest.values()) <= 0.26  # a quarter, but for shortened numbers
     explain = engine.run("explain", np.zeros((2, 24, 40, 3), np.uint8))
     assert {values.dtype for name, values in explain.items() if name != "classes"} == {np.dtype(np.float32)}
 

@@ -108,7 +108,7 @@ def test_a_probe_asks_one_image_and_is_no_measurement(model, watched, graph):
     model.probe(graph)
     assert watched.runs == [(graph, 1)]
     assert model.latency() == []
-    assert 0 < model.deviation()[graph] < 1
+    assert 0 < model.known.largest[graph] < 1
     watched.after = off
     with pytest.raises(WrongAnswer):
         model.probe(graph)

@@ -22,12 +22,12 @@ def test_shares_of_the_logit_of_the_class_asked_for():
         distance=np.array([[1.5], [2.5]], np.float32),
     )
     first, second = head_report(maps, 0), head_report(maps, 1)
-    assert first.entropy.tolist() == [[2], [2]]
-    assert first.distance.tolist() == [[1.5], [2.5]]
-    assert (first.contribution.tolist(), first.share.tolist()) == ([[1], [2]], [[0.25], [0.5]])
-    assert (second.contribution.tolist(), second.share.tolist()) == ([[3], [-1]], [[-1.5], [0.5]])
+    assert first["entropy"].tolist() == [[2], [2]]
+    assert first["distance"].tolist() == [[1.5], [2.5]]
+    assert (first["contribution"].tolist(), first["share"].tolist()) == ([[1], [2]], [[0.25], [0.5]])
+    assert (second["contribution"].tolist(), second["share"].tolist()) == ([[3], [-1]], [[-1.5], [0.5]])
 
 
 def test_a_logit_of_zero_has_no_shares():
     report = head_report(make_maps(logits=np.zeros(1, np.float32), evidence_heads=np.ones((1, 1, 1), np.float32)), 0)
-    assert not np.isfinite(report.share).any()
+    assert not np.isfinite(report["share"]).any()
