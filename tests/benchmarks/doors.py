@@ -43,10 +43,14 @@ def requests() -> dict[str, bytes]:
     }
 
 
-def tensor(path: str, shape: list[int], datatype: str, content: bytes) -> bytes:
+def tensor(path: str, shape: list[int], datatype: str, content: bytes, *, binary_answer: bool = True) -> bytes:
+    """In Triton's binary extension, as its own client sends it."""
     parameters = {"binary_data_size": len(content)}
     described = {"name": "images", "shape": shape, "datatype": datatype, "parameters": parameters}
-    head = json.dumps({"inputs": [described], "parameters": {"binary_data_output": True}}).encode()
+    asked: dict[str, object] = {"inputs": [described]}
+    if binary_answer:
+        asked["parameters"] = {"binary_data_output": True}
+    head = json.dumps(asked).encode()
     length = f"Inference-Header-Content-Length: {len(head)}"
     return post(path, head + content, "application/octet-stream", length)
 

@@ -46,7 +46,6 @@ class RefusedError(Exception):
 
 
 def post(path: str, body: bytes, content_type: str, *headers: str) -> bytes:
-    """The bytes of a request."""
     lines = [f"POST {path} HTTP/1.1", f"Host: {HOST}", f"Content-Type: {content_type}", f"Content-Length: {len(body)}"]
     return "\r\n".join([*lines, *headers, "", ""]).encode() + body
 

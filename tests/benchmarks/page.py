@@ -13,7 +13,6 @@ BLOCK = re.compile(r"(<!-- ([\w -]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
 def table(rows: Rows) -> str:
-    """The rows as Markdown."""
     lines = [" | ".join(rows[0]), " | ".join("---" for _ in rows[0])]
     lines += [" | ".join(str(value) for value in row.values()) for row in rows]
     return "\n".join(f"| {line} |" for line in lines)

@@ -5,12 +5,10 @@ from typing import Literal
 
 
 def peak_mib(process: int | Literal["self"]) -> float:
-    """Peak resident memory of the process with this id."""
     return _mib(process, "VmHWM")
 
 
 def resident_mib(process: int | Literal["self"]) -> float:
-    """Resident memory of the process with this id."""
     return _mib(process, "VmRSS")
 
 

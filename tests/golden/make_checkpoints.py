@@ -5,9 +5,12 @@ from pathlib import Path
 
 import torch
 
+from tests.golden.torchvision_operators import declare
+
 HERE = Path(__file__).parent
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    operators = declare()  # kept while the peers import torchvision
     for peer in sorted((HERE / "peers").glob("*.py")):
         importlib.import_module(f"tests.golden.peers.{peer.stem}").make(HERE / "checkpoints")

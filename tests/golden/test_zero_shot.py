@@ -22,11 +22,6 @@ from tests.golden.test_checkpoints import FOLDER
 CASES = sorted(path.parent for path in FOLDER.rglob("labels.txt"))
 
 
-def logits(checkpoint, pixels):
-    with torch.inference_mode():
-        return checkpoint.model(torch.from_numpy(pixels)[None])[0].numpy()
-
-
 @pytest.fixture(params=CASES, ids=lambda case: case.name)
 def case(request):
     return request.param
@@ -37,28 +32,18 @@ def expected(case):
     return np.load(case / "expected.npz")
 
 
-def test_logits_are_those_of_transformers(case, expected):
+def test_logits_and_scores_are_those_of_transformers(case, expected):
+    """Logits from its pixels; scores from the picture, through the service's preprocessing."""
     checkpoint = load_checkpoint(case, labels=str(case / "labels.txt"))
     assert checkpoint.labels == LABELS
     assert checkpoint.labels_from == "labels.txt, with the text tower"
     assert checkpoint.prompts == ("This is a photo of {}.",)
-    assert logits(checkpoint, expected["pixels"]) == pytest.approx(expected["beside_texts"], abs=1e-4)
-    assert np.ptp(expected["beside_texts"]) > 0.01  # else the comparison would say little
-
-
-def test_several_prompts_are_averaged_as_in_clips_notebook(case, expected):
-    checkpoint = load_checkpoint(case, labels=str(case / "labels.txt"), prompts=PROMPTS)
-    assert checkpoint.prompts == PROMPTS
-    assert logits(checkpoint, expected["pixels"]) == pytest.approx(expected["beside_prompts"], abs=1e-4)
-    assert np.abs(expected["beside_prompts"] - expected["beside_texts"]).max() > 1e-3
-
-
-def test_scores_are_those_of_the_pipeline(case, expected):
-    """From the picture to the score, through the service's preprocessing."""
-    checkpoint = load_checkpoint(case, labels=str(case / "labels.txt"))
     crop, _ = preprocess(Image.fromarray(expected["picture"]), image_spec(checkpoint.preprocessing))
     with torch.inference_mode():
+        logits = checkpoint.model(torch.from_numpy(expected["pixels"])[None])[0]
         answer = checkpoint.model(normalised(np.stack([crop]), checkpoint))[0]
+    assert logits.numpy() == pytest.approx(expected["beside_texts"], abs=1e-4)
+    assert np.ptp(expected["beside_texts"]) > 0.01  # else the comparison would say little
     answer = answer.softmax(-1) if checkpoint.score == "softmax" else answer.sigmoid()
     assert answer.numpy() == pytest.approx(expected["scores"], abs=1e-5)
 
@@ -88,11 +73,12 @@ def test_many_labels_are_read_in_batches(tmp_path):
 
 
 def test_a_bundle_answers_with_the_numbers_of_transformers(case, expected, tmp_path, serve, encode, capsys):
-    """From labels.txt and several prompts to an answer; its receipt adds up to the logit."""
+    """From several prompts, averaged as in CLIP's notebook, to an answer whose receipt adds up to the logit."""
     out, prompts = tmp_path / "out", [part for prompt in PROMPTS for part in ("--prompt", prompt)]
     main(["--checkpoint", str(case), "--labels", str(case / "labels.txt"), *prompts, "--out", str(out)])
     assert "Labels: labels.txt, with the text tower\n" in capsys.readouterr().out
     manifest, logits = load_bundle(out).manifest, expected["beside_prompts"]
+    assert np.abs(logits - expected["beside_texts"]).max() > 1e-3  # the prompts count
     assert (manifest.labels, manifest.prompts) == (LABELS, PROMPTS)
     assert manifest.labels_from == "labels.txt, with the text tower"
     with serve(bundle=out, max_batch=1) as client:

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.benchmarks.load import post
+from tests.benchmarks.load import percentile, post
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, Server, running
@@ -109,6 +109,6 @@ def answers(run: Run) -> Row:
         "refused": round(figures["refused"]),
         "refused, p50 / p99, ms": times(run.refusals),
         "timeouts, resets, other answers": round(figures["timeouts"] + figures["resets"] + figures["other_statuses"]),
-        "/readyz, p99, ms": round(1000 * sorted(run.probes)[int(0.99 * len(run.probes))], 1),
+        "/readyz, p99, ms": round(percentile(run.probes, 0.99), 1),
         "/readyz failed": run.probes.count(PROBE_TIMEOUT_S),
     }

@@ -39,8 +39,6 @@ PATH = "/classify?top_k=1&attention=false"  # as the client asks
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What came of one run over all images."""
-
     rate: float  # images per second, from the first answer to the last
     first_s: float  # from the start of the process to the first answer
     lost: int

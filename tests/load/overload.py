@@ -39,8 +39,6 @@ PROBE_TIMEOUT_S = 5.0
 
 
 class Run(NamedTuple):
-    """One load."""
-
     figures: dict[str, float]
     answers: list[float]  # milliseconds
     refusals: list[float]  # milliseconds

@@ -27,7 +27,6 @@ class Replica:
         return code
 
     def kill(self) -> None:
-        """End it at once: kill -9."""
         self.process.end()
 
     def revive(self) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.benchmarks.__main__ import publish
+from tests.benchmarks.load import percentile
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT
@@ -44,15 +45,14 @@ def measure(rounds: int) -> Rows:
 def row(balancer: str, what: str, traffic: Traffic) -> Row:
     for failure in traffic.failures:
         print(failure, file=sys.stderr)
-    milliseconds = sorted(1000 * seconds for seconds in traffic.seconds)
     return {
         "balancer": balancer,
         "each replica gets": what,
-        "requests": len(milliseconds) + len(traffic.failures),
+        "requests": len(traffic.seconds) + len(traffic.failures),
         "failed": len(traffic.failures),
-        "p50, ms": round(milliseconds[len(milliseconds) // 2]),
-        "p99, ms": round(milliseconds[int(0.99 * len(milliseconds))]),
-        "longest, ms": round(milliseconds[-1]),
+        "p50, ms": round(percentile(traffic.seconds, 0.5)),
+        "p99, ms": round(percentile(traffic.seconds, 0.99)),
+        "longest, ms": round(1000 * max(traffic.seconds)),
     }
 
 

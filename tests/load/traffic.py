@@ -1,14 +1,17 @@
 """A light, steady load in the background of a test."""
 
 import asyncio
-import random
+import math
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import httpx
+
+from tests.benchmarks.load import arrivals
 
 PATIENCE = 60.0
 
@@ -58,10 +61,8 @@ async def _send(port: int, body: bytes, rate: float, traffic: Traffic, stop: thr
             finally:
                 traffic.waiting.discard(due)
 
-        moments = random.Random(0)
-        due = time.monotonic()
+        start = time.monotonic()
         async with asyncio.TaskGroup() as tasks:
-            while not stop.is_set():
-                due += moments.expovariate(rate)
-                await asyncio.sleep(due - time.monotonic())
-                tasks.create_task(one(due))
+            for moment in takewhile(lambda _: not stop.is_set(), arrivals(math.inf, rate)):
+                await asyncio.sleep(start + moment - time.monotonic())
+                tasks.create_task(one(start + moment))

@@ -15,8 +15,6 @@ CRITERION = "rounding"  # what a comparison allows, which is no result
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """What one peer gave."""
-
     title: str  # name and version of the library
     rows: Sequence[Any]  # each a Row or a Pipeline
 

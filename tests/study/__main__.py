@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.benchmarks.__main__ import publish
+from tests.benchmarks.record import ROOT
 from tests.study import growth, positions, resolution, transfer, unlabelled
 from tests.study.experiment import Experiment
 from tests.study.run import accuracies
@@ -19,7 +20,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     "unlabelled": unlabelled.EXPERIMENT,
     "resolution": resolution.EXPERIMENT,
 }
-ROOT = Path(__file__).parents[2]
 FOLDER, WORK = Path(__file__).parent, ROOT / "study.work"
 
 

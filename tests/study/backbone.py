@@ -9,22 +9,14 @@ from model.fit.augment import Augmentation
 from model.fit.masked import MaskedRecipe, masked
 from model.fit.network import initialised
 from model.fit.pretrain import POSITIONS, PretrainRecipe, pretrain
-from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 from tests.study.images import PRE_TRAINING, shapes
+from tests.support import samples
 
 SIDE = 32  # pixels
 SMALL = ViTConfig(image_size=(SIDE, SIDE), patch_size=8, width=32, depth=2, mlp_dim=128, heads=2, num_classes=0)
 LARGE = replace(SMALL, width=64, depth=4, mlp_dim=256, heads=4)
-PREPROCESSING = Preprocessing(
-    size=SMALL.image_size,
-    resize_mode="squash",
-    resize_size=SMALL.image_size,
-    crop="none",
-    interpolation="bicubic",
-    mean=(0.5, 0.5, 0.5),
-    std=(0.5, 0.5, 0.5),
-)
+PREPROCESSING = replace(samples.PREPROCESSING.resized(SMALL.image_size), std=(0.5,) * 3)
 STEPS, BATCH, RATE = 2_000, 128, 2e-3  # however few images there are
 CROPS = Augmentation(least_area=0.7, flip=True)
 

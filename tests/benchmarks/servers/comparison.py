@@ -21,8 +21,8 @@ from typing import Any
 from tqdm import tqdm
 
 from tests.benchmarks.load import arrivals
-from tests.benchmarks.record import Rows, head
-from tests.benchmarks.servers.contenders import EQUAL, ROOT, Arrangement, Contender, contenders, pins
+from tests.benchmarks.record import ROOT, Rows, head
+from tests.benchmarks.servers.contenders import EQUAL, Arrangement, Contender, contenders, pins
 from tests.benchmarks.servers.journal import Journal
 from tests.benchmarks.servers.stage import CONNECTIONS, Found, Stage
 from tests.benchmarks.servers.weights import LABELS, write_weights
@@ -63,8 +63,6 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Of one group."""
-
     group: str
     requests: int  # behind each percentile
     tries: list[Try]

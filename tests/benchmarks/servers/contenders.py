@@ -10,8 +10,10 @@ from typing import Literal
 
 from app.bundle import CLASSIFY_GRAPH
 from app.machine import allowed_cores
+from tests.benchmarks.doors import tensor
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.record import ROOT
 from tests.benchmarks.server import PATIENT, free_port, variables_of
 from tests.benchmarks.servers.weights import (
     BF16,
@@ -25,7 +27,6 @@ from tests.benchmarks.servers.weights import (
     TRANSFORMERS,
 )
 
-ROOT = Path(__file__).parents[3]
 FOLDER = Path(__file__).parent
 CORES = allowed_cores()
 EQUAL = "equal"  # the group of servers that run the same file
@@ -37,8 +38,6 @@ ONNX_RUNTIME, OPENVINO = "ONNX Runtime", "OpenVINO"
 
 @dataclass(frozen=True, kw_only=True)
 class Arrangement:
-    """One way to run a server."""
-
     says: str
     python: Path  # of its own environment
     arguments: tuple[str, ...]  # of Python
@@ -194,7 +193,9 @@ def pipeline(way: Way, route: str, dtype: str = "float32") -> Arrangement:
 
 
 def triton(way: Way, graph: str) -> Arrangement:
-    return application("pytriton", way, graph, triton_request())
+    image = len(jpeg()).to_bytes(4, "little") + jpeg()
+    request = tensor("/v2/models/vit/infer", [1, 1], "BYTES", image, binary_answer=False)
+    return application("pytriton", way, graph, request)
 
 
 def of_openvino(graph: str, file: str, precision: str = "", *, groups: tuple[str, ...]) -> list[Contender]:
@@ -252,32 +253,30 @@ def application(
     request: bytes,
     *,
     says: str = "",
+    arguments: tuple[str, ...] = (),
+    port_variable: str = "VIT_BENCH_PORT",
     variables: dict[str, str] | None = None,
 ) -> Arrangement:
-    """A server started by its own file here."""
+    """A server started by its own file here, or as `arguments` of Python say."""
     return Arrangement(
         says=says or way.says + (", PyTorch" if graph == TORCH else ""),
         python=python_of(environment),
-        arguments=("-m", f"tests.benchmarks.servers.{environment}_app"),
-        port_variable="VIT_BENCH_PORT",
+        arguments=arguments or ("-m", f"tests.benchmarks.servers.{environment}_app"),
+        port_variable=port_variable,
         variables={"VIT_BENCH_GRAPH": graph, **way.variables, **(variables or {})},
         request=request,
     )
 
 
 def bentoml(way: Way, graph: str) -> Arrangement:
-    return Arrangement(
-        says=way.says,
-        python=python_of("bentoml"),
+    return application(
+        "bentoml",
+        way,
+        graph,
+        form("/predict", "images"),
         arguments=("-m", "bentoml", "serve", "tests.benchmarks.servers.bentoml_app:ViT"),
         port_variable="BENTOML_PORT",
-        variables={
-            "BENTOML_HOST": "127.0.0.1",
-            "BENTOML_DO_NOT_TRACK": "True",
-            "VIT_BENCH_GRAPH": graph,
-            **way.variables,
-        },
-        request=form("/predict", "images"),
+        variables={"BENTOML_HOST": "127.0.0.1", "BENTOML_DO_NOT_TRACK": "True"},
     )
 
 
@@ -290,9 +289,12 @@ def mlserver(way: Way, graph: str, *, apart: bool = True) -> Arrangement:
         "parameters": {"content_type": "base64"},
         "data": [base64.b64encode(jpeg()).decode()],
     }
-    return Arrangement(
+    return application(
+        "mlserver",
+        way,
+        graph,
+        post("/v2/models/vit/infer", json.dumps({"inputs": [image]}).encode(), "application/json"),
         says=way.says + ("" if apart else ", no worker process"),
-        python=python_of("mlserver"),
         arguments=("-c", "from mlserver.cli import main; main()", "start", str(FOLDER / "mlserver")),
         port_variable="MLSERVER_HTTP_PORT",
         variables={
@@ -302,10 +304,7 @@ def mlserver(way: Way, graph: str, *, apart: bool = True) -> Arrangement:
             "MLSERVER_PARALLEL_WORKERS": str(way.instances if apart else 0),
             "MLSERVER_MODEL_MAX_BATCH_SIZE": str(way.batch if way.batch > 1 else 0),
             "MLSERVER_MODEL_MAX_BATCH_TIME": "0.01",
-            "VIT_BENCH_GRAPH": graph,
-            **way.variables,
         },
-        request=post("/v2/models/vit/infer", json.dumps({"inputs": [image]}).encode(), "application/json"),
     )
 
 
@@ -327,12 +326,3 @@ def form(path: str, name: str) -> bytes:
     head = f'Content-Disposition: form-data; name="{name}"; filename="image.jpg"\r\nContent-Type: image/jpeg'
     body = f"--boundary\r\n{head}\r\n\r\n".encode() + jpeg() + b"\r\n--boundary--\r\n"
     return post(path, body, "multipart/form-data; boundary=boundary")
-
-
-def triton_request() -> bytes:
-    """In Triton's binary extension, as its own client sends it."""
-    image = len(jpeg()).to_bytes(4, "little") + jpeg()
-    about = {"name": "images", "shape": [1, 1], "datatype": "BYTES", "parameters": {"binary_data_size": len(image)}}
-    head = json.dumps({"inputs": [about]}).encode()
-    length = f"Inference-Header-Content-Length: {len(head)}"
-    return post("/v2/models/vit/infer", head + image, "application/octet-stream", length)

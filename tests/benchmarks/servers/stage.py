@@ -12,11 +12,11 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 
 from tests.benchmarks.load import RefusedError, ask
+from tests.benchmarks.record import ROOT
 from tests.benchmarks.server import START_TIMEOUT_S, Server, family, free_port, started
-from tests.benchmarks.servers.contenders import ROOT, Arrangement
+from tests.benchmarks.servers.contenders import Arrangement
 from tests.benchmarks.servers.weights import LABELS
 
 WAKE_S = 0.5  # in which overdue timers run
@@ -27,22 +27,14 @@ FAILURES = (RuntimeError, OSError, subprocess.SubprocessError)
 Found = tuple[dict[str, float], list[float]]  # figures, and the milliseconds of each good answer
 
 
-class Stage:
+class Stage(ExitStack):
     """`folder` has the weights, and gets what the servers write. Servers start at their first turn."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._folder = folder
         self._up: dict[str, tuple[Server, ExitStack]] = {}
         self.failed: dict[str, str] = {}  # why, by name; these have no more turns
-
-    def __enter__(self) -> "Stage":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for _, stack in self._up.values():
-            stack.close()
 
     def turn(self, name: str, arrangement: Arrangement, seconds: float, **load: float) -> Found | None:
         """Its figures and good answers. None where the server has failed, now or before."""
@@ -51,6 +43,7 @@ class Stage:
         try:
             if name not in self._up:
                 self._up[name] = self._start(arrangement)
+                self.callback(self._up[name][1].close)
             server, _ = self._up[name]
             with awake(server):
                 server.load(arrangement.request, WARM_UP_S, connections=CONNECTIONS)

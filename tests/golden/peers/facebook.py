@@ -14,8 +14,6 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor, nn
 
-from tests.golden.torchvision_operators import declare
-
 SIDE, PATCH, GRID = 16, 4, 4
 NATIVE = 7  # patches a side of DINOv2's table
 PLAIN = {"img_size": SIDE, "patch_size": PATCH, "embed_dim": 24, "depth": 4, "num_heads": 3, "mlp_ratio": 2}
@@ -25,7 +23,6 @@ CLASSES = 6
 
 
 def make(folder: Path) -> None:
-    operators = declare()
     from timm.layers import SwiGLUPacked
     from timm.models.deit import VisionTransformerDistilled
     from timm.models.vision_transformer import VisionTransformer
@@ -81,7 +78,6 @@ def make(folder: Path) -> None:
     state["mask_token"] = torch.ones(1, 24)
     four = Classifier(backbone, 5 * 24, lambda cls, patches: torch.cat([*cls, patches.mean(1)], dim=1))
     write(folder / "dinov2-registers", dinov2(state, four), four, image_size="16,16")
-    del operators
 
 
 class Classifier(nn.Module):

@@ -12,8 +12,6 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
 
-from tests.golden.torchvision_operators import declare
-
 SIZES = {
     "hidden_size": 24,
     "num_hidden_layers": 2,
@@ -28,7 +26,6 @@ ODD_MARGIN = {"crop_size": {"height": 20, "width": 20}}  # cut from 25: half a p
 
 
 def make(folder: Path) -> None:
-    operators = declare()
     from transformers import (
         BeitConfig,
         BeitForImageClassification,
@@ -91,7 +88,6 @@ def make(folder: Path) -> None:
     data2vec = Data2VecVisionConfig(**PLAIN, **relative, attn_implementation="eager")  # it cannot be changed later
     write(folder / "huggingface-data2vec", Data2VecVisionForImageClassification(data2vec), beit)
     write_hybrid(folder / "huggingface-vit-hybrid", BitImageProcessorPil(size=25, **ODD_MARGIN))
-    del operators
 
 
 def write(case: Path, model: nn.Module, processor, *, version: int = 4) -> None:

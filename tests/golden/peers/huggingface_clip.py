@@ -13,7 +13,6 @@ from PIL import Image
 from torch import nn
 
 from tests.golden.peers.huggingface import ODD_MARGIN, PLAIN, SQUARE, randomise, write
-from tests.golden.torchvision_operators import declare
 
 LABELS = ("cat", "dog on a mat", "newt")
 PROMPTS = ("a photo of a {}.", "a drawing of the {}, in ink", "{}")
@@ -23,7 +22,6 @@ SHORTEST = {"size": {"shortest_edge": 25}, **ODD_MARGIN}
 
 
 def make(folder: Path) -> None:
-    operators = declare()
     from transformers import (
         CLIPConfig,
         CLIPForImageClassification,
@@ -65,7 +63,6 @@ def make(folder: Path) -> None:
     text = {**TEXT, "hidden_size": 24, "vocab_size": tokeniser.vocab_size, "max_position_embeddings": 64}
     model = SiglipModel(SiglipConfig(vision_config=TOWER, text_config=text))
     write_beside_texts(case, model, siglip, tokeniser)
-    del operators
 
 
 def _letters() -> list[str]:

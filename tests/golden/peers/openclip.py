@@ -9,7 +9,6 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from tests.golden.peers.huggingface import randomise
-from tests.golden.torchvision_operators import declare
 
 VISION = {"image_size": 20, "layers": 2, "width": 24, "head_width": 8, "patch_size": 4, "mlp_ratio": 1.5}
 TEXT = {"context_length": 8, "vocab_size": 32, "width": 16, "heads": 2, "layers": 1}
@@ -17,12 +16,10 @@ PATCHES = {"no_ln_pre": True, "pool_type": "avg", "final_ln_after_pool": True, "
 
 
 def make(folder: Path) -> None:
-    operators = declare()
     openai = {"embed_dim": 12, "quick_gelu": True, "vision_cfg": VISION, "text_cfg": TEXT}
     write(folder / "openclip-quickgelu", openai, {})
     clipa = {"embed_dim": 12, "vision_cfg": {**VISION, **PATCHES, "norm_kwargs": {"eps": 1e-3}}, "text_cfg": TEXT}
     write(folder / "openclip-average", clipa, {"interpolation": "bilinear", "resize_mode": "squash"})
-    del operators
 
 
 def write(case: Path, model_cfg: dict, preprocess_cfg: dict) -> None:

@@ -12,7 +12,6 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from tests.golden.torchvision_operators import declare
 from tests.parity.comparison import randomise
 
 SMALL: dict[str, Any] = {"embed_dim": 24, "depth": 2, "num_heads": 3, "img_size": 32, "patch_size": 8, "num_classes": 5}
@@ -48,7 +47,6 @@ DESCRIPTIONS = {f"n{i}": f"the {i}th thing" for i in range(4)}
 
 
 def make(folder: Path) -> None:
-    operators = declare()
     import timm
     from timm.models import save_for_hf
 
@@ -81,7 +79,6 @@ def make(folder: Path) -> None:
     arguments = {name: str(SMALL[name]) for name in ("embed_dim", "depth", "num_heads", "patch_size")}
     (path / "overrides.json").write_text(json.dumps({"architecture": "vit_tiny_patch16_224", **arguments}, indent=2))
     expect(path, model, {**model.pretrained_cfg, "input_size": (3, 32, 32)})
-    del operators
 
 
 def started(folder: Path, case: str) -> Path:

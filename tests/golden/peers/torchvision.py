@@ -9,8 +9,6 @@ import torch
 from PIL import Image
 from torch import nn
 
-from tests.golden.torchvision_operators import declare
-
 SIZES = {"image_size": 20, "patch_size": 4, "num_layers": 2, "num_heads": 3, "hidden_dim": 24, "mlp_dim": 40}
 # What a file of a width of one's own cannot say.
 STATED = {
@@ -23,7 +21,6 @@ STATED = {
 
 
 def make(folder: Path) -> None:
-    operators = declare()
     from torchvision.models import VisionTransformer
     from torchvision.transforms import InterpolationMode
     from torchvision.transforms._presets import ImageClassification
@@ -36,7 +33,6 @@ def make(folder: Path) -> None:
     tuned = VisionTransformer(**SIZES)
     tuned.heads = nn.Linear(24, 7)
     write(folder / "torchvision-tuned", tuned, bicubic, "bicubic", old_names=True)
-    del operators
 
 
 def write(case: Path, model: nn.Module, preset, interpolation: str, *, old_names: bool = False) -> None:

@@ -17,13 +17,6 @@ def test_each_shape_stands_out_and_lies_inside(label):
         assert np.linalg.norm(inside - outside) > MIN_CONTRAST / 4
 
 
-def test_the_same_seed_draws_the_same_image():
-    a, b = (draw(np.random.default_rng(5), size=(96, 80)) for _ in range(2))
-    assert (a.pixels == b.pixels).all()
-    assert (a.mask == b.mask).all()
-    assert a.pixels.shape == (80, 96, 3)
-
-
 def test_shapes_differ_from_each_other():
     masks = [draw(np.random.default_rng(3), label=label).mask > 127 for label in range(len(LABELS))]
     for i, a in enumerate(masks):

@@ -106,15 +106,8 @@ def test_mistakes_are_shown_with_their_maps(tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        "dino-four-blocks",
-        "dinov2-registers",
-        "google-hybrid",
-        "google-siglip",
-        "huggingface-deit-teacher",
-        "huggingface-dinov3",
-        "huggingface-ijepa",
-        "huggingface-metaclip-2",
-        "mae",
+        *("dino-four-blocks", "dinov2-registers", "google-hybrid", "google-siglip", "huggingface-deit-teacher"),
+        *("huggingface-dinov3", "huggingface-ijepa", "huggingface-metaclip-2", "mae"),
     ],
 )
 def test_networks_of_every_pool_learn_and_have_maps(tmp_path, name):

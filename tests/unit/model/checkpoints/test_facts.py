@@ -32,22 +32,11 @@ def test_an_override_replaces_the_fact_in_the_file(stated, text, value):
 @pytest.mark.parametrize(
     ("stated", "text"),
     [
-        (12, "many"),
-        (12, "1.5"),
-        (12, "True"),
-        (12, ""),
-        (12, "1" + "0" * 30),
-        (1e-6, "1e999"),
-        (1e-6, "1" + "0" * 5000),
+        *((12, text) for text in ("many", "1.5", "True", "", "1" + "0" * 30, "{[]: 1}", "(" * 10_000, "\0")),
+        *((1e-6, text) for text in ("1e999", "1" + "0" * 5000)),
         ("cls", "7"),
-        ((224, 224), "224"),
-        ((224, 224), "1,2,3"),
-        ((224, 224), "1.5,2"),
-        ((224, 224), "[1, 2]"),
+        *(((224, 224), text) for text in ("224", "1,2,3", "1.5,2", "[1, 2]")),
         ((0.5, 0.5, 0.5), "a,b,c"),
-        (12, "{[]: 1}"),
-        (12, "(" * 10_000),
-        (12, "\0"),
     ],
 )
 def test_a_value_of_another_kind_is_refused_with_an_example(stated, text):

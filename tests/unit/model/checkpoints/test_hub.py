@@ -13,8 +13,8 @@ import pytest
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.hub import fetch
+from tests.support.altered import GOLDEN
 
-GOLDEN = Path("tests/golden/checkpoints")
 COMMIT = "c" * 40
 
 

@@ -160,7 +160,7 @@ def test_interrupted_at_any_step_it_ends_with_the_same_weights(start, always, tm
 
 def test_the_folder_of_another_run_is_refused(start, tmp_path):
     run(start, work=tmp_path)
-    with pytest.raises(ValueError, match="is of another run: seed was 0 and is 1"):
+    with pytest.raises(ValueError, match=r"/fine-tuning\.pt is of another run: seed was 0 and is 1\. .* to begin anew"):
         run(start, replace(RECIPE, seed=1), tmp_path)
     with pytest.raises(ValueError, match="is of another run: images to learn from was"):
         finetune(start, PREPROCESSING, squares(60, seed=2), HELD_OUT, RECIPE, work=tmp_path)

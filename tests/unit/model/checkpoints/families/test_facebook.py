@@ -1,7 +1,6 @@
 """model/checkpoints/families/facebook.py: what the golden files cannot show."""
 
 import argparse
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,8 +10,8 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families import facebook
 from model.checkpoints.load import describe_checkpoint
 from model.checkpoints.source import Source
+from tests.support.altered import GOLDEN
 
-GOLDEN = Path("tests/golden/checkpoints")
 HEADS = {"heads": "3"}
 
 

@@ -31,7 +31,6 @@ FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
         (VIT, {"tensors": without("classifier")}, "holds ViTForImageClassification without classifier.weight"),
         (VIT, {"tensors": with_more({ADAPTER: torch.zeros(1)})}, f"unused: {ADAPTER}"),
         (VIT, {"model_type": "swin"}, "model_type swin; the supported image classifiers are vit, "),
-        (VIT, {"num_attention_heads": 5}, "width 24 is not a multiple of heads 5"),
         (VIT, {"hidden_act": "relu"}, "activation 'relu' is none of gelu"),
         (VIT, {"num_channels": 1}, "takes 1 channels"),
         (VIT, {"problem_type": "regression"}, "outputs are numbers"),

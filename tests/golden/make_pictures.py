@@ -1,0 +1,91 @@
+"""`python -m tests.golden.make_pictures`: writes the sample pictures of the page, and those of the docs.
+
+The last is the page in a browser. It needs Chromium and the font of the current picture
+(`apt-get install chromium fonts-liberation`).
+"""
+
+import shutil
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from fastapi.testclient import TestClient
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from app.main import create_app
+from model.shapes import LABELS, draw
+from tests.benchmarks.server import running
+from tests.browser.stage import settle
+
+SAMPLES, DOCS = Path("app/page/samples"), Path("docs")
+SAMPLE_SCENES = (
+    ("star", 8, (480, 360)),
+    ("heart", 5, (384, 384)),
+    ("arrow", 10, (360, 450)),
+    ("bolt", 6, (480, 320)),
+    ("hourglass", 8, (384, 384)),
+    ("crescent", 10, (384, 384)),  # the demo model takes it for an arrow: a case for "why this, not that"
+)
+SHEET_SCENES = (("star", 21), ("heart", 8), ("arrow", 14))
+SIDE, GAP = 384, 12
+MAPS: tuple[dict[str, str], ...] = ({}, {"method": "rollout"}, {"method": "evidence"})
+
+
+def main() -> None:
+    write_samples()
+    write_sheet()
+    write_page()
+
+
+def write_samples() -> None:
+    """app/page/samples"""
+    SAMPLES.mkdir(parents=True, exist_ok=True)
+    for label, seed, size in SAMPLE_SCENES:
+        scene(label, seed, size).save(SAMPLES / f"{label}.jpg", quality=88, optimize=True)
+
+
+def write_sheet() -> None:
+    """docs/star.jpg and docs/heatmap.png: images beside their maps."""
+    rows = []
+    with TestClient(create_app()) as client:
+        for label, seed in SHEET_SCENES:
+            out = BytesIO()
+            scene(label, seed, (SIDE, SIDE)).save(out, "JPEG", quality=90)
+            if label == "star":
+                (DOCS / "star.jpg").write_bytes(out.getvalue())
+            answer = client.post("/classify", content=out.getvalue()).json()["results"][0]
+            maps = [client.get(answer["attention"], params=params).content for params in MAPS]
+            rows.append([Image.open(BytesIO(data)).convert("RGB") for data in (out.getvalue(), *maps)])
+    sheet = Image.new("RGB", (len(rows[0]) * (SIDE + GAP) - GAP, len(rows) * (SIDE + GAP) - GAP), "white")
+    for y, row in enumerate(rows):
+        for x, image in enumerate(row):
+            sheet.paste(image, (x * (SIDE + GAP), y * (SIDE + GAP)))
+    half = sheet.resize((sheet.width // 2, sheet.height // 2), Image.Resampling.LANCZOS)
+    half.save(DOCS / "heatmap.png", optimize=True)
+
+
+def write_page() -> None:
+    """docs/page.jpg"""
+    with running() as server, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900}, device_scale_factor=1.25)
+        page.goto(server.url)
+        for place, sample in enumerate(("heart", "bolt", "crescent", "star")):
+            page.click(f"[data-sample={sample}]")
+            page.locator(".queue .named").nth(place).wait_for()
+        page.check("[value=evidence]")
+        page.select_option("[name=against]", label="bolt")
+        settle(page)
+        page.evaluate("scrollTo(0, 0)")
+        picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
+        browser.close()
+    picture.save(DOCS / "page.jpg", quality=82, optimize=True, progressive=True)
+
+
+def scene(label: str, seed: int, size: tuple[int, int]) -> Image.Image:
+    return Image.fromarray(draw(np.random.default_rng(seed), size=size, label=LABELS.index(label)).pixels)
+
+
+if __name__ == "__main__":
+    main()
