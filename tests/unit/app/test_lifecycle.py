@@ -1,5 +1,3 @@
-"""app/lifecycle.py: what is true in each state."""
-
 from app.lifecycle import Lifecycle
 
 

@@ -1,5 +1,3 @@
-"""app/drawing/colorbar.py: the colours are the map's, and the picture beside them is whole."""
-
 import numpy as np
 import pytest
 from hypothesis import given

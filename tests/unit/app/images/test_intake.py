@@ -56,14 +56,6 @@ def prepare(intake):
     return lambda *images: asyncio.run(all_of_them(images))
 
 
-def test_an_image_is_prepared(prepare, encode):
-    (done,) = prepare(encode(Image.new("RGB", (40, 20), "teal")))
-    assert done.size == (40, 20)
-    assert done.format == "PNG"
-    assert done.pixels.shape == (8, 8, 3)
-    assert (done.pixels == (0, 128, 128)).all()
-
-
 @pytest.mark.parametrize(("end", "words"), [(CRASH, "crashed"), (GARBLE, "crashed"), (SPIN, "too long")])
 def test_an_image_that_breaks_its_worker_is_refused_and_the_others_are_not(prepare, star, end, words):
     first, broken, last = prepare(star, star + end, star)

@@ -1,5 +1,3 @@
-"""app/images/preprocess.py: the crop, and where it lies in the original."""
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""app/api/v2/numbers.py: tensors of bytes as numbers in JSON."""
-
 import json
 import tracemalloc
 
