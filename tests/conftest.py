@@ -5,7 +5,6 @@ import os
 import subprocess
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,12 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from PIL import Image
 
+from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.settings import Settings
+from app.telemetry.metrics import Metrics
 from model.shapes import LABELS, draw
+from tests.catalogue import case
 from tests.support.redis_server import RedisServer, running_redis
 
 Encode = Callable[..., bytes]
@@ -70,13 +72,7 @@ def quick() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def encode() -> Encode:
     """Encode a picture: `encode(image, "PNG", **options)`."""
-
-    def encoded(image: Image.Image, format: str = "PNG", **options: Any) -> bytes:
-        out = BytesIO()
-        image.save(out, format, **options)
-        return out.getvalue()
-
-    return encoded
+    return case.encode
 
 
 @pytest.fixture(scope="session")
@@ -131,6 +127,16 @@ def client(serve: Callable[..., TestClient]) -> Iterator[TestClient]:
     """The demo bundle with default settings."""
     with serve() as client:
         yield client
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def lifecycle() -> Lifecycle:
+    return Lifecycle()
 
 
 @pytest.fixture

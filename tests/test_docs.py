@@ -12,8 +12,6 @@ import yaml
 from pydantic_core import PydanticUndefined
 
 from app.errors import ServiceError
-from app.images.decode import Limits
-from app.images.preparer import Preparer
 from app.main import VERSION
 from app.settings import DEMO_BUNDLE, Settings
 from app.stores.memory import bytes_of
@@ -28,7 +26,7 @@ from tests.benchmarks.servers.__main__ import TABLES
 from tests.golden import naming
 from tests.study.__main__ import EXPERIMENTS
 from tests.support.records import make_maps, make_record
-from tests.support.specs import spec_of
+from tests.support.specs import preparer_of, spec_of
 from tests.test_architecture import ORDER
 
 README = Path("README.md").read_text()
@@ -102,8 +100,7 @@ def records_table() -> str:
             "lens": (layers, 5),
         }
         maps = make_maps(classes=np.arange(5), **{key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
-        spec, thumbnail_px = spec_of(config.image_size), Settings().thumbnail_px
-        preparer = Preparer(limits=Limits(10**6, 64), spec=spec, thumbnail_px=thumbnail_px)
+        preparer = preparer_of(spec_of(config.image_size), thumbnail_px=Settings().thumbnail_px)
         done = preparer.prepare(Path("docs/star.jpg").read_bytes(), thumbnail=True)
         record = make_record(maps=maps, image=done)
         sizes = {

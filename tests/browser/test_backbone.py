@@ -32,16 +32,15 @@ def test_a_backbone_promises_embeddings_and_has_no_samples(page):
 
 
 def test_a_backbone_shows_maps_and_no_labels(looking):
-    page = looking
-    page.locator("#heads table").first.wait_for()
-    assert "32 numbers" in page.locator("#queue").inner_text()
-    assert asked(page)["method"] == "class_token"
-    assert page.locator("#saying").inner_text() == "Bright patches are where the model looks in layer 1."
-    assert page.locator("#map").is_visible()
-    assert page.locator("#wall-part").is_visible()
-    assert page.locator("#heads figcaption").count() == 2
+    looking.locator("#heads table").first.wait_for()
+    assert "32 numbers" in looking.locator("#queue").inner_text()
+    assert asked(looking)["method"] == "class_token"
+    assert looking.locator("#saying").inner_text() == "Bright patches are where the model looks in layer 1."
+    assert looking.locator("#map").is_visible()
+    assert looking.locator("#wall-part").is_visible()
+    assert looking.locator("#heads figcaption").count() == 2
     for part in OF_CLASSES:
-        assert not page.locator(part).is_visible(), part
+        assert not looking.locator(part).is_visible(), part
 
 
 def test_a_link_to_its_map_opens(visit, looking):

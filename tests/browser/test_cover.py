@@ -44,18 +44,17 @@ def cover(page, button: str) -> dict:
 
 
 def test_the_mouse_paints_and_clears(painting):
-    page = painting
-    page.mouse.move(*middle(page, 2, 3))
-    page.mouse.down()
+    painting.mouse.move(*middle(painting, 2, 3))
+    painting.mouse.down()
     for column in (4, 5):
-        page.mouse.move(*middle(page, 2, column))
-    page.mouse.up()
-    assert painted(page) == ["Row 2, column 3", "Row 2, column 4", "Row 2, column 5"]
-    page.mouse.click(*middle(page, 2, 4))
-    assert painted(page) == ["Row 2, column 3", "Row 2, column 5"]
-    page.get_by_role("button", name="Clear").click()
-    assert painted(page) == []
-    assert page.get_by_role("button", name="Cover", exact=True).is_disabled()
+        painting.mouse.move(*middle(painting, 2, column))
+    painting.mouse.up()
+    assert painted(painting) == ["Row 2, column 3", "Row 2, column 4", "Row 2, column 5"]
+    painting.mouse.click(*middle(painting, 2, 4))
+    assert painted(painting) == ["Row 2, column 3", "Row 2, column 5"]
+    painting.get_by_role("button", name="Clear").click()
+    assert painted(painting) == []
+    assert painting.get_by_role("button", name="Cover", exact=True).is_disabled()
 
 
 def test_a_finger_paints_where_it_taps_or_drags(visit):
@@ -93,69 +92,65 @@ def test_the_grid_is_large_on_a_phone_whatever_the_size_of_the_image(visit, enco
 
 
 def test_keys_paint_a_patch_at_a_time(painting):
-    page = painting
-    page.get_by_role("gridcell").first.focus()
+    painting.get_by_role("gridcell").first.focus()
     for key in ("ArrowUp", "ArrowDown", "ArrowRight", " ", "ArrowRight", "Enter"):
-        page.keyboard.press(key)
-    assert painted(page) == ["Row 1, column 1", "Row 1, column 2"]
-    page.keyboard.press("Tab")
-    page.keyboard.press("Shift+Tab")
-    page.keyboard.press(" ")
-    assert painted(page) == ["Row 1, column 1"]
-    assert "layer" not in asked(page)  # the arrows of the page stay still
+        painting.keyboard.press(key)
+    assert painted(painting) == ["Row 1, column 1", "Row 1, column 2"]
+    painting.keyboard.press("Tab")
+    painting.keyboard.press("Shift+Tab")
+    painting.keyboard.press(" ")
+    assert painted(painting) == ["Row 1, column 1"]
+    assert "layer" not in asked(painting)  # the arrows of the page stay still
 
 
 def test_the_answers_are_shown_side_by_side_until_other_patches_are_painted(painting):
-    page = painting
-    page.select_option("#fill", "blur")
-    page.mouse.click(*middle(page, 3, 3))
-    answer = cover(page, "Cover")
+    painting.select_option("#fill", "blur")
+    painting.mouse.click(*middle(painting, 3, 3))
+    answer = cover(painting, "Cover")
     assert (answer["patches"], answer["fill"]) == ([27], "blur")
     for side, outcome in enumerate(("before", "after")):
-        shown = page.locator(".sides ol").nth(side).locator("li span").all_inner_texts()
+        shown = painting.locator(".sides ol").nth(side).locator("li span").all_inner_texts()
         assert shown == [prediction["label"] for prediction in answer[outcome]["predictions"]]
-    numbers = page.locator(".effects .number").all_inner_texts()
+    numbers = painting.locator(".effects .number").all_inner_texts()
     expected = [answer[name] for name in ("evidence", "effect", "random_effect")]
     assert [float(number.replace("−", "-")) for number in numbers] == pytest.approx(expected, abs=6e-4)
-    assert page.locator(".effects .set").count() == answer["random_sets"]
-    assert "Without this patch, the logit for “star”" in page.locator("#cover-status").inner_text()
-    page.mouse.click(*middle(page, 3, 4))
-    assert page.locator("#outcome table").count() == 0
-    assert page.locator("#cover-status").inner_text() == ""
+    assert painting.locator(".effects .set").count() == answer["random_sets"]
+    assert "Without this patch, the logit for “star”" in painting.locator("#cover-status").inner_text()
+    painting.mouse.click(*middle(painting, 3, 4))
+    assert painting.locator("#outcome table").count() == 0
+    assert painting.locator("#cover-status").inner_text() == ""
 
 
 def test_the_top_of_the_map_on_show_can_be_covered_or_all_else(painting):
-    page = painting
-    page.check("[value=evidence]")
-    settle(page)
-    top = cover(page, "Top 10 %")
+    painting.check("[value=evidence]")
+    settle(painting)
+    top = cover(painting, "Top 10 %")
     assert top["map"]["method"] == "evidence"
-    assert len(painted(page)) == 6
-    page.locator("#outcome").evaluate("(outcome) => outcome.replaceChildren()")
-    rest = cover(page, "All but the top 10 %")
-    assert len(painted(page)) == 58
+    assert len(painted(painting)) == 6
+    painting.locator("#outcome").evaluate("(outcome) => outcome.replaceChildren()")
+    rest = cover(painting, "All but the top 10 %")
+    assert len(painted(painting)) == 58
     assert sorted(top["patches"] + rest["patches"]) == list(range(64))
-    page.keyboard.press("1")  # another map, and the same patches
-    settle(page)
-    assert page.locator("#outcome table").count() == 1
-    page.locator(".labels button").nth(1).click()  # another label
-    assert page.locator("#outcome table").count() == 0
+    painting.keyboard.press("1")  # another map, and the same patches
+    settle(painting)
+    assert painting.locator("#outcome table").count() == 1
+    painting.locator(".labels button").nth(1).click()  # another label
+    assert painting.locator("#outcome table").count() == 0
 
 
 @pytest.mark.parametrize("button", ["Cover", "Top 10 %"])
 def test_an_answer_for_another_label_is_not_shown(painting, button):
     """It arrives when the page shows that label no more."""
-    page = painting
     held = []
-    page.route("**/cover?*", lambda route: held.append(route))
-    page.mouse.click(*middle(page, 2, 3))
-    with page.expect_request("**/cover?*"):
-        page.get_by_role("button", name=button, exact=True).click()
-    page.locator(".labels button").nth(1).click()
-    assert page.locator("#cover-status").inner_text() == ""
+    painting.route("**/cover?*", lambda route: held.append(route))
+    painting.mouse.click(*middle(painting, 2, 3))
+    with painting.expect_request("**/cover?*"):
+        painting.get_by_role("button", name=button, exact=True).click()
+    painting.locator(".labels button").nth(1).click()
+    assert painting.locator("#cover-status").inner_text() == ""
     for route in held:
         route.continue_()
-    page.wait_for_timeout(200)
+    painting.wait_for_timeout(200)
     assert held
-    assert painted(page) == ["Row 2, column 3"]
-    assert page.locator("#outcome table").count() == 0
+    assert painted(painting) == ["Row 2, column 3"]
+    assert painting.locator("#outcome table").count() == 0

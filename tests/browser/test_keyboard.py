@@ -52,8 +52,7 @@ def test_a_layer_stays_from_one_method_of_attention_to_the_other(looking):
 
 
 def test_arrows_step_through_layers_and_heads(looking):
-    page = looking
-    page.keyboard.press("3")
+    looking.keyboard.press("3")
     for key, expected in [
         ("ArrowUp", ("4", "mean")),  # from the last of six layers
         ("ArrowRight", ("4", "0")),
@@ -62,11 +61,11 @@ def test_arrows_step_through_layers_and_heads(looking):
         ("ArrowDown", ("5", "1")),  # there is none below
         ("ArrowLeft", ("5", "0")),
     ]:
-        page.keyboard.press(key)
-        assert (asked(page).get("layer", "5"), asked(page)["head"]) == expected
-    assert page.locator("#layer output").inner_text() == "5"
-    page.keyboard.press("?")
-    assert page.locator("#help").is_visible()
+        looking.keyboard.press(key)
+        assert (asked(looking).get("layer", "5"), asked(looking)["head"]) == expected
+    assert looking.locator("#layer output").inner_text() == "5"
+    looking.keyboard.press("?")
+    assert looking.locator("#help").is_visible()
 
 
 @pytest.mark.parametrize(("control", "key", "changed"), [
@@ -74,11 +73,10 @@ def test_arrows_step_through_layers_and_heads(looking):
     ("[name=method]:checked", "ArrowDown", {"method": "positive_evidence"}),
 ])  # fmt: skip
 def test_a_control_that_tab_led_to_keeps_its_arrows(looking, control, key, changed):
-    page = looking
-    before = asked(page)
+    before = asked(looking)
     for _ in range(40):
-        page.keyboard.press("Tab")
-        if page.evaluate("(control) => document.activeElement.matches(control)", control):
+        looking.keyboard.press("Tab")
+        if looking.evaluate("(control) => document.activeElement.matches(control)", control):
             break
-    page.keyboard.press(key)
-    assert {name: value for name, value in asked(page).items() if before.get(name) != value} == changed
+    looking.keyboard.press(key)
+    assert {name: value for name, value in asked(looking).items() if before.get(name) != value} == changed

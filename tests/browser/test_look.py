@@ -90,12 +90,11 @@ def test_the_map_takes_a_third_of_a_phone_and_leaves_with_its_section(visit):
 
 
 def test_everything_to_use_or_to_see_has_a_name(looking):
-    page = looking
-    page.locator("#wall button").first.wait_for()
-    page.get_by_role("gridcell").first.wait_for()
+    looking.locator("#wall button").first.wait_for()
+    looking.get_by_role("gridcell").first.wait_for()
     nameless = """(es) => es.filter((e) => !(e.ariaLabel || e.labels?.[0]?.textContent || e.alt || e.textContent ||
         e.querySelector("img")?.alt || "").trim() && e.alt !== "").map((e) => e.outerHTML)"""
-    controls = page.locator("button, a, input, select, summary, img, [role=img], [role=gridcell]")
+    controls = looking.locator("button, a, input, select, summary, img, [role=img], [role=gridcell]")
     assert controls.evaluate_all(nameless) == []
 
 

@@ -54,15 +54,14 @@ CONTROLS = [
 
 
 def test_it_opens_on_the_evidence_for_the_top_label(looking):
-    page = looking
-    assert asked(page)["method"] == "evidence"
-    assert page.locator("#saying").inner_text() == "Red patches speak for “star”, blue ones against it."
-    assert page.locator("#cropped").inner_text() == "The model saw 75 % of this image. The rest was cropped away."
-    high = served(page, address(page))["limits"][1]
-    assert page.locator("#ramp").inner_text().split() == [f"−{significant(high)}", f"+{significant(high)}"]
-    assert page.locator("#range").is_hidden()
-    page.click("#numbers summary")
-    assert page.locator("#range").inner_text().startswith("8 × 8 patches")
+    assert asked(looking)["method"] == "evidence"
+    assert looking.locator("#saying").inner_text() == "Red patches speak for “star”, blue ones against it."
+    assert looking.locator("#cropped").inner_text() == "The model saw 75 % of this image. The rest was cropped away."
+    high = served(looking, address(looking))["limits"][1]
+    assert looking.locator("#ramp").inner_text().split() == [f"−{significant(high)}", f"+{significant(high)}"]
+    assert looking.locator("#range").is_hidden()
+    looking.click("#numbers summary")
+    assert looking.locator("#range").inner_text().startswith("8 × 8 patches")
 
 
 def test_nothing_of_an_image_is_asked_for_twice(looking, visit):
@@ -78,89 +77,83 @@ def test_nothing_of_an_image_is_asked_for_twice(looking, visit):
 
 
 def test_a_nearly_flat_map_says_so_and_does_not_blaze(looking):
-    page = looking
-    page.keyboard.press("3")
-    page.locator("#layer input").fill("0")
-    settle(page)
-    assert page.locator("#saying").inner_text() == (
+    looking.keyboard.press("3")
+    looking.locator("#layer input").fill("0")
+    settle(looking)
+    assert looking.locator("#saying").inner_text() == (
         "This map is nearly flat: its largest number is 1.69 times its smallest."
     )
-    assert asked(page)["scale"] == "absolute"
-    assert page.locator("#ramp").inner_text().split() == ["0.00", "1.00"]
+    assert asked(looking)["scale"] == "absolute"
+    assert looking.locator("#ramp").inner_text().split() == ["0.00", "1.00"]
 
 
 def test_every_control_asks_for_what_it_says_and_shows_it(looking):
-    page = looking
-    page.check("[value=class_token]")
-    page.click("#appearance summary")
-    pictures = {shown(page)}
+    looking.check("[value=class_token]")
+    looking.click("#appearance summary")
+    pictures = {shown(looking)}
     for change, parameters in CONTROLS:
-        before = asked(page)
-        change(page)
-        assert {name: value for name, value in asked(page).items() if before.get(name) != value} == parameters
-        picture = shown(page)
+        before = asked(looking)
+        change(looking)
+        assert {name: value for name, value in asked(looking).items() if before.get(name) != value} == parameters
+        picture = shown(looking)
         assert picture not in pictures, parameters
         pictures.add(picture)
 
 
 @pytest.mark.parametrize(("method", "name", "count"), [("evidence", "layer", 6), ("class_token", "head", 4)])
 def test_a_slider_beside_a_named_choice_takes_clicks_and_drags(looking, method, name, count):
-    page = looking
-    slider = page.locator(f"#{name} input")
-    named = page.locator(f"#{name}").get_by_role("button", name="mean", exact=True)
-    page.check(f"[value={method}]")
+    slider = looking.locator(f"#{name} input")
+    named = looking.locator(f"#{name}").get_by_role("button", name="mean", exact=True)
+    looking.check(f"[value={method}]")
     box = slider.bounding_box()
     step, y = (box["width"] - 16) / (count - 1), box["y"] + box["height"] / 2
     places = [(box["x"] + 8 + i * step, y) for i in range(count)]
     for i, place in enumerate(places):
         named.click()
-        page.mouse.click(*place)
-        assert asked(page)[name] == str(i)
+        looking.mouse.click(*place)
+        assert asked(looking)[name] == str(i)
     named.click()
-    page.mouse.move(*places[0])
-    page.mouse.down()
-    page.mouse.move(*places[2], steps=4)
-    page.mouse.up()
-    assert asked(page)[name] == "2"
+    looking.mouse.move(*places[0])
+    looking.mouse.down()
+    looking.mouse.move(*places[2], steps=4)
+    looking.mouse.up()
+    assert asked(looking)[name] == "2"
 
 
 def test_the_original_beside_the_map(looking):
-    page = looking
-    page.keyboard.press("o")
-    page.locator("#original[src]").wait_for()
-    assert page.evaluate("original.decode().then(() => original.naturalWidth === map.naturalWidth)")
-    boxes = [page.locator(pane).bounding_box() for pane in ("#original-pane", "#map-pane")]
+    looking.keyboard.press("o")
+    looking.locator("#original[src]").wait_for()
+    assert looking.evaluate("original.decode().then(() => original.naturalWidth === map.naturalWidth)")
+    boxes = [looking.locator(pane).bounding_box() for pane in ("#original-pane", "#map-pane")]
     for box in boxes:
         assert box["width"] / box["height"] == pytest.approx(320 / 240, rel=0.03)
-    page.keyboard.press("o")
-    assert page.locator("#original-pane").is_hidden()
+    looking.keyboard.press("o")
+    assert looking.locator("#original-pane").is_hidden()
 
 
 def test_only_the_newest_of_many_maps_is_shown(looking):
     """The response for one layer is held back until the response for the next layer has arrived."""
-    page = looking
     held = []
-    page.route(lambda url: "layer=1" in url, lambda route: held.append(route))
-    with page.expect_request(lambda request: "layer=1" in request.url):
-        page.locator("#layer input").fill("1")
-    page.locator("#layer input").fill("2")
-    newest = shown(page)
+    looking.route(lambda url: "layer=1" in url, lambda route: held.append(route))
+    with looking.expect_request(lambda request: "layer=1" in request.url):
+        looking.locator("#layer input").fill("1")
+    looking.locator("#layer input").fill("2")
+    newest = shown(looking)
     for route in held:
         route.continue_()
-    page.wait_for_timeout(200)
+    looking.wait_for_timeout(200)
     assert held
-    assert shown(page) == newest
-    assert "layer 2" in page.locator("#recipe").text_content()
+    assert shown(looking) == newest
+    assert "layer 2" in looking.locator("#recipe").text_content()
 
 
 def test_the_pointer_reads_the_numbers_of_the_json(looking):
-    page = looking
-    page.check("[value=class_token]")
-    settle(page)
-    numbers = served(page, address(page))
-    page.locator("#map").scroll_into_view_if_needed()
-    frame = page.locator("#map").bounding_box()
-    width, height = page.evaluate("[map.naturalWidth, map.naturalHeight]")
+    looking.check("[value=class_token]")
+    settle(looking)
+    numbers = served(looking, address(looking))
+    looking.locator("#map").scroll_into_view_if_needed()
+    frame = looking.locator("#map").bounding_box()
+    width, height = looking.evaluate("[map.naturalWidth, map.naturalHeight]")
     scale = min(frame["width"] / width, frame["height"] / height)
     drawn = scale * height / numbers["image"][1]  # CSS pixels per pixel of the original
     left = frame["x"] + (frame["width"] - width * scale) / 2
@@ -170,18 +163,18 @@ def test_the_pointer_reads_the_numbers_of_the_json(looking):
     for row, column in [(0, 0), (3, 5), (7, 7), (6, 1)]:
         x = x0 + (x1 - x0) * (column + 0.5) / columns
         y = y0 + (y1 - y0) * (row + 0.5) / rows
-        page.mouse.move(left + x * drawn, top + y * drawn)
+        looking.mouse.move(left + x * drawn, top + y * drawn)
         value = numbers["values"][row * columns + column]
-        text = page.locator("#readout").inner_text()
+        text = looking.locator("#readout").inner_text()
         assert text.startswith(f"Row {row}, column {column}: {significant(value)}, ")
         share = 100 * value / sum(numbers["values"])
         assert float(text.split(", ")[2].split(" %")[0]) == pytest.approx(share, abs=0.06)
-        box = page.locator("#patch").bounding_box()
+        box = looking.locator("#patch").bounding_box()
         assert box["x"] + box["width"] / 2 == pytest.approx(left + x * drawn, abs=1)
         assert box["y"] + box["height"] / 2 == pytest.approx(top + y * drawn, abs=1)
-    page.mouse.move(left + (x0 / 2) * drawn, top + 10)  # outside the part that the network sees
-    assert page.locator("#patch").is_hidden()
-    assert page.locator("#readout").inner_text().startswith("Point at a patch")
+    looking.mouse.move(left + (x0 / 2) * drawn, top + 10)  # outside the part that the network sees
+    assert looking.locator("#patch").is_hidden()
+    assert looking.locator("#readout").inner_text().startswith("Point at a patch")
 
 
 def significant(value: float) -> str:
@@ -203,20 +196,19 @@ def test_a_touch_reads_them_too(visit):
 
 
 def test_a_click_on_the_wall_shows_that_head_beside_it_on_the_same_scale(looking):
-    page = looking
-    cell = page.get_by_role("button", name="Layer 1, head 3")
+    cell = looking.get_by_role("button", name="Layer 1, head 3")
     cell.click()
-    settle(page)
-    assert (asked(page)["layer"], asked(page)["head"]) == ("1", "3")
+    settle(looking)
+    assert (asked(looking)["layer"], asked(looking)["head"]) == ("1", "3")
     assert cell.get_attribute("aria-pressed") == "true"
-    near = page.locator("#wall-part .near")
+    near = looking.locator("#wall-part .near")
     assert near.inner_text() == "Bright patches are where head 3 looks in layer 1."
-    assert near.locator("img").get_attribute("src") == page.locator("#map").get_attribute("src")
+    assert near.locator("img").get_attribute("src") == looking.locator("#map").get_attribute("src")
     box = near.locator("img").bounding_box()
-    assert 0 < box["y"] < box["y"] + box["height"] < page.viewport_size["height"]
-    low, high = served(page, address(page).split("?")[0] + "/wall?format=json")["limits"]
+    assert 0 < box["y"] < box["y"] + box["height"] < looking.viewport_size["height"]
+    low, high = served(looking, address(looking).split("?")[0] + "/wall?format=json")["limits"]
     for bar in ("#ramp", "#wall-ramp"):
-        assert page.locator(bar).get_attribute("aria-label") == (
+        assert looking.locator(bar).get_attribute("aria-label") == (
             f"Colour bar from {significant(low)} to {significant(high)}"
         )
 
@@ -250,13 +242,12 @@ def test_a_long_image_is_shown_around_the_part_that_the_network_saw(page, encode
 
 
 def test_downloads_match_the_map(looking):
-    page = looking
-    page.keyboard.press("ArrowUp")
-    settle(page)
+    looking.keyboard.press("ArrowUp")
+    settle(looking)
 
     def download(kind: str) -> bytes:
-        with page.expect_download() as started:
-            page.click(f"#take-{kind}")
+        with looking.expect_download() as started:
+            looking.click(f"#take-{kind}")
         assert started.value.suggested_filename.endswith(f".{kind}")
         return Path(started.value.path()).read_bytes()
 
@@ -264,6 +255,6 @@ def test_downloads_match_the_map(looking):
     assert numbers["layer"] == 5
     assert np.load(BytesIO(download("npy"))).ravel().tolist() == pytest.approx(numbers["values"])
     picture = Image.open(BytesIO(download("png")))
-    width, height = page.evaluate("[map.naturalWidth, map.naturalHeight]")
+    width, height = looking.evaluate("[map.naturalWidth, map.naturalHeight]")
     assert picture.height == height
     assert picture.width > width  # with a colour bar

@@ -28,22 +28,20 @@ def explained(page) -> str:
 
 
 def test_the_label_that_is_chosen_is_explained(looking, visit):
-    page = looking
-    names = page.locator(".labels .name").all_inner_texts()
+    names = looking.locator(".labels .name").all_inner_texts()
     for place, name in enumerate(names):
-        page.locator(".labels button").nth(place).click()
-        assert explained(page) == name
-        assert page.locator(".labels [aria-pressed=true] .name").all_inner_texts() == [name]
-        assert page.locator("[name=label]").evaluate("(list) => list.selectedOptions[0].text") == name
+        looking.locator(".labels button").nth(place).click()
+        assert explained(looking) == name
+        assert looking.locator(".labels [aria-pressed=true] .name").all_inner_texts() == [name]
+        assert looking.locator("[name=label]").evaluate("(list) => list.selectedOptions[0].text") == name
     for name in names:
-        page.select_option("[name=label]", label=name)
-        assert explained(page) == name
-    assert explained(visit(link(page))) == names[-1]
+        looking.select_option("[name=label]", label=name)
+        assert explained(looking) == name
+    assert explained(visit(link(looking))) == names[-1]
 
 
 def test_the_second_label_is_another(looking):
-    page = looking
-    for name in page.locator(".labels .name").all_inner_texts()[1:]:
-        page.select_option("[name=against]", label=name)
-        settle(page)
-        assert served(page, address(page))["against"] == name
+    for name in looking.locator(".labels .name").all_inner_texts()[1:]:
+        looking.select_option("[name=against]", label=name)
+        settle(looking)
+        assert served(looking, address(looking))["against"] == name

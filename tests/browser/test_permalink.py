@@ -4,22 +4,21 @@ from tests.browser.stage import asked, link, settle, shown
 
 
 def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
-    page = looking
-    page.check("[value=class_token]")
-    page.click("#appearance summary")
-    page.locator("#layer input").fill("3")
-    page.locator("#head input").fill("2")
-    page.select_option("[name=colormap]", "magma")
-    page.select_option("[name=scale]", "percentile")
-    page.select_option("[name=interpolation]", "nearest")
-    page.select_option("[name=threshold]", "0.8")
-    page.locator("[name=alpha]").fill("0.75")
-    page.uncheck("[name=fade]")
-    page.check("[name=beside]")
-    before = shown(page)
-    other = visit(link(page), viewport={"width": 1000, "height": 700})
+    looking.check("[value=class_token]")
+    looking.click("#appearance summary")
+    looking.locator("#layer input").fill("3")
+    looking.locator("#head input").fill("2")
+    looking.select_option("[name=colormap]", "magma")
+    looking.select_option("[name=scale]", "percentile")
+    looking.select_option("[name=interpolation]", "nearest")
+    looking.select_option("[name=threshold]", "0.8")
+    looking.locator("[name=alpha]").fill("0.75")
+    looking.uncheck("[name=fade]")
+    looking.check("[name=beside]")
+    before = shown(looking)
+    other = visit(link(looking), viewport={"width": 1000, "height": 700})
     assert shown(other) == before
-    assert asked(other) == asked(page)
+    assert asked(other) == asked(looking)
     assert other.locator("#original-pane").is_visible()
     assert other.locator("#layer output").inner_text() == "3"
     assert other.locator("[name=colormap]").input_value() == "magma"
@@ -27,33 +26,30 @@ def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
 
 
 def test_a_link_of_evidence_restores_both_classes(looking, visit):
-    page = looking
-    page.check("[name=method][value=evidence]")
-    against = page.locator("[name=against] option").nth(1).get_attribute("value")
-    page.select_option("[name=against]", against)
-    before = shown(page)
-    other = visit(link(page))
+    looking.check("[name=method][value=evidence]")
+    against = looking.locator("[name=against] option").nth(1).get_attribute("value")
+    looking.select_option("[name=against]", against)
+    before = shown(looking)
+    other = visit(link(looking))
     assert shown(other) == before
     other.locator(f"[name=against] option[value='{against}']").wait_for(state="attached")
     assert other.locator("[name=against]").input_value() == against
 
 
 def test_the_address_restores_the_view_after_a_link_to_a_part_of_the_page(looking):
-    page = looking
-    before = link(page)
+    before = link(looking)
     assert "id=" in before
-    page.click("#to-model")
-    page.wait_for_function("scrollY > 0")
-    assert link(page) == before
+    looking.click("#to-model")
+    looking.wait_for_function("scrollY > 0")
+    assert link(looking) == before
 
 
 def test_the_link_can_be_copied(looking):
-    page = looking
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.keyboard.press("ArrowUp")
-    page.click("#copy")
-    page.get_by_text("Copied.").wait_for()
-    assert "layer=5" in page.evaluate("navigator.clipboard.readText()")
+    looking.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    looking.keyboard.press("ArrowUp")
+    looking.click("#copy")
+    looking.get_by_text("Copied.").wait_for()
+    assert "layer=5" in looking.evaluate("navigator.clipboard.readText()")
 
 
 def test_a_link_with_an_unknown_method_opens_on_the_usual_one(looking, visit):
@@ -78,12 +74,11 @@ def test_expired_maps_give_a_message(visit, complaints):
 
 
 def test_an_invalid_link_gives_a_message(looking, complaints):
-    page = looking
-    assert "id=" in link(page)
-    page.evaluate("location.hash += '&layer=99'")
-    page.locator("#trouble").wait_for()
-    assert page.locator("#trouble").inner_text().startswith("layer must be 0 to 5")
-    assert page.locator("#map-pane").is_hidden()
-    page.locator("#cover-part").wait_for(state="hidden")
+    assert "id=" in link(looking)
+    looking.evaluate("location.hash += '&layer=99'")
+    looking.locator("#trouble").wait_for()
+    assert looking.locator("#trouble").inner_text().startswith("layer must be 0 to 5")
+    assert looking.locator("#map-pane").is_hidden()
+    looking.locator("#cover-part").wait_for(state="hidden")
     assert complaints
     complaints.clear()

@@ -14,27 +14,25 @@ def server():
 
 
 def test_it_classifies_and_shows_maps(looking):
-    page = looking
-    assert page.locator(".labels .name").first.inner_text() == "star"
-    assert address(page).startswith("/vit/attention/")
-    page.check("[name=method][value=evidence]")
-    settle(page)
-    page.locator("#receipt tr").first.wait_for()
-    page.locator("#heads td").first.wait_for()
-    picture = page.locator("#gallery img").first
+    assert looking.locator(".labels .name").first.inner_text() == "star"
+    assert address(looking).startswith("/vit/attention/")
+    looking.check("[name=method][value=evidence]")
+    settle(looking)
+    looking.locator("#receipt tr").first.wait_for()
+    looking.locator("#heads td").first.wait_for()
+    picture = looking.locator("#gallery img").first
     picture.scroll_into_view_if_needed()
     assert picture.evaluate("(image) => image.decode().then(() => image.naturalWidth)") > 0
-    page.click("#measure")
-    page.locator("#curves figure").first.wait_for()
-    page.wait_for_load_state("networkidle")
+    looking.click("#measure")
+    looking.locator("#curves figure").first.wait_for()
+    looking.wait_for_load_state("networkidle")
 
 
 def test_its_address_restores_the_view(looking, visit, server):
-    page = looking
-    page.locator("#layer input").fill("3")
-    before = shown(page)
-    fragment = link(page)
-    assert page.evaluate("location.href") == f"{server}/{fragment}"
+    looking.locator("#layer input").fill("3")
+    before = shown(looking)
+    fragment = link(looking)
+    assert looking.evaluate("location.href") == f"{server}/{fragment}"
     assert shown(visit(fragment)) == before
 
 

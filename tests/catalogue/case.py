@@ -65,7 +65,7 @@ def animation(frames: int) -> dict[str, Any]:
     return {"save_all": True, "append_images": others}
 
 
-def encode(image: Image.Image, format: str, **options: Any) -> bytes:
+def encode(image: Image.Image, format: str = "PNG", **options: Any) -> bytes:
     out = BytesIO()
     image.save(out, format, **options)
     return out.getvalue()
@@ -89,9 +89,10 @@ STORED = {  # how an image is turned before it is stored under an orientation
 }
 
 
-def stored(orientation: int) -> Image.Image:
-    turn = STORED[orientation]
-    return quarters() if turn is None else quarters().transpose(turn)
+def stored(orientation: int, upright: Image.Image | None = None) -> Image.Image:
+    """The quarters if no image is given."""
+    upright, turn = upright or quarters(), STORED[orientation]
+    return upright if turn is None else upright.transpose(turn)
 
 
 def truncations(format: str, make: Callable[[], bytes]) -> list[Case]:

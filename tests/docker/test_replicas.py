@@ -120,7 +120,6 @@ def test_a_rolling_restart_costs_no_request(deployment):
 
 
 def test_a_killed_replica_costs_no_request(deployment):
-    """Not even the one that it was working on."""
     victim = deployment.replicas[0]
     with steady(deployment.balancer.port, jpeg(), RATE) as traffic:
         kill_at_work(victim, traffic)

@@ -13,15 +13,10 @@ def test_the_default_is_a_png_of_the_uploads_shape(client, link):
     assert Image.open(BytesIO(response.content)).size == (320, 240)
 
 
-def test_json_says_its_recipe_and_adds_up(client, link):
+def test_json_says_its_recipe(client, link):
     answer = client.get(link, params={"layer": "-1", "head": "max"}, headers={"accept": "application/json"}).json()
     assert (answer["method"], answer["layer"], answer["head"]) == ("class_token", 5, "max")
     assert "layer 5" in answer["recipe"]
-    assert answer["min"] == min(answer["values"])
-    assert answer["max"] == max(answer["values"])
-    assert answer["sum"] == pytest.approx(sum(answer["values"]))
-    mean = client.get(link, params={"format": "json"}).json()
-    assert mean["sum"] + mean["class_token_mass"] + mean["register_mass"] == pytest.approx(1, abs=1e-5)
 
 
 def test_the_crop_box_is_the_middle_square(client, link):

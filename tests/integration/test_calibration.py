@@ -1,7 +1,5 @@
 """`python -m export --pictures FOLDER --calibrate`, and the scores of the bundle as they are served."""
 
-from io import BytesIO
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -67,19 +65,18 @@ def test_the_manifest_has_the_measurements_and_their_images(calibrated, images):
     assert agreement.accuracy == np.mean(logits.argmax(1) == given.labels)
 
 
-def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serve):
+def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serve, encode):
     bundle = load_bundle(calibrated)
     t = bundle.manifest.temperature
     noise = np.random.default_rng(0).integers(0, 256, (32, 48, 3), dtype=np.uint8)
     framed = noise[4:28, 4:44]  # what is left of it: it has the size to which images are resized
-    out = BytesIO()
-    Image.fromarray(noise).save(out, "PNG")
+    sent = encode(Image.fromarray(noise))
     lean_logits, logits = (
         engine_of(bundle.folder).run(graph, framed[None])["logits"][0] for graph in ("classify", "explain")
     )
     with serve(bundle=calibrated, max_batch=1) as client:
-        lean = client.post("/classify?top_k=7&attention=false", content=out.getvalue()).json()["results"][0]
-        kept = client.post("/classify?top_k=7", content=out.getvalue()).json()["results"][0]
+        lean = client.post("/classify?top_k=7&attention=false", content=sent).json()["results"][0]
+        kept = client.post("/classify?top_k=7", content=sent).json()["results"][0]
         report = client.get(f"{kept['attention']}/report").json()
         verified = client.post(f"{kept['attention']}/verify?steps=4&random_orders=1").json()
         evidence = client.get(f"{kept['attention']}?method=evidence&format=json").json()

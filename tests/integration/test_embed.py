@@ -8,15 +8,14 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
+from tests.catalogue.case import encode
+
 NPY = {"Accept": "application/x-npy"}
 NO_CLASSES = "urn:vit-serve:problem:no-classes"
 
 
-def lossless(size: tuple[int, int] = (90, 70), *, seed: int = 0) -> bytes:
-    pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
-    out = BytesIO()
-    Image.fromarray(pixels).save(out, "PNG")
-    return out.getvalue()
+def lossless(seed: int = 0) -> bytes:
+    return encode(Image.fromarray(np.random.default_rng(seed).integers(0, 256, (70, 90, 3), dtype=np.uint8)))
 
 
 @pytest.fixture(scope="module")

@@ -48,10 +48,9 @@ def test_errors_reach_the_clients_exception(door):
 
 
 @pytest.mark.parametrize("path", ["/", "/predict"])
-def test_a_raw_body_of_any_content_type_is_the_image(client, star, path):
-    for headers in ({}, {"Content-Type": "image/jpeg"}, {"Content-Type": "application/x-www-form-urlencoded"}):
-        answer = client.post(f"{path}?top_k=1", content=star, headers=headers)
-        assert (answer.status_code, answer.json()[0]["label"]) == (200, "star")
+def test_a_raw_body_or_a_file_of_a_form_is_the_image(client, star, path):
+    answer = client.post(f"{path}?top_k=1", content=star)
+    assert (answer.status_code, answer.json()[0]["label"]) == (200, "star")
     assert client.post(path, files={"file": star}).json()[0]["label"] == "star"
 
 
@@ -83,11 +82,8 @@ def test_invalid_json_is_refused_with_the_reason(client, body, status, said):
 
 
 @pytest.mark.parametrize("member", ["inputs", "image", "images"])
-@pytest.mark.parametrize("prefix", ["", "data:image/jpeg;base64,"])
-def test_classify_takes_images_in_json_too(client, star, member, prefix):
-    one = client.post("/classify?attention=false", json={member: prefix + encoded(star)}).json()["results"]
-    two = client.post("/classify?attention=false", json={member: [prefix + encoded(star)] * 2}).json()["results"]
+def test_classify_takes_images_in_json_too(client, star, member):
+    one = client.post("/classify?attention=false", json={member: encoded(star)}).json()["results"]
+    two = client.post("/classify?attention=false", json={member: [encoded(star)] * 2}).json()["results"]
     assert (len(one), len(two)) == (1, 2)
     assert {result["predictions"][0]["label"] for result in one + two} == {"star"}
-    lines = base64.encodebytes(star).decode()  # as the program base64 breaks them
-    assert client.post("/classify?attention=false", json={member: lines}).status_code == 200

@@ -77,11 +77,3 @@ def test_refusals_are_counted_by_their_reason(client, counted, star, monkeypatch
 def test_images_of_a_client_that_disconnects_are_counted(client, counted, star, hang_up):
     assert hang_up(client.app, "/classify", star) == 499
     assert counted("vit_images_total", outcome="abandoned") == 1
-
-
-def test_gauges_of_an_idle_service_are_zero(client, star):
-    client.post("/classify", content=star)
-    found = {name: value for (name, _), value in samples(client).items()}
-    assert found["vit_waiting_images"] == 0
-    assert found["vit_queue_images"] == 0
-    assert found["vit_requests_in_flight"] == 1  # the one that asks

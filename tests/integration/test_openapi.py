@@ -67,7 +67,6 @@ def test_answers_may_have_more_than_is_described(described):
 
 
 def test_every_route_that_takes_images_is_known_to_the_door(described):
-    """Routes with a body that is an image are checked, counted and waited for there."""
     bringing = {path for path, methods in described["paths"].items() if "requestBody" in methods.get("post", {})}
     assert bringing == UPLOADS | {INFER, INFER_VERSION}
 

@@ -41,7 +41,6 @@ def test_nothing_else_is_served(client, name):
 
 
 def test_every_file_that_is_named_is_served(client):
-    """Scripts, styles and images in the page, and modules in the scripts."""
     named = [f"/{link}" for link in re.findall(r'(?:src|href)="(page/[^"]+)"', client.get("/").text)]
     for script in Path("app/page").glob("*.js"):
         named += [f"/page/{module}" for module in re.findall(r'from "\./([^"]+)"', script.read_text())]

@@ -17,6 +17,7 @@ from PIL import Image, ImageOps
 
 from export.bundle import write_bundle
 from model.preprocessing import Preprocessing
+from tests.catalogue.case import STORED, encode, exif, stored
 from tests.conftest import Once
 from tests.support.toy import toy_checkpoint
 
@@ -34,17 +35,6 @@ PLANTED = {
 BRIGHTEST = (1, 3)  # layer, head
 BRIGHTNESS = 15  # the dimension that tells it; those before it are positions
 LIT, UNLIT = (253, 231, 36), (68, 1, 84)  # viridis
-
-STORED_AS = {  # orientation of EXIF: how an upright image is stored under it
-    1: lambda image: image,
-    2: lambda image: image.transpose(Image.Transpose.FLIP_LEFT_RIGHT),
-    3: lambda image: image.transpose(Image.Transpose.ROTATE_180),
-    4: lambda image: image.transpose(Image.Transpose.FLIP_TOP_BOTTOM),
-    5: lambda image: image.transpose(Image.Transpose.TRANSPOSE),
-    6: lambda image: image.transpose(Image.Transpose.ROTATE_90),
-    7: lambda image: image.transpose(Image.Transpose.TRANSVERSE),
-    8: lambda image: image.transpose(Image.Transpose.ROTATE_270),
-}
 SIZES = [(176, 112), (177, 113), (300, 200), (97, 211), (600, 81), (61, 600), (1000, 701), (44, 28), (43, 29)]
 
 
@@ -100,12 +90,9 @@ def scene(size: tuple[int, int]) -> Image.Image:
 
 
 def post(client: TestClient, upright: Image.Image, orientation: int = 1) -> str:
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    out = BytesIO()
-    STORED_AS[orientation](upright).save(out, "PNG", exif=exif)
-    assert ImageOps.exif_transpose(Image.open(out)).tobytes() == upright.tobytes()
-    return client.post("/classify", content=out.getvalue()).json()["results"][0]["attention"]
+    sent = encode(stored(orientation, upright), exif=exif(orientation))
+    assert ImageOps.exif_transpose(Image.open(BytesIO(sent))).tobytes() == upright.tobytes()
+    return client.post("/classify", content=sent).json()["results"][0]["attention"]
 
 
 def drawn(client: TestClient, link: str, head: tuple[int, int], **params: str) -> np.ndarray:
@@ -124,7 +111,7 @@ def lit(pixels: np.ndarray) -> np.ndarray:
     return box
 
 
-@pytest.mark.parametrize("orientation", STORED_AS)
+@pytest.mark.parametrize("orientation", STORED)
 @pytest.mark.parametrize("size", [(176, 112), (264, 420)])
 def test_each_planted_patch_is_lit_to_the_pixel_through_every_orientation(client, size, orientation):
     link = post(client, scene(size), orientation)
@@ -141,7 +128,7 @@ def test_odd_sizes_are_lit_to_within_a_pixel(client, size):
         assert np.abs(lit(pixels) - place(size, patch) * scale).max() <= 1
 
 
-@pytest.mark.parametrize("orientation", STORED_AS)
+@pytest.mark.parametrize("orientation", STORED)
 def test_what_is_bright_in_the_image_is_lit_on_the_map(client, orientation):
     size = (176, 112)
     for patch in PLANTED.values():
@@ -152,7 +139,7 @@ def test_what_is_bright_in_the_image_is_lit_on_the_map(client, orientation):
         assert lit(drawn(client, link, BRIGHTEST, overlay="false")).tolist() == box.tolist()
 
 
-@pytest.mark.parametrize("orientation", STORED_AS)
+@pytest.mark.parametrize("orientation", STORED)
 @pytest.mark.parametrize("patch", [(0, 0), (2, 1)])
 def test_the_overlay_blends_it_with_the_upright_image(client, orientation, patch):
     size = (176, 112)

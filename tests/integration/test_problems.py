@@ -16,7 +16,6 @@ from tests.support.problems import check_problem
     [("POST", "/classify?top_k=0", 422), ("GET", "/classify", 405), ("GET", "/model/", 404)],
 )
 def test_errors_of_the_framework_have_the_shape_of_all_others(client, method, path, status):
-    """A parameter out of range, another method, and a path with a slash too many."""
     response = client.request(method, path)
     assert response.status_code == status
     assert response.headers.get("allow") == ("POST" if status == 405 else None)

@@ -25,11 +25,6 @@ MODEL = "ab" * 32
 
 
 @pytest.fixture
-def metrics() -> Metrics:
-    return Metrics()
-
-
-@pytest.fixture
 def run(redis_server, metrics) -> Callable[..., Any]:
     """Run `scenario(store)` on a store of its own."""
 

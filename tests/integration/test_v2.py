@@ -1,6 +1,5 @@
 """The Open Inference Protocol, by tritonclient as it is, against the real server; and what no client would send."""
 
-from io import BytesIO
 from typing import Any
 
 import httpx
@@ -10,18 +9,12 @@ import tritonclient.http as triton
 from PIL import Image
 from tritonclient.utils import InferenceServerException
 
+from tests.catalogue.case import encode
+
 PIXELS = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), dtype=np.uint8)  # the demo's input size
 HEADER = "Inference-Header-Content-Length"
 CLASSIFIED = 'vit_images_total{outcome="classified"}'
-
-
-def png(pixels: np.ndarray) -> bytes:
-    out = BytesIO()
-    Image.fromarray(pixels).save(out, "PNG")
-    return out.getvalue()
-
-
-ENCODED = [png(pixels) for pixels in PIXELS]
+ENCODED = [encode(Image.fromarray(pixels)) for pixels in PIXELS]
 
 
 @pytest.fixture(scope="module")

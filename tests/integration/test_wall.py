@@ -14,17 +14,14 @@ def link(classified) -> str:
     return classified["attention"] + "/wall"
 
 
-def test_the_picture_is_as_large_as_its_geometry_says(client, link):
-    response = client.get(link)
-    geometry = client.get(link, params={"format": "json"}).json()
-    assert response.headers["content-type"] == "image/png"
-    assert list(Image.open(BytesIO(response.content)).size) == geometry["size"]
-    assert (geometry["layers"], geometry["heads"], geometry["grid"]) == (LAYERS, HEADS, list(GRID))
-
-
 def test_a_click_on_the_hottest_pixel_finds_the_head_with_the_largest_number(client, link):
     geometry = client.get(link, params={"format": "json"}).json()
-    pixels = np.asarray(Image.open(BytesIO(client.get(link, params={"colormap": "gray"}).content)).convert("L"))
+    assert (geometry["layers"], geometry["heads"], geometry["grid"]) == (LAYERS, HEADS, list(GRID))
+    answer = client.get(link, params={"colormap": "gray"})
+    assert answer.headers["content-type"] == "image/png"
+    picture = Image.open(BytesIO(answer.content)).convert("L")
+    assert list(picture.size) == geometry["size"]
+    pixels = np.asarray(picture)
     (left, top), (width, height), gap = geometry["origin"], geometry["cell"], geometry["gap"]
     inside = np.zeros(pixels.shape, bool)
     for layer, head in np.ndindex(LAYERS, HEADS):

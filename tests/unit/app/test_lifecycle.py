@@ -1,13 +1,4 @@
-"""app/lifecycle.py: what is true in each state."""
-
-import pytest
-
 from app.lifecycle import Lifecycle
-
-
-@pytest.fixture
-def lifecycle() -> Lifecycle:
-    return Lifecycle()
 
 
 def state(lifecycle: Lifecycle) -> tuple[bool, bool, bool, bool]:

@@ -1,5 +1,3 @@
-"""app/api/representation.py: content negotiation."""
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

@@ -4,7 +4,7 @@ import csv
 import os
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.client.client import Answer
@@ -42,7 +42,6 @@ def write(path, images):
     return done, ends
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     images=st.lists(names, min_size=1, max_size=6, unique=True),
     cut=st.integers(0, 2000),

@@ -1,5 +1,3 @@
-"""app/door/body.py: limits of bodies in bytes and in seconds."""
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import accumulate

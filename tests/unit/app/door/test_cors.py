@@ -1,5 +1,3 @@
-"""app/door/cors.py: which pages may read answers, and which requests are preflights."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

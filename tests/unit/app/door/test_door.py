@@ -1,5 +1,3 @@
-"""app/door/door.py: the order of what is refused, and that no byte of a refused body is read."""
-
 import asyncio
 import json
 from dataclasses import dataclass, field

@@ -1,5 +1,3 @@
-"""app/door/header.py: the id and the deadline of a request, and whether there is room for it."""
-
 import re
 import time
 from contextlib import nullcontext

@@ -1,5 +1,3 @@
-"""app/door/keys.py: keys from the environment and from a file, and which requests pass."""
-
 import pytest
 
 from app.door.keys import ApiKeys, read_keys

@@ -1,5 +1,3 @@
-"""app/door/paths.py: which paths are public, and which port answers which path."""
-
 import pytest
 
 from app.door.paths import check_port, is_public, upload_route

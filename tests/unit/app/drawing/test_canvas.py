@@ -1,5 +1,3 @@
-"""app/drawing/canvas.py: shapes and text stand where they were put."""
-
 from io import BytesIO
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""app/drawing/chart.py: a dot for each head of each layer, at its distance."""
-
 from io import BytesIO
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""app/drawing/colorbar.py: the colours are the map's, and the picture beside them is whole."""
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,11 +9,6 @@ from app.drawing.colormaps import paint
 from app.drawing.scale import Limits
 
 VALUES = np.array([[0.0, 0.5, 1.0]], np.float32)
-
-
-def ramp(bar: Image.Image, width: int, size: int) -> np.ndarray:
-    """One column through the colours, from high to low, without the frame."""
-    return np.asarray(bar)[1:-1, width + size, :3]
 
 
 @given(st.integers(1, 80), st.integers(1, 80), st.integers(10, 20), st.sampled_from(["RGB", "RGBA"]))
@@ -31,9 +24,10 @@ def test_the_map_stays_whole_and_in_its_place(width, height, size, mode):
 
 @pytest.mark.parametrize("colormap", ["viridis", "rdbu"])
 def test_the_bar_runs_through_exactly_the_colours_of_the_map(colormap):
-    bar = with_colorbar(Image.new("RGB", (20, 600)), Limits(-1, 1), colormap, VALUES, size=12)
+    bar = np.asarray(with_colorbar(Image.new("RGB", (20, 600)), Limits(-1, 1), colormap, VALUES, size=12))
+    ramp = bar[1:-1, 20 + 12, :3]  # one column through the colours, without the frame
     painted = np.asarray(paint(np.linspace(1, 0, 256)[None], colormap))[0]
-    colors, expected = (list(dict.fromkeys(map(tuple, column))) for column in (ramp(bar, 20, 12), painted))
+    colors, expected = (list(dict.fromkeys(map(tuple, column))) for column in (ramp, painted))
     assert colors == expected
 
 

@@ -1,5 +1,3 @@
-"""app/drawing/contour.py: which patches hold a share of a map, and the line around them."""
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -11,25 +11,19 @@ from PIL import Image
 
 from app.errors import Overloaded, UnusableImage
 from app.images import pool as pool_module
-from app.images.decode import Limits
 from app.images.intake import Intake, open_intake
 from app.images.pool import WorkerPool
-from app.images.preparer import Preparer
 from app.images.preprocess import Prepared
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload
 from app.settings import Settings
 from tests.support.processes import eventually
 from tests.support.saboteur import CRASH, GARBLE, PAUSE, SPIN, ForkUnlessFull, Saboteur
-from tests.support.specs import spec_of
+from tests.support.specs import preparer_of, spec_of
 from tests.support.worker_pool import started
 
 LARGE = (2001, 2000)
-PREPARER = Preparer(
-    limits=Limits(max_pixels=5_000_000, max_aspect_ratio=64),
-    spec=spec_of((8, 8)),
-    thumbnail_px=16,
-)
+PREPARER = preparer_of(spec_of((8, 8)))
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +54,6 @@ def prepare(intake):
         return await asyncio.gather(*preparing, return_exceptions=True)
 
     return lambda *images: asyncio.run(all_of_them(images))
-
-
-def test_an_image_is_prepared(prepare, encode):
-    (done,) = prepare(encode(Image.new("RGB", (40, 20), "teal")))
-    assert done.size == (40, 20)
-    assert done.format == "PNG"
-    assert done.pixels.shape == (8, 8, 3)
-    assert (done.pixels == (0, 128, 128)).all()
 
 
 @pytest.mark.parametrize(("end", "words"), [(CRASH, "crashed"), (GARBLE, "crashed"), (SPIN, "too long")])
@@ -216,9 +202,7 @@ def test_the_largest_answer_fits_its_limit(encode):
     """Noise is what JPEG makes the least of."""
     spec, thumbnail_px = spec_of((64, 64)), 512
     noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
-    limits = Limits(max_pixels=10**6, max_aspect_ratio=64)
-    preparer = Preparer(limits=limits, spec=spec, thumbnail_px=thumbnail_px)
-    answer = preparer(encode(noise), even_large=True, thumbnail=True)
+    answer = preparer_of(spec, thumbnail_px=thumbnail_px)(encode(noise), even_large=True, thumbnail=True)
     pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), spec=spec)._pool
     assert 0.2 * pool._max_answer_bytes < len(answer) < pool._max_answer_bytes
 

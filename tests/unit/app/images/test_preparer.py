@@ -10,17 +10,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
-from app.images.decode import Limits
 from app.images.messages import GarbledAnswer, pixels_if_large, unpack_answer
-from app.images.preparer import Preparer
 from app.images.preprocess import Prepared
-from tests.support.specs import spec_of
+from tests.support.specs import preparer_of, spec_of
 
-preparer = Preparer(
-    limits=Limits(max_pixels=5_000_000, max_aspect_ratio=64),
-    spec=spec_of((8, 8)),
-    thumbnail_px=16,
-)
+preparer = preparer_of(spec_of((8, 8)))
 
 
 def ask(data: bytes, *, thumbnail: bool = True) -> Prepared:

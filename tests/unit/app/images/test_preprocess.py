@@ -1,5 +1,3 @@
-"""app/images/preprocess.py: the crop, and where it lies in the original."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -32,7 +30,6 @@ def test_the_crop_has_the_inputs_size_and_lies_inside_the_picture(width, height,
     assert 0 <= box.top < box.bottom <= height
 
 
-@settings(max_examples=100, deadline=None)
 @given(width=st.integers(20, 300), height=st.integers(20, 300))
 def test_the_box_has_the_shape_of_the_input_when_aspect_is_kept(width, height):
     box = geometry((width, height), spec("shortest", (64, 64), (48, 48))).box

@@ -1,5 +1,3 @@
-"""app/images/upload.py: what arrives in pieces is kept whole, and takes its memory once."""
-
 import hashlib
 import os
 

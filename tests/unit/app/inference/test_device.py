@@ -141,18 +141,14 @@ def test_a_gpu_is_opened_as_the_settings_say_and_has_larger_batches(no_cuda, max
     assert (options["max_batch"], options["gpu"], options["memory_bytes"]) == (on_gpu, 3, 2**30)
 
 
-def in_precision(precision: str) -> Bundle:
-    bundle = load_bundle(DEMO_BUNDLE)
-    manifest = bundle.manifest.model_copy(update={"precision": precision})
-    return Bundle(folder=bundle.folder, manifest=manifest, digest=bundle.digest)
-
-
 @pytest.mark.parametrize("precision", ["int8", "bf16"])
 def test_a_bundle_for_cpus_is_refused_on_a_gpu_and_served_by_the_cpu_beside_it(
     no_cuda, monkeypatch, tmp_path, caplog, precision
 ):
     monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path)
-    bundle = in_precision(precision)
+    demo = load_bundle(DEMO_BUNDLE)
+    manifest = demo.manifest.model_copy(update={"precision": precision})
+    bundle = Bundle(folder=demo.folder, manifest=manifest, digest=demo.digest)
     words = f"This bundle is in {precision}, which only CPUs compute here: export it in fp16"
     with pytest.raises(DeviceError, match=f"^{words}"):
         opened("cuda", bundle=bundle)

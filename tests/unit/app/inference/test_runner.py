@@ -108,11 +108,6 @@ def engine() -> FakeEngine:
     return FakeEngine()
 
 
-@pytest.fixture
-def lifecycle() -> Lifecycle:
-    return Lifecycle()
-
-
 def run(engine, scenario, lifecycle=None):
     """Run `scenario(batcher)` on an event loop; the runner, `engine.runner`, is stopped afterwards."""
 

@@ -1,5 +1,3 @@
-"""app/inference/scoring.py: scores and ranked labels."""
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,3 @@
-"""app/maps/covering.py: the pixels of covered images."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""app/maps/distance.py: the mean over what was served."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""app/maps/heads.py: numbers by layer and head."""
-
 import numpy as np
 import pytest
 

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from app.bundle import load_bundle
-from app.images.decode import Limits
 from app.images.messages import unpack_answer
-from app.images.preparer import Preparer
 from app.inference.scoring import Scoring
 from app.maps.record import Maps, Record
 from app.settings import DEMO_BUNDLE
 from app.stores.memory import bytes_of
 from tests.support.engines import engine_of
+from tests.support.specs import preparer_of
 
 
 def test_nothing_kept_holds_on_to_the_batch():
@@ -29,8 +28,7 @@ def test_a_record_takes_the_memory_that_it_is_counted_with(star):
     bundle = load_bundle(DEMO_BUNDLE)
     manifest = bundle.manifest
     engine = engine_of(DEMO_BUNDLE)
-    limits = Limits(max_pixels=10**6, max_aspect_ratio=64)
-    preparer = Preparer(limits=limits, spec=manifest.image, thumbnail_px=512)
+    preparer = preparer_of(manifest.image, thumbnail_px=512)
 
     def kept() -> Record:
         answer = bytearray(preparer(star, even_large=True, thumbnail=True))

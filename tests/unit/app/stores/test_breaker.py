@@ -1,5 +1,3 @@
-"""app/stores/breaker.py: opens after failures in a row, and closes when a probe works."""
-
 import asyncio
 import time
 

@@ -1,5 +1,3 @@
-"""app/stores/envelope.py: every record comes back as it was, and bytes that are no record are refused."""
-
 import json
 import pickle
 from dataclasses import replace

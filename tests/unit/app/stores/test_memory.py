@@ -1,5 +1,3 @@
-"""app/stores/memory.py: bounded in bytes and in time."""
-
 import asyncio
 import weakref
 

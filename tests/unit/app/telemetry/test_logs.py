@@ -1,5 +1,3 @@
-"""app/telemetry/logs.py: one event, one line."""
-
 import json
 import logging
 import sys

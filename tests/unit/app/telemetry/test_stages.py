@@ -1,5 +1,3 @@
-"""app/telemetry/stages.py: times of one request."""
-
 import re
 
 import pytest

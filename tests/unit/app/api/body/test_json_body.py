@@ -3,8 +3,6 @@
 import json
 import re
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
@@ -44,17 +42,11 @@ def bare(text: bytes) -> bytes:
     return text.translate(None, b"[]")
 
 
-@contextmanager
-def small_is_large() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(json_body, "LARGE_BYTES", LARGE)
-        yield
-
-
 @given(VALUES, st.sampled_from([None, 1]), st.booleans())
 def test_nothing_of_a_body_is_lost_and_its_rest_is_json(value, indent, ascii_only):
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
-    with small_is_large():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(json_body, "LARGE_BYTES", LARGE)
         body = JsonBody(text)
     assert whole(body) == bare(text)
 

@@ -1,9 +1,5 @@
-"""app/api/v2/numbers.py: tensors of bytes as numbers in JSON."""
-
 import json
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -23,17 +19,11 @@ def tensors(draw: st.DrawFn) -> np.ndarray:
     return np.array(values, np.uint8).reshape(shape)
 
 
-@contextmanager
-def short_steps() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(numbers, "STEP_BYTES", 64)
-        yield
-
-
 @given(tensors(), st.sampled_from([None, 0, 1]), st.booleans())
 def test_a_tensor_is_read_flat_and_nested(tensor, indent, flat):
     text = json.dumps((tensor.ravel() if flat else tensor).tolist(), indent=indent).encode()
-    with short_steps():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(numbers, "STEP_BYTES", 64)
         assert np.array_equal(read_numbers(text, tensor.shape), tensor)
 
 
