@@ -144,13 +144,7 @@ def _write_graphs(
 
     Gives an engine of this machine that runs them, and the shapes of one image's outputs of the explaining graph.
     """
-    graph = ExplainGraph(
-        model,
-        checkpoint.preprocessing,
-        precision=precision,
-        score=checkpoint.score,
-        temperature=checkpoint.temperature,
-    )
+    graph = ExplainGraph(dataclasses.replace(checkpoint, model=model), precision)
     proto = trace(graph)
     externalise(proto, folder / WEIGHTS)
     cast_apart(proto)

@@ -8,6 +8,8 @@ import copy
 import onnx
 from onnx import TensorProto, helper
 
+from export.onnx_file import part
+
 MAPS, NONE = "maps", "no_maps"
 
 
@@ -19,7 +21,7 @@ def combine(explain: onnx.ModelProto, answers: tuple[str, ...]) -> onnx.ModelPro
     graph = explain.graph
     first = [value for value in graph.output if value.name in (*answers, "classes")]
     maps = [value.name for value in graph.output if value.name not in (*answers, "classes")]
-    trunk = _needed(graph, {value.name for value in first})
+    trunk = list(part(explain, [value.name for value in first]).graph.node)
     made = {name for node in trunk for name in node.output}
     rest = _with_dequantisers([node for node in graph.node if made.isdisjoint(node.output)], trunk)
     return helper.make_model(
@@ -38,16 +40,6 @@ def combine(explain: onnx.ModelProto, answers: tuple[str, ...]) -> onnx.ModelPro
         producer_name=explain.producer_name,
         producer_version=explain.producer_version,
     )
-
-
-def _needed(graph: onnx.GraphProto, names: set[str]) -> list[onnx.NodeProto]:
-    """The nodes that give the values called `names`, in their order."""
-    nodes = []
-    for node in reversed(graph.node):
-        if not names.isdisjoint(node.output):
-            names |= set(node.input)
-            nodes.append(node)
-    return nodes[::-1]
 
 
 def _with_dequantisers(branch: list[onnx.NodeProto], trunk: list[onnx.NodeProto]) -> list[onnx.NodeProto]:

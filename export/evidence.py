@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from export.readout import Readout
-from export.rewrite import FusedAttention, HeadTokensBlock, Linear
+from export.rewrite import FusedAttention, Linear
 from model.blocks import EncoderBlock, ResPostBlock
 from model.pooling import AttentionPool
 from model.vit import VisionTransformer
@@ -27,7 +27,7 @@ from model.vit import VisionTransformer
 class LayerFacts(NamedTuple):
     """Tensors that one block computed. Q is T, or the number of tokens that the last block computes."""
 
-    block: EncoderBlock | HeadTokensBlock
+    block: EncoderBlock
     read: Tensor  # (B, T, D): input of attention, in the block's precision
     matrix: Tensor  # (B, H, Q, T): attention after softmax
     transformed: Tensor  # (B, Q, D): output of the MLP
@@ -134,28 +134,26 @@ def _attention_pool(pool: AttentionPool, readout: Readout, tokens: Tensor) -> tu
     pooled = pool.proj(pool.mixed(tokens))  # (B, D)
     mlps = readout.of(pool.mlp(pool.norm(pooled)).unsqueeze(1))
     readout = readout.before(pool.proj, pooled.unsqueeze(1))
-    kv = pool.kv
+    kv = pool.get_submodule("kv")
     assert isinstance(kv, Linear)
+    assert kv.bias is not None
     weight = kv.weight.chunk(2, dim=1)[1].unflatten(1, (pool.heads, -1))  # (D, heads of the pool, d): of the values
     by_head = readout.direction.squeeze(1).unflatten(-1, (pool.heads, -1)).transpose(1, 2)  # (B, R, K, d)
     direction = by_head @ weight.permute(1, 2, 0)  # (B, R, K, D)
     weights = pool.weights(tokens).squeeze(2) * readout.weights  # (B, R, N), each row sums to the reader's weight
-    values_bias = kv.bias
-    constant = readout.constant
-    if values_bias is not None:
-        bias = values_bias.chunk(2)[1].unflatten(0, (pool.heads, -1)).unsqueeze(-1)  # (R, d, 1)
-        constant = constant + ((by_head @ bias).squeeze(-1) * weights.sum(-1, keepdim=True)).sum(1)
+    bias = kv.bias.chunk(2)[1].unflatten(0, (pool.heads, -1)).unsqueeze(-1)  # (R, d, 1)
+    constant = readout.constant + ((by_head @ bias).squeeze(-1) * weights.sum(-1, keepdim=True)).sum(1)
     return Readout(direction=direction, weights=weights, constant=constant), mlps
 
 
 def _attended(layer: LayerFacts, reading: Reading) -> tuple[Tensor, Tensor, Tensor]:
     """Parts that a block's attention adds to a reading: by token (B, K, T), by head (B, K, H), by biases (B, K)."""
     block, (readout, tokens, _) = layer.block, reading
-    attention = block.attn
+    attention = block.get_submodule("attn")
     assert isinstance(attention, FusedAttention)
     readout = replace(readout, constant=torch.zeros_like(readout.constant))
     if isinstance(block, ResPostBlock):
-        readout = readout.before(block.norm1, block.attn(layer.read)[:, tokens].float())
+        readout = readout.before(block.norm1, attention(layer.read)[:, tokens].float())
     else:
         readout = readout.before(block.ls1, layer.read)
     readout = readout.before(attention.proj, layer.read)

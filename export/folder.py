@@ -43,7 +43,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     """
     if not folder.is_dir():
         raise ValueError(f"--pictures {folder}: this {'is not a folder' if folder.exists() else 'does not exist'}")
-    files = sorted(image_files(folder))
+    files = sorted(file for file in visible_files(folder) if file.suffix.lower() in SUFFIXES)
     parts = {file: file.relative_to(folder).parts for file in files}
     folders = {of_file[0] for of_file in parts.values() if len(of_file) > 1}
     labels = folder_labels(folders, checkpoint.labels, checkpoint.wordnet)
@@ -73,11 +73,6 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
         summary=f"{len(files):,} files; {len(pixels):,} are used, {ranges} for ranges and {len(pixels) - ranges:,} to "
         f"compare answers{by}",
     )
-
-
-def image_files(folder: Path) -> Iterator[Path]:
-    """The visible files that have the suffix of an image."""
-    return (file for file in visible_files(folder) if file.suffix.lower() in SUFFIXES)
 
 
 def visible_files(folder: Path) -> Iterator[Path]:

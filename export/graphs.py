@@ -3,8 +3,6 @@
 In shapes: B batch, N patches, T tokens, H heads, L layers.
 """
 
-from typing import Literal
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -12,15 +10,13 @@ from torch import Tensor, nn
 from app.bundle import Precision
 from export.evidence import LayerFacts, evidence
 from export.precision import lower
-from export.rewrite import FusedAttention, HeadTokensBlock, rewrite
+from export.rewrite import FusedAttention, rewrite
 from model.blocks import EncoderBlock
-from model.preprocessing import Preprocessing
-from model.vit import VisionTransformer
+from model.checkpoints.checkpoint import Checkpoint
 
 MOST_LIKELY = 5  # classes whose evidence is kept
 MAPS = ("attention", "rollout", "distance")
 OF_CLASSES = ("classes", "evidence", "evidence_rest", "evidence_heads")
-Score = Literal["softmax", "sigmoid"]
 
 
 class ExplainGraph(nn.Module):
@@ -42,21 +38,13 @@ class ExplainGraph(nn.Module):
     exists if the head reads one layer, but not with an attention pool, which would have to run once for each layer.
     """
 
-    def __init__(
-        self,
-        model: VisionTransformer,
-        preprocessing: Preprocessing,
-        *,
-        precision: Precision,
-        score: Score,
-        temperature: float = 1.0,
-    ) -> None:
+    def __init__(self, checkpoint: Checkpoint, precision: Precision) -> None:
         super().__init__()
-        self.config = model.config
-        self.network = rewrite(model, preprocessing)
+        self.config = checkpoint.model.config
+        self.network = rewrite(checkpoint.model, checkpoint.preprocessing)
         lower(self.network, precision)
         self.dtype = torch.float16 if precision == "fp16" else torch.float32  # of the residual stream
-        self.score, self.temperature = score, temperature
+        self.score, self.temperature = checkpoint.score, checkpoint.temperature
         self.answers: tuple[str, ...] = ("logits", "embedding") if self.config.num_classes else ("embedding",)
         self.outputs: tuple[str, ...] = (*self.answers, *MAPS)
         if self.config.num_classes:
@@ -92,12 +80,13 @@ class ExplainGraph(nn.Module):
         """The residual stream before the first block and after each in float32, and the facts of each block."""
         streams, layers = [self.network.embed(images).to(self.dtype)], []
         for block in self.network.blocks:
-            assert isinstance(block, EncoderBlock | HeadTokensBlock)
-            assert isinstance(block.attn, FusedAttention)
+            assert isinstance(block, EncoderBlock)
+            attention = block.get_submodule("attn")  # `block.attn` is declared as it was before the rewrite
+            assert isinstance(attention, FusedAttention)
             entering = streams[-1]
             read = block.read(entering)
             attended, transformed = block.branches(entering)
-            layers.append(LayerFacts(block, read, block.attn.weights(read), transformed.float()))
+            layers.append(LayerFacts(block, read, attention.weights(read), transformed.float()))
             streams.append(entering[:, : transformed.shape[1]] + attended + transformed)
         return [stream.float() for stream in streams], layers
 

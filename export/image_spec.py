@@ -6,13 +6,6 @@ from model.preprocessing import Preprocessing
 
 def image_spec(preprocessing: Preprocessing) -> ImageSpec:
     """The same facts in the fields of the manifest."""
-    return ImageSpec(
-        size=preprocessing.size,
-        resize=Resize(mode=preprocessing.resize_mode, size=preprocessing.resize_size),
-        crop=preprocessing.crop,
-        crop_rounding=preprocessing.crop_rounding,
-        remainder=preprocessing.remainder,
-        interpolation=preprocessing.interpolation,
-        mean=preprocessing.mean,
-        std=preprocessing.std,
-    )
+    facts = preprocessing.to_json()
+    resize = Resize(mode=facts.pop("resize_mode"), size=facts.pop("resize_size"))
+    return ImageSpec(resize=resize, **facts)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from export.patches import FixedConv2d, FoldedPatchEmbed, StemPatchEmbed
 from model.attention import Attention
-from model.blocks import Block, ParallelBlock
+from model.blocks import Block, EncoderBlock, ParallelBlock
 from model.norm import LayerScale
 from model.patch_embed import PatchEmbed
 from model.preprocessing import Preprocessing
@@ -163,14 +163,12 @@ class FusedRope(nn.Module):
         return out
 
 
-class HeadTokensBlock(nn.Module):
+class HeadTokensBlock(EncoderBlock):
     """A last block that computes only the first `tokens` tokens: no logit depends on the others."""
 
     def __init__(self, source: Block, *, tokens: int) -> None:
         super().__init__()
-        attention = source.get_submodule("attn")
-        assert isinstance(attention, FusedAttention)
-        self.norm1, self.attn, self.ls1 = source.norm1, attention, source.ls1
+        self.norm1, self.attn, self.ls1 = source.norm1, source.attn, source.ls1
         self.norm2, self.mlp, self.ls2 = source.norm2, source.mlp, source.ls2
         self.tokens = tokens
 
@@ -178,11 +176,6 @@ class HeadTokensBlock(nn.Module):
         """As in model/blocks.py, each (B, n, D) for the n tokens that are computed."""
         attended: Tensor = self.ls1(self.attn(self.read(tokens), self.tokens))
         return attended, self.ls2(self.mlp(self.norm2(tokens[:, : self.tokens] + attended)))
-
-    def read(self, tokens: Tensor) -> Tensor:
-        """The input of attention, (B, T, D)."""
-        normed: Tensor = self.norm1(tokens)
-        return normed
 
 
 def _measured(module: nn.Module, name: str) -> Tensor | None:
@@ -211,9 +204,7 @@ def _fold_positions(network: VisionTransformer) -> None:
     assert isinstance(patch_embed, FoldedPatchEmbed)
     if positions is None or not isinstance(patch_embed.norm, nn.Identity):
         return
-    bias = patch_embed.proj.bias
-    table = positions[0] if bias is None else positions[0] + bias
-    patch_embed.proj.bias = nn.Parameter(table.detach())
+    patch_embed.proj.bias = nn.Parameter((positions[0] + patch_embed.proj.bias).detach())
     network.pos_embed = network.pos_embed_x = network.pos_embed_y = None
 
 
@@ -231,6 +222,5 @@ def _fold_layer_scale(block: nn.Module) -> None:
         for layer in layers:
             assert isinstance(layer, nn.Linear)
             layer.weight.mul_(scale.gamma[:, None])
-            if layer.bias is not None:
-                layer.bias.mul_(scale.gamma)
+            layer.bias.mul_(scale.gamma)
         setattr(block, name, nn.Identity())

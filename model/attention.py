@@ -12,8 +12,6 @@ from model.rope import Rope
 class Attention(nn.Module):
     """Tokens (B, T, D) to tokens (B, T, D). In shapes: H heads of width d."""
 
-    relative_position_index: Tensor
-
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
         width, inner = config.width, config.attn_width
@@ -30,7 +28,7 @@ class Attention(nn.Module):
             entries = (2 * rows - 1) * (2 * columns - 1) + 3 * config.class_token
             self.relative_position_bias_table = nn.Parameter(torch.zeros(entries, config.heads))
             index = relative_position_index(config.grid, class_token=config.class_token)
-            self.register_buffer("relative_position_index", index, persistent=False)
+            self.relative_position_index = nn.Buffer(index, persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
         q, k, v = self._heads(tokens)

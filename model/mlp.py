@@ -1,6 +1,7 @@
 """The feed-forward half of a block."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -10,11 +11,6 @@ from model.config import ViTConfig
 from model.norm import norm_layer
 
 
-def gelu_tanh(x: Tensor) -> Tensor:
-    """GELU by its tanh approximation: flax's default."""
-    return F.gelu(x, approximate="tanh")
-
-
 def quick_gelu(x: Tensor) -> Tensor:
     """OpenAI's sigmoid approximation of GELU (CLIP `model.py`)."""
     return x * torch.sigmoid(1.702 * x)
@@ -22,7 +18,7 @@ def quick_gelu(x: Tensor) -> Tensor:
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
-    "gelu_tanh": gelu_tanh,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),  # flax's default
     "quick_gelu": quick_gelu,
     "silu": F.silu,
 }

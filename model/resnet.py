@@ -6,6 +6,7 @@ differ: Google divides a kernel by std + 1e-5 and a group by sqrt(var + 1e-6), t
 sqrt(var + 1e-8) and sqrt(var + 1e-5).
 """
 
+from collections import OrderedDict
 from typing import Literal
 
 import torch
@@ -60,17 +61,10 @@ class Root(nn.Module):
         )  # after a ReLU, padding with zeros equals padding with -inf
 
 
-class Shortcut(nn.Module):
+def shortcut(channels: int, width: int, *, stride: int, numerics: Numerics) -> nn.Sequential:
     """The projection that carries a unit's input past it where the shape changes."""
-
-    def __init__(self, channels: int, width: int, *, stride: int, numerics: Numerics) -> None:
-        super().__init__()
-        self.conv = StdConv2d(channels, width, size=1, stride=stride, numerics=numerics)
-        self.norm = group_norm(width, numerics)
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.norm(self.conv(x))
-        return out
+    conv = StdConv2d(channels, width, size=1, stride=stride, numerics=numerics)
+    return nn.Sequential(OrderedDict(conv=conv, norm=group_norm(width, numerics)))
 
 
 class Unit(nn.Module):
@@ -80,7 +74,7 @@ class Unit(nn.Module):
         super().__init__()
         wide = EXPANSION * width
         changes = channels != wide or stride != 1
-        self.downsample = Shortcut(channels, wide, stride=stride, numerics=numerics) if changes else nn.Identity()
+        self.downsample = shortcut(channels, wide, stride=stride, numerics=numerics) if changes else nn.Identity()
         self.conv1 = StdConv2d(channels, width, size=1, numerics=numerics)
         self.norm1 = group_norm(width, numerics)
         self.conv2 = StdConv2d(width, width, size=3, stride=stride, numerics=numerics)
@@ -94,18 +88,11 @@ class Unit(nn.Module):
         return F.relu(self.downsample(x) + self.norm3(self.conv3(y)))
 
 
-class Stage(nn.Module):
+def stage(channels: int, width: int, *, units: int, stride: int, numerics: Numerics) -> nn.Sequential:
     """Units of one width; the first of them changes the shape."""
-
-    def __init__(self, channels: int, width: int, *, units: int, stride: int, numerics: Numerics) -> None:
-        super().__init__()
-        first = Unit(channels, width, stride=stride, numerics=numerics)
-        others = (Unit(EXPANSION * width, width, stride=1, numerics=numerics) for _ in range(units - 1))
-        self.blocks = nn.Sequential(first, *others)
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.blocks(x)
-        return out
+    first = Unit(channels, width, stride=stride, numerics=numerics)
+    others = (Unit(EXPANSION * width, width, stride=1, numerics=numerics) for _ in range(units - 1))
+    return nn.Sequential(OrderedDict(blocks=nn.Sequential(first, *others)))
 
 
 class ResNet(nn.Module):
@@ -122,7 +109,7 @@ class ResNet(nn.Module):
         self.stages = nn.Sequential()
         for i, units in enumerate(layers):
             width, stride = ROOT_WIDTH << i, 1 if i == 0 else 2
-            self.stages.append(Stage(self.channels, width, units=units, stride=stride, numerics=numerics))
+            self.stages.append(stage(self.channels, width, units=units, stride=stride, numerics=numerics))
             self.channels = EXPANSION * width
 
     def forward(self, images: Tensor) -> Tensor:

@@ -28,5 +28,4 @@ def scratch(name: str, *, image_size: str | None, positions: str) -> Description
             mean=MIDDLE,
             std=MIDDLE,
         ),
-        labels=(),
     )

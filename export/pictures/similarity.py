@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from export.pictures.picture import Picture
-from export.pictures.tiles import Axes, Bar, Sheet
+from export.pictures.tiles import Bar, Sheet
 from model.rope import Rope
 from model.vit import VisionTransformer
 
@@ -44,7 +44,7 @@ def positions(model: VisionTransformer) -> Picture | None:
         tiles=[bar.colors(similarity[patch].reshape(grid)) for patch in patches],
         columns=len(shown_columns),
         zoom=max(1, SHEET_PX // max(len(shown_rows) * rows, len(shown_columns) * columns)),
-        axes=Axes(row_label="Patch row", rows=shown_rows, column_label="Patch column", columns=shown_columns),
+        axes=(shown_rows, shown_columns),
         bar=bar,
     )
     numbers = {

@@ -32,16 +32,6 @@ class Bar:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Axes:
-    """Names of the rows and columns of tiles."""
-
-    row_label: str
-    rows: Sequence[int]
-    column_label: str
-    columns: Sequence[int]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Sheet:
     title: str
     note: str
@@ -49,7 +39,7 @@ class Sheet:
     columns: int
     zoom: int  # width of a pixel of a tile, in pixels of the sheet
     captions: Sequence[str] = ()  # one per tile, below it
-    axes: Axes | None = None
+    axes: tuple[Sequence[int], Sequence[int]] | None = None  # numbers of the patch rows and columns
     bar: Bar | None = None
 
     def png(self) -> bytes:
@@ -62,7 +52,7 @@ class Sheet:
             if self.captions:
                 canvas.text(x + self._width / 2, y + self._height + 4, self.captions[index], size=CAPTION, anchor="ma")
         if self.axes:
-            self._draw_axes(canvas, self.axes)
+            self._draw_axes(canvas, *self.axes)
         if self.bar:
             self._draw_bar(canvas, self.bar)
         return canvas.png()
@@ -99,17 +89,17 @@ class Sheet:
         bottom = self._place(0, self._rows)[1] - GAP - (CAPTION_HEIGHT if self.captions else 0)
         return max(bottom - TILES_TOP, BAR_HEIGHT)
 
-    def _draw_axes(self, canvas: Canvas, axes: Axes) -> None:
+    def _draw_axes(self, canvas: Canvas, rows: Sequence[int], columns: Sequence[int]) -> None:
         left, top = self._place(0, 0)
         right, bottom = self._place(self.columns, self._rows)
-        for row, name in enumerate(axes.rows):
+        for row, name in enumerate(rows):
             y = self._place(0, row)[1] + self._height / 2
             canvas.text(left - 8, y, str(name), size=CAPTION, anchor="rm")
-        for column, name in enumerate(axes.columns):
+        for column, name in enumerate(columns):
             x = self._place(column, 0)[0] + self._width / 2
             canvas.text(x, bottom + 2, str(name), size=CAPTION, anchor="ma")
-        canvas.upward_text(MARGIN + 8, (top + bottom - GAP) / 2, axes.row_label, size=LABEL)
-        canvas.text((left + right - GAP) / 2, bottom + AXIS_HEIGHT - 12, axes.column_label, size=LABEL, anchor="mm")
+        canvas.upward_text(MARGIN + 8, (top + bottom - GAP) / 2, "Patch row", size=LABEL)
+        canvas.text((left + right - GAP) / 2, bottom + AXIS_HEIGHT - 12, "Patch column", size=LABEL, anchor="mm")
 
     def _draw_bar(self, canvas: Canvas, bar: Bar) -> None:
         right, _ = self._place(self.columns, 0)

@@ -23,13 +23,11 @@ class Labels(NamedTuple):
     advice: str = ""  # a sentence, if the names are a guess
 
 
-def choose(
-    classes: int, *, own: tuple[str, ...], wordnet: tuple[str, ...], origin: str, dataset: str, given: str | None
-) -> Labels:
+def choose(classes: int, own: Labels, *, dataset: str, given: str | None) -> Labels:
     """The labels of a model with so many classes.
 
-    `own` are the names that the checkpoint has at `origin`, and `wordnet` their ids if it has those too; `dataset` says
-    where the checkpoint names the ImageNet that it was trained on. `given` is a file, or "none" to number the classes.
+    `own` are those that the checkpoint has; `dataset` says where it names the ImageNet that it was trained on. `given`
+    is a file, or "none" to number the classes.
     Raises CheckpointError for a file that cannot be read or has another number of names.
     """
     if given == NONE:
@@ -41,8 +39,8 @@ def choose(
                 f"{Path(given).name} has {len(labels.names):,} labels, the model has {classes:,} classes"
             )
         return labels
-    if own:
-        return Labels(own, origin, wordnet) if wordnet else _readable(own, origin)
+    if own.names:
+        return own if own.wordnet else _readable(own.names, own.origin)
     if version := version_of(classes):
         names = names_of(version.wordnet)
         assert names

@@ -23,7 +23,7 @@ from model.checkpoints.families import (
     torchvision,
 )
 from model.checkpoints.hub import SCHEME, fetch
-from model.checkpoints.labels import choose
+from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
 from model.vit import VisionTransformer
 
@@ -183,14 +183,8 @@ def _named(description: Description, given: str | None) -> Description:
         if given is not None:
             raise CheckpointError("--labels: the model has no head, so it has no classes to name")
         return replace(description, labels=(), wordnet=(), labels_from="")
-    labels = choose(
-        description.config.num_classes,
-        own=description.labels,
-        wordnet=description.wordnet,
-        origin=description.labels_from,
-        dataset=description.dataset,
-        given=given,
-    )
+    own = Labels(description.labels, description.labels_from, description.wordnet)
+    labels = choose(description.config.num_classes, own, dataset=description.dataset, given=given)
     return replace(
         description,
         labels=labels.names,

@@ -1,5 +1,6 @@
 """Preprocessing as facts: found in a file, fixed by a library, or set by a person; always checked."""
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from model.checkpoints.checkpoint import CheckpointError
@@ -38,18 +39,8 @@ def resolve_recipe(facts: Facts, recipe: Preprocessing, origin: str, *, sized_by
     Raises CheckpointError for a recipe whose results differ in size.
     """
     scaled = recipe.resized(facts.resolve("image_size", recipe.size, sized_by or origin))
-    return checked(
-        Preprocessing(
-            size=scaled.size,
-            resize_mode=facts.resolve("resize_mode", scaled.resize_mode, origin),
-            resize_size=facts.resolve("resize_size", scaled.resize_size, origin),
-            crop=facts.resolve("crop", scaled.crop, origin),
-            crop_rounding=scaled.crop_rounding,
-            interpolation=facts.resolve("interpolation", scaled.interpolation, origin),
-            mean=facts.resolve("mean", scaled.mean, origin),
-            std=facts.resolve("std", scaled.std, origin),
-        )
-    )
+    found = {name: facts.resolve(name, getattr(scaled, name), origin) for name in EXAMPLE}
+    return checked(replace(scaled, **found))
 
 
 def need_recipe(facts: Facts, why: str, *, size: tuple[int, int], crop_rounding: CropRounding) -> Preprocessing:

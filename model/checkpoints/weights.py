@@ -133,8 +133,7 @@ def _open_pickle(file: Path) -> Weights:
             "never run; save its state_dict() instead"
         ) from None
     state, wrappers, others = _unwrap(content)
-    stated = content if isinstance(content, dict) else {}
-    architecture, arguments = stated.get("arch"), stated.get("args")
+    architecture, arguments = content.get("arch"), content.get("args")
     tensors = _strip(state)
     return Weights(
         shapes={name: tuple(tensor.shape) for name, tensor in tensors.items()},

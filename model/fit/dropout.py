@@ -7,7 +7,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from model.vit import VisionTransformer
 
@@ -29,14 +28,10 @@ def dropout(network: VisionTransformer, share: float, *, seed: int) -> Iterator[
     device = next(network.parameters()).device
     with torch.random.fork_rng([device] if device.type == "cuda" else []), ExitStack() as hooks:
         torch.manual_seed(seed)
-
-        def keep(handle: RemovableHandle) -> None:
-            hooks.callback(handle.remove)
-
-        keep(network.norm_pre.register_forward_pre_hook(before))
+        hooks.enter_context(network.norm_pre.register_forward_pre_hook(before))
         for name, module in network.blocks.named_modules():
             if name.endswith(("attn.proj", "mlp.fc2")):
-                keep(module.register_forward_hook(after))
+                hooks.enter_context(module.register_forward_hook(after))
             if name.endswith("mlp.fc2"):
-                keep(module.register_forward_pre_hook(before))
+                hooks.enter_context(module.register_forward_pre_hook(before))
         yield

@@ -49,7 +49,7 @@ class Course:
     def over(cls, epochs: float, batches: Batches, shape: Shape, *, warm_up_share: float, clip: float) -> Self:
         """So many epochs, of a step at least, with the learning rate in this shape."""
         steps = max(1, round(epochs * batches.steps_per_epoch))
-        schedule = shape(steps, warm_up=round(warm_up_share * steps))
+        schedule = shape(steps, round(warm_up_share * steps))
         return cls(steps=steps, steps_per_epoch=batches.steps_per_epoch, schedule=schedule, clip=clip)
 
 

@@ -175,11 +175,8 @@ class MaskedPatches:
         def corrupt(module: nn.Module, inputs: tuple[Any, ...], patches: Tensor) -> Tensor:
             return corruption.apply(patches, self._colours.mask)
 
-        hook = network.patch_embed.register_forward_hook(corrupt)
-        try:
+        with network.patch_embed.register_forward_hook(corrupt):
             tokens = network.encode(normalise(pixels, self._preprocessing))
-        finally:
-            hook.remove()
         patches = tokens[:, len(network.config.prefix) :, -network.config.width :]
         return self._colours(patches[corruption.corrupted]), colours[corruption.corrupted]
 

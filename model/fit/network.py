@@ -21,26 +21,21 @@ def with_new_head(
     Positions are interpolated for another `image_size` (height, width). Where the network has no class token, or norms
     what it has pooled, its own way of pooling stays. With no classes the copy ends with what a head would read.
     """
+    old = model.config
     config = replace(
-        model.config,
+        old,
         num_classes=classes,
-        pool=_pool(model.config, read),
+        pool=old.pool if read == "own" or not old.class_token or old.final_norm == "after_pool" else read,
         representation_size=None,
         head="linear",
         head_bias=True,
         distillation_head=False,
     )
     new = VisionTransformer(config)
-    old = model.state_dict()
+    state = model.state_dict()
     head = {f"head.{name}": torch.zeros_like(tensor) for name, tensor in new.head.state_dict().items()}
-    new.load_state_dict({name: old[name] for name in new.state_dict() if name not in head} | head)
+    new.load_state_dict({name: state[name] for name in new.state_dict() if name not in head} | head)
     return (new if config.image_size == image_size else resize(new, image_size)).eval()
-
-
-def _pool(config: ViTConfig, read: Read) -> Literal["cls", "mean", "mean_all", "map", "map_all", "cls_mean"]:
-    if read == "own" or not config.class_token or config.final_norm == "after_pool":
-        return config.pool
-    return read
 
 
 def initialised(config: ViTConfig, seed: int) -> VisionTransformer:

@@ -2,18 +2,12 @@
 
 import math
 from collections.abc import Callable
-from typing import Protocol
 
 Schedule = Callable[[int], float]  # number of the step, from 0, to the factor
+Shape = Callable[[int, int], Schedule]  # numbers of all steps and of those that warm up
 
 
-class Shape(Protocol):
-    """A schedule for any number of steps."""
-
-    def __call__(self, steps: int, *, warm_up: int) -> Schedule: ...
-
-
-def cosine(steps: int, *, warm_up: int) -> Schedule:
+def cosine(steps: int, warm_up: int) -> Schedule:
     """Rises linearly for `warm_up` steps, then falls to zero along a half cosine (paper, appendix B.1.1)."""
 
     def factor(step: int) -> float:
@@ -24,7 +18,7 @@ def cosine(steps: int, *, warm_up: int) -> Schedule:
     return factor
 
 
-def linear(steps: int, *, warm_up: int) -> Schedule:
+def linear(steps: int, warm_up: int) -> Schedule:
     """Falls linearly to zero (paper, Table 3), and is smaller than that during the first `warm_up` steps."""
 
     def factor(step: int) -> float:

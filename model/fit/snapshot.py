@@ -48,8 +48,8 @@ class Snapshot:
     def due(self) -> bool:
         return time.monotonic() - self._written >= EVERY_S
 
-    def save(self, state: dict[str, Any]) -> bool:
-        """Write the state; return whether it was written. A full disk is no error but a warning: the last file stays.
+    def save(self, state: dict[str, Any]) -> None:
+        """Write the state. A full disk is no error but a warning: the last file stays.
 
         `state` has tensors, numbers, text, lists and dicts.
         """
@@ -59,10 +59,8 @@ class Snapshot:
                 torch.save({"identity": self.identity, "state": state}, temporary)
         except (OSError, RuntimeError) as error:  # torch turns an error of the disk into a RuntimeError
             warnings.warn(f"{self.path} could not be written, and the run goes on: {error}", stacklevel=2)
-            return False
         finally:
             self._written = time.monotonic()
-        return True
 
 
 def identity(

@@ -52,9 +52,7 @@ def measure() -> Rows:
 
 def write_graph(folder: Path, variant: str, size: int) -> None:
     """The graph for CPUs as export writes it, unchecked."""
-    checkpoint = random_checkpoint(variant, image_size=(size, size))
-    model, preprocessing = checkpoint.model, checkpoint.preprocessing
-    graph = ExplainGraph(model, preprocessing, precision="fp32", score=checkpoint.score)
+    graph = ExplainGraph(random_checkpoint(variant, image_size=(size, size)), "fp32")
     proto = trace(graph)
     externalise(proto, folder / WEIGHTS)
     onnx.save(proto, folder / EXPLAIN_GRAPH)

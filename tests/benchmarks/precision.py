@@ -139,7 +139,7 @@ def changed(change: Change, *, smooth: bool = True) -> Build:
         model = model_for(checkpoint, "int8", pixels) if smooth else copy.deepcopy(checkpoint.model)
         if not smooth:
             measure_ranges(dataclasses.replace(checkpoint, model=model), pixels)
-        graph = ExplainGraph(model, checkpoint.preprocessing, precision="fp32", score=checkpoint.score)
+        graph = ExplainGraph(dataclasses.replace(checkpoint, model=model), "fp32")
         change(graph.network)
         onnx.save(part(trace(graph), graph.answers), path)
 

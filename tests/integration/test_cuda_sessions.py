@@ -92,8 +92,7 @@ def in_half(once: Once):
 
     def graphs(name: str) -> Path:
         def write(out: Path) -> None:
-            toy = toy_checkpoint(**IN_HALF[name])
-            graph = ExplainGraph(toy.model, toy.preprocessing, precision="fp16", score=toy.score)
+            graph = ExplainGraph(toy_checkpoint(**IN_HALF[name]), "fp16")
             proto = trace(graph)
             out.mkdir()
             onnx.save(proto, out / EXPLAIN_GRAPH)

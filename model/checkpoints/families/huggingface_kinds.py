@@ -53,18 +53,6 @@ class Kind(NamedTuple):
     interpolates: bool = False  # whether transformers interpolates positions for another image size by default
 
 
-def vit(stated: Json) -> Json:
-    return {}
-
-
-def deit(stated: Json) -> Json:
-    return {"distillation_token": True}
-
-
-def ijepa(stated: Json) -> Json:
-    return {"class_token": False, "pool": "mean_all"}
-
-
 def dinov2(stated: Json) -> Json:
     hidden = int(stated["hidden_size"] * stated["mlp_ratio"])
     registers = stated["num_register_tokens"]
@@ -136,11 +124,11 @@ BEIT = {
     "use_mean_pooling": True,
 }
 KINDS = {
-    "vit": Kind("ViT", vit, {}),
-    "vit_msn": Kind("ViT", vit, {"layer_norm_eps": 1e-6}),
-    "vit_mae": Kind("ViT", vit, {}),
-    "deit": Kind("DeiT", deit, {}),
-    "ijepa": Kind("ViT", ijepa, {}),
+    "vit": Kind("ViT", lambda _: {}, {}),
+    "vit_msn": Kind("ViT", lambda _: {}, {"layer_norm_eps": 1e-6}),
+    "vit_mae": Kind("ViT", lambda _: {}, {}),
+    "deit": Kind("DeiT", lambda _: {"distillation_token": True}, {}),
+    "ijepa": Kind("ViT", lambda _: {"class_token": False, "pool": "mean_all"}, {}),
     "dinov2": Kind("Bit", dinov2, {**DINOV2, "patch_size": 14}, interpolates=True),
     "dinov2_with_registers": Kind("Bit", dinov2, {**DINOV2, "num_register_tokens": 4}, interpolates=True),
     "dinov3_vit": Kind("DINOv3ViT", dinov3, DINOV3, interpolates=True),

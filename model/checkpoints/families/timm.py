@@ -6,7 +6,6 @@ have the names of model/vit.py except for those in NAMES.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +25,6 @@ from model.checkpoints.families.timm_tower import described, is_tower, projectio
 from model.checkpoints.imagenet import names_of
 from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State
-from model.config import ViTConfig
 
 FAMILY = "timm"
 # Classes of the ImageNets as tags name them: 21k is Google's or 21k-P. Heads of other sizes may be embeddings.
@@ -127,24 +124,18 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     (architecture, _), config, renamed = find(description.architecture), description.config, _renamed(source)
     arguments = _arguments(renamed, described(source), Facts(description.overrides), architecture)
     state = renamed.tensors()
-    for transform in TRANSFORMS:
-        transform(state, config)
+    conv_patches(state, config)
+    fused_layers(state, config)
+    absent_layers(state, config)
+    relative_tables(state, config)
+    learned_rope(state, config)
+    classes(state, config)
     positions(state, config, slots(arguments, config))
     return state
 
 
 def _renamed(source: Source) -> Source:
     return source.renamed(NAMES, dropping=f"{DROPPED}|{OTHERS}" if is_tower(source) else DROPPED)
-
-
-TRANSFORMS: tuple[Callable[[State, ViTConfig], None], ...] = (
-    conv_patches,
-    fused_layers,
-    absent_layers,
-    relative_tables,
-    learned_rope,
-    classes,
-)
 
 
 def _is_clip(source: Source) -> bool:

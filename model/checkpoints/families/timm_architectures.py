@@ -29,13 +29,9 @@ class Architecture(NamedTuple):
 
     def published(self, tag: str | None, outputs: int) -> dict[str, dict[str, Any]]:
         """Preprocessing by tag: of `tag` alone, else of the tags with so many outputs, else of all tags."""
-        if tag in self.tags:
-            return {f"{self.name}.{tag}": self.tags[tag][1]}
-        alike = {name: recipe for name, (heads, recipe) in self.tags.items() if heads == outputs}
-        return {
-            f"{self.name}.{name}": recipe
-            for name, recipe in (alike or {n: r for n, (_, r) in self.tags.items()}).items()
-        }
+        alike = [name for name, (heads, _) in self.tags.items() if heads == outputs]
+        names = [tag] if tag in self.tags else alike or [*self.tags]
+        return {f"{self.name}.{name}": self.tags[name][1] for name in names}
 
 
 @cache

@@ -51,9 +51,3 @@ def rope(name: str, stated: dict[str, Any]) -> RopeConfig | None:
         offset=0.0 if kind == "mixed" else float(stated["rope_grid_offset"]),
         reference=(reference, reference) if isinstance(reference, int) else reference and tuple(reference),
     )
-
-
-def pool_mlp_dim(stated: dict[str, Any]) -> int | None:
-    """Hidden width of the attention pool where it is not that of the blocks."""
-    ratio = stated.get("attn_pool_mlp_ratio")
-    return None if ratio is None else int(stated["embed_dim"] * ratio)

@@ -70,10 +70,11 @@ def network(
     }
     norm, norm_eps = _norm(architecture, stated["norm_layer"])
     stem, block = _stem(architecture, stated["embed_layer"]), translated["block_fn"]
-    relative = _has_relative_positions(architecture, stated)
+    relative = bool(stated.get("use_rel_pos_bias") or stated.get("use_shared_rel_pos_bias"))
     _check_combination(architecture, stated, relative=relative)
     hidden = int(stated["embed_dim"] * stated["mlp_ratio"])
     hidden += -hidden % (stated.get("swiglu_align_to") or 1)
+    pool_ratio = stated.get("attn_pool_mlp_ratio")
     distilled = architecture.model_class == "VisionTransformerDistilled"
     try:
         return ViTConfig(
@@ -108,7 +109,7 @@ def network(
             final_norm=_final_norm(stated),
             pool=_pool(stated, translated["global_pool"]),
             pool_heads=stated.get("attn_pool_num_heads"),
-            pool_mlp_dim=timm_eva.pool_mlp_dim(stated),
+            pool_mlp_dim=None if pool_ratio is None else int(stated["embed_dim"] * pool_ratio),
             distillation_head=distilled,
         )
     except ValueError as error:
@@ -135,16 +136,10 @@ def _as_vision_transformer(architecture: Architecture, arguments: dict[str, Any]
         if stated["swiglu_mlp"]:
             stated.update(mlp_layer="SwiGLU", act_layer="silu")
     elif architecture.model_class == "VisionTransformerRelPos":
-        stated["pos_embed"] = ""
+        stated.update(pos_embed="", use_rel_pos_bias=True)
     elif architecture.model_class == "Eva":
         stated.update(timm_eva.as_vision_transformer(architecture.name, stated))
     return stated
-
-
-def _has_relative_positions(architecture: Architecture, stated: dict[str, Any]) -> bool:
-    return architecture.model_class == "VisionTransformerRelPos" or any(
-        stated.get(name) for name in ("use_rel_pos_bias", "use_shared_rel_pos_bias")
-    )
 
 
 def _check_combination(architecture: Architecture, stated: dict[str, Any], *, relative: bool) -> None:
@@ -160,10 +155,6 @@ def _check_combination(architecture: Architecture, stated: dict[str, Any], *, re
         )
 
 
-def _has_prefix(stated: dict[str, Any]) -> bool:
-    return bool(stated["class_token"] or stated["reg_tokens"])
-
-
 def _position_resize(architecture: Architecture, stated: dict[str, Any], *, relative: bool) -> PositionResize:
     if not relative:
         return architecture.position_resize
@@ -172,7 +163,8 @@ def _position_resize(architecture: Architecture, stated: dict[str, Any], *, rela
 
 def _pool(stated: dict[str, Any], pool: Any) -> Any:
     with_prefix = {"mean": "mean_all", "map": "map_all"}
-    return with_prefix.get(pool, pool) if stated["pool_include_prefix"] and _has_prefix(stated) else pool
+    prefix = stated["class_token"] or stated["reg_tokens"]
+    return with_prefix.get(pool, pool) if stated["pool_include_prefix"] and prefix else pool
 
 
 def _final_norm(stated: dict[str, Any]) -> Literal["before_pool", "after_pool", "none"]:

@@ -5,7 +5,7 @@ The recipe is `transforms_imagenet_eval` of timm's data/transforms_factory.py.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
@@ -52,17 +52,12 @@ def preprocessing(
         raise CheckpointError(
             f"crop_mode {mode!r} is not supported; replace it with --set resize_mode=squash or shortest"
         )
-    interpolation, origin = value_of("interpolation", "interpolation")
-    interpolation = facts.resolve("interpolation", interpolation, origin)
-    known = get_args(get_type_hints(Preprocessing)["interpolation"])
-    if interpolation not in known:
-        raise CheckpointError(f"interpolation {interpolation!r} is none of {', '.join(known)}")
     recipe = Preprocessing(
         size=size,
         resize_mode=mode,
         resize_size=facts.resolve("resize_size", scaled, f"{crop_origin}: crop_pct {crop_pct}"),
         crop=facts.resolve("crop", "center", "timm"),
-        interpolation=interpolation,
+        interpolation=facts.resolve("interpolation", *value_of("interpolation", "interpolation")),
         mean=_channels(facts, "mean", *value_of("mean", "mean")),
         std=_channels(facts, "std", *value_of("std", "std")),
     )

@@ -72,7 +72,7 @@ def test_every_switch_gives_the_networks_numbers(changes, precision, limit):
     toy = replace(toy_checkpoint(**changes), temperature=2.0)
     pixels = np.random.default_rng(0).integers(0, 256, (2, 24, 40, 3), dtype=np.uint8)
     model = model_for(toy, precision, pixels)
-    graph = ExplainGraph(model, toy.preprocessing, precision=precision, score="softmax", temperature=2.0)
+    graph = ExplainGraph(replace(toy, model=model), precision)
     with operators_in_torch(), torch.no_grad():
         found = dict(zip(graph.outputs, (values.numpy() for values in graph(torch.from_numpy(pixels))), strict=True))
     differences = max_differences(reference(toy, pixels, found["classes"]), found)
@@ -91,8 +91,7 @@ def test_the_last_block_projects_the_class_token_alone(oblong_bundle):
 
 def test_rotary_positions_are_one_operator_for_queries_and_one_for_keys():
     """With one table for all layers. In the lean graph the last query is of the class token, which is not turned."""
-    toy = toy_checkpoint(rope=RopeConfig(), num_classes=0)
-    graph = ExplainGraph(toy.model, toy.preprocessing, precision="fp32", score="softmax")
+    graph = ExplainGraph(toy_checkpoint(rope=RopeConfig(), num_classes=0), "fp32")
     explaining = trace(graph)
     lean = part(explaining, graph.answers)
     for graph, expected in ((lean.graph, 2 * LAYERS - 1), (explaining.graph, 2 * LAYERS)):

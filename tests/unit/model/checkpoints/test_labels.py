@@ -9,7 +9,7 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm import IMAGENETS
 from model.checkpoints.families.timm_architectures import table
 from model.checkpoints.imagenet import names_of, version_of
-from model.checkpoints.labels import choose, read
+from model.checkpoints.labels import Labels, choose, read
 from model.checkpoints.load import describe_checkpoint
 from tests.support.published import GOLDEN, google_file, hub_folder, stated
 
@@ -71,7 +71,7 @@ def test_tags_of_timm_agree_with_the_number_of_classes():
 
 
 def test_wordnet_ids_become_names_and_are_kept(tmp_path):
-    labels = choose(2, own=("n02099601", "n01440764"), wordnet=(), origin="config.json", dataset="", given=None)
+    labels = choose(2, Labels(("n02099601", "n01440764"), "config.json"), dataset="", given=None)
     assert labels == (("golden retriever", "tench"), "config.json, as WordNet ids", ("n02099601", "n01440764"), "")
     words = {"n02099601": "a golden dog", "n01440764": "a fish"}
     folder = hub_folder("timm-plain", label_names=[*words], label_descriptions=words)(tmp_path, 2)
@@ -121,7 +121,7 @@ def test_only_ends_of_lines_end_a_label(tmp_path):
 def test_an_empty_file_never_fits(tmp_path, name, text):
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"has 0 labels, the model has 3 classes|no column is called label"):
-        choose(3, own=(), wordnet=(), origin="", dataset="", given=str(tmp_path / name))
+        choose(3, Labels((), ""), dataset="", given=str(tmp_path / name))
 
 
 @pytest.mark.parametrize(
