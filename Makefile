@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PARITY := .venv-parity
-PEERS := .venv-bench
+BENCH := .venv-bench
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --constraint constraints.txt --python-platform linux \
 	--python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 VERSION := $(shell sed -n 's/^VERSION = "\(.*\)".*/\1/p' app/main.py)
@@ -54,10 +54,10 @@ format: $(VENV)/.dev  ## repair and format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev $(PEERS)/openvino/.installed $(PEERS)/training/.installed  ## measure, and rewrite the benchmark tables in docs/
+bench: $(VENV)/.dev $(BENCH)/openvino/.installed $(BENCH)/training/.installed  ## measure, and rewrite the benchmark tables in docs/
 	$(BIN)/python -m tests.benchmarks
 
-bench-servers: $(VENV)/.dev $(patsubst %,$(PEERS)/%/.installed,bentoml litserve mlserver openvino pytriton ray transformers)  ## [GROUPS="fp32 bf16 int8 others equal"] [REQUESTS=500]: install other servers and measure them beside this one (an hour and a half)
+bench-servers: $(VENV)/.dev $(patsubst %,$(BENCH)/%/.installed,bentoml litserve mlserver openvino pytriton ray transformers)  ## [GROUPS="fp32 bf16 int8 others equal"] [REQUESTS=500]: install other servers and measure them beside this one (an hour and a half)
 	$(BIN)/python -m tests.benchmarks.servers $(GROUPS) $(if $(REQUESTS),--requests $(REQUESTS))
 
 faults: $(VENV)/.dev  ## [FAULTS="name ..."]: seed faults into a copy of the code, and see whether the tests find each
@@ -140,8 +140,8 @@ $(PARITY)/.peers: pyproject.toml constraints.txt
 	$(PARITY)/bin/python -m pip install --quiet --no-deps --group parity-peers
 	touch $@
 
-$(PEERS)/%/.installed: tests/benchmarks/requirements/%.txt
-	$(PYTHON) -m venv $(PEERS)/$*
-	$(PEERS)/$*/bin/python -m pip install --quiet "pip>=25.1"
-	$(PEERS)/$*/bin/python -m pip install --quiet --requirement $<
+$(BENCH)/%/.installed: tests/benchmarks/requirements/%.txt
+	$(PYTHON) -m venv $(BENCH)/$*
+	$(BENCH)/$*/bin/python -m pip install --quiet "pip>=25.1"
+	$(BENCH)/$*/bin/python -m pip install --quiet --requirement $<
 	touch $@

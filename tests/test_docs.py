@@ -207,6 +207,14 @@ def test_every_make_target_is_documented():
     assert [t for t in targets if not re.search(rf"make {t}\b(?!-)", documented) and t != "help"] == []
 
 
+def test_no_option_of_a_make_target_has_a_value_of_its_own():
+    """`?=` is a default, which the option replaces."""
+    makefile = Path("Makefile").read_text()
+    options = {name for text in re.findall(r"## (.*)", makefile) for name in re.findall(r"\b([A-Z_]+)=", text)}
+    assert options & set(re.findall(r"^([A-Z_]+) :=", makefile, re.MULTILINE)) == set()
+    assert {"PEERS", "SECONDS", "BUNDLE"} <= options
+
+
 def test_the_newest_release_in_the_changelog_is_the_version():
     assert re.findall(r"^## (\d+\.\d+\.\d+)$", CHANGELOG, re.MULTILINE)[0] == VERSION
 
