@@ -137,7 +137,7 @@ class Model:
 
     def open_streams(self, graph: Graph, images: int) -> bool:
         """Open streams of this graph for so many images, if there is memory, and check the known image on each. Where
-        that fails for single images, images are run in batches from now on. Whether the streams are open.
+        that fails for single images, images are run one by one from now on. Whether the streams are open.
         """
         assert self._open_streams
         if not self._has_room_for_streams(images):
@@ -151,7 +151,7 @@ class Model:
         except Exception as error:
             log.warning("the graph %s has no streams with %d images per run: %s", graph, images, error)
             if images == 1:
-                self.streams = 1
+                self._do_without_streams()
             return False
         self._streamed[graph, images] = opened
         return True
@@ -229,9 +229,16 @@ class Model:
             self._measure("classify", 1, runs=1)
         if self._on_a_stream() < STREAMS_PAY_S:
             self.streams = 1
+            self.engine.run("classify", self.known.images(2))  # the first batch, for which OpenVINO is opened anew
             return
         for latency in self._latency.values():
             latency.forbid(self.streams + 1)
+
+    def _do_without_streams(self) -> None:
+        """Run one image after another: for batches the engine would be opened anew."""
+        self.streams = 1
+        for latency in self._latency.values():
+            latency.forbid(2)
 
     def _on_a_stream(self) -> float:
         """Seconds that an image takes on one stream, which has its share of the cores."""
@@ -243,7 +250,7 @@ class Model:
     def _fit(self) -> None:
         """Forbid batches, and streams, that do not fit into the memory. A single image is always allowed."""
         if self.streams > 1 and not self._has_room_for_streams(1):
-            self.streams = 1
+            self._do_without_streams()
         if too_large := [size for size in self.sizes("explain")[1:] if not self._memory.fits(size)]:
             for graph in GRAPHS:
                 self.forbid(graph, too_large[0])

@@ -18,27 +18,47 @@ DEVICE = "CPU"
 
 
 class OpenVinoEngine:
-    """The combined graph of a bundle as one compiled model, for batches of any size on all cores."""
+    """The combined graph of a bundle as one compiled model on all cores.
+
+    With several cores it is for one image until there is a batch: OpenVINO computes that faster and in less memory,
+    and with the same numbers as streams, which give such a model its throughput.
+    """
 
     provider = "OpenVINO"
     pads = False
 
     def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int) -> None:
         """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
-        model = _read(graph, precision)
         self.computes_in: Precision = precision if precision != "bf16" or _computes_bfloat16() else "fp32"
-        self._request = _compiled(model, threads=threads, streams=1).create_infer_request()
-        self._turn = Lock()  # threads that run streams may check the known image at the same time
-        self._names = [output.get_any_name() for output in model.outputs]
+        self._graph = graph
+        self._precision = precision
+        self._threads = threads
         self._shapes = shapes
+        self._turn = Lock()  # threads that run streams may check the known image at the same time
+        self._request: ov.InferRequest | None = None
+        self._open(single=threads > 1)
 
     def run(self, graph: Graph, images: Images) -> Outputs:
         with self._turn:
+            if self._single and len(images) > 1:
+                self._open(single=False)
+            assert self._request
             results = self._request.infer(inputs(graph, images), share_inputs=True)  # outputs are copied
         return outputs(graph, {name: results[name] for name in self._names}, self._shapes)
 
     def forget(self, graph: Graph, largest: int) -> None:
         """OpenVINO has one memory for all batches."""
+
+    def _open(self, *, single: bool) -> None:
+        """For one image, or for any number."""
+        model = _read(self._graph, self._precision)
+        if single:
+            _, *image = model.input("images").get_partial_shape()
+            model.reshape({"images": ov.PartialShape([1, *image])})
+        self._request = None  # or its weights would be in memory twice
+        self._request = _compiled(model, threads=self._threads, streams=1).create_infer_request()
+        self._names = [output.get_any_name() for output in model.outputs]
+        self._single = single
 
 
 class OpenVinoStreams:

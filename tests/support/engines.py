@@ -43,6 +43,7 @@ class Streamed:
 ENGINES = {"openvino": OpenVinoEngine, "onnxruntime": OnnxEngine}  # on CPUs, by the name in the settings
 ARRANGEMENTS: dict[str, Callable[..., Engine]] = {
     "openvino": partial(OpenVinoEngine, threads=1),
+    "openvino on two cores": partial(OpenVinoEngine, threads=2),
     "openvino with streams": Streamed,
     "onnxruntime": partial(OnnxEngine, threads=1),
 }

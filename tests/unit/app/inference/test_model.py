@@ -245,7 +245,7 @@ def no_memory(graph, images) -> Watched:
 
 @pytest.mark.parametrize("fault", ["wrong numbers", "no memory"])
 @pytest.mark.usefixtures("batches_pay")
-def test_where_streams_fail_images_are_run_in_batches(with_streams, streams, monkeypatch, caplog, fault):
+def test_where_streams_fail_images_are_run_one_by_one(with_streams, streams, monkeypatch, caplog, fault):
     if fault == "wrong numbers":
         streams.after = off
     else:
@@ -253,7 +253,7 @@ def test_where_streams_fail_images_are_run_in_batches(with_streams, streams, mon
     with_streams.warm_up(PLENTY)
     assert not with_streams.open_streams("classify", 1)
     assert "the graph classify has no streams with 1 images per run: " in caplog.text
-    assert with_streams.plan("classify", 5).images == 2
+    assert with_streams.plan("classify", 5) == Plan(1)
 
 
 def test_where_streams_for_several_images_fail_those_for_one_go_on(with_streams, streams, images):
