@@ -99,6 +99,14 @@ def test_attnlrp_gives_each_factor_of_a_product_half():
     assert torch.allclose(of_a, a * b.sum(-1).unsqueeze(1) / 2)
 
 
+def test_attnlrp_takes_softmax_by_its_gradient():
+    """Achtibat et al. 2024, Proposition 3.1: R_i = x_i (R_i' - s_i sum_j R_j')."""
+    scores, arriving = leaf(6), leaf(6).detach() + 1
+    shares = AttnLrp().softmax(scores)
+    (slope,) = torch.autograd.grad((shares * (arriving / shares.detach())).sum(), scores)
+    assert torch.allclose(scores * slope, scores * (arriving - shares * arriving.sum()))
+
+
 def test_attnlrp_lets_all_relevance_through_norms_and_activations():
     """Achtibat et al. 2024, Proposition 3.4 and the identity rule."""
     norm = torch.nn.LayerNorm(8).double()  # its bias is zero

@@ -22,6 +22,15 @@ def labels(tmp_path):
     return write
 
 
+def test_labels_become_the_classes_of_a_cosine_head(labels):
+    description = describe_checkpoint(CLIP, labels=labels("cat", "newt"), prompts=("a {}", "the {}"))
+    config = description.config
+    assert (config.num_classes, config.head, config.head_bias) == (2, "cosine", False)
+    assert (description.labels, description.prompts) == (("cat", "newt"), ("a {}", "the {}"))
+    assert description.labels_from == "labels.txt, with the text tower"
+    assert description.origins["num_classes"] == "labels.txt"
+
+
 def test_wordnet_ids_are_read_as_names(labels):
     description = describe_checkpoint(CLIP, labels=labels("n02099601", "n02123045"))
     assert description.labels == ("golden retriever", "tabby")
