@@ -120,7 +120,7 @@ def _fill(
         pictures = model_pictures(checkpoint.model, comparison.distance)
         files = _write_pictures(pictures, folder)
     manifest = Manifest(
-        format=2,
+        format=3,
         **_facts(checkpoint),
         precision=precision,
         explains=shapes,
@@ -149,8 +149,9 @@ def _write_graphs(
     externalise(proto, folder / WEIGHTS)
     cast_apart(proto)
     onnx.save(proto, folder / EXPLAIN_GRAPH)
-    onnx.save(part(proto, graph.answers), folder / CLASSIFY_GRAPH)
-    onnx.save(combine(proto, graph.answers), folder / COMBINED_GRAPH)
+    lean = part(proto, graph.answers)
+    onnx.save(lean, folder / CLASSIFY_GRAPH)
+    onnx.save(combine(lean, proto), folder / COMBINED_GRAPH)
     outputs = {value.name: value.type.tensor_type.shape.dim[1:] for value in proto.graph.output}
     shapes = {name: tuple(size.dim_value for size in sizes) for name, sizes in outputs.items()}
     kind = OpenVinoEngine if precision == "bf16" else OnnxEngine  # ONNX Runtime has no kernels in bfloat16

@@ -1,39 +1,29 @@
-"""The two graphs of a bundle in one, for CPUs (app/inference/combined.py): what explains is a branch of an `If`.
+"""The two graphs of a bundle in one, for CPUs (app/inference/combined.py): the branches of an `If`.
 
-What OpenVINO 2026.4 needs: one output of the branch, and `TopK` outside of it.
+OpenVINO 2026.4 packs a weight that both read once. It wants one output of the branches, and a name for each output of
+their nodes.
 """
-
-import copy
 
 import onnx
 from onnx import TensorProto, helper
 
-from export.onnx_file import part
-
-MAPS, NONE = "maps", "no_maps"
+ROWS = "rows"
 
 
-def combine(explain: onnx.ModelProto, answers: tuple[str, ...]) -> onnx.ModelProto:
-    """images, explain (bool) -> `answers`, classes, maps: all other outputs, flat and side by side.
+def combine(classify: onnx.ModelProto, explain: onnx.ModelProto) -> onnx.ModelProto:
+    """images, explain (bool) -> rows: all outputs of the explaining graph, or of the lean one, flat and side by side.
 
-    `explain` is the explaining graph, `answers` are the outputs of the lean graph.
+    Initialisers of one name are the same.
     """
-    graph = explain.graph
-    first = [value for value in graph.output if value.name in (*answers, "classes")]
-    maps = [value.name for value in graph.output if value.name not in (*answers, "classes")]
-    trunk = list(part(explain, [value.name for value in first]).graph.node)
-    made = {name for node in trunk for name in node.output}
-    rest = _with_dequantisers([node for node in graph.node if made.isdisjoint(node.output)], trunk)
+    tensors = {tensor.name: tensor for graph in (classify, explain) for tensor in graph.graph.initializer}
+    choice = helper.make_node("If", ["explain"], [ROWS], then_branch=_rows(explain), else_branch=_rows(classify))
     return helper.make_model(
         helper.make_graph(
-            [
-                *trunk,
-                helper.make_node("If", ["explain"], [MAPS], then_branch=_joined(rest, maps), else_branch=_nothing()),
-            ],
-            graph.name,
-            [*graph.input, helper.make_tensor_value_info("explain", TensorProto.BOOL, [])],
-            [*first, helper.make_tensor_value_info(MAPS, TensorProto.FLOAT, ["rows", "numbers"])],
-            initializer=graph.initializer,
+            [choice],
+            explain.graph.name,
+            [*explain.graph.input, helper.make_tensor_value_info("explain", TensorProto.BOOL, [])],
+            [_floats(ROWS)],
+            initializer=[*tensors.values()],
         ),
         opset_imports=explain.opset_import,
         ir_version=explain.ir_version,
@@ -42,31 +32,22 @@ def combine(explain: onnx.ModelProto, answers: tuple[str, ...]) -> onnx.ModelPro
     )
 
 
-def _with_dequantisers(branch: list[onnx.NodeProto], trunk: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """The nodes of the branch, which from now on dequantise themselves what they read: then they compute in integers,
-    and keep a quarter of the memory.
-    """
-    read = {name for node in branch for name in node.input}
-    copies = []
-    for node in trunk:
-        if node.op_type == "DequantizeLinear" and node.output[0] in read:
-            copies.append(copy.deepcopy(node))
-            copies[-1].output[0] = f"{node.output[0]}_again"
-    renamed = {node.output[0].removesuffix("_again"): node.output[0] for node in copies}
-    branch = copy.deepcopy(branch)
-    for node in branch:
-        node.input[:] = [renamed.get(name, name) for name in node.input]
-    return copies + branch
+def _rows(proto: onnx.ModelProto) -> onnx.GraphProto:
+    graph = onnx.GraphProto()
+    graph.CopyFrom(proto.graph)
+    for index, node in enumerate(graph.node):
+        node.output[:] = [name or f"unread_{index}" for name in node.output]
+    flat = []
+    for output in proto.graph.output:
+        name = output.name
+        if output.type.tensor_type.elem_type != TensorProto.FLOAT:
+            graph.node.append(helper.make_node("Cast", [name], [f"{name}_as_floats"], to=TensorProto.FLOAT))
+            name = f"{name}_as_floats"
+        graph.node.append(helper.make_node("Flatten", [name], [f"{name}_flat"]))
+        flat.append(f"{name}_flat")
+    graph.node.append(helper.make_node("Concat", flat, ["joined"], axis=1))
+    return helper.make_graph(graph.node, graph.name, [], [_floats("joined")])
 
 
-def _joined(nodes: list[onnx.NodeProto], maps: list[str]) -> onnx.GraphProto:
-    flat = [helper.make_node("Flatten", [name], [f"{name}_flat"]) for name in maps]
-    joined = helper.make_node("Concat", [f"{name}_flat" for name in maps], [f"{MAPS}_joined"], axis=1)
-    output = helper.make_tensor_value_info(f"{MAPS}_joined", TensorProto.FLOAT, ["rows", "numbers"])
-    return helper.make_graph([*nodes, *flat, joined], "explaining", [], [output])
-
-
-def _nothing() -> onnx.GraphProto:
-    zero = helper.make_tensor("zero", TensorProto.FLOAT, [1, 1], [0.0])
-    output = helper.make_tensor_value_info(NONE, TensorProto.FLOAT, [1, 1])
-    return helper.make_graph([helper.make_node("Constant", [], [NONE], value=zero)], "lean", [], [output])
+def _floats(name: str) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["images", "numbers"])

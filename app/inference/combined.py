@@ -1,8 +1,7 @@
 """Both graphs in one, as CPUs run it, so that weights are held once: `combined.onnx`.
 
-Its inputs are `images`, and `explain`, which says whether to compute the maps too. Its outputs are those of the lean
-graph, `classes`, and `maps`: all others of the explaining graph, flat and side by side. OpenVINO 2026.4 refuses a
-branch that has an output for each of them.
+Its inputs are `images`, and `explain`, which says which graph to run. Its output has a row for each image: all outputs
+of that graph, flat and side by side, because OpenVINO 2026.4 refuses a branch that has an output for each of them.
 """
 
 from collections.abc import Mapping
@@ -22,15 +21,16 @@ def inputs(graph: Graph, images: Images) -> dict[str, npt.NDArray[Any]]:
     return {"images": as_batch(images), "explain": np.array(graph == "explain")}
 
 
-def outputs(graph: Graph, combined: Outputs, shapes: Shapes) -> Outputs:
-    """Outputs of `graph` from those of the combined graph, as views."""
-    maps = combined.pop("maps")
-    if graph == "classify":
-        combined.pop("classes", None)
-        return combined
+def outputs(rows: npt.NDArray[np.float32], shapes: Shapes) -> Outputs:
+    """The outputs that are in `rows` (images, numbers), as views: the lean graph has only the first of `shapes`."""
+    found: Outputs = {}
     start = 0
-    for name in [name for name in shapes if name not in combined]:
-        end = start + prod(shapes[name])
-        combined[name] = maps[:, start:end].reshape(-1, *shapes[name])
+    for name, shape in shapes.items():
+        if start == rows.shape[1]:
+            break
+        end = start + prod(shape)
+        found[name] = rows[:, start:end].reshape(len(rows), *shape)
         start = end
-    return combined
+    if "classes" in found:
+        found["classes"] = found["classes"].astype(np.int64)
+    return found

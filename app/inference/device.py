@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.bundle import COMBINED_GRAPH, WEIGHTS, Bundle
 from app.inference.batch_cost import warn_of_weights
-from app.inference.engine import GRAPH_FILES, DeviceError, Engine, Graph, Streams
+from app.inference.engine import DeviceError, Engine, Streams
 from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
 from app.machine import allowed_cores
@@ -114,19 +114,18 @@ def _on_cpu(
     threads = settings.model_threads or allowed_cores()
     max_batch = settings.max_batch or BATCH_ON_CPU
     count = min(threads, max_batch) if streams else 1
-    how = {"precision": manifest.precision, "threads": threads}
-
-    def open_streams(graph: Graph, images: int) -> Streams:
-        assert streams
-        shape = (images, *manifest.image.size, 3)
-        return streams(graph=bundle.folder / GRAPH_FILES[graph], shape=shape, streams=count, **how)
-
+    how = {
+        "graph": bundle.folder / COMBINED_GRAPH,
+        "shapes": manifest.explains,
+        "precision": manifest.precision,
+        "threads": threads,
+    }
     model = Model(
-        engine=kind(graph=bundle.folder / COMBINED_GRAPH, shapes=manifest.explains, **how),
+        engine=kind(**how),
         known=KnownImage(manifest.known_answer, manifest.image.size),
         max_batch=max_batch,
         streams=count,
-        open_streams=open_streams,
+        open_streams=streams and partial(streams, streams=count, **how),
         weights=weights,
     )
     wait()

@@ -74,9 +74,9 @@ class Engine(Protocol):
 
 
 class Streams(Protocol):
-    """One graph of a bundle for one number of images, for several threads at once."""
+    """A bundle for one number of images, for several threads at once."""
 
-    def run(self, images: Images) -> Outputs:
+    def run(self, graph: Graph, images: Images) -> Outputs:
         """Outputs for `images`. They stay as they are in later runs."""
         ...
 

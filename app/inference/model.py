@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from threading import Lock
 from typing import NamedTuple, get_args
 
 from pydantic import BaseModel
@@ -20,7 +22,7 @@ log = logging.getLogger(__name__)
 GRAPHS: tuple[Graph, ...] = get_args(Graph)
 WARM_UP_S = 0.1  # for each graph; batch sizes not measured by then are measured while serving
 WARM_UP_RUNS = 2  # of a batch size; the first also allocates memory
-ON_A_STREAM: dict[Graph, int] = {"classify": 4, "explain": 2}  # images of a run where enough wait (measured)
+ON_A_STREAM = 4  # images of a run where enough wait (measured)
 STREAMS_PAY_S = 0.01  # that an image takes on one stream; less, and batches have the higher throughput (measured)
 FIRST_RUN_RATIO = 20.0  # a first run so many times as long may still be that of such a model, so a second tells
 
@@ -50,12 +52,11 @@ class Model:
         known: KnownImage,
         max_batch: int,
         streams: int = 1,
-        open_streams: Callable[[Graph, int], Streams] | None = None,
+        open_streams: Callable[..., Streams] | None = None,
         weights: int = 0,
     ) -> None:
-        """`max_batch` is the most images in a run. `open_streams` opens a graph of the bundle by itself, for as many
-        runs at once as there are `streams`, each of the same number of images. It takes memory for the `weights`, in
-        bytes.
+        """`max_batch` is the most images in a run. `open_streams` opens the bundle for as many runs at once as there
+        are `streams`, each of the same number of `images`. It takes memory for the `weights`, in bytes.
         """
         self.engine = engine
         self.known = known
@@ -64,7 +65,9 @@ class Model:
         self._open_streams = open_streams
         self._weights = weights
         self._memory = MemoryModel(allowed=math.inf, before=0)  # until the warm-up
-        self._streamed: dict[tuple[Graph, int], Streams] = {}  # by the images of a run
+        self._opening = Lock()
+        self._opened: dict[int, Streams] = {}  # by the images of a run
+        self._streamed: set[tuple[Graph, int]] = set()  # what has been checked of these
         self._latency = {graph: LatencyModel(max_batch=max_batch, streams=streams) for graph in GRAPHS}
         self._checked: set[tuple[Graph, int]] = set()
 
@@ -99,7 +102,7 @@ class Model:
         engine that pads nothing gets one of the sizes.
         """
         if self.streams > 1:
-            queue, most = waiting + others, self.images_of_streams(graph)[-1]
+            queue, most = waiting + others, self.images_of_streams[-1]
             enough = waiting >= most and queue >= most * (self.streams - running)
             if enough and (graph, most) in self._streamed:
                 return Plan(most, streamed=True)
@@ -116,7 +119,7 @@ class Model:
         """
         if streamed:
             with self._timed(graph, self.streams * len(images)):
-                return self._streamed[graph, len(images)].run(images)
+                return self._opened[len(images)].run(graph, images)
         size = self._latency[graph].size(len(images))
         if (graph, size) not in self._checked:
             self.check(graph, size)
@@ -131,12 +134,13 @@ class Model:
         self._compare(graph, outputs)
         self._checked.add((graph, size))
 
-    def images_of_streams(self, graph: Graph) -> list[int]:
-        """The numbers of images that streams of this graph can be for, the smallest first."""
-        return sorted({1, min(ON_A_STREAM[graph], self.max_batch)})
+    @property
+    def images_of_streams(self) -> list[int]:
+        """The numbers of images that streams can be for, the smallest first."""
+        return sorted({1, min(ON_A_STREAM, self.max_batch)})
 
     def open_streams(self, graph: Graph, images: int) -> bool:
-        """Open streams of this graph for so many images, if there is memory, and check the known image on each. Where
+        """Open streams for so many images, if there is memory, and check the known image on each with this graph. Where
         that fails for single images, images are run one by one from now on. Whether the streams are open.
         """
         assert self._open_streams
@@ -144,16 +148,20 @@ class Model:
             log.warning("memory: streams of the graph %s do not fit, with %d images per run", graph, images)
             return False
         try:
-            opened = self._open_streams(graph, images)
+            with self._opening:
+                if images not in self._opened:
+                    self._opened[images] = self._open_streams(images=images)
+            run = partial(self._opened[images].run, graph)
             with ThreadPoolExecutor(self.streams) as threads:
-                for outputs in threads.map(opened.run, [self.known.images(images)] * self.streams):
+                for outputs in threads.map(run, [self.known.images(images)] * self.streams):
                     self._compare(graph, outputs)
         except Exception as error:
             log.warning("the graph %s has no streams with %d images per run: %s", graph, images, error)
+            self._close_streams(images)
             if images == 1:
                 self._do_without_streams()
             return False
-        self._streamed[graph, images] = opened
+        self._streamed.add((graph, images))
         return True
 
     def probe(self, graph: Graph) -> None:
@@ -165,14 +173,14 @@ class Model:
         start = time.perf_counter()
         self._compare(graph, self.engine.run(graph, self.known.images(1)))
         self._latency[graph].lower(1, time.perf_counter() - start)
-        for images in self.images_of_streams(graph):
-            if streams := self._streamed.get((graph, images)):
-                self._compare(graph, streams.run(self.known.images(images)))
+        for images in self.images_of_streams:
+            if (graph, images) in self._streamed:
+                self._compare(graph, self._opened[images].run(graph, self.known.images(images)))
 
     def best_batch(self, graph: Graph) -> int:
         """Most images worth running at once."""
         if self.streams > 1:
-            return self.streams * self.images_of_streams(graph)[-1]
+            return self.streams * self.images_of_streams[-1]
         return self._latency[graph].best
 
     def allows(self, graph: Graph, plan: Plan) -> bool:
@@ -188,7 +196,7 @@ class Model:
     def forbid(self, graph: Graph, images: int) -> int:
         """Make no batch of this size or larger any more, on streams or off. The largest that is left, 1 at least."""
         if images > 1:
-            self._streamed.pop((graph, images), None)
+            self._close_streams(images)
         largest = self._latency[graph].forbid(images)
         self.engine.forget(graph, largest)
         return largest
@@ -240,12 +248,17 @@ class Model:
         for latency in self._latency.values():
             latency.forbid(2)
 
+    def _close_streams(self, images: int) -> None:
+        self._streamed -= {(graph, images) for graph in GRAPHS}
+        self._opened.pop(images, None)
+
     def _on_a_stream(self) -> float:
         """Seconds that an image takes on one stream, which has its share of the cores."""
         return self.streams * min(self.expected(graph, 1) for graph in GRAPHS)
 
     def _has_room_for_streams(self, images: int) -> bool:
-        return self._memory.holds_streams(self.streams * images, now=resident_memory(), weights=self._weights)
+        weights = 0 if images in self._opened else self._weights
+        return self._memory.holds_streams(self.streams * images, now=resident_memory(), weights=weights)
 
     def _fit(self) -> None:
         """Forbid batches, and streams, that do not fit into the memory. A single image is always allowed."""

@@ -26,13 +26,12 @@ class OnnxEngine:
         # Spinning threads would take the cores that decode the next images.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session = ort.InferenceSession(str(graph), options, providers=[self.provider])
-        self._names = [output.name for output in self._session.get_outputs()]
         self._shapes = shapes
         self.computes_in: Precision = "int8" if precision == "int8" else "fp32"
 
     def run(self, graph: Graph, images: Images) -> Outputs:
-        arrays = self._session.run(self._names, inputs(graph, images))
-        return outputs(graph, dict(zip(self._names, map(np.asarray, arrays), strict=True)), self._shapes)
+        (rows,) = self._session.run(None, inputs(graph, images))
+        return outputs(np.asarray(rows), self._shapes)
 
     def forget(self, graph: Graph, largest: int) -> None:
         """The arena gives nothing back."""

@@ -118,7 +118,7 @@ class Runner:
 
     def _open_streams(self, graph: Graph) -> None:
         """Wait for each number of images until there is use for it: only then are streams worth their memory."""
-        for images in self._model.images_of_streams(graph):
+        for images in self._model.images_of_streams:
             if not (self._batcher.wait_for_runs(graph, images) and self._model.open_streams(graph, images)):
                 return
 

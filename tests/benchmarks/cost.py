@@ -17,7 +17,7 @@ from app.bundle import COMBINED_GRAPH, EXPLAIN_GRAPH, WEIGHTS
 from app.inference.engine import Graph
 from export.combine import combine
 from export.graphs import ExplainGraph
-from export.onnx_file import externalise
+from export.onnx_file import externalise, part
 from export.trace import trace
 from tests.benchmarks.random_model import random_checkpoint
 from tests.benchmarks.record import Row, Rows
@@ -56,7 +56,7 @@ def write_graph(folder: Path, variant: str, size: int) -> None:
     proto = trace(graph)
     externalise(proto, folder / WEIGHTS)
     onnx.save(proto, folder / EXPLAIN_GRAPH)
-    onnx.save(combine(proto, graph.answers), folder / COMBINED_GRAPH)
+    onnx.save(combine(part(proto, graph.answers), proto), folder / COMBINED_GRAPH)
 
 
 def columns(what: str, runs: list[dict[str, float]]) -> Row:

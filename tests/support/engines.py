@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
-from app.inference.engine import GRAPH_FILES, Engine, Graph, Images, Outputs
+from app.inference.engine import Engine, Graph, Images, Outputs
 from app.inference.known_answer import KnownImage
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
@@ -14,27 +14,19 @@ from app.inference.openvino import OpenVinoEngine, OpenVinoStreams
 
 
 class Streamed:
-    """Streams of both graphs as an engine: a batch is run in streams for its number of images."""
+    """Streams as an engine: a batch is run in streams for its number of images."""
 
     pads = OpenVinoEngine.pads
     provider = OpenVinoEngine.provider
 
-    def __init__(self, *, graph: Path, precision: Precision, **of_combined: object) -> None:
-        self._folder, self._precision = graph.parent, precision
-        self._image_size = load_bundle(graph.parent).manifest.image.size
-        self._streams: dict[tuple[Graph, int], OpenVinoStreams] = {}
+    def __init__(self, **how: Any) -> None:
+        self._open = partial(OpenVinoStreams, threads=2, streams=2, **how)
+        self._streams: dict[int, OpenVinoStreams] = {}
 
     def run(self, graph: Graph, images: Images) -> Outputs:
-        key = (graph, len(images))
-        if key not in self._streams:
-            self._streams[key] = OpenVinoStreams(
-                graph=self._folder / GRAPH_FILES[graph],
-                shape=(len(images), *self._image_size, 3),
-                precision=self._precision,
-                threads=2,
-                streams=2,
-            )
-        return self._streams[key].run(images)
+        if len(images) not in self._streams:
+            self._streams[len(images)] = self._open(images=len(images))
+        return self._streams[len(images)].run(graph, images)
 
     def forget(self, graph: Graph, largest: int) -> None:
         pass

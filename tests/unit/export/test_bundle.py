@@ -159,14 +159,18 @@ def test_in_int8_an_images_logits_are_the_same_alone_and_among_others(int8_bundl
         assert np.abs(found - alone).max() <= 1e-5 * np.abs(alone).max()
 
 
-def test_in_int8_an_images_logits_are_the_same_alone_and_on_a_stream(int8_bundle):
-    pixels = reference_pixels(load_bundle(int8_bundle).manifest.image, 8)
-    engine, streams = (engine_of(int8_bundle, f"openvino {where}") for where in ("on two cores", "with streams"))
+@pytest.mark.parametrize("precision", ["int8", "bf16"])
+def test_an_images_numbers_are_the_same_alone_and_on_a_stream(lowered, precision):
+    folder = lowered(precision)
+    pixels = reference_pixels(load_bundle(folder).manifest.image, 8)
+    engine, streams = (engine_of(folder, f"openvino {where}") for where in ("on two cores", "with streams"))
     for graph in ("classify", "explain"):
-        alone = np.concatenate([engine.run(graph, [image])["logits"] for image in pixels])
+        alone = [engine.run(graph, [image]) for image in pixels]
         for size in (1, 4):
-            found = np.concatenate([streams.run(graph, part)["logits"] for part in np.split(pixels, 8 // size)])
-            assert np.abs(found - alone).max() <= 1e-5 * np.abs(alone).max(), (graph, size)
+            found = [streams.run(graph, part) for part in np.split(pixels, 8 // size)]
+            for name in alone[0]:
+                expected, numbers = (np.concatenate([rows[name] for rows in runs]) for runs in (alone, found))
+                assert np.abs(numbers - expected).max() <= 1e-5 * np.abs(expected).max(), (graph, size, name)
 
 
 def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):

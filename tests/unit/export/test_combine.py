@@ -22,13 +22,15 @@ def test_all_three_graphs_of_a_bundle_compute_the_same(oblong_bundle, graph, fil
         assert np.asarray(found[name]) == pytest.approx(np.asarray(rows), abs=1e-5), name
 
 
-def test_the_branch_reads_integers_where_the_trunk_has_them(int8_bundle):
-    """Else it would compute in float32, and keep four times the memory."""
+def test_both_branches_read_one_tensor_for_a_weight(int8_bundle):
+    """Else it would be in memory twice."""
     graph = onnx.load(int8_bundle / COMBINED_GRAPH, load_external_data=False).graph
-    (choice,) = (node for node in graph.node if node.op_type == "If")
-    (branch,) = (attribute.g for attribute in choice.attribute if attribute.name == "then_branch")
-    dequantised = {node.output[0] for node in graph.node if node.op_type == "DequantizeLinear"}
-    assert dequantised.isdisjoint(name for node in branch.node for name in node.input)
+    (choice,) = graph.node
+    read = [{name for node in a.g.node for name in node.input} for a in choice.attribute]
+    large = {tensor.name for tensor in graph.initializer if tensor.external_data}
+    lean = {t.name for t in onnx.load(int8_bundle / CLASSIFY_GRAPH, load_external_data=False).graph.initializer}
+    assert large & lean == large & read[0] & read[1]
+    assert not any(attribute.g.initializer for attribute in choice.attribute)
 
 
 def test_what_casts_the_integers_of_a_layer_has_a_name_of_its_own_for_them(int8_bundle):
