@@ -174,8 +174,9 @@ class Model:
         self._compare(graph, self.engine.run(graph, self.known.images(1)))
         self._latency[graph].lower(1, time.perf_counter() - start)
         for images in self.images_of_streams:
-            if (graph, images) in self._streamed:
-                self._compare(graph, self._opened[images].run(graph, self.known.images(images)))
+            streams = self._opened.get(images)
+            if streams and (graph, images) in self._streamed:
+                self._compare(graph, streams.run(graph, self.known.images(images)))
 
     def best_batch(self, graph: Graph) -> int:
         """Most images worth running at once."""
