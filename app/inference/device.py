@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.bundle import COMBINED_GRAPH, WEIGHTS, Bundle
 from app.inference.batch_cost import warn_of_weights
-from app.inference.engine import DeviceError, Engine, Streams
+from app.inference.engine import DeviceError, Engine
 from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
 from app.machine import allowed_cores
@@ -93,9 +93,9 @@ def _on_openvino(on_cpu: Callable[..., Model]) -> Model:
     if not find_spec("openvino"):
         raise DeviceError("OpenVINO is not installed")
     try:
-        from app.inference.openvino import OpenVinoEngine, OpenVinoStreams
+        from app.inference.openvino import OpenVinoEngine
 
-        return on_cpu(OpenVinoEngine, OpenVinoStreams)
+        return on_cpu(OpenVinoEngine, streams=True)
     except (ImportError, RuntimeError) as error:
         raise DeviceError(f"OpenVINO cannot run this bundle ({error})") from error
 
@@ -106,7 +106,7 @@ def _on_cpu(
     max_memory: float,
     wait: Callable[[], object],
     kind: Callable[..., Engine],
-    streams: Callable[..., Streams] | None = None,
+    streams: bool = False,
 ) -> Model:
     weights = (bundle.folder / WEIGHTS).stat().st_size
     warn_of_weights(weights, max_memory)
@@ -114,18 +114,19 @@ def _on_cpu(
     threads = settings.model_threads or allowed_cores()
     max_batch = settings.max_batch or BATCH_ON_CPU
     count = min(threads, max_batch) if streams else 1
-    how = {
-        "graph": bundle.folder / COMBINED_GRAPH,
-        "shapes": manifest.explains,
-        "precision": manifest.precision,
-        "threads": threads,
-    }
+    opened = partial(
+        kind,
+        graph=bundle.folder / COMBINED_GRAPH,
+        shapes=manifest.explains,
+        precision=manifest.precision,
+        threads=threads,
+    )
     model = Model(
-        engine=kind(**how),
+        engine=opened(images=1) if count > 1 else opened(),
         known=KnownImage(manifest.known_answer, manifest.image.size),
         max_batch=max_batch,
         streams=count,
-        open_streams=streams and partial(streams, streams=count, **how),
+        reopened=opened,
         weights=weights,
     )
     wait()

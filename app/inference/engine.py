@@ -58,7 +58,7 @@ FATAL = re.compile(
 
 
 class Engine(Protocol):
-    """A bundle on one device, for one thread. `classify` gives logits and embedding, `explain` every map too."""
+    """A bundle on one device. `classify` gives logits and embedding, `explain` every map too."""
 
     provider: str  # what really runs the graphs
     computes_in: Precision  # the numbers in which the blocks are really computed
@@ -70,14 +70,6 @@ class Engine(Protocol):
 
     def forget(self, graph: Graph, largest: int) -> None:
         """Free what is kept for batches of more than `largest` images: none will come."""
-        ...
-
-
-class Streams(Protocol):
-    """A bundle for one number of images, for several threads at once."""
-
-    def run(self, graph: Graph, images: Images) -> Outputs:
-        """Outputs for `images`. They stay as they are in later runs."""
         ...
 
 

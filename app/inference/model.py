@@ -13,7 +13,7 @@ from typing import NamedTuple, get_args
 from pydantic import BaseModel
 
 from app.inference.batch_cost import LatencyModel, MemoryModel
-from app.inference.engine import Engine, Graph, Images, Outputs, Streams
+from app.inference.engine import Engine, Graph, Images, Outputs
 from app.inference.known_answer import KnownImage
 from app.machine import resident_memory
 
@@ -52,21 +52,21 @@ class Model:
         known: KnownImage,
         max_batch: int,
         streams: int = 1,
-        open_streams: Callable[..., Streams] | None = None,
+        reopened: Callable[..., Engine] | None = None,
         weights: int = 0,
     ) -> None:
-        """`max_batch` is the most images in a run. `open_streams` opens the bundle for as many runs at once as there
-        are `streams`, each of the same number of `images`. It takes memory for the `weights`, in bytes.
+        """`max_batch` is the most images in a run. Where there are to be `streams`, `engine` is for one image, and
+        `reopened` gives one for that many runs at once and a number of `images`. Each has the `weights`, in bytes.
         """
         self.engine = engine
         self.known = known
         self.max_batch = max_batch
         self.streams = streams
-        self._open_streams = open_streams
+        self._reopened = reopened
         self._weights = weights
         self._memory = MemoryModel(allowed=math.inf, before=0)  # until the warm-up
         self._opening = Lock()
-        self._opened: dict[int, Streams] = {}  # by the images of a run
+        self._opened: dict[int, Engine] = {}  # by the images of a run
         self._streamed: set[tuple[Graph, int]] = set()  # what has been checked of these
         self._latency = {graph: LatencyModel(max_batch=max_batch, streams=streams) for graph in GRAPHS}
         self._checked: set[tuple[Graph, int]] = set()
@@ -143,14 +143,14 @@ class Model:
         """Open streams for so many images, if there is memory, and check the known image on each with this graph. Where
         that fails for single images, images are run one by one from now on. Whether the streams are open.
         """
-        assert self._open_streams
+        assert self._reopened
         if not self._has_room_for_streams(images):
             log.warning("memory: streams of the graph %s do not fit, with %d images per run", graph, images)
             return False
         try:
             with self._opening:
                 if images not in self._opened:
-                    self._opened[images] = self._open_streams(images=images)
+                    self._opened[images] = self._reopened(streams=self.streams, images=images)
             run = partial(self._opened[images].run, graph)
             with ThreadPoolExecutor(self.streams) as threads:
                 for outputs in threads.map(run, [self.known.images(images)] * self.streams):
@@ -234,17 +234,20 @@ class Model:
         """Have streams, or batches on all cores, not both: beside a run on a stream nothing runs on all cores."""
         if self.streams == 1:
             return
+        assert self._reopened
         if self._on_a_stream() < FIRST_RUN_RATIO * STREAMS_PAY_S:
             self._measure("classify", 1, runs=1)
         if self._on_a_stream() < STREAMS_PAY_S:
             self.streams = 1
-            self.engine.run("classify", self.known.images(2))  # the first batch, for which OpenVINO is opened anew
+            del self.engine  # or its weights would be in memory twice
+            self.engine = self._reopened()
+            self._checked.clear()
             return
         for latency in self._latency.values():
             latency.forbid(self.streams + 1)
 
     def _do_without_streams(self) -> None:
-        """Run one image after another: for batches the engine would be opened anew."""
+        """Run one image after another, which is what the engine is for."""
         self.streams = 1
         for latency in self._latency.values():
             latency.forbid(2)

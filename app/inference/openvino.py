@@ -1,10 +1,8 @@
 """Runs a bundle with OpenVINO, which has the fastest kernels for CPUs. How it was chosen and set: docs/engine.md."""
 
 import sys
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Lock
 
 from app.bundle import Precision
 from app.inference.combined import Shapes, inputs, outputs
@@ -18,19 +16,30 @@ from openvino import opset13  # noqa: E402
 DEVICE = "CPU"
 
 
-class OpenVinoStreams:
+class OpenVinoEngine:
     """The combined graph of a bundle as one compiled model. As many threads may call `run` at once as there are
     streams, and each run has its share of the cores.
     """
 
+    provider = "OpenVINO"
+    pads = False
+
     def __init__(
-        self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int, streams: int, images: int | None
+        self,
+        *,
+        graph: Path,
+        shapes: Shapes,
+        precision: Precision,
+        threads: int,
+        streams: int = 1,
+        images: int | None = None,
     ) -> None:
         """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use. It is for one
         number of images, which takes less memory, or for any.
         """
+        self.computes_in: Precision = precision if precision != "bf16" or _computes_bfloat16() else "fp32"
         model = ov.Core().read_model(graph)
-        if precision == "bf16" and _computes_bfloat16():
+        if self.computes_in == "bf16":
             _compute_in_bfloat16(model)
             model.validate_nodes_and_infer_types()
         if images:
@@ -49,32 +58,6 @@ class OpenVinoStreams:
         finally:
             self._free.put(request)
         return outputs(rows, self._shapes)
-
-
-class OpenVinoEngine:
-    """One run at a time, on all cores. With several cores it is for one image until there is a batch."""
-
-    provider = "OpenVINO"
-    pads = False
-
-    def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int) -> None:
-        """As OpenVinoStreams."""
-        self.computes_in: Precision = precision if precision != "bf16" or _computes_bfloat16() else "fp32"
-        self._open = partial(
-            OpenVinoStreams, graph=graph, shapes=shapes, precision=precision, threads=threads, streams=1
-        )
-        self._turn = Lock()  # threads that run streams may check the known image at the same time
-        self._single = threads > 1
-        self._model: OpenVinoStreams | None = self._open(images=1 if self._single else None)
-
-    def run(self, graph: Graph, images: Images) -> Outputs:
-        with self._turn:
-            if self._single and len(images) > 1:
-                self._model = None  # or its weights would be in memory twice
-                self._model = self._open(images=None)
-                self._single = False
-            assert self._model
-            return self._model.run(graph, images)
 
     def forget(self, graph: Graph, largest: int) -> None:
         """OpenVINO has one memory for all batches."""

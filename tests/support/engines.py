@@ -1,7 +1,7 @@
 """Engines and models on the bundle of a folder, and an engine that is watched or altered."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +10,20 @@ from app.inference.engine import Engine, Graph, Images, Outputs
 from app.inference.known_answer import KnownImage
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
-from app.inference.openvino import OpenVinoEngine, OpenVinoStreams
+from app.inference.openvino import OpenVinoEngine
 
 
 class Streamed:
-    """Streams as an engine: a batch is run in streams for its number of images."""
+    """As an engine: a batch is run in streams for its number of images."""
 
     pads = OpenVinoEngine.pads
     provider = OpenVinoEngine.provider
 
     def __init__(self, **how: Any) -> None:
-        self._open = partial(OpenVinoStreams, threads=2, streams=2, **how)
-        self._streams: dict[int, OpenVinoStreams] = {}
+        self._of = cache(lambda images: OpenVinoEngine(threads=2, streams=2, images=images, **how))
 
     def run(self, graph: Graph, images: Images) -> Outputs:
-        if len(images) not in self._streams:
-            self._streams[len(images)] = self._open(images=len(images))
-        return self._streams[len(images)].run(graph, images)
+        return self._of(len(images)).run(graph, images)
 
     def forget(self, graph: Graph, largest: int) -> None:
         pass
@@ -34,20 +31,20 @@ class Streamed:
 
 ENGINES = {"openvino": OpenVinoEngine, "onnxruntime": OnnxEngine}  # on CPUs, by the name in the settings
 ARRANGEMENTS: dict[str, Callable[..., Engine]] = {
-    "openvino": partial(OpenVinoEngine, threads=1),
-    "openvino on two cores": partial(OpenVinoEngine, threads=2),
+    "openvino": partial(OpenVinoEngine, threads=2),
     "openvino with streams": Streamed,
     "onnxruntime": partial(OnnxEngine, threads=1),
 }
 
 
-def engine_of(folder: Path, kind: str = "onnxruntime", precision: Precision | None = None) -> Engine:
+def engine_of(folder: Path, kind: str = "onnxruntime", precision: Precision | None = None, **how: Any) -> Engine:
     """`precision` is that of the manifest unless it is given."""
     manifest = load_bundle(folder).manifest
     return ARRANGEMENTS[kind](
         graph=folder / COMBINED_GRAPH,
         shapes=manifest.explains,
         precision=precision or manifest.precision,
+        **how,
     )
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from app.inference import openvino
 from app.inference.combined import inputs
 from app.settings import DEMO_BUNDLE
 from tests.support.engines import ARRANGEMENTS, engine_of
@@ -47,12 +46,3 @@ def test_answers_stay_in_later_runs(engine, images):
 
 def test_one_image_is_not_copied(images):
     assert np.shares_memory(inputs("classify", images[:1])["images"], images[0])
-
-
-def test_on_several_cores_openvino_is_opened_anew_for_the_first_batch(images, monkeypatch):
-    opened, real = [], openvino._compiled
-    monkeypatch.setattr(openvino, "_compiled", lambda model, **how: opened.append(model) or real(model, **how))
-    engine = engine_of(DEMO_BUNDLE, "openvino on two cores")
-    for count in (1, 1, 3, 1):
-        engine.run("explain", images[:count])
-    assert [model.input("images").get_partial_shape()[0].is_static for model in opened] == [True, False]

@@ -1,6 +1,7 @@
 """app/inference/model.py: which batches are run, and that none is answered by an engine that computes wrong numbers."""
 
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -160,23 +161,33 @@ def streams() -> Watched:
 
 
 @pytest.fixture
-def with_streams(watched, streams, monkeypatch) -> Model:
+def reopened(streams) -> Mock:
+    return Mock(return_value=streams)
+
+
+@pytest.fixture
+def with_streams(watched, reopened, monkeypatch) -> Model:
     monkeypatch.setattr(module, "STREAMS_PAY_S", 0.0)
     return model_of(
         DEMO_BUNDLE,
         watched,
         streams=2,
-        open_streams=lambda images: streams,
+        reopened=reopened,
         weights=30 * MIB,
     )
 
 
 @pytest.mark.usefixtures("no_time")
-def test_a_model_that_takes_a_moment_has_batches_and_no_streams(with_streams, watched, monkeypatch):
+def test_a_model_that_takes_a_moment_is_opened_for_batches_and_has_no_streams(
+    with_streams, streams, reopened, monkeypatch
+):
     monkeypatch.setattr(module, "STREAMS_PAY_S", 60.0)
     with_streams.warm_up(PLENTY)
     assert with_streams.streams == 1
     assert with_streams.sizes("explain") == [1, 2, 4]
+    reopened.assert_called_once_with()
+    with_streams.run("classify", with_streams.known.images(2))
+    assert streams.runs[0] == ("classify", 2)
 
 
 @pytest.mark.usefixtures("no_time")
@@ -237,17 +248,13 @@ def test_images_for_which_memory_was_short_on_a_stream_are_run_one_by_one(with_s
     assert with_streams.plan("classify", 9) == Plan(1, streamed=True)
 
 
-def no_memory(images) -> Watched:
-    raise RuntimeError("could not allocate memory")
-
-
 @pytest.mark.parametrize("fault", ["wrong numbers", "no memory"])
 @pytest.mark.usefixtures("batches_pay")
-def test_where_streams_fail_images_are_run_one_by_one(with_streams, streams, monkeypatch, caplog, fault):
+def test_where_streams_fail_images_are_run_one_by_one(with_streams, streams, reopened, caplog, fault):
     if fault == "wrong numbers":
         streams.after = off
     else:
-        monkeypatch.setattr(with_streams, "_open_streams", no_memory)
+        reopened.side_effect = RuntimeError("could not allocate memory")
     with_streams.warm_up(PLENTY)
     assert not with_streams.open_streams("classify", 1)
     assert "the graph classify has no streams with 1 images per run: " in caplog.text
