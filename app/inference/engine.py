@@ -62,15 +62,17 @@ class Engine(Protocol):
 
     provider: str  # what really runs the graphs
     computes_in: Precision  # the numbers in which the blocks are really computed
-    pads: bool  # whether `run` fills a batch up to the next size that was run before; else each number of images is new
+    pads: bool = False  # whether `run` fills a batch up to the next size that was run before; else each number is new
 
     def run(self, graph: Graph, images: Images) -> Outputs:
         """Outputs for `images`. They stay as they are in later runs."""
         ...
 
     def forget(self, graph: Graph, largest: int) -> None:
-        """Free what is kept for batches of more than `largest` images: none will come."""
-        ...
+        """Free what is kept for batches of more than `largest` images: none will come. On CPUs nothing is: OpenVINO has
+        one memory for all batches, and the arena of ONNX Runtime gives nothing back.
+        """
+        return
 
 
 class DeviceError(CannotStart):

@@ -7,14 +7,13 @@ import onnxruntime as ort
 
 from app.bundle import Precision
 from app.inference.combined import Shapes, inputs, outputs
-from app.inference.engine import Graph, Images, Outputs
+from app.inference.engine import Engine, Graph, Images, Outputs
 
 
-class OnnxEngine:
+class OnnxEngine(Engine):
     """The combined graph of a bundle as one session on all cores."""
 
     provider = "CPUExecutionProvider"
-    pads = False
 
     def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int) -> None:
         """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
@@ -32,6 +31,3 @@ class OnnxEngine:
     def run(self, graph: Graph, images: Images) -> Outputs:
         (rows,) = self._session.run(None, inputs(graph, images))
         return outputs(np.asarray(rows), self._shapes)
-
-    def forget(self, graph: Graph, largest: int) -> None:
-        """The arena gives nothing back."""

@@ -6,7 +6,7 @@ from queue import SimpleQueue
 
 from app.bundle import Precision
 from app.inference.combined import Shapes, inputs, outputs
-from app.inference.engine import Graph, Images, Outputs
+from app.inference.engine import Engine, Graph, Images, Outputs
 from app.machine import processors
 
 sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]  # it would report its import to its makers
@@ -16,13 +16,12 @@ from openvino import opset13  # noqa: E402
 DEVICE = "CPU"
 
 
-class OpenVinoEngine:
+class OpenVinoEngine(Engine):
     """The combined graph of a bundle as one compiled model. As many threads may call `run` at once as there are
     streams, and each run has its share of the cores.
     """
 
     provider = "OpenVINO"
-    pads = False
 
     def __init__(
         self,
@@ -58,9 +57,6 @@ class OpenVinoEngine:
         finally:
             self._free.put(request)
         return outputs(rows, self._shapes)
-
-    def forget(self, graph: Graph, largest: int) -> None:
-        """OpenVINO has one memory for all batches."""
 
 
 def _computes_bfloat16() -> bool:

@@ -13,10 +13,9 @@ from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
 
 
-class Streamed:
+class Streamed(Engine):
     """As an engine: a batch is run in streams for its number of images."""
 
-    pads = OpenVinoEngine.pads
     provider = OpenVinoEngine.provider
 
     def __init__(self, **how: Any) -> None:
@@ -24,9 +23,6 @@ class Streamed:
 
     def run(self, graph: Graph, images: Images) -> Outputs:
         return self._of(len(images)).run(graph, images)
-
-    def forget(self, graph: Graph, largest: int) -> None:
-        pass
 
 
 ENGINES = {"openvino": OpenVinoEngine, "onnxruntime": OnnxEngine}  # on CPUs, by the name in the settings

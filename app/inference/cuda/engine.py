@@ -13,7 +13,7 @@ import onnxruntime as ort
 from app.bundle import WEIGHTS, Precision
 from app.inference.cuda.driver import DriverError, LockedBuffers, bytes_of, count_gpus, lock_pages
 from app.inference.cuda.recording import Recording
-from app.inference.engine import GRAPH_FILES, DeviceError, Graph, Images, Outputs, Pixels, fault_of
+from app.inference.engine import GRAPH_FILES, DeviceError, Engine, Graph, Images, Outputs, Pixels, fault_of
 from app.inference.known_answer import BY_CLASS, WrongAnswer
 from app.inference.model import Model
 
@@ -33,7 +33,7 @@ TOO_SMALL = "The GPU has too little memory for this model"
 UNUSABLE = "ONNX Runtime cannot use CUDA here"
 
 
-class CudaEngine:
+class CudaEngine(Engine):
     """The two graphs of a bundle on one GPU. The thread that warms it up has to call `run`."""
 
     provider = "CUDAExecutionProvider"
