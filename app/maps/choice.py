@@ -100,9 +100,7 @@ class AttentionMap:
     chosen: Chosen
     values: npt.NDArray[np.float32]  # (rows, columns) of the patch grid, unscaled
     siblings: npt.NDArray[np.float32]  # (..., patches): the maps that a shared scale compares it with
-    class_token_mass: float
-    distillation_mass: float
-    register_mass: float
+    masses: dict[Prefix, float]  # of the tokens before the patches
     receipt: Receipt | None  # of evidence; its positive parts add up to no logit
 
     @property
@@ -209,16 +207,14 @@ def _map(
 ) -> AttentionMap:
     """Separate the patches from the tokens before them, which have no place in the image."""
     prefix = manifest.tokens.prefix
-    masses = dict.fromkeys(get_args(Prefix), 0.0)
+    masses: dict[Prefix, float] = dict.fromkeys(get_args(Prefix), 0.0)
     for name, value in zip(prefix, row[: len(prefix)], strict=True):
         masses[name] += float(value)
     return AttentionMap(
         chosen=chosen,
         values=row[len(prefix) :].reshape(manifest.tokens.grid),
         siblings=siblings[..., len(prefix) :],
-        class_token_mass=masses["class"],
-        distillation_mass=masses["distillation"],
-        register_mass=masses["register"],
+        masses=masses,
         receipt=receipt,
     )
 

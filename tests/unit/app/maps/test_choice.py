@@ -61,8 +61,7 @@ def row(method: str = "class_token", **choice: str) -> np.ndarray:
 def test_attention_is_of_a_layer_and_a_head_and_nothing_of_a_row_is_lost(asked, expected):
     found = chosen(**asked)
     assert found.values == pytest.approx(expected[1:].reshape(8, 8))
-    assert found.class_token_mass == pytest.approx(expected[0])
-    assert found.register_mass == found.distillation_mass == 0
+    assert found.masses == {"class": pytest.approx(expected[0]), "distillation": 0, "register": 0}
 
 
 def test_a_negative_layer_is_named_by_its_index():
@@ -102,7 +101,7 @@ def test_evidence_is_for_the_likeliest_label_over_all_layers(method, part):
     assert (facts.method, facts.label, facts.against, facts.layer, facts.head) == (method, "star", None, "sum", "sum")
     assert ("where it is positive" in facts.recipe) == (method == "positive_evidence")
     assert evidence.values.ravel() == pytest.approx(expected[1:], abs=1e-5)
-    assert evidence.class_token_mass == pytest.approx(expected[0], abs=1e-5)
+    assert evidence.masses["class"] == pytest.approx(expected[0], abs=1e-5)
 
 
 def test_positive_evidence_has_no_sign_and_no_receipt():
