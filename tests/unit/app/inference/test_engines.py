@@ -4,19 +4,6 @@ import numpy as np
 import pytest
 
 from app.inference.combined import inputs
-from app.settings import DEMO_BUNDLE
-from tests.support.engines import ARRANGEMENTS, engine_of
-
-
-@pytest.fixture(scope="module", params=ARRANGEMENTS)
-def engine(request):
-    return engine_of(DEMO_BUNDLE, request.param)
-
-
-@pytest.fixture
-def images() -> list[np.ndarray]:
-    rng = np.random.default_rng(0)
-    return [rng.integers(0, 256, (64, 64, 3), dtype=np.uint8) for _ in range(4)]
 
 
 def test_the_lean_graph_gives_what_the_explaining_one_gives(engine, images):

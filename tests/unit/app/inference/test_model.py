@@ -3,22 +3,16 @@
 import time
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 
 from app.inference import model as module
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import GRAPHS, Model, Plan
 from app.settings import DEMO_BUNDLE
-from tests.support.engines import ARRANGEMENTS, Watched, engine_of, model_of
+from tests.support.engines import Watched, engine_of, model_of
 
 MIB = 2**20
 PLENTY = float("inf")
-
-
-@pytest.fixture(scope="module", params=ARRANGEMENTS)
-def engine(request):
-    return engine_of(DEMO_BUNDLE, request.param)
 
 
 @pytest.fixture
@@ -29,12 +23,6 @@ def watched(engine) -> Watched:
 @pytest.fixture
 def model(watched) -> Model:
     return model_of(DEMO_BUNDLE, watched)
-
-
-@pytest.fixture
-def images() -> list[np.ndarray]:
-    rng = np.random.default_rng(0)
-    return [rng.integers(0, 256, (64, 64, 3), dtype=np.uint8) for _ in range(4)]
 
 
 @pytest.fixture

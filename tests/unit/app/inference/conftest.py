@@ -1,0 +1,18 @@
+import numpy as np
+import pytest
+
+from app.inference.engine import Engine
+from app.settings import DEMO_BUNDLE
+from tests.support.engines import ARRANGEMENTS, engine_of
+
+
+@pytest.fixture(scope="module", params=ARRANGEMENTS)
+def engine(request) -> Engine:
+    """Each kind of a CPU, of the demo bundle."""
+    return engine_of(DEMO_BUNDLE, request.param)
+
+
+@pytest.fixture
+def images() -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.integers(0, 256, (64, 64, 3), dtype=np.uint8) for _ in range(4)]
