@@ -58,13 +58,17 @@ def test_the_cpu_is_opened_before_the_checksums_are_computed(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("driver", "line"),
+    ("driver", "fault", "line"),
     [
-        (True, ("WARNING", "no driver; the CPU is used instead")),
-        (False, ("INFO", "found no NVIDIA GPU, so the CPU is used")),
+        (True, DeviceError("no driver"), ("WARNING", "no driver; the CPU is used instead")),
+        (False, DeviceError("no driver"), ("INFO", "found no NVIDIA GPU, so the CPU is used")),
+        (False, WrongAnswer("wrong numbers"), ("WARNING", "wrong numbers; the CPU is used instead")),
     ],
 )
-def test_a_gpu_that_is_not_used_is_a_warning_and_none_is_no_fault(monkeypatch, tmp_path, caplog, driver, line):
+def test_a_gpu_that_is_not_used_is_a_warning_unless_it_was_asked_for_and_none_is_no_fault(
+    no_cuda, monkeypatch, tmp_path, caplog, driver, fault, line
+):
+    no_cuda.side_effect = fault
     monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path if driver else tmp_path / "none")
     with caplog.at_level("INFO"):
         opened("auto")
@@ -72,6 +76,8 @@ def test_a_gpu_that_is_not_used_is_a_warning_and_none_is_no_fault(monkeypatch, t
         line,
         ("INFO", "the model runs on OpenVINO, in fp32"),
     ]
+    with pytest.raises(type(fault), match=str(fault)):
+        opened("cuda")
 
 
 def not_installed(**_):
@@ -119,18 +125,6 @@ def test_an_openvino_that_does_not_work_is_replaced_by_onnx_runtime_unless_it_wa
     with pytest.raises(DeviceError) as refused:
         opened(engine="openvino")
     assert str(refused.value).startswith(words)
-
-
-def test_a_gpu_that_computes_wrong_numbers_is_replaced_with_a_warning_unless_it_was_asked_for(
-    monkeypatch, tmp_path, caplog
-):
-    monkeypatch.setattr(cuda, "CudaEngine", Mock(side_effect=WrongAnswer("The model computes wrong numbers on CUDA")))
-    monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path / "none")
-    assert opened("auto").engine.provider == "OpenVINO"
-    message = "The model computes wrong numbers on CUDA; the CPU is used instead"
-    assert [line.levelname for line in caplog.records if line.message == message] == ["WARNING"]
-    with pytest.raises(WrongAnswer, match="wrong numbers on CUDA"):
-        opened("cuda")
 
 
 @pytest.mark.parametrize(("max_batch", "on_gpu", "on_cpu"), [(0, 64, 8), (3, 3, 3)])

@@ -261,23 +261,18 @@ def test_finite_numbers_with_an_infinite_sum_are_answered(engine, lifecycle):
 
 
 def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(engine, lifecycle):
-    engine.fits = 2
+    """The rest of a batch that was too large too."""
+    engine.largest, engine.fits = 8, 2
 
     async def scenario(batcher):
-        first = await together(engine, batcher, 1, 2, 3, 4)
+        first = await together(engine, batcher, *range(8))
         engine.entered.clear()
-        return first + await together(engine, batcher, 5, 6, 7)
+        return first + await together(engine, batcher, 8, 9, 10)
 
-    assert run(engine, scenario, lifecycle) == [1, 2, 3, 4, 5, 6, 7]
+    assert run(engine, scenario, lifecycle) == [*range(11)]
     sizes = [len(batch) for _, batch in engine.batches]
-    assert sizes == [1, 4, 2, 2, 1, 2, 1]
+    assert sizes == [1, 8, 4, 2, 2, 2, 2, 1, 2, 1]
     assert lifecycle.ready
-
-
-def test_after_two_faults_of_memory_the_rest_of_the_batch_is_run_in_the_size_that_is_left(engine, lifecycle):
-    engine.largest, engine.fits = 8, 2
-    assert run(engine, lambda batcher: together(engine, batcher, *range(8)), lifecycle) == [*range(8)]
-    assert [len(batch) for _, batch in engine.batches] == [1, 8, 4, 2, 2, 2, 2]
 
 
 def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
