@@ -20,12 +20,10 @@ def draw_distance(title: str, distance: AttentionDistance) -> bytes:
     """PNG, 960 x 600. Hollow dots are the images of the export, filled dots the images served since the start."""
     canvas = Canvas(WIDTH, HEIGHT)
     canvas.text(LEFT, 22, title, size=24)
-    series: Series = [(distance.reference, None, REFERENCE, 0.0)]
+    apart = 0.0 if distance.served is None else APART
+    series: Series = [(distance.reference, None, REFERENCE, -apart)]
     if distance.served is not None:
-        series = [
-            (distance.reference, None, REFERENCE, -APART),
-            (distance.served, SERVED_FILL, SERVED, APART),
-        ]
+        series.append((distance.served, SERVED_FILL, SERVED, apart))
     _draw_legend(canvas, series)
     largest = max(max(heads) for numbers, *_ in series for heads in numbers.distance)
     ticks = nice_ticks(max(largest, 1.0))
