@@ -115,7 +115,7 @@ def learn(source: Description, recipe: Recipe, train: Part, held_out: Part, work
     assert isinstance(source, Checkpoint)
     if isinstance(recipe, FinetuneRecipe):
         return finetune(source.model, *parts, recipe, work=work)
-    return probe(source.model, *parts, recipe)
+    return probe(source.model, source.preprocessing, parts[1], recipe)
 
 
 def samples(part: Part) -> Samples:

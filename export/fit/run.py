@@ -95,6 +95,7 @@ def run(
 def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: str) -> Checkpoint:
     """The learned model as a checkpoint of this project. Folders that are called by WordNet ids get their names."""
     names = names_of(dataset.labels)
+    images = {"train_images": float(len(dataset.train.files)), "held_out_images": float(len(dataset.held_out.files))}
     return Checkpoint(
         name=name,
         family=FAMILY,
@@ -104,7 +105,7 @@ def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: 
         preprocessing=source.preprocessing,
         labels=names or dataset.labels,
         wordnet=dataset.labels if names else (),
-        figures=fitted.figures,
+        figures=images | fitted.figures,
         recipe={**fitted.recipe, "checkpoint": source.name},
         history=tuple(asdict(point) for point in fitted.history),
     )

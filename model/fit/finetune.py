@@ -17,9 +17,9 @@ from model.fit.batches import Batches
 from model.fit.choosing import divide, worse
 from model.fit.classification import Classification
 from model.fit.device import best_device
-from model.fit.fitted import Fitted, figures_of
+from model.fit.fitted import Fitted
 from model.fit.loop import Course, Diverged, Learned, learn
-from model.fit.measure import Measured, logits, measure, measured
+from model.fit.measure import Measured, logits, measured
 from model.fit.network import Read, with_new_head
 from model.fit.optimiser import optimiser
 from model.fit.probe import features, fit_head
@@ -67,19 +67,17 @@ def finetune(
     caller removes the folder when what was learned is safe. Raises ValueError for classes or sizes that do not fit, and
     for the folder of another run, and Diverged if a rate is too large.
     """
-    classes = count_classes(train, held_out)
+    classes = count_classes(train)
     check_sizes(preprocessing, train, held_out)
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
     runs = _Runs(network.to(best_device()), preprocessing, train, held_out, recipe, work=work)
     choice = runs.choice()
     learned = runs.whole(choice)
-    judged = None if held_out is None else measure(learned.network, held_out, preprocessing)
     taken = replace(recipe, epochs=runs.epochs, augmentation=replace(recipe.augmentation, flip=choice.flip))
     tried = {name: asdict(result) for name, result in choice.tried.items()}
     return Fitted(
         model=learned.network.cpu(),
         history=learned.history,
-        figures=figures_of(judged, train, held_out),
         recipe={"method": "finetune", **asdict(taken), "rate": choice.rate, "tried": tried},
     )
 

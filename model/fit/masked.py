@@ -13,7 +13,7 @@ from model.fit.augment import FROM_NOTHING, Augmentation
 from model.fit.batches import Batches
 from model.fit.chance import Draw, generator
 from model.fit.device import best_device
-from model.fit.fitted import Fitted, figures_of
+from model.fit.fitted import Fitted
 from model.fit.loop import Course, learn
 from model.fit.measure import CHUNK, Measured
 from model.fit.network import initialised
@@ -77,13 +77,11 @@ def masked(
     objective = MaskedPatches(network, colours, preprocessing, batches, held_out)
     adam = optimiser(network, rate=recipe.rate, weight_decay=recipe.weight_decay, beside=[colours])
     learned = learn(network, objective, course, [adam], title="masked patches", beside=[colours], snapshot=snapshot)
-    figures = figures_of(objective.measure(learned.network), train, held_out)
-    if "top1_accuracy" in figures:
-        figures["colour_accuracy"] = figures.pop("top1_accuracy")
+    seen = objective.measure(learned.network)
     return Fitted(
         model=learned.network.cpu(),
         history=learned.history,
-        figures=figures,
+        figures={} if seen is None else {"colour_accuracy": seen.accuracy, "loss": seen.loss},
         recipe={"method": "masked", **asdict(recipe)},
     )
 

@@ -9,7 +9,7 @@ from model.fit.augment import FROM_NOTHING, Augmentation
 from model.fit.batches import Batches
 from model.fit.classification import Classification
 from model.fit.device import best_device
-from model.fit.fitted import Fitted, figures_of
+from model.fit.fitted import Fitted
 from model.fit.loop import Course, learn
 from model.fit.network import initialised
 from model.fit.optimiser import optimiser
@@ -58,7 +58,7 @@ def pretrain(
     Held-out images have the size that `preprocessing` gives; those to learn from may be larger, so that crops of them
     are sharp. `held_out`, `work` and errors are those of `finetune`.
     """
-    classes = count_classes(train, held_out)
+    classes = count_classes(train)
     check_sizes(preprocessing, held_out)
     hidden = config.width if recipe.hidden_head else None
     network = initialised(
@@ -81,6 +81,5 @@ def pretrain(
     return Fitted(
         model=learned.network.cpu(),
         history=learned.history,
-        figures=figures_of(objective.measure(learned.network), train, held_out),
         recipe={"method": "pretrain", **asdict(recipe)},
     )

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from model.fit.device import best_device
-from model.fit.fitted import Fitted, figures_of
+from model.fit.fitted import Fitted
 from model.fit.least_squares import least_squares
-from model.fit.measure import CHUNK, measure, network_input
+from model.fit.measure import CHUNK, network_input
 from model.fit.network import Read, with_new_head
 from model.fit.samples import Samples, check_sizes, count_classes
 from model.fit.temperature import temperature
@@ -31,30 +31,22 @@ class LeftOut(NamedTuple):
     accuracy: float
 
 
-def probe(
-    model: VisionTransformer,
-    preprocessing: Preprocessing,
-    train: Samples,
-    held_out: Samples | None,
-    recipe: ProbeRecipe,
-) -> Fitted:
+def probe(model: VisionTransformer, preprocessing: Preprocessing, train: Samples, recipe: ProbeRecipe) -> Fitted:
     """The same network with a head by regularised least squares (paper, section 4.1, few-shot), and one temperature.
 
-    Both are chosen by leaving each training image out in turn, which is exact here; the held-out images are only
-    measured. The images of `train` and `held_out` have the size that `preprocessing` gives. Raises ValueError for
-    classes or sizes that do not fit.
+    Both are chosen by leaving each image out in turn, which is exact here. Images have the size that `preprocessing`
+    gives. Raises ValueError for classes or sizes that do not fit.
     """
-    classes = count_classes(train, held_out)
-    check_sizes(preprocessing, train, held_out)
+    classes = count_classes(train)
+    check_sizes(preprocessing, train)
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
     network.to(best_device())
     left_out = fit_head(network, features(network, train, preprocessing), train.classes)
-    measured = None if held_out is None else measure(network, held_out, preprocessing)
     chosen = {"pool": network.config.pool, "strength": left_out.strength, "temperature": left_out.temperature}
     return Fitted(
         model=network.cpu(),
         history=(),
-        figures={"left_out_accuracy": left_out.accuracy, **figures_of(measured, train, held_out)},
+        figures={"left_out_accuracy": left_out.accuracy},
         recipe={"method": "probe", **asdict(recipe), **chosen},
     )
 

@@ -37,7 +37,7 @@ class Task:
         if self.method == "as it is":
             return measure(network, held_out, preprocessing).accuracy
         if self.method == "few-shot":
-            fitted = probe(network, preprocessing, train, None, ProbeRecipe())
+            fitted = probe(network, preprocessing, train, ProbeRecipe())
         else:
             recipe = FinetuneRecipe(
                 seed=self.seed,

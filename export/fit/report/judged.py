@@ -51,7 +51,6 @@ class Judged:
         low, high = interval(int(hits.sum()), len(hits))
         of_right = np.take_along_axis(self.scores, self.right[:, None], axis=1)
         figures = {
-            "held_out_images": float(len(hits)),
             "top1_accuracy": float(hits.mean()),
             "top1_low": low,
             "top1_high": high,

@@ -6,7 +6,7 @@ import torch
 
 from export.fit.report.judged import interval
 from model.fit.finetune import FinetuneRecipe, finetune
-from model.fit.fitted import Fitted
+from model.fit.measure import measure as judge
 from model.fit.network import initialised
 from model.fit.pretrain import PretrainRecipe, pretrain
 from model.fit.probe import ProbeRecipe, probe
@@ -26,7 +26,7 @@ def measure() -> Rows:
 
 
 def _row(method: str) -> Row:
-    reported = [_fit(method, seed).figures["top1_accuracy"] for seed in range(RUNS)]
+    reported = [_accuracy(method, seed) for seed in range(RUNS)]
     ends = [interval(round(share * JUDGING), JUDGING) for share in reported]
     held = sum(low <= CHANCE <= high for low, high in ends)
     return {
@@ -39,14 +39,16 @@ def _row(method: str) -> Row:
     }
 
 
-def _fit(method: str, seed: int) -> Fitted:
-    parts = PREPROCESSING, _noise(TRAIN, 2 * seed), _noise(JUDGING, 2 * seed + 1)
-    if method == "pretrain":
-        return pretrain(CONFIG, *parts, PretrainRecipe(seed=seed, epochs=12))
+def _accuracy(method: str, seed: int) -> float:
+    train, judging = _noise(TRAIN, 2 * seed), _noise(JUDGING, 2 * seed + 1)
     network = initialised(CONFIG, seed)
-    if method == "probe":
-        return probe(network, *parts, ProbeRecipe())
-    return finetune(network, *parts, FinetuneRecipe(seed=seed, epochs=12))
+    if method == "pretrain":
+        fitted = pretrain(CONFIG, PREPROCESSING, train, judging, PretrainRecipe(seed=seed, epochs=12))
+    elif method == "probe":
+        fitted = probe(network, PREPROCESSING, train, ProbeRecipe())
+    else:
+        fitted = finetune(network, PREPROCESSING, train, judging, FinetuneRecipe(seed=seed, epochs=12))
+    return judge(fitted.model, judging, PREPROCESSING).accuracy
 
 
 def _noise(count: int, seed: int) -> Samples:

@@ -30,7 +30,6 @@ def test_figures():
     figures = judged([0, 0, 0, 1], [0, 0, 1, 1]).figures()
     assert figures == pytest.approx(
         {
-            "held_out_images": 4,
             "top1_accuracy": 0.75,
             "top1_low": 0.3006,  # of 3 in 4, by R's prop.test(3, 4, correct=FALSE)
             "top1_high": 0.9544,
