@@ -1,16 +1,17 @@
 """The methods of learning, and their recipes from the command line."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, is_dataclass
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import fill
-from typing import Any, NamedTuple, get_origin, get_type_hints
+from typing import Any
 
 import torch
 from pydantic import TypeAdapter, ValidationError
 
 from export.fit.dataset import Part
 from model.checkpoints.checkpoint import Checkpoint, Description
+from model.checkpoints.describe import flat
 from model.fit.finetune import FinetuneRecipe, finetune
 from model.fit.fitted import Fitted
 from model.fit.masked import MaskedRecipe, masked
@@ -38,8 +39,9 @@ def recipe(method: str, given: Iterable[tuple[str, str]], *, seed: int) -> Recip
     Raises ValueError for a field that there is not, or a value that it cannot have.
     """
     kind = RECIPES[method]
-    known = {field.name: field.kind for field in _fields(kind())}
-    values: dict[str, Any] = asdict(kind()) | ({SEED: seed} if SEED in get_type_hints(kind) else {})
+    values, known = asdict(kind()), _fields(kind)
+    if SEED in values:
+        values[SEED] = seed
     for name, text in given:
         if name not in known:
             raise ValueError(f"--recipe {name}: the recipe of {method} has {', '.join(known)}")
@@ -55,34 +57,22 @@ def recipe(method: str, given: Iterable[tuple[str, str]], *, seed: int) -> Recip
 
 def describe() -> str:
     """Every recipe with its defaults, each a paragraph of lines that are indented further."""
-    defaults = {
-        method: ", ".join(f"{field.name}={_text(field.value)}" for field in _fields(kind()))
-        for method, kind in RECIPES.items()
-    }
-    texts = (f"{method}: {fields}" for method, fields in defaults.items())
-    return "\n".join(fill(text, 100, initial_indent="  ", subsequent_indent="      ") for text in texts)
+    texts = []
+    for method, kind in RECIPES.items():
+        fields = ", ".join(f"{name}={_text(default)}" for name, default in _fields(kind).items())
+        texts.append(fill(f"{method}: {fields}", 100, initial_indent="  ", subsequent_indent="      "))
+    return "\n".join(texts)
 
 
-class _Field(NamedTuple):
-    name: str  # as --recipe takes it: that of a field of a part after the part's and a dot
-    kind: Any
-    value: Any
+def _fields(kind: type[Recipe]) -> dict[str, Any]:
+    """The defaults of what --recipe can change: fields of a recipe and of its parts, but not the seed."""
+    return {name: default for name, default in flat(asdict(kind())).items() if name != SEED}
 
 
-def _fields(recipe: Any, place: str = "") -> Iterator[_Field]:
-    """The fields of a recipe and of its parts, but not the seed."""
-    for name, hint in get_type_hints(type(recipe)).items():
-        value = getattr(recipe, name)
-        if is_dataclass(value):
-            yield from _fields(value, f"{name}.")
-        elif name != SEED:
-            yield _Field(place + name, get_origin(hint) or hint, value)
-
-
-def _value(text: str, kind: Any) -> list[str] | str | None:
+def _value(text: str, default: Any) -> list[str] | str | None:
     if text == CHOSEN:
         return None
-    return text.split(",") if kind is tuple else text
+    return text.split(",") if isinstance(default, tuple) else text
 
 
 def _text(value: Any) -> str:

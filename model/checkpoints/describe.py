@@ -22,9 +22,9 @@ def report(description: Description) -> str:
         "labels": _labels(description),
         **({"prompts": ", ".join(description.prompts)} if description.prompts else {}),
         "score": description.score,
-        **_flat(config.to_json()),
-        **_flat({"preprocessing": description.preprocessing.to_json()}),
-        **_flat({"recipe": description.recipe, "figures": description.figures}),
+        **flat(config.to_json()),
+        **flat({"preprocessing": description.preprocessing.to_json()}),
+        **flat({"recipe": description.recipe, "figures": description.figures}),
     }
     origins = {**description.origins, "labels": description.labels_from or ("metadata" if description.labels else "")}
     rows = [_row(name, value, origins.get(name.removeprefix("preprocessing."), "")) for name, value in facts.items()]
@@ -44,7 +44,7 @@ def _labels(description: Description) -> str:
     return "none: it has no head"
 
 
-def _flat(facts: dict[str, Any]) -> dict[str, Any]:
+def flat(facts: dict[str, Any]) -> dict[str, Any]:
     """With the parts of a record under its name and a dot."""
     flat = {}
     for name, value in facts.items():

@@ -1,7 +1,7 @@
 """The report as one HTML page that holds its charts and images and needs nothing else."""
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from string import Template
@@ -12,6 +12,7 @@ from export.fit.report.confusion import mistaken_pairs
 from export.fit.report.judged import Judged, percent
 from export.fit.report.mistakes import Mistake, picture
 from export.fit.report.report import Report
+from model.checkpoints.describe import flat
 
 TEMPLATE = Path(__file__).with_name("page.html")
 MOST_LABELS = 200  # of the table
@@ -39,7 +40,8 @@ def page(report: Report, charts: Sequence[Chart], mistakes: Sequence[Mistake]) -
     """HTML."""
     checkpoint, judged = report.checkpoint, report.judged
     tried = checkpoint.recipe.get("tried")
-    settings = {name: value for name, value in checkpoint.recipe.items() if name != "tried"}
+    recipe = {name: value for name, value in checkpoint.recipe.items() if name != "tried"}
+    settings = [(name, _setting(value)) for name, value in flat(recipe).items()]
     parts = [
         f'<p class="headline">{_text(report.headline)}</p>',
         f'<p class="note">{_text(report.origin)}</p>',
@@ -49,7 +51,7 @@ def page(report: Report, charts: Sequence[Chart], mistakes: Sequence[Mistake]) -
         *([_labels(judged, report.counts), _pairs(judged), _mistakes(judged, mistakes)] if judged else ()),
         _section("Learning rates that were tried", _tried(tried)) if tried else "",
         _section("Figures", _table((), _figures(checkpoint.figures), texts=1)),
-        _section("Recipe", _table((), [*_rows(settings)], texts=2)),
+        _section("Recipe", _table((), settings, texts=2)),
     ]
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         name=escape(checkpoint.name), content="\n".join(parts)
@@ -141,12 +143,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]], *, texts: int) -
     return "\n".join(('<div class="wide"><table>', *(f"<tr>{cells}</tr>" for cells in lines), "</table></div>"))
 
 
-def _rows(facts: dict[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
-    """Name and value of each fact, and of the parts of a fact with its name before theirs, as --recipe takes them."""
-    for name, value in facts.items():
-        if isinstance(value, dict):
-            yield from _rows(value, f"{place}{name}.")
-        elif isinstance(value, list | tuple):
-            yield place + name, ",".join(map(str, value))
-        else:
-            yield place + name, f"{value:.4g}" if isinstance(value, float) else str(value)
+def _setting(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
