@@ -5,22 +5,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+import torch
+from torch import Tensor
 
 from app.images.preprocess import ImageSpec
-from app.inference.engine import Pixels
 from export.fit.listing import UNLABELLED, Labelled
 from export.fit.split import LeftOut, Split
 from export.folder import decoded
+from model.fit.samples import Samples
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """N images, their classes indices of labels."""
-
     files: tuple[Path, ...]
-    pixels: Pixels  # (N, height, width, 3), a map of a file
-    classes: tuple[int, ...]
+    samples: Samples  # of the files, their pixels a map of one file and their classes indices of labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +30,7 @@ class Dataset:
 
     def count(self, part: Part) -> dict[str, int]:
         """The number of images of `part` by label."""
-        found = Counter(part.classes)
+        found = Counter(part.samples.classes.tolist())
         return {label: found[index] for index, label in enumerate(self.labels)}
 
 
@@ -54,8 +52,7 @@ def read_dataset(images: Split, *, train: ImageSpec, held_out: ImageSpec, folder
     parts = [
         Part(
             files=tuple(image.file for image in kept),
-            pixels=pixels,
-            classes=tuple(index[image.label] for image in kept),
+            samples=Samples(pixels=pixels, classes=torch.tensor([index[image.label] for image in kept])),
         )
         for kept, pixels in (learned, judged)
     ]
@@ -66,7 +63,7 @@ def read_dataset(images: Split, *, train: ImageSpec, held_out: ImageSpec, folder
 
 def _read(
     images: Sequence[Labelled], spec: ImageSpec, file: Path, left_out: list[LeftOut]
-) -> tuple[list[Labelled], Pixels]:
+) -> tuple[list[Labelled], Tensor]:
     """The images that can be decoded, and their pixels. They are written one after the other, so that a disk that is
     full is an error here, and not a crash when a mapped page has no place.
     """
@@ -78,6 +75,6 @@ def _read(
             else:
                 kept.append(image)
                 out.write(found.tobytes())
-    shape = (len(kept), *spec.size, 3)
-    # Copied on write, because torch takes no array that must not be written.
-    return kept, np.memmap(file, np.uint8, "c", shape=shape) if kept else np.zeros(shape, np.uint8)
+    size = file.stat().st_size
+    # Mapped for this process alone: what torch writes to it does not reach the file.
+    return kept, torch.from_file(str(file), shared=False, size=size, dtype=torch.uint8).view(-1, *spec.size, 3)

@@ -6,10 +6,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-import torch
 from pydantic import TypeAdapter, ValidationError
 
-from export.fit.dataset import Part
 from model.checkpoints.checkpoint import Checkpoint, Description
 from model.checkpoints.describe import flat
 from model.fit.finetune import FinetuneRecipe, finetune
@@ -92,12 +90,12 @@ def of_crops(recipe: Recipe, preprocessing: Preprocessing) -> Preprocessing:
     return preprocessing.resized((round(ROOM * height), round(ROOM * width)))
 
 
-def learn(source: Description, recipe: Recipe, train: Part, held_out: Part, work: Path) -> Fitted:
+def learn(source: Description, recipe: Recipe, train: Samples, held_out: Samples, work: Path) -> Fitted:
     """Run the recipe, with snapshots in `work`. `source` is a Checkpoint for methods that begin with one.
 
     Raises ValueError, with the reason, where it cannot be run.
     """
-    parts = source.preprocessing, samples(train), samples(held_out)
+    parts = source.preprocessing, train, held_out
     if isinstance(recipe, PretrainRecipe):
         return pretrain(source.config, *parts, recipe, work=work)
     if isinstance(recipe, MaskedRecipe):
@@ -105,8 +103,4 @@ def learn(source: Description, recipe: Recipe, train: Part, held_out: Part, work
     assert isinstance(source, Checkpoint)
     if isinstance(recipe, FinetuneRecipe):
         return finetune(source.model, *parts, recipe, work=work)
-    return probe(source.model, source.preprocessing, parts[1], recipe)
-
-
-def samples(part: Part) -> Samples:
-    return Samples(pixels=torch.from_numpy(part.pixels), classes=torch.tensor(part.classes))
+    return probe(source.model, source.preprocessing, train, recipe)

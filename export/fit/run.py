@@ -7,7 +7,7 @@ from pathlib import Path
 
 from export.fit.dataset import Dataset, read_dataset
 from export.fit.listing import Listing, first_few, list_images
-from export.fit.methods import Recipe, learn, of_crops, samples
+from export.fit.methods import Recipe, learn, of_crops
 from export.fit.report.folder import write_report
 from export.fit.report.judged import Judged, judge, percent
 from export.fit.report.report import Report
@@ -65,11 +65,11 @@ def run(
             print(f"{file} is left out: {reason}", file=sys.stderr)  # noqa: T201
         if strict and left_out:
             raise ValueError(f"--strict: images that cannot be used, named above: {len(left_out):,}")
-        fitted = learn(source, recipe, dataset.train, dataset.held_out, work)
+        fitted = learn(source, recipe, dataset.train.samples, dataset.held_out.samples, work)
         learned = _checkpoint(source, fitted, dataset, name=out.stem)
         judged = None
         if learned.labels:
-            judged = judge(learned, dataset.held_out.files, samples(dataset.held_out))
+            judged = judge(learned, dataset.held_out)
             learned = replace(learned, figures={**learned.figures, **judged.figures()})
         save(learned, out)
         bundle = Path("bundles", out.stem)

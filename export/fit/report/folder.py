@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +55,9 @@ def _write_split(report: Report, file: Path) -> None:
     dataset = report.dataset
     labels = dataset.labels or ("",)
 
-    def rows(part: Part, side: str) -> list[tuple[str, str, str]]:
-        places = [os.path.relpath(file.absolute(), report.folder.absolute()) for file in part.files]
-        return [(place, labels[index], side) for place, index in zip(places, part.classes, strict=True)]
+    def rows(part: Part, side: str) -> Iterator[tuple[str, str, str]]:
+        for image, index in zip(part.files, part.samples.classes.tolist(), strict=True):
+            yield os.path.relpath(image.absolute(), report.folder.absolute()), labels[index], side
 
     with file.open("w", encoding="utf-8", newline="") as text:
         csv.writer(text).writerows([COLUMNS, *rows(dataset.train, TRAIN), *rows(dataset.held_out, HELD_OUT)])

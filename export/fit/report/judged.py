@@ -1,6 +1,5 @@
 """The answers of a network for held-out images, and their quality: N images, C classes."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +10,10 @@ import numpy.typing as npt
 import torch
 
 from export.calibration import calibration_error
+from export.fit.dataset import Part
 from model.checkpoints.checkpoint import Checkpoint
 from model.fit.device import best_device
 from model.fit.measure import logits
-from model.fit.samples import Samples
 
 TOP = 5
 NORMAL = 1.959964  # of 95 %
@@ -80,14 +79,14 @@ class Judged:
         ]
 
 
-def judge(checkpoint: Checkpoint, files: Sequence[Path], samples: Samples) -> Judged:
+def judge(checkpoint: Checkpoint, images: Part) -> Judged:
     """The answers of the network in float32 for images of the size that the service gives it."""
-    found = logits(checkpoint.model.to(best_device()), samples, checkpoint.preprocessing, title="judging")
+    found = logits(checkpoint.model.to(best_device()), images.samples, checkpoint.preprocessing, title="judging")
     checkpoint.model.cpu()
     return Judged(
         labels=checkpoint.labels,
-        files=tuple(files),
-        right=samples.classes.numpy(),
+        files=images.files,
+        right=images.samples.classes.numpy(),
         logits=found.numpy(),
     )
 

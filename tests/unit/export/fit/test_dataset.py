@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from app.images.preprocess import preprocess
@@ -34,10 +33,11 @@ def test_pixels_are_those_of_the_service_in_two_framings(tmp_path):
     dataset = read_dataset(images, train=LARGE, held_out=SMALL, folder=tmp_path)
     upright = [image.transpose(Image.Transpose.ROTATE_270) for _, image in pictures]
     expected = [preprocess(image, LARGE if n < 6 else SMALL)[0] for n, image in enumerate(upright)]
-    np.testing.assert_array_equal(dataset.train.pixels, expected[:6])
-    np.testing.assert_array_equal(dataset.held_out.pixels, expected[6:])
-    assert (dataset.labels, dataset.train.classes, dataset.held_out.classes) == (("a", "b"), (0, 1) * 3, (0, 1))
-    assert dataset.count(dataset.train) == {"a": 3, "b": 3}
+    train, held_out = dataset.train.samples, dataset.held_out.samples
+    np.testing.assert_array_equal(train.pixels.numpy(), expected[:6])
+    np.testing.assert_array_equal(held_out.pixels.numpy(), expected[6:])
+    assert (train.classes.tolist(), held_out.classes.tolist()) == ([0, 1] * 3, [0, 1])
+    assert (dataset.labels, dataset.count(dataset.train)) == (("a", "b"), {"a": 3, "b": 3})
     assert dataset.train.files == tuple(image.file for image in images.train)
 
 
@@ -45,7 +45,7 @@ def test_torch_writes_to_a_copy_of_the_pixels_in_memory(tmp_path):
     images = [picture(tmp_path, n, "a")[0] for n in range(3)]
     dataset = read_dataset(split(images[:2], images[2:]), train=SMALL, held_out=SMALL, folder=tmp_path)
     before = (tmp_path / "train.pixels").read_bytes()
-    torch.from_numpy(dataset.train.pixels)[:] = 0
+    dataset.train.samples.pixels[:] = 0
     assert (tmp_path / "train.pixels").read_bytes() == before
 
 
