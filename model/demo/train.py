@@ -150,7 +150,8 @@ def train(recipe: Recipe, *, data: Dataset | None = None, work: Path | None = No
     course = Course(
         steps=recipe.steps,
         steps_per_epoch=math.ceil(len(data.labels) / recipe.batch),
-        schedule=linear(recipe.steps, warm_up=recipe.warm_up),
+        schedule=linear,
+        warm_up=recipe.warm_up,
         average_decay=recipe.average_decay,
     )
     objective = Shapes(network, patch_head, data, recipe)

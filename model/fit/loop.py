@@ -14,7 +14,7 @@ from model.fit.batches import Batches
 from model.fit.device import mixed_precision
 from model.fit.fitted import Point
 from model.fit.measure import Measured
-from model.fit.schedule import Schedule, Shape
+from model.fit.schedule import Schedule
 from model.fit.snapshot import Snapshot
 from model.vit import VisionTransformer
 
@@ -42,15 +42,21 @@ class Course:
     steps: int
     steps_per_epoch: int
     schedule: Schedule
+    warm_up: int  # steps
     clip: float = 1.0  # largest norm of the network's gradient (paper, Tables 3 and 4)
     average_decay: float | None = None  # the moving average of the weights is what is measured and given
 
     @classmethod
-    def over(cls, epochs: float, batches: Batches, shape: Shape, *, warm_up_share: float, clip: float) -> Self:
-        """So many epochs, of a step at least, with the learning rate in this shape."""
+    def over(cls, epochs: float, batches: Batches, schedule: Schedule, *, warm_up_share: float, clip: float) -> Self:
+        """So many epochs, of a step at least."""
         steps = max(1, round(epochs * batches.steps_per_epoch))
-        schedule = shape(steps, round(warm_up_share * steps))
-        return cls(steps=steps, steps_per_epoch=batches.steps_per_epoch, schedule=schedule, clip=clip)
+        return cls(
+            steps=steps,
+            steps_per_epoch=batches.steps_per_epoch,
+            schedule=schedule,
+            warm_up=round(warm_up_share * steps),
+            clip=clip,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +102,7 @@ def learn(
     network.train()
     bar = tqdm(initial=run.step, total=course.steps, desc=title, unit="step", mininterval=2)
     while run.step < course.steps:
-        factor = course.schedule(run.step)
+        factor = course.schedule(run.step, course.steps, course.warm_up)
         for optimiser, largest in zip(optimisers, rates, strict=True):
             for group, rate in zip(optimiser.param_groups, largest, strict=True):
                 group["lr"] = rate * factor

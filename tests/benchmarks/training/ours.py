@@ -30,7 +30,7 @@ class Paced:
 
 def main() -> None:
     network = VisionTransformer(variant(sys.argv[1], num_classes=CLASSES)).to(device())
-    course = Course(steps=STEPS, steps_per_epoch=STEPS, schedule=cosine(STEPS, warm_up=100), clip=CLIP)
+    course = Course(steps=STEPS, steps_per_epoch=STEPS, schedule=cosine, warm_up=100, clip=CLIP)
     adam = optimiser(network, rate=RATE, weight_decay=WEIGHT_DECAY)
     learn(network, Paced(network, Pace()), course, [adam], title="training")
 
