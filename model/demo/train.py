@@ -138,7 +138,7 @@ def train(recipe: Recipe, *, data: Dataset | None = None, work: Path | None = No
     network = VisionTransformer(CONFIG)
     patch_head = nn.Linear(CONFIG.width, len(LABELS) + 1)
     known = {**asdict(recipe), "network": digest_of_weights(network)}
-    snapshot = None if work is None else Snapshot(work / "shapes.pt", identity=known)
+    snapshot = Snapshot(work, "shapes", identity=known)
     matrices = [p for p in network.blocks.parameters() if p.ndim == 2]
     others = [p for p in [*network.parameters(), *patch_head.parameters()] if all(p is not m for m in matrices)]
     optimisers: list[Optimizer] = [

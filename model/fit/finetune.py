@@ -152,7 +152,7 @@ class _Runs:
         """
         title = f"rate-{rate}"
         snapshot = self._snapshot(title)
-        stored = None if snapshot is None else snapshot.load()
+        stored = snapshot.load()
         if stored is not None and "logits" in stored:
             kept: Tensor = stored["logits"]
             return kept
@@ -163,8 +163,7 @@ class _Runs:
             answers = logits(network, others, self._preprocessing)
         except Diverged:
             answers = torch.full((len(others), network.config.num_classes), torch.nan)
-        if snapshot is not None:
-            snapshot.save({"logits": answers})
+        snapshot.save({"logits": answers})
         return answers
 
     def _probed(self, rows: Tensor | None) -> VisionTransformer:
@@ -198,5 +197,5 @@ class _Runs:
         adam = optimiser(network, rate=rate)
         return learn(network, objective, course, [adam], title=title, snapshot=self._snapshot(title))
 
-    def _snapshot(self, name: str) -> Snapshot | None:
-        return None if self._work is None else Snapshot(self._work / f"{name}.pt", identity=self._identity)
+    def _snapshot(self, name: str) -> Snapshot:
+        return Snapshot(self._work, name, identity=self._identity)

@@ -83,7 +83,7 @@ def learn(
     *,
     title: str,
     beside: Sequence[nn.Module] = (),
-    snapshot: Snapshot | None = None,
+    snapshot: Snapshot,
 ) -> Learned:
     """Run the course, or what is left of it after the snapshot. `beside` are modules that learn with the network.
 
@@ -120,7 +120,7 @@ def learn(
             _add_point(run, course, objective, measured, rate=max(rates[0]) * factor)
             bar.set_postfix(loss=f"{run.history[-1].train_loss:.3f}")
         bar.update()
-        if snapshot is not None and (snapshot.due or run.step == course.steps):
+        if snapshot.due or run.step == course.steps:
             snapshot.save(_state(run, modules, optimisers))
     bar.close()
     return Learned(network=measured.eval(), history=tuple(run.history))
@@ -150,25 +150,18 @@ def _add_point(run: Progress, course: Course, objective: Objective, network: Vis
 
 def _state(run: Progress, modules: nn.Module, optimisers: Sequence[Optimizer]) -> dict[str, Any]:
     return {
-        "step": run.step,
-        "loss": float(run.loss),
-        "since": run.since,
-        "history": [asdict(point) for point in run.history],
+        **asdict(run),
         "modules": modules.state_dict(),
         "optimisers": [optimiser.state_dict() for optimiser in optimisers],
     }
 
 
-def _restored(snapshot: Snapshot | None, modules: nn.Module, optimisers: Sequence[Optimizer]) -> Progress:
-    state = None if snapshot is None else snapshot.load()
+def _restored(snapshot: Snapshot, modules: nn.Module, optimisers: Sequence[Optimizer]) -> Progress:
+    state = snapshot.load()
     if state is None:
         return Progress()
-    modules.load_state_dict(state["modules"])
-    for optimiser, saved in zip(optimisers, state["optimisers"], strict=True):
+    modules.load_state_dict(state.pop("modules"))
+    for optimiser, saved in zip(optimisers, state.pop("optimisers"), strict=True):
         optimiser.load_state_dict(saved)
-    return Progress(
-        step=state["step"],
-        loss=state["loss"],
-        since=state["since"],
-        history=[Point(**saved) for saved in state["history"]],
-    )
+    state["history"] = [Point(**saved) for saved in state["history"]]
+    return Progress(**state)

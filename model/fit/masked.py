@@ -62,7 +62,7 @@ def masked(
     check_sizes(preprocessing, held_out)
     network = initialised(replace(config, num_classes=0, representation_size=None), recipe.seed)
     known = identity("masked", asdict(recipe), network, preprocessing, train, held_out)
-    snapshot = None if work is None else Snapshot(work / "masked.pt", identity=known)
+    snapshot = Snapshot(work, "masked", identity=known)
     device = best_device()
     network.to(device)
     colours = ColourHead(config.width).to(device)

@@ -65,7 +65,7 @@ def pretrain(
         replace(config, num_classes=classes, representation_size=hidden, representation="tanh"), recipe.seed
     )
     known = identity("pretrain", asdict(recipe), network, preprocessing, train, held_out)
-    snapshot = None if work is None else Snapshot(work / "pre-training.pt", identity=known)
+    snapshot = Snapshot(work, "pre-training", identity=known)
     network.to(best_device())
     batches = Batches(
         samples=train,

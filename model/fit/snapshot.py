@@ -19,15 +19,16 @@ SAMPLED = 256  # images that are read to tell samples from others
 
 
 class Snapshot:
-    """One file, replaced as a whole. `identity` says which run it is of, in words of JSON by name."""
+    """One file, replaced as a whole, or without a folder none. `identity` says which run it is of, by name."""
 
-    def __init__(self, path: Path, *, identity: dict[str, Any]) -> None:
-        self.path, self.identity = path, identity
+    def __init__(self, folder: Path | None, name: str, *, identity: dict[str, Any]) -> None:
+        self.path = None if folder is None else folder / f"{name}.pt"
+        self.identity = identity
         self._written = time.monotonic()
 
     def load(self) -> dict[str, Any] | None:
         """The last saved state, or None. Raises ValueError if it is of another run, or cannot be read."""
-        if not self.path.exists():
+        if self.path is None or not self.path.exists():
             return None
         try:
             stored: dict[str, Any] = torch.load(self.path, map_location="cpu", weights_only=True)
@@ -53,6 +54,8 @@ class Snapshot:
 
         `state` has tensors, numbers, text, lists and dicts.
         """
+        if self.path is None:
+            return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(self.path) as temporary:

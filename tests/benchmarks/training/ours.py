@@ -8,6 +8,7 @@ from torch import Tensor
 from model.fit.loop import Course, learn
 from model.fit.optimiser import optimiser
 from model.fit.schedule import cosine
+from model.fit.snapshot import Snapshot
 from model.variants import variant
 from model.vit import VisionTransformer
 from tests.benchmarks.training.pace import CLASSES, CLIP, RATE, STEPS, WEIGHT_DECAY, Pace, device
@@ -32,7 +33,8 @@ def main() -> None:
     network = VisionTransformer(variant(sys.argv[1], num_classes=CLASSES)).to(device())
     course = Course(steps=STEPS, steps_per_epoch=STEPS, schedule=cosine, warm_up=100, clip=CLIP)
     adam = optimiser(network, rate=RATE, weight_decay=WEIGHT_DECAY)
-    learn(network, Paced(network, Pace()), course, [adam], title="training")
+    unsaved = Snapshot(None, "training", identity={})
+    learn(network, Paced(network, Pace()), course, [adam], title="training", snapshot=unsaved)
 
 
 if __name__ == "__main__":
