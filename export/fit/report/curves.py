@@ -5,8 +5,7 @@ from dataclasses import asdict
 from math import isfinite
 
 from app.drawing.chart import nice_ticks
-from export.fit.report.axes import Axes
-from export.fit.report.chart import Chart, Drawing
+from export.fit.report.chart import Axes, Chart, Drawing
 from model.fit.fitted import Point
 
 WIDTH, LEFT, RIGHT = 520, 64, 500

@@ -3,8 +3,7 @@
 import numpy as np
 
 from export.calibration import BINS
-from export.fit.report.axes import Axes
-from export.fit.report.chart import Chart, Drawing
+from export.fit.report.chart import Axes, Chart, Drawing
 from export.fit.report.judged import Judged, percent
 
 WIDTH, HEIGHT = 520, 500
