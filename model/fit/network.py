@@ -19,7 +19,7 @@ def with_new_head(
     """A copy with a linear head of zeros in place of everything after the pool (paper, section 3.2).
 
     Positions are interpolated for another `image_size` (height, width). Where the network has no class token, or norms
-    what it has pooled, its own way of pooling stays. With no classes the copy ends with what a head would read.
+    what it has pooled, its own way of pooling stays.
     """
     old = model.config
     config = replace(
