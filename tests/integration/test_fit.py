@@ -63,21 +63,6 @@ def test_the_served_model_is_as_often_right_as_the_report_says(photos, tmp_path,
     assert right >= 18
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--method", "pretrain"], "not learned: --method pretrain begins with --from-scratch VARIANT, and with no "),
-        (["--from-scratch", "Ti/16"], "not learned: --method probe begins with a checkpoint: give a file"),
-    ],
-)
-def test_refusals_are_one_clear_line(photos, tmp_path, arguments, message):
-    out = tmp_path / "mine.safetensors"
-    with pytest.raises(SystemExit) as refusal:
-        main(["fit", "model/demo/shapes.safetensors", "--images", str(photos), "--out", str(out), *arguments])
-    assert str(refusal.value).startswith(message)
-    assert list(tmp_path.iterdir()) == []
-
-
 def faint_squares(folder: Path, count: int) -> Path:
     """A checkpoint, and beside it a folder `images` of which a probe is often wrong."""
     save(toy_checkpoint(), folder / "toy.safetensors")

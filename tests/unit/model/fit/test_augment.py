@@ -17,14 +17,8 @@ def places(count: int, size: tuple[int, int] = SIZE) -> torch.Tensor:
     return pixels
 
 
-def chance(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def test_the_whole_image_is_itself():
-    pixels = torch.randint(256, (4, *SIZE, 3), dtype=torch.uint8, generator=chance())
-    shown = augmented(pixels, SIZE, WHOLE, chance())
-    torch.testing.assert_close(shown, pixels.permute(0, 3, 1, 2).float(), atol=0.02, rtol=0)
+def chance() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
 
 
 def test_flips_are_left_to_right_for_half_of_the_images():
@@ -56,12 +50,6 @@ def test_an_image_larger_than_the_input_is_shrunk():
     shown = augmented(places(1, (64, 96)), SIZE, WHOLE, chance())
     torch.testing.assert_close(shown[0, 0, 5], 2 * torch.arange(48) + 0.5, atol=1e-3, rtol=0)
     torch.testing.assert_close(shown[0, 1, :, 5], 2 * torch.arange(32) + 0.5, atol=1e-3, rtol=0)
-
-
-def test_the_generator_decides():
-    one, same, other = (augmented(places(8), SIZE, Augmentation(), chance(seed)) for seed in (1, 1, 2))
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
 
 
 @pytest.mark.parametrize(
