@@ -1,4 +1,7 @@
-"""Dropout where the paper has it, put into a network from outside: a network that serves has none."""
+"""Dropout where the paper has it, put into a network from outside: a network that serves has none.
+
+So the network does the same in PyTorch's modes of training and of evaluation.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -99,7 +99,6 @@ def learn(
     modules = nn.ModuleList([network, *beside, *([] if averaged is None else [averaged])])
     rates = [[group["lr"] for group in optimiser.param_groups] for optimiser in optimisers]
     run = _restored(snapshot, modules, optimisers)
-    network.train()
     bar = tqdm(initial=run.step, total=course.steps, desc=title, unit="step", mininterval=2)
     while run.step < course.steps:
         factor = course.schedule(run.step, course.steps, course.warm_up)

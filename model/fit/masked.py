@@ -152,8 +152,6 @@ class MaskedPatches:
         """Of the corrupted patches, which are the same each time."""
         if self._held_out is None:
             return None
-        training = network.training
-        network.eval()
         loss = right = count = 0.0
         for number, pixels in enumerate(self._held_out.pixels.split(CHUNK)):
             chance = generator(self._batches.seed, Draw.MEASUREMENT, number)
@@ -161,7 +159,6 @@ class MaskedPatches:
             logits, targets = self._predict(network, shown, chance)
             loss += F.cross_entropy(logits.double(), targets, reduction="sum").item()
             right, count = right + (logits.argmax(1) == targets).sum().item(), count + len(targets)
-        network.train(training)
         return Measured(loss=loss / count, accuracy=right / count)
 
     def _predict(self, network: VisionTransformer, pixels: Tensor, chance: torch.Generator) -> tuple[Tensor, Tensor]:

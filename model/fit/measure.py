@@ -37,13 +37,10 @@ def measured(logits: Tensor, classes: Tensor) -> Measured:
 def logits(
     network: VisionTransformer, samples: Samples, preprocessing: Preprocessing, *, title: str | None = None
 ) -> Tensor:
-    """In eval mode and float32, as the service runs the network: (N, C) on the CPU. A bar is drawn under `title`."""
-    device, training = next(network.parameters()).device, network.training
-    network.eval()
+    """In float32, as the service runs the network: (N, C) on the CPU. A bar is drawn under `title`."""
+    device = next(network.parameters()).device
     chunks = tqdm(samples.pixels.split(CHUNK), desc=title, unit=f"x{CHUNK}", disable=title is None or None)
-    answers = torch.cat([network(network_input(pixels, preprocessing, device)).cpu() for pixels in chunks])
-    network.train(training)
-    return answers
+    return torch.cat([network(network_input(pixels, preprocessing, device)).cpu() for pixels in chunks])
 
 
 def network_input(pixels: Tensor, preprocessing: Preprocessing, device: torch.device) -> Tensor:
