@@ -16,6 +16,7 @@ from export.command import main
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import save
 from model.shapes import draw
+from tests.support.runs import same_weights
 from tests.support.samples import squares
 from tests.support.toy import toy_checkpoint
 
@@ -105,6 +106,5 @@ def test_a_run_that_was_killed_as_it_wrote_goes_on_and_ends_with_the_same_weight
         main(arguments(name))
     assert not (tmp_path / "killed.work").exists()
     one, other = (load_checkpoint(tmp_path / f"{name}.safetensors") for name in ("whole", "killed"))
-    states = [checkpoint.model.state_dict() for checkpoint in (one, other)]
-    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    assert same_weights(one.model, other.model)
     assert one.history == other.history

@@ -6,7 +6,6 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
-import model.fit.snapshot
 from model.fit import finetune as finetuning
 from model.fit.augment import Augmentation
 from model.fit.classification import Classification
@@ -16,7 +15,7 @@ from model.fit.measure import measure
 from model.fit.probe import ProbeRecipe, probe
 from model.fit.samples import Samples
 from model.variants import variant
-from tests.support.runs import same_weights
+from tests.support.runs import interrupted_at, same_weights
 from tests.support.samples import PREPROCESSING, SIZE, squares
 from tests.support.toy import toy_model
 
@@ -29,12 +28,6 @@ STEPS = 12  # of RECIPE; SEARCHED has two runs of 9 before them, for a fifth of 
 @pytest.fixture(scope="module")
 def start():
     return toy_model(variant("mu/8", image_size=SIZE, num_classes=7))
-
-
-@pytest.fixture
-def always(monkeypatch):
-    """A snapshot after every step."""
-    monkeypatch.setattr(model.fit.snapshot, "EVERY_S", 0)
 
 
 def run(start, recipe=RECIPE, work=None):
@@ -129,24 +122,12 @@ def test_the_seed_decides(start):
     assert not same_weights(run(start).model, run(start, replace(RECIPE, seed=1)).model)
 
 
-class Interrupted(Exception):
-    pass
-
-
-def test_interrupted_at_any_step_it_ends_with_the_same_weights(start, always, tmp_path, monkeypatch):
+def test_interrupted_at_any_step_it_ends_with_the_same_weights(start, tmp_path, monkeypatch):
     whole = run(start, SEARCHED)
-    loss, calls = Classification.loss, []
-
-    def interrupted(self, step):
-        calls.append(step)
-        if len(calls) % 2 == 0:  # every run does one step more
-            raise Interrupted
-        return loss(self, step)
-
-    monkeypatch.setattr(Classification, "loss", interrupted)
-    for _ in range(2 * 9 + STEPS - 1):
-        with pytest.raises(Interrupted):
-            run(start, SEARCHED, tmp_path)
+    for steps in (9, 9, STEPS):  # of the two short runs and of the whole one
+        for step in range(steps):
+            with interrupted_at(step, Classification):
+                run(start, SEARCHED, tmp_path)
     ended = run(start, SEARCHED, tmp_path)
     monkeypatch.delattr(Classification, "loss")  # a run that has ended is not run again
     for fitted in (ended, run(start, SEARCHED, tmp_path)):
