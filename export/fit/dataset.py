@@ -76,5 +76,4 @@ def _read(
                 kept.append(image)
                 out.write(found.tobytes())
     size = file.stat().st_size
-    # Mapped for this process alone: what torch writes to it does not reach the file.
     return kept, torch.from_file(str(file), shared=False, size=size, dtype=torch.uint8).view(-1, *spec.size, 3)

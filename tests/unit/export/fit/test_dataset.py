@@ -41,14 +41,6 @@ def test_pixels_are_those_of_the_service_in_two_framings(tmp_path):
     assert dataset.train.files == tuple(image.file for image in images.train)
 
 
-def test_torch_writes_to_a_copy_of_the_pixels_in_memory(tmp_path):
-    images = [picture(tmp_path, n, "a")[0] for n in range(3)]
-    dataset = read_dataset(split(images[:2], images[2:]), train=SMALL, held_out=SMALL, folder=tmp_path)
-    before = (tmp_path / "train.pixels").read_bytes()
-    dataset.train.samples.pixels[:] = 0
-    assert (tmp_path / "train.pixels").read_bytes() == before
-
-
 def test_broken_files_are_left_out_with_the_reason(tmp_path):
     images = [picture(tmp_path, n, "a")[0] for n in range(4)]
     images[1].file.write_bytes(images[1].file.read_bytes()[:200])

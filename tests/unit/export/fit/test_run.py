@@ -232,10 +232,11 @@ def test_refusals_leave_nothing(tmp_path, out, counts, message):
     assert [path.name for path in tmp_path.iterdir()] == ["images"]
 
 
-def test_a_model_is_kept_if_its_report_cannot_be_written(images, tmp_path, monkeypatch):
-    def full(*_args, **_options):
-        raise OSError(28, "No space left on device")
+def full(*_args: object) -> None:
+    raise OSError(28, "No space left on device")
 
+
+def test_a_model_is_kept_if_its_report_cannot_be_written(images, tmp_path, monkeypatch):
     monkeypatch.setattr(reporting, "page", full)
     with pytest.raises(NotReported, match="is written, but its report is not: "):
         learn(images, tmp_path / "mine.safetensors")
@@ -244,9 +245,6 @@ def test_a_model_is_kept_if_its_report_cannot_be_written(images, tmp_path, monke
 
 
 def test_snapshots_stay_if_the_file_cannot_be_written(images, tmp_path, monkeypatch):
-    def full(*_args):
-        raise OSError(28, "No space left on device")
-
     given = [("epochs", "1"), ("rates", "0.01")]
     with monkeypatch.context() as patch:
         patch.setattr(running, "save", full)
