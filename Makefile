@@ -54,7 +54,7 @@ format: $(VENV)/.dev  ## repair and format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev $(BENCH)/openvino/.installed $(BENCH)/training/.installed  ## measure, and rewrite the benchmark tables in docs/
+bench: $(VENV)/.dev $(BENCH)/openvino/.installed  ## measure, and rewrite the benchmark tables in docs/
 	$(BIN)/python -m tests.benchmarks
 
 bench-servers: $(VENV)/.dev $(patsubst %,$(BENCH)/%/.installed,bentoml litserve mlserver openvino pytriton ray transformers)  ## [GROUPS="fp32 bf16 int8 others equal"] [REQUESTS=500]: install other servers and measure them beside this one (an hour and a half)

@@ -24,7 +24,6 @@ from tests.benchmarks.maps import what_if
 from tests.benchmarks.page import table, write_pages
 from tests.benchmarks.record import Head, Rows, write_record
 from tests.benchmarks.runtimes import comparison as runtimes
-from tests.benchmarks.training import comparison as training
 
 BENCHMARKS = {
     "graphs": runtimes.measure,
@@ -39,7 +38,6 @@ BENCHMARKS = {
     "maps": maps.measure,
     "what_if": what_if.measure,
     "precision": precision.measure,
-    "training": training.measure,
     "learning": learning.measure,
     "chance": chance.measure,
 }
