@@ -9,7 +9,6 @@ from pathlib import Path
 from tests.benchmarks import (
     cost,
     doors,
-    drawing,
     engines,
     exporting,
     intake,
@@ -33,7 +32,6 @@ BENCHMARKS = {
     "doors": doors.measure,
     "cost": cost.measure,
     "memory": memory.measure,
-    "drawing": drawing.measure,
     "exporting": exporting.measure,
     "maps": maps.measure,
     "what_if": what_if.measure,
