@@ -6,16 +6,7 @@ Timings on a shared machine are noisy, so variants run interleaved, and tables h
 import sys
 from pathlib import Path
 
-from tests.benchmarks import (
-    cost,
-    doors,
-    engines,
-    exporting,
-    intake,
-    memory,
-    precision,
-    serving,
-)
+from tests.benchmarks import cost, doors, engines, exporting, intake, memory, serving
 from tests.benchmarks.learning import chance
 from tests.benchmarks.learning import comparison as learning
 from tests.benchmarks.maps import comparison as maps
@@ -35,7 +26,6 @@ BENCHMARKS = {
     "exporting": exporting.measure,
     "maps": maps.measure,
     "what_if": what_if.measure,
-    "precision": precision.measure,
     "learning": learning.measure,
     "chance": chance.measure,
 }
