@@ -1,11 +1,19 @@
-"""The baseline of this project's graphs: a plain `torch.onnx.export`."""
+"""The baselines of this project's graphs: a plain `torch.onnx.export`, and what NNCF makes of it."""
 
+import os
+import subprocess
 import warnings
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import numpy as np
 import torch
 
 from model.vit import VisionTransformer
+from tests.benchmarks.record import ROOT
+
+NNCF = ROOT / ".venv-bench" / "openvino" / "bin" / "python"  # of the environment that has it
+SILENT = {"CI": "true"}  # OpenVINO and NNCF report their use to their makers where this is not set
 
 
 def export_plainly(model: VisionTransformer, path: Path) -> None:
@@ -21,3 +29,12 @@ def export_plainly(model: VisionTransformer, path: Path) -> None:
             dynamic_shapes={"images": {0: torch.export.Dim("batch", min=1, max=4096)}},
             verbose=False,
         )
+
+
+def quantise(graph: Path, images: np.ndarray, path: Path) -> None:
+    """A plain export in int8, for OpenVINO, calibrated on normalised images (N, 3, height, width)."""
+    with TemporaryDirectory() as folder:
+        calibration = Path(folder, "images.npy")
+        np.save(calibration, images)
+        command = [str(NNCF), "-m", "tests.benchmarks.runtimes.quantise", str(graph), str(calibration), str(path)]
+        subprocess.run(command, env=os.environ | SILENT, cwd=ROOT, capture_output=True, check=True)

@@ -13,6 +13,7 @@ from app.machine import allowed_cores
 from tests.benchmarks.doors import tensor
 from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.plain_export import SILENT
 from tests.benchmarks.record import ROOT
 from tests.benchmarks.server import PATIENT, free_port, variables_of
 from tests.benchmarks.servers.weights import (
@@ -22,7 +23,6 @@ from tests.benchmarks.servers.weights import (
     OURS,
     PLAIN,
     PLAIN_BUNDLE,
-    SILENT,
     TORCH,
     TRANSFORMERS,
 )

@@ -1,8 +1,6 @@
 """One ViT-S/16 with random weights, as each server takes it."""
 
 import json
-import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.vit import VisionTransformer
 from tests.benchmarks.engines import PRECISIONS
 from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.plain_export import export_plainly
+from tests.benchmarks.plain_export import NNCF, export_plainly, quantise
 from tests.benchmarks.random_model import random_checkpoint
 from tests.benchmarks.servers.plain_bundle import write_plain_bundle
 from tests.benchmarks.servers.vit import crop, normalise
@@ -25,7 +23,6 @@ OURS, BF16, INT8, PLAIN_BUNDLE = "fp32", "bf16", "int8", "plain"  # bundles; the
 PLAIN, TORCH, TRANSFORMERS, OPENVINO_INT8 = "plain.onnx", "weights.pt", "transformers", "openvino-int8.xml"
 LABELS = "labels.txt"
 CALIBRATION = 32  # images
-OPENVINO = Path(".venv-bench/openvino/bin/python")
 IN_TRANSFORMERS = {  # layers of a block, by the names of version 4, which every version reads
     "norm1": ("layernorm_before",),
     "attn.qkv": ("attention.attention.query", "attention.attention.key", "attention.attention.value"),
@@ -34,7 +31,6 @@ IN_TRANSFORMERS = {  # layers of a block, by the names of version 4, which every
     "mlp.fc1": ("intermediate.dense",),
     "mlp.fc2": ("output.dense",),
 }
-SILENT = {"CI": "true"}  # OpenVINO and NNCF report their use to their makers where this is not set
 
 
 def write_weights(folder: Path) -> None:
@@ -52,19 +48,11 @@ def write_weights(folder: Path) -> None:
     write_plain_bundle(folder / OURS, folder / PLAIN, checkpoint.preprocessing, folder / PLAIN_BUNDLE)
     torch.save(checkpoint.model.state_dict(), folder / TORCH)
     _write_transformers(checkpoint, folder / TRANSFORMERS)
-    if OPENVINO.exists():
-        of_nncf(folder)
+    if NNCF.exists():  # calibrated on drawn scenes of the kind that is sent
+        images = np.stack([normalise(crop(jpeg(seed))) for seed in range(1, 1 + CALIBRATION)])
+        quantise(folder / PLAIN, images, folder / OPENVINO_INT8)
     logits = checkpoint.model(torch.from_numpy(normalise(crop(jpeg()))[None]))[0]
     (folder / LABELS).write_text("\n".join(checkpoint.labels[i] for i in logits.topk(5).indices.tolist()))
-
-
-def of_nncf(folder: Path) -> None:
-    """The plain export in int8, calibrated on drawn scenes of the kind that is sent."""
-    calibration = folder / "calibration.npy"
-    np.save(calibration, np.stack([normalise(crop(jpeg(seed))) for seed in range(1, 1 + CALIBRATION)]))
-    files = [str(folder / PLAIN), str(calibration), str(folder / OPENVINO_INT8)]
-    command = [str(OPENVINO), "-m", "tests.benchmarks.runtimes.open_vino", "quantise", *files]
-    subprocess.run(command, env={**os.environ, **SILENT}, capture_output=True, check=True)
 
 
 def _write_transformers(checkpoint: Checkpoint, folder: Path) -> None:
