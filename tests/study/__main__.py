@@ -9,16 +9,16 @@ from pathlib import Path
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.record import ROOT
-from tests.study import growth, positions, resolution, transfer, unlabelled
+from tests.study import grids, transfer
 from tests.study.experiment import Experiment
 from tests.study.run import accuracies
 
 EXPERIMENTS: dict[str, Experiment] = {
     "transfer": transfer,
-    "growth": growth.EXPERIMENT,
-    "positions": positions.EXPERIMENT,
-    "unlabelled": unlabelled.EXPERIMENT,
-    "resolution": resolution.EXPERIMENT,
+    "growth": grids.growth(),
+    "positions": grids.positions(),
+    "unlabelled": grids.unlabelled(),
+    "resolution": grids.resolution(),
 }
 FOLDER, WORK = Path(__file__).parent, ROOT / "study.work"
 

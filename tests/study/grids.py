@@ -1,0 +1,85 @@
+"""The experiments whose cells are the accuracy of a few runs each."""
+
+from dataclasses import replace
+
+from model.config import ViTConfig
+from model.fit.pretrain import POSITIONS
+from tests.study.backbone import LARGE, SIDE, SMALL, Backbone
+from tests.study.experiment import Grid
+from tests.study.run import Run
+from tests.study.task import Task
+
+FEW_SHOT = Task(method="few-shot", each=10)  # digits
+SHAPES = Task(images="shapes", method="as it is")  # how right a network is at what it was pre-trained for
+
+
+def growth() -> Grid:
+    """Few-shot accuracy of a small and a larger network, by the number of images of their pre-training (Fig. 4)."""
+
+    def cells(name: str, config: ViTConfig, count: int) -> dict[str, list[Run]]:
+        if count:
+            start = Backbone(learned="labels", images=count, config=config)
+            itself = [Run(backbone=start, task=SHAPES)]
+        else:
+            start, itself = Backbone(learned="nothing", config=config), []
+        digits = [Run(backbone=start, task=replace(FEW_SHOT, seed=seed)) for seed in range(5)]
+        return {f"{name} network: shapes": itself, f"{name} network: digits": digits}
+
+    return Grid(
+        head="images of pre-training",
+        cells={
+            f"{count:,}": cells("small", SMALL, count) | cells("large", LARGE, count)
+            for count in (0, 60, 500, 4_000, 32_000)
+        },
+    )
+
+
+def positions() -> Grid:
+    """How a network knows where a patch was (appendix D.4, Table 8)."""
+
+    def runs(positions: str, task: Task) -> list[Run]:
+        starts = [Backbone(learned="labels", config=SMALL, positions=positions, seed=seed) for seed in range(3)]
+        return [Run(backbone=start, task=task) for start in starts]
+
+    tasks = {"shapes": SHAPES, "digits, 10 images of each": FEW_SHOT}
+    return Grid(
+        head="positions",
+        cells={kind: {name: runs(kind, task) for name, task in tasks.items()} for kind in POSITIONS},
+    )
+
+
+def unlabelled() -> Grid:
+    """Few labels: masked patch prediction on images without labels, against nothing and against labels (B.1.2)."""
+
+    def runs(start: Backbone, each: int) -> list[Run]:
+        return [Run(backbone=start, task=Task(images="shapes", each=each, seed=seed)) for seed in range(3)]
+
+    starts = {
+        "nothing": Backbone(learned="nothing"),
+        "masked patches": Backbone(learned="masked patches"),
+        "labels": Backbone(learned="labels"),
+    }
+    return Grid(
+        head="learned before",
+        cells={
+            name: {f"{each} of each": runs(start, each) for each in (10, 40, 160)} for name, start in starts.items()
+        },
+    )
+
+
+def resolution() -> Grid:
+    """Fine-tuning at a higher resolution than that of pre-training (section 3.2)."""
+
+    def runs(task: Task, side: int) -> list[Run]:
+        return [Run(backbone=Backbone(learned="labels"), task=replace(task, side=side, seed=seed)) for seed in range(3)]
+
+    tasks = {
+        "digits, 20 images of each": Task(each=20),
+        "shapes, 40 images of each": Task(images="shapes", each=40),
+    }
+    return Grid(
+        head="images",
+        cells={
+            name: {f"{side} pixels": runs(task, side) for side in (SIDE, SIDE * 3 // 2)} for name, task in tasks.items()
+        },
+    )
