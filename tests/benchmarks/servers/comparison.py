@@ -14,6 +14,7 @@ import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -195,25 +196,11 @@ class Rounds:
         return {name: (milliseconds[name], failed[name]) for name in milliseconds}
 
     def _turn(self, what: str, one: Try, number: int, seconds: float, load: dict[str, float]) -> Found | None:
+        """None if the server has failed. It is tried again if the run is resumed."""
         name = one.contender.name
-        if name in self._stage.failed:
-            return None
-
-        def find() -> Found:
-            found = self._stage.turn(name, one.arrangement, seconds, **load)
-            if found is None:
-                raise LeftOut
-            return found
-
-        try:
-            figures, milliseconds = self._journal.once([self._group, what, name, number], find)
-        except LeftOut:
-            return None
-        return figures, milliseconds
-
-
-class LeftOut(Exception):
-    """A server has failed: the journal keeps nothing of it, so that it is tried again if the run is resumed."""
+        find = partial(self._stage.turn, name, one.arrangement, seconds, **load)
+        found: Found | None = self._journal.once([self._group, what, name, number], find)
+        return found
 
 
 def rotated(servers: list[Try], share: float) -> list[Try]:

@@ -21,11 +21,10 @@ class Journal:
         return json.dumps(key) in self._found
 
     def once(self, key: list[str | int], find: Callable[[], Any]) -> Any:
-        """The finding of this key: that of the file, else that of `find`, which the file then has."""
+        """The finding of this key: that of the file, else that of `find`, which the file then has unless it is None."""
         name = json.dumps(key)
-        if name not in self._found:
-            value = find()
+        if name not in self._found and (value := find()) is not None:
             with self._path.open("a") as file:
                 file.write(json.dumps([key, value]) + "\n")
-            self._found[name] = json.loads(json.dumps(value))
-        return self._found[name]
+            self._found[name] = value
+        return self._found.get(name)
