@@ -138,7 +138,8 @@ class Server(subprocess.Popen[bytes]):
 
 
 class Process(Server):
-    """This project's server: `python -m app`, with settings such as `store_max_bytes=0`.
+    """This project's server: `python -m app`, with settings such as `store_max_bytes=0`, on a free port unless one is
+    given. Unless settings say otherwise, it computes on the CPU and logs warnings alone.
 
     `inside` makes its command one that runs it in a control group.
     """
@@ -147,13 +148,13 @@ class Process(Server):
         self,
         *,
         module: str = "app",
-        port: int = 0,
+        port: int | None = None,
         inside: Callable[[list[str]], list[str]] = list,
         **settings: object,
     ) -> None:
-        super().__init__(
-            inside([sys.executable, "-m", module]), port=port, environment=variables_of(port=port, **settings)
-        )
+        port = port or free_port()
+        variables = variables_of(**{"device": "cpu", "log_level": "warning", **settings}, port=port)
+        super().__init__(inside([sys.executable, "-m", module]), port=port, environment=variables)
 
     def wait_until_ready(self) -> None:
         """Raises RuntimeError if it ends instead."""
@@ -162,9 +163,8 @@ class Process(Server):
 
 @contextmanager
 def running(bundle: Path = DEMO_BUNDLE, **settings: Any) -> Iterator[Process]:
-    """One that is ready and logs warnings alone."""
-    chosen = {"bundle": bundle, "log_level": "warning", "drain_delay_s": 0, **settings}
-    with Process(port=free_port(), **chosen) as process:
+    """One that is ready, and ends without a delay."""
+    with Process(**{"bundle": bundle, "drain_delay_s": 0, **settings}) as process:
         process.wait_until_ready()
         yield process
 

@@ -16,8 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.errors import ServiceError
 from app.telemetry.metrics import STAGES
-from tests.benchmarks.server import free_port, started
-from tests.support.processes import served
+from tests.benchmarks.server import free_port, running, started
 
 FOLDER = Path("docker/kubernetes/monitoring")
 RULES = yaml.safe_load((FOLDER / "alerts.yaml").read_text())["spec"]
@@ -38,7 +37,7 @@ def replicas() -> Iterator[list[str]]:
     """Addresses of two replicas in which everything has happened that they count."""
     picture = Path("docs/star.jpg").read_bytes()
     with ExitStack() as stack:
-        found = [stack.enter_context(served(**settings)).url for settings in REPLICAS]
+        found = [stack.enter_context(running(**settings)).url for settings in REPLICAS]
         for base in found:
             for content in (picture, b"no image"):
                 answer = httpx.post(f"{base}/classify", content=content).json()

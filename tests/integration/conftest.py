@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.processes import served
+from tests.benchmarks.server import running
 
 KEY = "a-key"
 
@@ -12,14 +12,14 @@ KEY = "a-key"
 @pytest.fixture(scope="session")
 def url() -> Iterator[str]:
     """The address of one with default settings."""
-    with served() as server:
+    with running() as server:
         yield server.url
 
 
 @pytest.fixture(scope="session")
 def guarded_url() -> Iterator[str]:
     """The address of one that asks for KEY."""
-    with served(api_keys=KEY) as server:
+    with running(api_keys=KEY) as server:
         yield server.url
 
 

@@ -15,8 +15,9 @@ from PIL import Image
 
 from app.client.client import Client, ServiceProblem
 from app.client.command import main
+from tests.benchmarks.server import Process, running
 from tests.integration.conftest import KEY
-from tests.support.processes import Process, eventually, program, served
+from tests.support.processes import eventually, program
 
 PICTURE = Path("docs/star.jpg")
 CLIENT = "import runpy; runpy.run_module('app.client', run_name='__main__')"
@@ -125,7 +126,7 @@ def test_the_client_waits_for_a_killed_server(images, tmp_path):
     for i in range(600):  # so many take a while
         shutil.copy(images / "a" / "01.png", images / "a" / f"copy{i:03}.png")
     out = tmp_path / "o.csv"
-    with served() as server, program(CLIENT, server.url, images, "--concurrency", "4", "--out", out) as asking:
+    with running() as server, program(CLIENT, server.url, images, "--concurrency", "4", "--out", out) as asking:
         eventually(lambda: len(lines(out)) > 1)
         server.kill()
         server.wait()

@@ -19,14 +19,14 @@ from app.errors import CannotStart
 from app.main import create_app
 from app.settings import Settings
 from tests.benchmarks.peak import peak_mib
+from tests.benchmarks.server import running
 from tests.load.connection import Connection, file_part, form, post
 from tests.load.server import reset_peak
-from tests.support.processes import served
 
 
 @pytest.fixture(scope="module")
 def server():
-    with served() as server:
+    with running() as server:
         yield server
 
 
@@ -34,7 +34,7 @@ def test_it_serves_many_clients_and_leaves_no_file_behind(tmp_path, monkeypatch,
     """In its home, ONNX Runtime would keep an identity of the machine, and reports of its use to send away."""
     monkeypatch.setenv("HOME", str(tmp_path))
     patient = {"max_queue_wait_s": 60, "request_timeout_s": 60}  # on a busy machine it would refuse some
-    with served(drain_delay_s=0, **patient) as process:
+    with running(**patient) as process:
         with httpx.Client(base_url=process.url, timeout=60) as client, ThreadPoolExecutor(16) as pool:
             answers = list(pool.map(lambda _: client.post("/classify", content=star).json(), range(64)))
             assert {answer["results"][0]["predictions"][0]["label"] for answer in answers} == {"star"}

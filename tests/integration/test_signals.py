@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from tests.benchmarks.load import HOST
-from tests.benchmarks.server import is_ready
+from tests.benchmarks.server import Process, is_ready, running
 from tests.load.connection import Connection, message
-from tests.support.processes import Process, eventually, served
+from tests.support.processes import eventually
 
 SLOW = "tests.support.faulty_server"  # two seconds for each run
 DECODED = 'vit_stage_seconds_count{stage="decode"}'
@@ -34,7 +34,7 @@ def metric(server: Process, name: str) -> float:
 
 
 def test_after_sigterm_it_is_not_ready_before_it_refuses_connections(star):
-    with served(drain_delay_s=3) as server, httpx.Client(base_url=server.url) as client:
+    with running(drain_delay_s=3) as server, httpx.Client(base_url=server.url) as client:
         assert "connection" not in client.get("/livez").headers
         server.send_signal(signal.SIGTERM)
         eventually(lambda: not is_ready(server.port))
@@ -49,7 +49,7 @@ def test_after_sigterm_it_is_not_ready_before_it_refuses_connections(star):
 
 
 def test_requests_in_work_are_finished(star):
-    with served(module=SLOW, drain_delay_s=0) as server, ThreadPoolExecutor(1) as pool:
+    with running(module=SLOW) as server, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(httpx.post, f"{server.url}/classify", content=star, timeout=20)
         eventually(lambda: metric(server, "vit_queue_images") == 1)
         server.send_signal(signal.SIGTERM)
@@ -59,7 +59,7 @@ def test_requests_in_work_are_finished(star):
 
 def test_a_verification_does_not_delay_the_end(star):
     """It would take a minute."""
-    with served(module=SLOW, drain_delay_s=0) as server, ThreadPoolExecutor(1) as pool:
+    with running(module=SLOW) as server, ThreadPoolExecutor(1) as pool:
         map_of_it = httpx.post(f"{server.url}/classify", content=star, timeout=20).json()["results"][0]["attention"]
         asked = pool.submit(httpx.post, f"{server.url}{map_of_it}/verify", timeout=20)
         eventually(lambda: metric(server, "vit_requests_in_flight") == 2)  # and the one that asks
@@ -69,7 +69,7 @@ def test_a_verification_does_not_delay_the_end(star):
 
 
 def test_unfinished_upload_gets_503_when_draining():
-    with served(drain_delay_s=0, drain_timeout_s=1, receive_timeout_s=60) as server:
+    with running(drain_timeout_s=1, receive_timeout_s=60) as server:
         with Connection(server.port) as connection:
             connection.send(message("POST /classify", "Content-Length: 100", "Expect: 100-continue"))
             assert connection.answer().status == 100  # its body is awaited
@@ -82,7 +82,7 @@ def test_unfinished_upload_gets_503_when_draining():
 
 
 def test_sigint_skips_the_drain_delay(star):
-    with served(drain_delay_s=60) as server:
+    with running(drain_delay_s=60) as server:
         assert httpx.post(f"{server.url}/classify", content=star).status_code == 200
         server.send_signal(signal.SIGINT)
         assert server.wait(30) == 0
@@ -90,7 +90,7 @@ def test_sigint_skips_the_drain_delay(star):
 
 
 def test_a_second_signal_ends_it_at_once():
-    with served(drain_delay_s=60) as server:
+    with running(drain_delay_s=60) as server:
         server.send_signal(signal.SIGTERM)
         eventually(lambda: not is_ready(server.port))
         server.send_signal(signal.SIGINT)
@@ -108,7 +108,7 @@ def test_a_signal_while_it_starts_ends_it(number):
 
 def test_a_broken_engine_ends_the_process_after_all_answers(star, encode):
     black = encode(Image.new("RGB", (64, 64)))
-    with served(module=SLOW, max_queue_wait_s=60) as server, ThreadPoolExecutor(8) as pool:
+    with running(module=SLOW, max_queue_wait_s=60) as server, ThreadPoolExecutor(8) as pool:
 
         def post(body: bytes) -> httpx.Response:
             return httpx.post(f"{server.url}/classify", content=body, timeout=20)

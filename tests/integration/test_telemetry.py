@@ -10,10 +10,10 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.support.processes import Process, served
+from tests.benchmarks.server import Process, running
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-JSON = {"log_level": "info", "log_format": "json", "drain_delay_s": 0}
+JSON = {"log_level": "info", "log_format": "json"}
 TRACEPARENT = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
 
 
@@ -49,7 +49,7 @@ def logged(server: Process) -> list[dict[str, Any]]:
 
 
 def test_every_line_is_json_and_every_request_has_one(star):
-    with served(**JSON) as server, httpx.Client(base_url=server.url) as client:
+    with running(**JSON) as server, httpx.Client(base_url=server.url) as client:
         id = client.post("/classify", content=star, headers=TRACEPARENT).json()["results"][0]["id"]
         client.get(f"/attention/{id}?format=json")
         client.get("/attention/forged%0a%7b%22level%22:%22info%22%7d")
@@ -72,7 +72,7 @@ def test_every_line_is_json_and_every_request_has_one(star):
 
 def test_spans_are_exported_where_the_environment_says_where_to(star, collector):
     endpoint = f"http://127.0.0.1:{collector.server_port}"
-    with served(**JSON, root_path="/vit", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, NO_PROXY="127.0.0.1") as server:
+    with running(**JSON, root_path="/vit", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, NO_PROXY="127.0.0.1") as server:
         httpx.post(f"{server.url}/vit/classify", content=star, headers=TRACEPARENT)
         httpx.get(f"{server.url}/vit/livez")  # has no span
         lines = logged(server)

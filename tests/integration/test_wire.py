@@ -7,10 +7,10 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.benchmarks.server import free_port
+from tests.benchmarks.server import Process, free_port, running
 from tests.load.connection import Answer, Connection, message, post
 from tests.load.server import descriptors
-from tests.support.processes import Process, eventually, served
+from tests.support.processes import eventually
 
 RECEIVE_S = 2
 ORIGIN = "https://app.example"
@@ -19,7 +19,7 @@ JPEG = b"\xff\xd8\xff\xe0"
 
 @pytest.fixture(scope="module")
 def server():
-    with served(receive_timeout_s=RECEIVE_S, cors_origins=ORIGIN) as server:
+    with running(receive_timeout_s=RECEIVE_S, cors_origins=ORIGIN) as server:
         yield server
         assert server.poll() is None
         assert "Traceback" not in server.output()
@@ -324,7 +324,7 @@ def test_bytes_after_the_last_request_do_not_reset_its_answer(server, last, more
 
 
 def test_a_connection_over_the_limit_may_only_send_probes(star):
-    with served(max_connections=2) as server:
+    with running(max_connections=2) as server:
         with Connection(server.port) as one:
             one.send(message("GET /livez"))
             assert "connection" not in one.answer().headers
@@ -345,7 +345,7 @@ def test_keys_and_a_port_for_metrics(tmp_path, star):
     keys = tmp_path / "keys"
     keys.write_text("second\n")
     side = free_port()
-    with served(api_keys="first", api_keys_file=keys, metrics_port=side) as server:
+    with running(api_keys="first", api_keys_file=keys, metrics_port=side) as server:
         refused = ask(server, post(star))
         assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
         check_problem(refused)

@@ -15,8 +15,8 @@ class Replica:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.port = free_port()
-        self._settings = {"device": "cpu", "log_level": "warning", **settings}
-        self.process = Process(port=self.port, **self._settings)
+        self._settings = settings
+        self.process = Process(port=self.port, **settings)
 
     def restart(self) -> int:
         """Stop it as an orchestrator does, and start it again at once. Its exit code."""

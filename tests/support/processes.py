@@ -1,4 +1,4 @@
-"""The real server, or another program, in a process of its own."""
+"""A program in a process of its own, and waiting for what it does."""
 
 import subprocess
 import sys
@@ -6,9 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from tests.benchmarks.server import Process, free_port
 
 
 @contextmanager
@@ -19,14 +16,6 @@ def program(text: str, *arguments: str | Path) -> Iterator[subprocess.Popen[str]
             yield process
         finally:
             process.kill()
-
-
-@contextmanager
-def served(**settings: Any) -> Iterator[Process]:
-    """A server that is ready, with the parameters of Process."""
-    with Process(port=free_port(), **{"device": "cpu", **settings}) as process:
-        process.wait_until_ready()
-        yield process
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
