@@ -14,16 +14,15 @@ from PIL import Image
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
 from app.settings import DEMO_BUNDLE
-from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.record import Rows
 from tests.benchmarks.rounds import in_turn
 from tests.benchmarks.server import PATIENT, running
+from tests.load.connection import JPEG, JSON, post
 
 CONNECTIONS = 16
 ROUNDS = 7
 SECONDS = 4.0
-JSON = "application/json"
 FIRST = "POST /classify, the JPEG as body"
 
 
@@ -35,9 +34,11 @@ def requests() -> dict[str, bytes]:
     pixels, _ = preprocess(Image.open(BytesIO(picture)).convert("RGB"), manifest.image)
     element = len(picture).to_bytes(4, "little") + picture
     return {
-        FIRST: post("/classify?attention=false", picture, "image/jpeg"),
-        "POST /classify, base64 in JSON": post("/classify?attention=false", json.dumps({"image": text}).encode(), JSON),
-        "POST /, the JPEG as body (Hugging Face)": post("/", picture, "image/jpeg"),
+        FIRST: post(picture, JPEG, path="/classify?attention=false"),
+        "POST /classify, base64 in JSON": post(
+            json.dumps({"image": text}).encode(), JSON, path="/classify?attention=false"
+        ),
+        "POST /, the JPEG as body (Hugging Face)": post(picture, JPEG, path="/"),
         "POST /v2/.../infer, BYTES": tensor(infer, [1], "BYTES", element),
         "POST /v2/.../infer, UINT8 pixels": tensor(infer, [1, *pixels.shape], "UINT8", pixels.tobytes()),
     }
@@ -52,7 +53,7 @@ def tensor(path: str, shape: list[int], datatype: str, content: bytes, *, binary
         asked["parameters"] = {"binary_data_output": True}
     head = json.dumps(asked).encode()
     length = f"Inference-Header-Content-Length: {len(head)}"
-    return post(path, head + content, "application/octet-stream", length)
+    return post(head + content, "Content-Type: application/octet-stream", length, path=path)
 
 
 def measure() -> Rows:

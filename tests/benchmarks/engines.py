@@ -13,13 +13,13 @@ from typing import NamedTuple, get_args
 import httpx
 
 from app.bundle import Precision
-from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.random_model import random_bundle
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.rounds import in_turn
 from tests.benchmarks.server import PATIENT, running
 from tests.benchmarks.spread import quartiles, ratios
+from tests.load.connection import JPEG, post
 
 VARIANT = "S/16"
 PRECISIONS = [precision for precision in get_args(Precision) if precision != "fp16"]  # that one is for GPUs
@@ -29,7 +29,7 @@ ROUNDS = 5
 WARM_UP_SECONDS = 1.5  # of each answer; batch sizes are tried meanwhile
 SECONDS = 4.0
 REQUESTS = {
-    what: post(f"/classify{query}", jpeg(), "image/jpeg")
+    what: post(jpeg(), JPEG, path=f"/classify{query}")
     for what, query in (("labels", "?attention=false"), ("labels and every map", ""))
 }
 
@@ -57,7 +57,7 @@ def measure() -> Rows:
 
 
 def ask(bundle: Path, engine: str) -> Round:
-    with running(bundle, engine=engine, device="cpu", **PATIENT) as server:
+    with running(bundle, engine=engine, **PATIENT) as server:
         computes_in = httpx.get(f"{server.url}/model").json()["computes_in"]
         for request in REQUESTS.values():
             server.load(request, WARM_UP_SECONDS, connections=CONNECTIONS)

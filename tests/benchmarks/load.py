@@ -19,8 +19,9 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import repeat
 from typing import Any, NamedTuple
 
 HOST = "127.0.0.1"
@@ -43,11 +44,6 @@ class Answer(NamedTuple):
 
 class RefusedError(Exception):
     """An answer other than 200."""
-
-
-def post(path: str, body: bytes, content_type: str, *headers: str) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", f"Host: {HOST}", f"Content-Type: {content_type}", f"Content-Length: {len(body)}"]
-    return "\r\n".join([*lines, *headers, "", ""]).encode() + body
 
 
 @asynccontextmanager
@@ -93,14 +89,15 @@ async def ask(port: int, request: bytes) -> bytes:
         return await exchange(connection, request)
 
 
-async def closed_loop(port: int, request: bytes, seconds: float, connections: int) -> Found:
-    """Raises RefusedError at the first answer other than 200."""
+async def closed_loop(port: int, requests: Iterable[bytes], seconds: float, connections: int) -> Found:
+    """Each of the requests once, or as many as `seconds` allow. Raises RefusedError at the first answer but 200."""
     start = time.perf_counter()
     latencies: list[float] = []
+    waiting = iter(requests)  # shared by the connections
 
     async def converse() -> None:
         async with connected(port) as connection:
-            while (sent := time.perf_counter()) < start + seconds:
+            while (sent := time.perf_counter()) < start + seconds and (request := next(waiting, None)):
                 await exchange(connection, request)
                 latencies.append(time.perf_counter() - sent)
 
@@ -189,7 +186,7 @@ def main() -> None:
     request = sys.stdin.buffer.read()
     run: Coroutine[Any, Any, Found]
     if arguments.connections:
-        run = closed_loop(arguments.port, request, arguments.seconds, arguments.connections)
+        run = closed_loop(arguments.port, repeat(request), arguments.seconds, arguments.connections)
     else:
         run = open_loop(arguments.port, request, arguments.seconds, arguments.rate, arguments.seed)
     figures, latencies = asyncio.run(run)

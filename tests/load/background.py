@@ -1,8 +1,15 @@
 """Work that goes on beside a measurement."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+import httpx
+
+from tests.benchmarks.server import Server
+
+PROBE_TIMEOUT_S = 5.0
 
 
 @contextmanager
@@ -22,3 +29,21 @@ def repeated(work: Callable[[], object], *, every_s: float) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+
+
+@contextmanager
+def probed(server: Server, path: str, *, every_s: float) -> Iterator[list[float]]:
+    """The seconds of each answer of a path that is asked for again and again; PROBE_TIMEOUT_S where it was not 200."""
+    seconds: list[float] = []
+    with httpx.Client(base_url=server.url, timeout=PROBE_TIMEOUT_S) as client:
+
+        def probe() -> None:
+            start = time.perf_counter()
+            try:
+                good = client.get(path).is_success
+            except httpx.TransportError:
+                good = False
+            seconds.append(time.perf_counter() - start if good else PROBE_TIMEOUT_S)
+
+        with repeated(probe, every_s=every_s):
+            yield seconds

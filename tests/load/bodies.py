@@ -7,8 +7,7 @@ the largest resident memory in between, minus that before.
 import gzip
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +18,8 @@ from tests.benchmarks.peak import peak_mib
 from tests.benchmarks.record import Row
 from tests.benchmarks.server import Server, running
 from tests.catalogue.json_bodies import JsonBody, bodies
-from tests.load.background import repeated
-from tests.load.connection import Answer, Connection, file_part, form, message, post
+from tests.load.background import probed
+from tests.load.connection import JSON, Answer, Connection, file_part, form, message, post
 from tests.load.server import reset_peak, settled
 
 ROUNDS = 10
@@ -87,23 +86,7 @@ def attacks() -> dict[str, Attack]:
 
 
 def sent(body: JsonBody) -> Attack:
-    return once(post(body.make(JSON_BYTES), "Content-Type: application/json", path=body.path))
-
-
-@contextmanager
-def probed(server: Server) -> Iterator[list[float]]:
-    """The seconds of each answer of /livez, which is asked for again and again."""
-    seconds: list[float] = []
-    with Connection(server.port, timeout_s=60) as connection:
-
-        def probe() -> None:
-            start = time.perf_counter()
-            connection.send(message("GET /livez"))
-            connection.answer()
-            seconds.append(time.perf_counter() - start)
-
-        with repeated(probe, every_s=PROBE_S):
-            yield seconds
+    return once(post(body.make(JSON_BYTES), JSON, path=body.path))
 
 
 def measure(server: Server, name: str, attack: Attack, *, rounds: int = ROUNDS) -> Finding:
@@ -112,7 +95,7 @@ def measure(server: Server, name: str, attack: Attack, *, rounds: int = ROUNDS) 
     reset_peak(server.pid)
     at_rest = peak_mib(server.pid)
     slowest, statuses = 0.0, set()
-    with probed(server) as livez:
+    with probed(server, "/livez", every_s=PROBE_S) as livez:
         for _ in range(rounds):
             start = time.perf_counter()
             statuses |= {answer.status for answer in attack(server)}

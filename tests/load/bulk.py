@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from model.demo.__main__ import write_images
 from tests.benchmarks.__main__ import publish
-from tests.benchmarks.load import connected, exchange
+from tests.benchmarks.load import closed_loop
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, running
 from tests.load.connection import file_part, form
@@ -84,7 +84,10 @@ def alone(folder: Path, place: Path) -> tuple[float, list[Run]]:
     ours: list[Run] = []
     with running(**PATIENT) as server:
         for number in tqdm(range(ROUNDS), desc="rounds"):
-            seconds.append(asyncio.run(closed_loop(server.port, sent, seconds=count / SLOWEST_PER_S)))
+            figures, _ = asyncio.run(closed_loop(server.port, sent, count / SLOWEST_PER_S, CONNECTIONS))
+            if figures["images"] < len(sent):
+                raise TimeoutError(f"{figures['images']} of {len(sent)} requests are answered")
+            seconds.append(figures["seconds"])
             ours.append(named(server.url, folder, place / f"{number}.csv"))
     return count / statistics.median(seconds), ours
 
@@ -108,22 +111,6 @@ def requests(folder: Path) -> list[bytes]:
     """All images, as many in each form as the client sends."""
     parts = [file_part(image.read_bytes()) for image in images(folder)]
     return [form(*parts[i : i + GROUP], path=PATH) for i in range(0, len(parts), GROUP)]
-
-
-async def closed_loop(port: int, requests: list[bytes], *, seconds: float) -> float:
-    """Seconds until all requests are answered. Raises TimeoutError after `seconds`, RefusedError unless all are 200."""
-    waiting = iter(requests)
-
-    async def converse() -> None:
-        async with connected(port) as connection:
-            for request in waiting:  # shared: each is sent once
-                await exchange(connection, request)
-
-    start = time.perf_counter()
-    async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
-        for _ in range(CONNECTIONS):
-            tasks.create_task(converse())
-    return time.perf_counter() - start
 
 
 def named(server: str, folder: Path, out: Path, *, interrupt: Callable[[], object] | None = None) -> Run:

@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+JPEG, JSON = "Content-Type: image/jpeg", "Content-Type: application/json"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:

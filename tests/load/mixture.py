@@ -10,8 +10,9 @@ from io import BytesIO
 import httpx
 from PIL import Image
 
-from tests.benchmarks.load import HOST, post
+from tests.benchmarks.load import HOST
 from tests.benchmarks.pictures import jpeg
+from tests.load.connection import JPEG, post
 
 CLIENTS = 4
 TIMEOUT_S = 60
@@ -71,7 +72,7 @@ class Mixture:
 
     async def _leave(self, client: httpx.AsyncClient) -> None:
         """Send a request, or part of one, and reset the connection."""
-        request = post("/classify", jpeg(), "image/jpeg")
+        request = post(jpeg(), JPEG)
         _, writer = await asyncio.open_connection(HOST, self._port)
         writer.write(request[: self._random.choice((20, len(request) // 2, len(request)))])
         await asyncio.sleep(self._random.choice((0, 0.005, 0.02)))

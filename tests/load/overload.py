@@ -10,23 +10,20 @@ The JSON goes beside this file, the table to docs/operations.md.
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import httpx
 from tqdm import tqdm
 
 from tests.benchmarks.__main__ import publish
-from tests.benchmarks.load import percentile, post
+from tests.benchmarks.load import percentile
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.random_model import random_bundle
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import Server, running
 from tests.benchmarks.spread import quartiles, ratios, times
-from tests.load.background import repeated
+from tests.load.background import PROBE_TIMEOUT_S, probed
+from tests.load.connection import JPEG, post
 
 VARIANT = "Ti/16"
 FACTORS = (0.5, 1, 2, 5, 10)
@@ -35,7 +32,6 @@ ROUNDS = 3
 SECONDS = 20.0  # of each load in a round
 COUNTS = ("offered", "refused", "timeouts", "resets", "other_statuses")
 PROBE_EVERY_S = 0.1
-PROBE_TIMEOUT_S = 5.0
 
 
 class Run(NamedTuple):
@@ -46,7 +42,7 @@ class Run(NamedTuple):
 
 
 def measure(seconds: float) -> Rows:
-    request = post("/classify", jpeg(), "image/jpeg")
+    request = post(jpeg(), JPEG)
     runs: dict[float, list[Run]] = {factor: [] for factor in FACTORS}
     peaks = []
     with tempfile.TemporaryDirectory() as temporary, running(random_bundle(Path(temporary), VARIANT)) as server:
@@ -61,7 +57,7 @@ def measure(seconds: float) -> Rows:
 
 
 def loaded(server: Server, request: bytes, seconds: float, rate: float) -> Run:
-    with probed(server) as probes:
+    with probed(server, "/readyz", every_s=PROBE_EVERY_S) as probes:
         figures, milliseconds = server.timed_load(request, seconds, rate=rate)
     return Run(figures, milliseconds["200"], milliseconds["503"], probes)
 
@@ -88,24 +84,6 @@ def row(factor: float, runs: list[Run], peaks: list[float]) -> Row:
         "of the load generator": round(run["generator_cpu_s"] / run["seconds"], 2),
         "of other processes": round(run["others"], 2),
     }
-
-
-@contextmanager
-def probed(server: Server) -> Iterator[list[float]]:
-    """Seconds of each probe, sent as a balancer does; PROBE_TIMEOUT_S where the answer was not 200."""
-    probes: list[float] = []
-    with httpx.Client(base_url=server.url, timeout=PROBE_TIMEOUT_S) as client:
-
-        def probe() -> None:
-            start = time.perf_counter()
-            try:
-                good = client.get("/readyz").is_success
-            except httpx.TransportError:
-                good = False
-            probes.append(time.perf_counter() - start if good else PROBE_TIMEOUT_S)
-
-        with repeated(probe, every_s=PROBE_EVERY_S):
-            yield probes
 
 
 def main() -> None:

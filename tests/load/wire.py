@@ -17,7 +17,7 @@ from tests.benchmarks.doors import tensor
 from tests.benchmarks.server import Server, running
 from tests.catalogue.json_bodies import bodies
 from tests.load.changes import changed, keep
-from tests.load.connection import Connection, file_part, form, message, post
+from tests.load.connection import JPEG, JSON, Connection, file_part, form, message, post
 from tests.load.server import descriptors, settled
 
 CLIENTS = 8
@@ -26,7 +26,6 @@ RECEIVE_S = 1.0
 STORE_BYTES = 2**20  # soon full, so that stored maps do not count as growth
 DEADLINE = b"X-Request-Timeout: 0.001"
 TOO_LATE = "too late for its deadline"
-JSON = "Content-Type: application/json"
 JSON_BYTES = 2**13  # of each body that tries to cost more than its size
 INFER = "/v2/models/shapes/infer"
 PIXELS = {"name": "images", "datatype": "UINT8", "shape": [1, 64, 64, 3]}
@@ -54,7 +53,7 @@ def good_requests(image: bytes) -> list[bytes]:
         message("GET /attention/AAAAAAAAAAAAAAAAAAAAAA?layer=1&head=mean&format=json", "If-None-Match: x"),
         message("POST /attention/AAAAAAAAAAAAAAAAAAAAAA/verify?steps=4", "Content-Length: 0"),
         message("GET /page/main.js", "Range: bytes=0-10"),
-        post(image, "Content-Type: image/jpeg", "X-Request-ID: fuzz", path="/classify?top_k=3&attention=false"),
+        post(image, JPEG, "X-Request-ID: fuzz", path="/classify?top_k=3&attention=false"),
         message("POST /classify", "Transfer-Encoding: chunked", "X-Request-Timeout: 5", body=chunks),
         form(file_part(image), file_part(b"x", disposition='name="field"')),
         post(image, "Expect: 100-continue", "Connection: close"),
@@ -62,7 +61,7 @@ def good_requests(image: bytes) -> list[bytes]:
         post(image, path="/predict?top_k=2"),
         post(
             json.dumps({"inputs": base64.b64encode(image).decode()}).encode(),
-            "Content-Type: application/json",
+            JSON,
             path="/",
         ),
         message("GET /v2/models/shapes/config"),

@@ -11,7 +11,6 @@ from typing import Literal
 from app.bundle import CLASSIFY_GRAPH
 from app.machine import allowed_cores
 from tests.benchmarks.doors import tensor
-from tests.benchmarks.load import post
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.plain_export import SILENT
 from tests.benchmarks.record import ROOT
@@ -26,6 +25,7 @@ from tests.benchmarks.servers.weights import (
     TORCH,
     TRANSFORMERS,
 )
+from tests.load.connection import JPEG, JSON, post
 
 FOLDER = Path(__file__).parent
 CORES = allowed_cores()
@@ -155,7 +155,7 @@ def ours(
         arguments=("-m", "app"),
         port_variable="VIT_PORT",
         variables=variables_of(bundle=bundle, engine=engine, log_level="warning", **PATIENT),
-        request=post(f"/classify{query}", jpeg(), "image/jpeg"),
+        request=post(jpeg(), JPEG, path=f"/classify{query}"),
     )
     runtime = OPENVINO if engine == "openvino" else ONNX_RUNTIME
     return Contender(
@@ -184,7 +184,7 @@ def litserve(way: Way, graph: str) -> Arrangement:
 
 
 def ray(way: Way, graph: str) -> Arrangement:
-    return application("ray", way, graph, post("/", jpeg(), "image/jpeg"))
+    return application("ray", way, graph, post(jpeg(), JPEG, path="/"))
 
 
 def pipeline(way: Way, route: str, dtype: str = "float32") -> Arrangement:
@@ -293,7 +293,7 @@ def mlserver(way: Way, graph: str, *, apart: bool = True) -> Arrangement:
         "mlserver",
         way,
         graph,
-        post("/v2/models/vit/infer", json.dumps({"inputs": [image]}).encode(), "application/json"),
+        post(json.dumps({"inputs": [image]}).encode(), JSON, path="/v2/models/vit/infer"),
         says=way.says + ("" if apart else ", no worker process"),
         arguments=("-c", "from mlserver.cli import main; main()", "start", str(FOLDER / "mlserver")),
         port_variable="MLSERVER_HTTP_PORT",
@@ -325,4 +325,4 @@ def form(path: str, name: str) -> bytes:
     """An image as a browser's form sends it."""
     head = f'Content-Disposition: form-data; name="{name}"; filename="image.jpg"\r\nContent-Type: image/jpeg'
     body = f"--boundary\r\n{head}\r\n\r\n".encode() + jpeg() + b"\r\n--boundary--\r\n"
-    return post(path, body, "multipart/form-data; boundary=boundary")
+    return post(body, "Content-Type: multipart/form-data; boundary=boundary", path=path)

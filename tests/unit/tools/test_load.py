@@ -4,13 +4,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
-from itertools import pairwise
+from itertools import repeat
 
 import pytest
 
 from tests.benchmarks import load
+from tests.load.connection import post
 
-REQUEST = load.post("/", b"picture", "image/jpeg")
+REQUEST = post(b"picture")
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 
@@ -40,7 +41,7 @@ def measured(answer: Answer, loop, *arguments):
 
     async def both():
         async with server(answer) as (port, had):
-            figures, seconds = await loop(port, REQUEST, *arguments)
+            figures, seconds = await loop(port, *arguments)
             assert len(seconds["200"]) == figures["images"]
             return figures, had
 
@@ -51,9 +52,12 @@ async def good(_):
     return GOOD
 
 
-@pytest.mark.parametrize(("loop", "load_of_it"), [(load.closed_loop, 2), (load.open_loop, 400)])
-def test_every_request_is_sent_whole_answered_and_counted(loop, load_of_it):
-    figures, had = measured(good, loop, 0.05, load_of_it)
+@pytest.mark.parametrize(
+    ("loop", "requests", "load_of_it"),
+    [(load.closed_loop, repeat(REQUEST), 2), (load.closed_loop, [REQUEST] * 5, 2), (load.open_loop, REQUEST, 400)],
+)
+def test_every_request_is_sent_whole_answered_and_counted(loop, requests, load_of_it):
+    figures, had = measured(good, loop, requests, 0.05, load_of_it)
     assert figures["images"] == len(had) > 0
     assert figures["failed"] == 0
     assert set(had) == {REQUEST}
@@ -65,7 +69,7 @@ def test_a_closed_loop_ends_at_a_refusal():
         return BUSY
 
     with pytest.raises(load.RefusedError, match="503"):
-        measured(busy, load.closed_loop, 0.05, 2)
+        measured(busy, load.closed_loop, repeat(REQUEST), 0.05, 2)
 
 
 def test_an_open_loop_times_from_when_a_request_was_due():
@@ -78,7 +82,7 @@ def test_an_open_loop_times_from_when_a_request_was_due():
             time.sleep(stop)
         return GOOD
 
-    figures, _ = measured(stall, load.open_loop, 0.1, 400)
+    figures, _ = measured(stall, load.open_loop, REQUEST, 0.1, 400)
     median = due[len(due) // 2]
     assert figures["p50_ms"] >= 1000 * (stop - median)
 
@@ -99,14 +103,6 @@ def test_an_open_loop_counts_every_other_outcome(monkeypatch):
                 return b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"
         return GOOD
 
-    figures, _ = measured(fickle, load.open_loop, 0.05, 400)
+    figures, _ = measured(fickle, load.open_loop, REQUEST, 0.05, 400)
     assert (figures["images"], figures["failed"], figures["offered"]) == (len(due) - 4, 4, len(due))
     assert [figures[name] for name in ("refused", "timeouts", "resets", "other_statuses")] == [1, 1, 1, 1]
-
-
-def test_arrivals_are_sorted_scaled_and_reproducible():
-    due = list(load.arrivals(100, 10))
-    assert due == list(load.arrivals(100, 10))
-    assert all(0 < a < b < 100 for a, b in pairwise(due))
-    assert 800 < len(due) < 1200
-    assert [2 * moment for moment in load.arrivals(50, 20)] == pytest.approx(due)
