@@ -1,9 +1,6 @@
 """tests/gpu: the parts that need no GPU, on the CPU with the demo bundle."""
 
 import json
-import math
-import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +8,7 @@ import pytest
 from app.bundle import load_bundle
 from app.inference.onnxruntime import OnnxEngine
 from app.settings import DEMO_BUNDLE
-from tests.benchmarks.random_model import random_checkpoint
-from tests.gpu import bundles, check, parity, peers, scarcity, serving
+from tests.gpu import bundles, check, parity, scarcity, serving
 from tests.gpu.place import Place
 
 BUNDLE = load_bundle(DEMO_BUNDLE)
@@ -22,7 +18,7 @@ BUNDLE = load_bundle(DEMO_BUNDLE)
 def without_a_gpu(monkeypatch):
     """Also with few connections, so that a section takes a moment."""
     few = {"CONNECTIONS": (1, 3), "GENERATORS": 2, "WINDOWS": 1, "HALF_OF_THE_QUEUE": 4}
-    for module, constants in ((serving, few), (scarcity, {}), (peers, {})):
+    for module, constants in ((serving, few), (scarcity, {})):
         for name, value in {"DEVICE": "cpu", **constants}.items():
             monkeypatch.setattr(module, name, value)
 
@@ -77,18 +73,6 @@ def test_an_engine_agrees_with_itself_and_not_with_another_image(cpu):
         parity.check_batches(Turned(), images, 1e-3)
 
 
-def test_pytorch_is_timed_in_turn_with_the_engine(monkeypatch):
-    for name, value in {"BATCHES": (1,), "ROUNDS": 1, "MODES": {"eager": None}}.items():
-        monkeypatch.setattr(peers, name, value)
-    monkeypatch.setattr(peers.torch.cuda, "synchronize", lambda: None)
-    engine = SimpleNamespace(_recordings={("classify", 1): SimpleNamespace(launch=lambda: time.sleep(0.001))})
-    model = random_checkpoint("mu/8", image_size=(64, 64)).model
-    rows = peers.compared("demo", BUNDLE, engine, model, deadline=math.inf)
-    assert [row["way"] for row in rows] == ["PyTorch bf16, eager", "PyTorch fp16, eager", "ours, fp16"]
-    assert rows[-1]["our rate / its rate"] == 1
-    assert 1 < float(rows[-1]["ms"]) < 100
-
-
 def test_only_bundles_that_are_missing_are_exported(tmp_path, monkeypatch):
     monkeypatch.setattr(bundles, "MODELS", {"toy": ("mu/8", {"image_size": (32, 32), "num_classes": 0, "depth": 1})})
     monkeypatch.setattr(bundles, "PRECISIONS", (("toy", "fp16"),))
@@ -100,22 +84,17 @@ def test_only_bundles_that_are_missing_are_exported(tmp_path, monkeypatch):
     assert bundles.measure(place)["exported"] == []
 
 
-def test_each_section_writes_its_tables(tmp_path, monkeypatch, capsys):
-    rows = [{"bundle": "a", "logits": 1.0}, {"bundle": "b", "lens": 2.0}]
-    monkeypatch.setitem(check.SECTIONS, "speed", lambda place: {"runs": rows})
-    check.main([str(tmp_path / "bundles"), str(tmp_path / "out"), "speed", "scarcity"])
-    found = json.loads((tmp_path / "out" / "speed.json").read_text())
-    assert found["tables"]["runs"][1] == {"bundle": "b", "logits": "", "lens": 2.0}
-    assert found["measured"]["cores"] >= 1
-    assert json.loads((tmp_path / "out" / "scarcity.json").read_text())["tables"] == {"memory": []}
-    assert "| bundle | logits | lens |" in capsys.readouterr().out
-
-
-def test_a_section_that_fails_is_named_and_the_others_go_on(tmp_path, monkeypatch):
+def test_each_section_writes_its_tables_and_one_that_fails_is_named(tmp_path, monkeypatch, capsys):
     def wrong(place):
         assert np.inf < 1
 
-    monkeypatch.setitem(check.SECTIONS, "speed", wrong)
-    with pytest.raises(SystemExit, match="failed: speed"):
-        check.main([str(tmp_path), str(tmp_path / "out"), "speed", "scarcity"])
-    assert [file.name for file in (tmp_path / "out").iterdir()] == ["scarcity.json"]
+    rows = [{"bundle": "a", "logits": 1.0}, {"bundle": "b", "lens": 2.0}]
+    monkeypatch.setitem(check.SECTIONS, "parity", wrong)
+    monkeypatch.setitem(check.SECTIONS, "speed", lambda place: {"runs": rows})
+    with pytest.raises(SystemExit, match="failed: parity"):
+        check.main([str(tmp_path / "bundles"), str(tmp_path / "out"), "parity", "speed"])
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["speed.json"]
+    found = json.loads((tmp_path / "out" / "speed.json").read_text())
+    assert found["tables"]["runs"][1] == {"bundle": "b", "logits": "", "lens": 2.0}
+    assert found["measured"]["cores"] >= 1
+    assert "| bundle | logits | lens |" in capsys.readouterr().out
