@@ -1,7 +1,7 @@
 """The rows that each peer yields: one for each network of a library, or one for each of its image pipelines."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -18,8 +18,8 @@ class Row:
 
     name: str
     module: str = ""  # of the library, where its networks are in several
-    sizes: tuple[tuple[int, int], ...] = ()  # (height, width) of the images
-    errors: tuple[float, ...] = ()  # largest absolute difference of a logit, by size
+    sizes: Sequence[Sequence[int]] = ()  # (height, width) of the images
+    errors: Sequence[float] = ()  # largest absolute difference of a logit, by size
     largest: float = 0.0  # largest absolute logit
     rounding: float = 3e-6  # relative; a larger error is not of rounding alone
     refused: str = ""  # why it is not loaded; the fields above are then empty
@@ -35,7 +35,7 @@ class Pipeline:
     """A library's preprocessing: how far its pixels are from those that the service gives its network."""
 
     name: str
-    size: tuple[int, int]  # (height, width) of the network's input
+    size: Sequence[int]  # (height, width) of the network's input
     images: int
     equal: int  # images with every 8-bit value the same
     error: float  # largest absolute difference of a value, in 8-bit steps

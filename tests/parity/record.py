@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,11 @@ class Section:
 
 def read() -> dict[str, Section]:
     """By peer."""
-    content = json.loads(RECORD.read_text())
-    return {
-        peer: Section(title=part["title"], rows=[_row(peer, values) for values in part["rows"]])
-        for peer, part in content.items()
-    }
+    sections = {}
+    for peer, part in json.loads(RECORD.read_text()).items():
+        kind = Pipeline if peer == PIPELINES else Row
+        sections[peer] = Section(title=part["title"], rows=[kind(**values) for values in part["rows"]])
+    return sections
 
 
 def write(sections: Mapping[str, Section]) -> None:
@@ -37,13 +37,6 @@ def write(sections: Mapping[str, Section]) -> None:
     RECORD.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
-def _row(peer: str, values: dict[str, Any]) -> Row | Pipeline:
-    if peer == PIPELINES:
-        return Pipeline(**values | {"size": tuple(values["size"])})
-    sizes = tuple((height, width) for height, width in values.get("sizes", ()))
-    return Row(**values | {"sizes": sizes, "errors": tuple(values.get("errors", ()))})
-
-
 def _values(row: Row | Pipeline) -> dict[str, Any]:
-    values = {field.name: (getattr(row, field.name), field.default) for field in fields(row) if field.name != CRITERION}
-    return {name: value for name, (value, default) in values.items() if default is MISSING or value != default}
+    values = {field: getattr(row, field.name) for field in fields(row) if field.name != CRITERION}
+    return {field.name: value for field, value in values.items() if value != field.default}
