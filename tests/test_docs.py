@@ -21,7 +21,7 @@ from tests.benchmarks.__main__ import BENCHMARKS
 from tests.benchmarks.age import HOT_PATH
 from tests.benchmarks.figures import FIGURES, MARK
 from tests.benchmarks.page import BLOCK, PAGES, block, blocks, table, written
-from tests.benchmarks.record import head, read_record
+from tests.benchmarks.record import head, read_record, record_paths
 from tests.benchmarks.servers.__main__ import TABLES
 from tests.golden import naming
 from tests.study.__main__ import EXPERIMENTS
@@ -32,7 +32,7 @@ from tests.test_architecture import ORDER
 README = Path("README.md").read_text()
 README_CHARACTERS = 12_000
 CHANGELOG = Path("CHANGELOG.md").read_text()
-RECORDED = sorted(path for part in ("benchmarks", "load", "study") for path in Path("tests", part).glob("*.json"))
+RECORDED = record_paths()
 CODE = {".py", ".js", ".onnx"}
 CODE_PAGE = Path("docs/code.md")
 
@@ -256,14 +256,14 @@ def test_every_table_of_a_record_but_the_longest_is_in_one_place():
 
 
 def test_every_benchmark_has_a_record():
-    assert {*BENCHMARKS, *TABLES, *(f"study-{name}" for name in EXPERIMENTS)} <= {path.stem for path in RECORDED}
+    assert {*BENCHMARKS, *TABLES, *(f"study-{name}" for name in EXPERIMENTS)} <= RECORDED.keys()
 
 
 def test_every_number_of_a_record_that_has_a_name_is_in_a_page():
     assert {name for page in PAGES for _, name in MARK.findall(page.read_text())} == FIGURES.keys()
 
 
-@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
 def test_a_record_says_on_which_state_of_the_code_it_was_measured(recorded):
     """The older ones say by which commit they came, which is all that the history knows."""
     found = read_record(recorded).head.keys()

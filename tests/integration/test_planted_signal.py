@@ -16,7 +16,6 @@ from fastapi.testclient import TestClient
 from PIL import Image, ImageOps
 
 from export.bundle import write_bundle
-from model.preprocessing import Preprocessing
 from tests.catalogue.case import STORED, encode, exif, stored
 from tests.conftest import Once
 from tests.support.toy import toy_checkpoint
@@ -60,15 +59,8 @@ def plant(model: torch.nn.Module) -> None:
 def client(serve: Callable[..., TestClient], once: Once) -> Iterator[TestClient]:
     checkpoint = toy_checkpoint(heads=4)
     plant(checkpoint.model)
-    preprocessing = Preprocessing(
-        size=(GRID[0] * PATCH, GRID[1] * PATCH),
-        resize_mode="shortest",
-        resize_size=RESIZE,
-        crop="center",
-        interpolation="bilinear",
-        mean=(0.5, 0.5, 0.5),
-        std=(0.5, 0.5, 0.5),
-    )
+    rule = {"resize_mode": "shortest", "resize_size": RESIZE, "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
+    preprocessing = replace(checkpoint.preprocessing, **rule)
     planted = replace(checkpoint, preprocessing=preprocessing)
     with serve(bundle=once("planted", lambda out: write_bundle(planted, out, replace=False))) as client:
         yield client
