@@ -18,7 +18,7 @@ from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.record import Rows
 from tests.benchmarks.rounds import in_turn
 from tests.benchmarks.server import PATIENT, running
-from tests.load.connection import JPEG, JSON, post
+from tests.load.connection import JPEG, JSON, post, tensor
 
 CONNECTIONS = 16
 ROUNDS = 7
@@ -42,18 +42,6 @@ def requests() -> dict[str, bytes]:
         "POST /v2/.../infer, BYTES": tensor(infer, [1], "BYTES", element),
         "POST /v2/.../infer, UINT8 pixels": tensor(infer, [1, *pixels.shape], "UINT8", pixels.tobytes()),
     }
-
-
-def tensor(path: str, shape: list[int], datatype: str, content: bytes, *, binary_answer: bool = True) -> bytes:
-    """In Triton's binary extension, as its own client sends it."""
-    parameters = {"binary_data_size": len(content)}
-    described = {"name": "images", "shape": shape, "datatype": datatype, "parameters": parameters}
-    asked: dict[str, object] = {"inputs": [described]}
-    if binary_answer:
-        asked["parameters"] = {"binary_data_output": True}
-    head = json.dumps(asked).encode()
-    length = f"Inference-Header-Content-Length: {len(head)}"
-    return post(head + content, "Content-Type: application/octet-stream", length, path=path)
 
 
 def measure() -> Rows:

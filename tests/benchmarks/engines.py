@@ -13,13 +13,12 @@ from typing import NamedTuple, get_args
 import httpx
 
 from app.bundle import Precision
-from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.random_model import random_bundle
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.rounds import in_turn
 from tests.benchmarks.server import PATIENT, running
 from tests.benchmarks.spread import quartiles, ratios
-from tests.load.connection import JPEG, post
 
 VARIANT = "S/16"
 PRECISIONS = [precision for precision in get_args(Precision) if precision != "fp16"]  # that one is for GPUs
@@ -28,10 +27,7 @@ CONNECTIONS = 16
 ROUNDS = 5
 WARM_UP_SECONDS = 1.5  # of each answer; batch sizes are tried meanwhile
 SECONDS = 4.0
-REQUESTS = {
-    what: post(jpeg(), JPEG, path=f"/classify{query}")
-    for what, query in (("labels", "?attention=false"), ("labels and every map", ""))
-}
+QUERIES = {"labels": "?attention=false", "labels and every map": ""}
 
 
 class Round(NamedTuple):
@@ -59,20 +55,20 @@ def measure() -> Rows:
 def ask(bundle: Path, engine: str) -> Round:
     with running(bundle, engine=engine, **PATIENT) as server:
         computes_in = httpx.get(f"{server.url}/model").json()["computes_in"]
-        for request in REQUESTS.values():
-            server.load(request, WARM_UP_SECONDS, connections=CONNECTIONS)
+        for query in QUERIES.values():
+            server.load(classify_jpeg(query), WARM_UP_SECONDS, connections=CONNECTIONS)
         rates = {
-            what: server.load(request, SECONDS, connections=CONNECTIONS)["images_per_s"]
-            for what, request in REQUESTS.items()
+            what: server.load(classify_jpeg(query), SECONDS, connections=CONNECTIONS)["images_per_s"]
+            for what, query in QUERIES.items()
         }
-        lone = server.load(REQUESTS["labels"], SECONDS, connections=1)["p50_ms"]
+        lone = server.load(classify_jpeg(QUERIES["labels"]), SECONDS, connections=1)["p50_ms"]
         return Round(computes_in, server.seconds_to_ready, rates, lone)
 
 
 def row(engine: str, precision: str, rounds: list[Round], base: list[Round]) -> Row:
     """Ratios are those to `base`, which is asked in the same rounds."""
     cells: Row = {"engine": ENGINES[engine], "bundle": precision, "computed in": rounds[0].computes_in}
-    for what in REQUESTS:
+    for what in QUERIES:
         rates = [each.rates[what] for each in rounds]
         cells[f"{what}, images/s (quartiles)"] = quartiles(rates, 1)
         cells[f"{what}, ratio"] = round(statistics.median(ratios(rates, [each.rates[what] for each in base])), 2)

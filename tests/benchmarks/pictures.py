@@ -1,4 +1,4 @@
-"""A JPEG of the size of an ImageNet image."""
+"""A JPEG of the size of an ImageNet image, and the request that sends it."""
 
 from functools import cache
 from io import BytesIO
@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image
 
 from model.shapes import draw
+from tests.load.connection import JPEG, post
 
 
 @cache
@@ -17,3 +18,8 @@ def jpeg(seed: int = 0) -> bytes:
     out = BytesIO()
     Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(out, "JPEG", quality=80)
     return out.getvalue()
+
+
+def classify_jpeg(query: str = "") -> bytes:
+    """POST it to /classify, with a query such as `?attention=false`."""
+    return post(jpeg(), JPEG, path=f"/classify{query}")

@@ -19,14 +19,13 @@ from app.bundle import Precision, load_bundle
 from app.inference.engine import Graph
 from app.machine import allowed_cores
 from tests.benchmarks.engines import PRECISIONS
-from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_bundle, random_checkpoint
 from tests.benchmarks.raw import Arrangement, RawLoop, of_bundle, of_onnx_runtime
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, running
 from tests.benchmarks.spread import quartiles, ratios
-from tests.load.connection import JPEG, post
 
 BUNDLES: tuple[tuple[str, Precision], ...] = (
     ("Ti/16", "fp32"),
@@ -70,7 +69,7 @@ def searched(raw: RawLoop) -> tuple[RawLoop, list[Arrangement]]:
 def row(
     bundle: Path, own: tuple[RawLoop, list[Arrangement]], plain: tuple[RawLoop, list[Arrangement]], *, explain: bool
 ) -> Row:
-    request = post(jpeg(), JPEG, path="/classify" if explain else "/classify?attention=false")
+    request = classify_jpeg("" if explain else "?attention=false")
     raw_rates: list[dict[Arrangement, list[float]]] = [
         {one: [] for one in candidates} for _, candidates in (own, plain)
     ]

@@ -10,12 +10,11 @@ from typing import Any
 
 import httpx
 
-from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, running
 from tests.gpu.card import free_mib, used_mib
 from tests.gpu.place import Place, Tables
-from tests.load.connection import JPEG, post
 
 LEFT_MIB = (16384, 4096, 2048, 1024, 512)
 LIMITS_MIB = (8192, 2048, 1024, 512)
@@ -48,7 +47,7 @@ def started(folder: Path, seconds: float, **settings: Any) -> Row:
     before = used_mib()
     try:
         with running(folder, device=DEVICE, **PATIENT, **settings) as server:
-            request = post(jpeg(), JPEG)
+            request = classify_jpeg()
             figures = server.load(request, seconds / 2, connections=CONNECTIONS)
             about = httpx.get(f"{server.url}/model").json()
             return {
@@ -70,7 +69,7 @@ def taken_away(folder: Path, seconds: float) -> Row:
     """All memory that is free goes to another process while the service is under load."""
     before = used_mib()
     with running(folder, device=DEVICE, **PATIENT) as server:
-        request = post(jpeg(), JPEG)
+        request = classify_jpeg()
         server.load(request, seconds / 4, connections=CONNECTIONS)
         of_service = used_mib() - before
         with held(free_mib() - 300):

@@ -9,14 +9,13 @@ from typing import Any
 import httpx
 
 from tests.benchmarks.load import percentile
-from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, Server, running
 from tests.benchmarks.spread import times
 from tests.gpu.card import used_mib
 from tests.gpu.place import Place, Tables
 from tests.load.background import PROBE_TIMEOUT_S
-from tests.load.connection import JPEG, post
 from tests.load.overload import Run, loaded
 
 DEVICE = "cuda"
@@ -53,7 +52,7 @@ def served(name: str, folder: Path, *, seconds: float) -> Rows:
     before = used_mib()
     with running(folder, device=DEVICE, max_queue_images=MAX_QUEUE_IMAGES, **PATIENT) as server:
         for what, query in QUERIES.items():
-            request = post(jpeg(), JPEG, path=f"/classify?{query}")
+            request = classify_jpeg(f"?{query}")
             server.load(request, seconds / 4, connections=GENERATORS)
             for count in CONNECTIONS:
                 rates = loads(server, request, seconds, connections=count)
@@ -86,7 +85,7 @@ def loads(server: Server, request: bytes, seconds: float, *, connections: int) -
 
 def overloaded(name: str, folder: Path, *, seconds: float) -> Rows:
     """Window by window, so that what grows or slows down in ten minutes is seen."""
-    request = post(jpeg(), JPEG)
+    request = classify_jpeg()
     rows: Rows = []
     with running(folder, device=DEVICE) as server:
         peak = server.load(request, seconds / 4, connections=HALF_OF_THE_QUEUE)["images_per_s"]

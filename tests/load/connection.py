@@ -83,3 +83,15 @@ def form(*parts: bytes, path: str = "/classify") -> bytes:
 
 def file_part(content: bytes, *, disposition: str = 'name="f"; filename="f"') -> bytes:
     return f"Content-Disposition: form-data; {disposition}\r\n\r\n".encode() + content
+
+
+def tensor(path: str, shape: list[int], datatype: str, content: bytes, *, binary_answer: bool = True) -> bytes:
+    """In Triton's binary extension, as its own client sends it."""
+    parameters = {"binary_data_size": len(content)}
+    described = {"name": "images", "shape": shape, "datatype": datatype, "parameters": parameters}
+    asked: dict[str, object] = {"inputs": [described]}
+    if binary_answer:
+        asked["parameters"] = {"binary_data_output": True}
+    head = json.dumps(asked).encode()
+    length = f"Inference-Header-Content-Length: {len(head)}"
+    return post(head + content, "Content-Type: application/octet-stream", length, path=path)

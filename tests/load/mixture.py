@@ -11,8 +11,7 @@ import httpx
 from PIL import Image
 
 from tests.benchmarks.load import HOST
-from tests.benchmarks.pictures import jpeg
-from tests.load.connection import JPEG, post
+from tests.benchmarks.pictures import classify_jpeg, jpeg
 
 CLIENTS = 4
 TIMEOUT_S = 60
@@ -72,7 +71,7 @@ class Mixture:
 
     async def _leave(self, client: httpx.AsyncClient) -> None:
         """Send a request, or part of one, and reset the connection."""
-        request = post(jpeg(), JPEG)
+        request = classify_jpeg()
         _, writer = await asyncio.open_connection(HOST, self._port)
         writer.write(request[: self._random.choice((20, len(request) // 2, len(request)))])
         await asyncio.sleep(self._random.choice((0, 0.005, 0.02)))

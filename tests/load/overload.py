@@ -17,13 +17,12 @@ from tqdm import tqdm
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.load import percentile
-from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.random_model import random_bundle
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import Server, running
 from tests.benchmarks.spread import quartiles, ratios, times
 from tests.load.background import PROBE_TIMEOUT_S, probed
-from tests.load.connection import JPEG, post
 
 VARIANT = "Ti/16"
 FACTORS = (0.5, 1, 2, 5, 10)
@@ -42,7 +41,7 @@ class Run(NamedTuple):
 
 
 def measure(seconds: float) -> Rows:
-    request = post(jpeg(), JPEG)
+    request = classify_jpeg()
     runs: dict[float, list[Run]] = {factor: [] for factor in FACTORS}
     peaks = []
     with tempfile.TemporaryDirectory() as temporary, running(random_bundle(Path(temporary), VARIANT)) as server:

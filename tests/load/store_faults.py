@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import httpx
 
 from tests.benchmarks.__main__ import publish
-from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.pictures import classify_jpeg, jpeg
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.rounds import in_turn
 from tests.benchmarks.server import Server, running
 from tests.load.background import repeated
-from tests.load.connection import JPEG, post
 from tests.support.processes import eventually
 from tests.support.redis_server import RedisServer, running_redis
 
@@ -50,7 +49,7 @@ def observe(server: Server, fault: Callable[[], object], repair: Callable[[], ob
 
         fault()
         with repeated(ask, every_s=ASKED_EVERY_S):
-            figures = server.load(post(jpeg(), JPEG), SECONDS, rate=RATE)
+            figures = server.load(classify_jpeg(), SECONDS, rate=RATE)
     repair()
     repaired = time.perf_counter()
     eventually(lambda: "id" in classified(server), RECOVERY_S)

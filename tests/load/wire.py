@@ -13,11 +13,10 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.benchmarks.doors import tensor
 from tests.benchmarks.server import Server, running
 from tests.catalogue.json_bodies import bodies
 from tests.load.changes import changed, keep
-from tests.load.connection import JPEG, JSON, Connection, file_part, form, message, post
+from tests.load.connection import JPEG, JSON, Connection, file_part, form, message, post, tensor
 from tests.load.server import descriptors, settled
 
 CLIENTS = 8

@@ -10,8 +10,7 @@ from typing import Literal
 
 from app.bundle import CLASSIFY_GRAPH
 from app.machine import allowed_cores
-from tests.benchmarks.doors import tensor
-from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.pictures import classify_jpeg, jpeg
 from tests.benchmarks.plain_export import SILENT
 from tests.benchmarks.record import ROOT
 from tests.benchmarks.server import PATIENT, free_port, variables_of
@@ -25,7 +24,7 @@ from tests.benchmarks.servers.weights import (
     TORCH,
     TRANSFORMERS,
 )
-from tests.load.connection import JPEG, JSON, post
+from tests.load.connection import JPEG, JSON, post, tensor
 
 FOLDER = Path(__file__).parent
 CORES = allowed_cores()
@@ -155,7 +154,7 @@ def ours(
         arguments=("-m", "app"),
         port_variable="VIT_PORT",
         variables=variables_of(bundle=bundle, engine=engine, log_level="warning", **PATIENT),
-        request=post(jpeg(), JPEG, path=f"/classify{query}"),
+        request=classify_jpeg(query),
     )
     runtime = OPENVINO if engine == "openvino" else ONNX_RUNTIME
     return Contender(
