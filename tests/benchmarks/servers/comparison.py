@@ -52,7 +52,6 @@ class Finding:
     """Of one server; rounds are those of all."""
 
     contender: Contender
-    arrangement: Arrangement
     closed: list[Numbers]
     own: tuple[list[float], int] | None  # milliseconds of all rounds at LOAD of its capacity, and how many failed
     common: tuple[list[float], int] | None  # the same at COMMON_RATE
@@ -171,7 +170,6 @@ class Rounds:
         return [
             Finding(
                 contender=one.contender,
-                arrangement=one.arrangement,
                 closed=closed[name],
                 own=own.get(name),
                 common=common.get(name),
