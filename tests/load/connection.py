@@ -81,8 +81,8 @@ def form(*parts: bytes, path: str = "/classify") -> bytes:
     return post(body, "Content-Type: multipart/form-data; boundary=b", path=path)
 
 
-def file_part(content: bytes, *, disposition: str = 'name="f"; filename="f"') -> bytes:
-    return f"Content-Disposition: form-data; {disposition}\r\n\r\n".encode() + content
+def file_part(content: bytes, *fields: str, disposition: str = 'name="f"; filename="f"') -> bytes:
+    return "\r\n".join([f"Content-Disposition: form-data; {disposition}", *fields, "", ""]).encode() + content
 
 
 def tensor(path: str, shape: list[int], datatype: str, content: bytes, *, binary_answer: bool = True) -> bytes:

@@ -24,7 +24,7 @@ from tests.benchmarks.servers.weights import (
     TORCH,
     TRANSFORMERS,
 )
-from tests.load.connection import JPEG, JSON, post, tensor
+from tests.load.connection import JPEG, JSON, file_part, form, post, tensor
 
 FOLDER = Path(__file__).parent
 CORES = allowed_cores()
@@ -179,7 +179,7 @@ def peer(server: str, graph: str, tries: tuple[Arrangement, ...], *, group: str 
 
 
 def litserve(way: Way, graph: str) -> Arrangement:
-    return application("litserve", way, graph, form("/predict", "content"))
+    return application("litserve", way, graph, upload("/predict", "content"))
 
 
 def ray(way: Way, graph: str) -> Arrangement:
@@ -188,7 +188,7 @@ def ray(way: Way, graph: str) -> Arrangement:
 
 def pipeline(way: Way, route: str, dtype: str = "float32") -> Arrangement:
     variables = {"VIT_BENCH_DTYPE": dtype}
-    return application("transformers", way, TRANSFORMERS, form(f"/{route}", "file"), variables=variables)
+    return application("transformers", way, TRANSFORMERS, upload(f"/{route}", "file"), variables=variables)
 
 
 def triton(way: Way, graph: str) -> Arrangement:
@@ -242,7 +242,7 @@ def openvino(
         **SILENT,
     }
     way = Way(instances=1, threads=CORES, batch=batch)
-    return application("openvino", way, file, form("/predict", "file"), says=", ".join(says), variables=variables)
+    return application("openvino", way, file, upload("/predict", "file"), says=", ".join(says), variables=variables)
 
 
 def application(
@@ -272,7 +272,7 @@ def bentoml(way: Way, graph: str) -> Arrangement:
         "bentoml",
         way,
         graph,
-        form("/predict", "images"),
+        upload("/predict", "images"),
         arguments=("-m", "bentoml", "serve", "tests.benchmarks.servers.bentoml_app:ViT"),
         port_variable="BENTOML_PORT",
         variables={"BENTOML_HOST": "127.0.0.1", "BENTOML_DO_NOT_TRACK": "True"},
@@ -320,8 +320,6 @@ def pins() -> dict[str, list[str]]:
     }
 
 
-def form(path: str, name: str) -> bytes:
+def upload(path: str, name: str) -> bytes:
     """An image as a browser's form sends it."""
-    head = f'Content-Disposition: form-data; name="{name}"; filename="image.jpg"\r\nContent-Type: image/jpeg'
-    body = f"--boundary\r\n{head}\r\n\r\n".encode() + jpeg() + b"\r\n--boundary--\r\n"
-    return post(body, "Content-Type: multipart/form-data; boundary=boundary", path=path)
+    return form(file_part(jpeg(), JPEG, disposition=f'name="{name}"; filename="image.jpg"'), path=path)
