@@ -3,14 +3,14 @@
 import copy
 import re
 from collections.abc import Callable, Collection, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.weights import Weights, open_weights, read_json
+from model.checkpoints.weights import open_weights, read_json
 
 # The names that hubs give to weights; a folder's or a repository's are the first that it has.
 WEIGHT_FILES = (
@@ -28,11 +28,6 @@ LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar")  # suffixes in a folder
 Names = Sequence[tuple[str, str | Callable[[re.Match[str]], str]]]
 
 
-class Stored(NamedTuple):
-    shape: tuple[int, ...]
-    read: Callable[[], Tensor]
-
-
 class Source:
     """Tensors by name. What is known without reading them is their shapes."""
 
@@ -48,7 +43,7 @@ class Source:
         self.metadata, self.wrappers, self.chosen = opened.metadata, opened.wrappers, opened.chosen
         self.architecture, self.arguments = opened.architecture, opened.arguments
         self.names_in_file: dict[str, str] = {}  # of tensors that were renamed, by their new names
-        self._stored = _stored(opened)
+        self._stored = opened.tensors
         for other in others:
             self._add(other)
 
@@ -106,14 +101,10 @@ class Source:
 
     def _add(self, file: Path) -> None:
         """Add the tensors of another file. Raises CheckpointError for a name that both files have."""
-        other = open_weights(file)
-        if twice := sorted(self._stored.keys() & other.shapes.keys()):
+        more = open_weights(file).tensors
+        if twice := sorted(self._stored.keys() & more.keys()):
             raise CheckpointError(f"{self.file.name} and {file.name} both have {twice[0]}: name the file to load")
-        self._stored |= _stored(other)
-
-
-def _stored(weights: Weights) -> dict[str, Stored]:
-    return {name: Stored(shape, partial(weights.read, name)) for name, shape in weights.shapes.items()}
+        self._stored |= more
 
 
 def _weights_files(path: Path) -> list[Path]:

@@ -10,10 +10,11 @@ import pickle
 import re
 import struct
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -42,10 +43,16 @@ WRAPPERS = (
 WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "timm_model.")
 
 
+class Stored(NamedTuple):
+    """A tensor in a file."""
+
+    shape: tuple[int, ...]
+    read: Callable[[], Tensor]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    shapes: Mapping[str, tuple[int, ...]]  # by name
-    read: Callable[[str], Tensor]
+    tensors: dict[str, Stored]  # by name
     metadata: dict[str, str] = field(default_factory=dict)
     wrappers: tuple[str, ...] = ()  # names of the dictionaries around the state dict
     chosen: str = ""  # which state dict was taken, where the file has several
@@ -85,7 +92,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _open_safetensors(listing: Path, shards: list[Path]) -> Weights:
-    places: dict[str, tuple[Any, str]] = {}  # the file and the key in it
+    tensors: dict[str, Stored] = {}
     metadata: dict[str, str] = {}
     for shard in shards:
         if not shard.is_file():
@@ -97,26 +104,22 @@ def _open_safetensors(listing: Path, shards: list[Path]) -> Weights:
                 raise _cut_off(shard) from None
             raise CheckpointError(f"{shard.name} is neither safetensors, npz nor a PyTorch file") from None
         metadata |= file.metadata() or {}
-        places |= {key: (file, key) for key in file.keys()}  # noqa: SIM118 - safe_open is no mapping
-    places = _strip(places)
-    return Weights(
-        shapes={name: tuple(file.get_slice(key).get_shape()) for name, (file, key) in places.items()},
-        read=lambda name: places[name][0].get_tensor(places[name][1]),
-        metadata=metadata,
-    )
+        for key in file.keys():  # noqa: SIM118 - safe_open is no mapping
+            tensors[key] = Stored(tuple(file.get_slice(key).get_shape()), partial(file.get_tensor, key))
+    return Weights(tensors=_strip(tensors), metadata=metadata)
 
 
 def _open_npz(file: Path) -> Weights:
     archive = np.load(file, allow_pickle=False)
-    shapes: dict[str, tuple[int, ...]] = {}
+    tensors: dict[str, Stored] = {}
     for name in archive.files:
         with archive.zip.open(f"{name}.npy") as member:
             version = np.lib.format.read_magic(member)
             read_header = (
                 np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             )
-            shapes[name] = tuple(read_header(member)[0])
-    return Weights(shapes=shapes, read=lambda name: _from_numpy(archive[name]))
+            tensors[name] = Stored(tuple(read_header(member)[0]), partial(_from_numpy, archive, name))
+    return Weights(tensors=tensors)
 
 
 def _open_pickle(file: Path) -> Weights:
@@ -134,10 +137,9 @@ def _open_pickle(file: Path) -> Weights:
         ) from None
     state, wrappers, others = _unwrap(content)
     architecture, arguments = content.get("arch"), content.get("args")
-    tensors = _strip(state)
     return Weights(
-        shapes={name: tuple(tensor.shape) for name, tensor in tensors.items()},
-        read=lambda name: tensors[name],
+        # Some are parameters, which are plain tensors from here on.
+        tensors={name: Stored(tuple(tensor.shape), tensor.detach) for name, tensor in _strip(state).items()},
         wrappers=wrappers,
         chosen=f"{wrappers[-1]}; the file has {', '.join(others)} too" if others else "",
         architecture=re.sub(r"^hf[-_]hub:timm/", "", architecture) if isinstance(architecture, str) else "",
@@ -181,8 +183,9 @@ def _holds_tensors(content: Any) -> bool:
     return isinstance(content, dict) and any(isinstance(v, Tensor) or _holds_tensors(v) for v in content.values())
 
 
-def _from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+def _from_numpy(archive: Any, name: str) -> Tensor:
     """NumPy reads bfloat16 arrays from npz as two raw bytes per element."""
+    array = archive[name]
     if array.dtype.kind == "V" and array.dtype.itemsize == 2:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(np.ascontiguousarray(array))
