@@ -18,8 +18,7 @@ class Facts:
 
     def __init__(self, overrides: dict[str, str] | None = None) -> None:
         self.overrides = dict(overrides or {})
-        self.values: dict[str, Any] = {}
-        self.origins: dict[str, str] = {}
+        self.origins: dict[str, str] = {}  # by the name of the fact
         self.missing: list[str] = []  # sentences on what a person still has to give
 
     def resolve(self, name: str, value: T, origin: str) -> T:
@@ -28,7 +27,6 @@ class Facts:
             value, origin = self._parse(name, value), "set by hand"
         elif self.origins.get(name) == MISSING:
             origin = MISSING
-        self.values[name] = value
         self.origins[name] = origin
         return value
 
@@ -45,10 +43,10 @@ class Facts:
 
     def check_overrides(self) -> None:
         """Raises CheckpointError for an override of a fact that the loader does not use."""
-        unknown = self.overrides.keys() - self.values.keys()
+        unknown = self.overrides.keys() - self.origins.keys()
         if unknown:
             raise CheckpointError(
-                f"--set {', '.join(sorted(unknown))}: this kind of checkpoint has {', '.join(sorted(self.values))}"
+                f"--set {', '.join(sorted(unknown))}: this kind of checkpoint has {', '.join(sorted(self.origins))}"
             )
 
     def _parse(self, name: str, like: Any) -> Any:
