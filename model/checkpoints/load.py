@@ -165,7 +165,19 @@ def _labelled(description: Description, labels: str | None, prompts: tuple[str, 
             if description.text_tower
             else "--prompt: the checkpoint has no text tower, which CLIP and SigLIP have, to read it"
         )
-    return _named(description, labels)
+    if not description.config.num_classes:
+        if labels is not None:
+            raise CheckpointError("--labels: the model has no head, so it has no classes to name")
+        return replace(description, labels=(), wordnet=(), labels_from="")
+    own = Labels(description.labels, description.labels_from, description.wordnet)
+    chosen = choose(description.config.num_classes, own, dataset=description.dataset, given=labels)
+    return replace(
+        description,
+        labels=chosen.names,
+        wordnet=chosen.wordnet,
+        labels_from=chosen.origin,
+        labels_advice=chosen.advice,
+    )
 
 
 def _without_head(description: Description, facts: Facts) -> Description:
@@ -175,23 +187,6 @@ def _without_head(description: Description, facts: Facts) -> Description:
     if chosen not in (0, classes):
         raise CheckpointError(f"--set num_classes={chosen}: the head has {classes:,} classes; 0 leaves the head out")
     return replace(description, config=replace(description.config, num_classes=chosen))
-
-
-def _named(description: Description, given: str | None) -> Description:
-    """With a label for each class."""
-    if not description.config.num_classes:
-        if given is not None:
-            raise CheckpointError("--labels: the model has no head, so it has no classes to name")
-        return replace(description, labels=(), wordnet=(), labels_from="")
-    own = Labels(description.labels, description.labels_from, description.wordnet)
-    labels = choose(description.config.num_classes, own, dataset=description.dataset, given=given)
-    return replace(
-        description,
-        labels=labels.names,
-        wordnet=labels.wordnet,
-        labels_from=labels.origin,
-        labels_advice=labels.advice,
-    )
 
 
 def _unknown(source: Source) -> str:
