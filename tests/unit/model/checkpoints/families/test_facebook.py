@@ -32,26 +32,6 @@ def saved(tmp_path):
     return save
 
 
-@pytest.mark.parametrize(
-    ("case", "architecture", "position_resize"),
-    [
-        ("deit/checkpoint.pth", "DeiT", "bicubic"),
-        ("deit-distilled/checkpoint.pth", "DeiT", "bicubic"),
-        ("deit-3/checkpoint.pth", "DeiT-3", "bicubic"),
-        ("mae/checkpoint.pth", "MAE", "bicubic"),
-        ("dino-four-blocks/checkpoint.dino", "DINO", "bicubic_offset"),
-        ("dino-mean-patch/checkpoint.dino", "DINO", "bicubic_offset"),
-        ("dinov2/checkpoint.hub", "DINOv2", "bicubic_offset"),
-        ("dinov2-hub/checkpoint.pth", "DINOv2", "bicubic_offset"),
-        ("dinov2-registers/checkpoint.hub", "DINOv2 with registers", "bicubic_antialias"),
-    ],
-)
-def test_tensor_names_tell_the_members_apart(case, architecture, position_resize):
-    description = describe_checkpoint(GOLDEN / case, overrides=HEADS)
-    assert (description.family, description.architecture) == ("facebookresearch", architecture)
-    assert description.config.position_resize == position_resize
-
-
 def test_mae_cuts_nothing_off_above_224_pixels(saved):
     """mae util/datasets.py: crop_pct = 1.0 if args.input_size > 224."""
     state = state_of("mae/checkpoint.pth")

@@ -10,10 +10,14 @@ from tests.golden.test_checkpoints import FOLDER, load, overrides_of, path_of
 from tests.support.runs import same_weights
 
 CASES = {
+    FOLDER / "deit": "bicubic",
+    FOLDER / "deit-3": "bicubic",
+    FOLDER / "dino-mean-patch": "bicubic_offset",
     FOLDER / "google-vit-jax-gap": "bilinear_corners",
     FOLDER / "huggingface-beit": "bilinear",
     FOLDER / "huggingface-siglip": "bicubic",
     FOLDER / "huggingface-vit": "bicubic",
+    FOLDER / "mae": "bicubic",
     FOLDER / "openclip-quickgelu": "bicubic_antialias",
     FOLDER / "timm-plain": "bicubic_antialias",
     FOLDER / "torchvision-vit": "bicubic_corners",

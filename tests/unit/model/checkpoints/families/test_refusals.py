@@ -43,7 +43,6 @@ FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
         (CLIP, {"vision_config.image_size": 40}, r"gives \(20, 20\) and CLIPModel takes \(40, 40\)"),
         ("huggingface-siglip", {"vision_config.vision_use_head": False}, "SiglipModel has no attention pool"),
         (OPENCLIP, {f"{TOWER}.attentional_pool": True}, "an image tower with attentional_pool True, which is not"),
-        (OPENCLIP, {f"{TOWER}.timm_model_name": "convnext_base"}, "with timm_model_name convnext_base"),
         (OPENCLIP, {f"{TOWER}.pool_type": "none"}, "has the pool_type none"),
         (OPENCLIP, {f"{TOWER}.width": 32}, "is .*, not "),
         (OPENCLIP, {"preprocess_cfg.resize_mode": "longest"}, "resize_mode 'longest' is none of shortest"),
