@@ -9,14 +9,13 @@ from typing import Any, Literal
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
-from model.checkpoints.recipe import need_recipe, resolve_recipe
+from model.checkpoints.recipe import IMAGENET_MEAN, IMAGENET_STD, need_recipe, resolve_recipe
 from model.checkpoints.source import Source
 from model.preprocessing import Preprocessing
 
 FILE = "preprocessor_config.json"
-HALF = [0.5, 0.5, 0.5]
-CLIP_MEAN, CLIP_STD = [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]
-IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+HALF = (0.5, 0.5, 0.5)
+CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 BILINEAR, BICUBIC = 2, 3
 CROP_ROUNDING: Literal["floor"] = "floor"  # image_transforms.py center_crop
 RESAMPLE = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # in the order of Pillow's numbers
@@ -137,5 +136,5 @@ def _interpolation(resample: Any) -> Any:
 
 
 def _channels(value: Any, scale: float) -> tuple[float, float, float]:
-    red, green, blue = value if isinstance(value, list) else [value] * 3
+    red, green, blue = [value] * 3 if isinstance(value, int | float) else value
     return red / scale, green / scale, blue / scale

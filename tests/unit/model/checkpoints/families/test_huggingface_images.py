@@ -7,15 +7,9 @@ import pytest
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_images import (
-    CLIP_MEAN,
-    CLIP_STD,
-    FILE,
-    IMAGENET_MEAN,
-    describe_images,
-)
+from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD, FILE, HALF, describe_images
+from model.checkpoints.recipe import IMAGENET_MEAN
 
-HALF = (0.5, 0.5, 0.5)
 BY_HAND = {
     "resize_mode": "squash",
     "resize_size": "30,30",
@@ -32,6 +26,7 @@ def described(content, *, facts=None, processor="ViT"):
 
 
 SQUARE, BIT = (224, 224), {"image_processor_type": "BitImageProcessor"}
+DINOV3 = {"image_processor_type": "DINOv3ViTImageProcessor"}
 OLD = {"feature_extractor_type": "ViTFeatureExtractor", "size": 64}
 OBLONG = {"size": {"shortest_edge": 64}, "crop_size": {"height": 40, "width": 48}, "do_center_crop": True}
 
@@ -42,17 +37,9 @@ OBLONG = {"size": {"shortest_edge": 64}, "crop_size": {"height": 40, "width": 48
         ({}, "squash", SQUARE, "none", SQUARE, "bilinear", HALF),
         ({"image_processor_type": "DeiTImageProcessor"}, "squash", (256, 256), "center", SQUARE, "bicubic", HALF),
         ({"image_processor_type": "BeitImageProcessorFast"}, "squash", SQUARE, "none", SQUARE, "bicubic", HALF),
-        (
-            {"image_processor_type": "DINOv3ViTImageProcessor"},
-            "squash",
-            SQUARE,
-            "none",
-            SQUARE,
-            "bilinear",
-            tuple(IMAGENET_MEAN),
-        ),
+        (DINOV3, "squash", SQUARE, "none", SQUARE, "bilinear", IMAGENET_MEAN),
         (OLD, "squash", (64, 64), "none", (64, 64), "bilinear", HALF),
-        (BIT | {"size": 64, "crop_size": 48}, "shortest", (64, 64), "center", (48, 48), "bicubic", tuple(CLIP_MEAN)),
+        (BIT | {"size": 64, "crop_size": 48}, "shortest", (64, 64), "center", (48, 48), "bicubic", CLIP_MEAN),
         (OBLONG, "shortest", (64, 64), "center", (40, 48), "bilinear", HALF),
         ({"size": [40, 48], "resample": "nearest-exact"}, "squash", (40, 48), "none", (40, 48), "nearest", HALF),
         ({"size": None, "resample": 1}, "squash", SQUARE, "none", SQUARE, "lanczos", HALF),
@@ -121,4 +108,4 @@ def test_a_person_overrules_the_file_and_without_a_name_it_is_the_processor_of_t
     facts = Facts({"image_size": "448,896", "mean": "1.0,1.0,1.0"})
     recipe = described(content, facts=facts, processor="Bit")
     assert (recipe.size, recipe.resize_size) == ((448, 896), (512, 1024))
-    assert (recipe.mean, recipe.std) == ((1, 1, 1), tuple(CLIP_STD))
+    assert (recipe.mean, recipe.std) == ((1, 1, 1), CLIP_STD)
