@@ -44,6 +44,13 @@ BACKBONE: Json = {  # models/bit/configuration_bit.py
     "output_stride": 32,
     "width_factor": 1,
 }
+HYBRID: Json = {  # what a hybrid's backbone has instead, with as many stages and units as it states
+    "layer_type": "bottleneck",
+    "global_padding": "SAME",
+    "embedding_dynamic_padding": True,
+    "depths": [3, 4, 9],
+    "out_features": ["stage3"],
+}
 
 
 class Kind(NamedTuple):
@@ -92,13 +99,7 @@ def hybrid(stated: Json) -> Json:
     backbone = {**BACKBONE, **stated["backbone_config"]}
     backbone["global_padding"] = str(backbone["global_padding"]).upper()
     depths = backbone["depths"]
-    expected = {
-        **BACKBONE,
-        "layer_type": "bottleneck",
-        "global_padding": "SAME",
-        "embedding_dynamic_padding": True,
-        "out_features": [f"stage{len(depths)}"],
-    }
+    expected = {**BACKBONE, **HYBRID, "out_features": [f"stage{len(depths)}"]}
     for key in expected.keys() - {"depths"}:
         if backbone.get(key, expected[key]) != expected[key]:
             raise CheckpointError(f"a BiT backbone with {key} {backbone[key]} is not supported")
@@ -134,18 +135,6 @@ KINDS = {
     "dinov3_vit": Kind("DINOv3ViT", dinov3, DINOV3, interpolates=True),
     "beit": Kind("Beit", beit, BEIT, interpolates=True),
     "data2vec-vision": Kind("Beit", beit, BEIT, interpolates=True),
-    "vit-hybrid": Kind(  # in transformers 4 alone: models/deprecated/vit_hybrid
-        "ViTHybrid",
-        hybrid,
-        {
-            "patch_size": 1,
-            "backbone_config": {
-                "global_padding": "same",
-                "layer_type": "bottleneck",
-                "depths": [3, 4, 9],
-                "out_features": ["stage3"],
-                "embedding_dynamic_padding": True,
-            },
-        },
-    ),
+    # In transformers 4 alone: models/deprecated/vit_hybrid.
+    "vit-hybrid": Kind("ViTHybrid", hybrid, {"patch_size": 1, "backbone_config": HYBRID}),
 }
