@@ -4,7 +4,6 @@ They are the golden checkpoints with another head. Each function returns one tha
 """
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from tests.golden.test_checkpoints import path_of
+from tests.golden.test_checkpoints import overrides_of, path_of
 from tests.support.altered import GOLDEN, State, altered, with_more
 
 Write = Callable[[Path, int], Path]
@@ -85,5 +84,4 @@ def training_file(arch: str) -> Write:
 
 def stated(case: str) -> dict[str, str]:
     """Facts that the files of a case do not contain, for --set."""
-    path = GOLDEN / case / "overrides.json"
-    return json.loads(path.read_text()) if path.exists() else {}
+    return overrides_of(GOLDEN / case)
