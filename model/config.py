@@ -1,6 +1,6 @@
 """Sizes and switches of a Vision Transformer: one frozen record. Without torch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
@@ -196,8 +196,7 @@ class ViTConfig:
 
     @property
     def stem_stride(self) -> int:
-        """Side of a feature of the stem in pixels: 4 after root and first stage, doubled by each further stage."""
-        return 1 if self.stem_layers is None else 4 << max(len(self.stem_layers) - 1, 0)
+        return stem_stride(self.stem_layers)
 
     @property
     def attn_width(self) -> int:
@@ -232,6 +231,11 @@ class ViTConfig:
         known = tuples(fields)
         rope = known.get("rope")
         return cls(**{**known, "rope": None if rope is None else RopeConfig(**tuples(rope))})
+
+
+def stem_stride(layers: Sequence[int] | None) -> int:
+    """Side of a feature of the stem in pixels: 4 after root and first stage, doubled by each further stage."""
+    return 1 if layers is None else 4 << max(len(layers) - 1, 0)
 
 
 def check_literals(config: Any) -> None:

@@ -17,7 +17,7 @@ from model.checkpoints.recipe import resolve_recipe
 from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, join, join_blocks, square_grid
-from model.config import ViTConfig
+from model.config import ViTConfig, stem_stride
 from model.preprocessing import Preprocessing
 
 Library = Literal["vit_jax", "big_vision"]
@@ -64,7 +64,7 @@ def describe(source: Source, facts: Facts) -> Description:
     if height != width:
         raise CheckpointError(f"patches of {height} x {width} pixels are not square")
     stem = _stem(source)
-    patch = height * (1 if stem is None else 4 << max(len(stem) - 1, 0))
+    patch = height * stem_stride(stem)
     if "pos_embed" in source:
         side, _ = square_grid(source.shape("pos_embed")[1])
         size = (side * patch, side * patch)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.config import RopeConfig
+from model.config import RopeConfig, stem_stride
 
 Json = dict[str, Any]
 
@@ -103,8 +103,7 @@ def hybrid(stated: Json) -> Json:
     for key in expected.keys() - {"depths"}:
         if backbone.get(key, expected[key]) != expected[key]:
             raise CheckpointError(f"a BiT backbone with {key} {backbone[key]} is not supported")
-    stride = 4 << max(len(depths) - 1, 0)
-    return {"stem_layers": tuple(depths), "patch_size": stated["patch_size"] * stride}
+    return {"stem_layers": tuple(depths), "patch_size": stated["patch_size"] * stem_stride(depths)}
 
 
 DINOV2 = {"layer_norm_eps": 1e-6, "mlp_ratio": 4, "use_swiglu_ffn": False, "num_register_tokens": 0}

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families import timm_eva
 from model.checkpoints.families.timm_architectures import Architecture, table
-from model.config import PositionResize, ViTConfig
+from model.config import PositionResize, ViTConfig, stem_stride
 
 # What this network can do, argument by argument: timm's values to those of ViTConfig.
 TRANSLATIONS: dict[str, dict[Any, Any]] = {
@@ -79,7 +79,7 @@ def network(
     try:
         return ViTConfig(
             image_size=image_size,
-            patch_size=_side(architecture, stated["patch_size"]) * (1 if stem is None else 4 << max(len(stem) - 1, 0)),
+            patch_size=_side(architecture, stated["patch_size"]) * stem_stride(stem),
             width=stated["embed_dim"],
             depth=stated["depth"],
             mlp_dim=hidden // 2 if translated["mlp_layer"] == "packed" else hidden,
