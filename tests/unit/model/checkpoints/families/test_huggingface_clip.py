@@ -10,28 +10,25 @@ from model.checkpoints.load import describe_checkpoint
 from tests.support.altered import GOLDEN, altered
 
 
-@pytest.fixture
-def tower_alone(tmp_path):
+def tower_alone(case, folder, *, prefix):
     """The image tower of a whole model as transformers 4 or 5 saves it: with and without a prefix."""
 
-    def alone(case, *, prefix):
-        def tensors(state):
-            return {k.replace("vision_model.", prefix): v for k, v in state.items() if k.startswith("vision_model.")}
+    def tensors(state):
+        return {k.replace("vision_model.", prefix): v for k, v in state.items() if k.startswith("vision_model.")}
 
-        tower = json.loads((GOLDEN / f"huggingface-{case}/config.json").read_text())["vision_config"]
-        folder = altered(f"huggingface-{case}", tmp_path, tensors=tensors)
-        (folder / "config.json").write_text(json.dumps({**tower, "model_type": f"{case}_vision_model"}))
-        return folder
-
-    return alone
+    tower = json.loads((GOLDEN / f"huggingface-{case}/config.json").read_text())["vision_config"]
+    path = altered(f"huggingface-{case}", folder, tensors=tensors)
+    (path / "config.json").write_text(json.dumps({**tower, "model_type": f"{case}_vision_model"}))
+    return path
 
 
 @pytest.mark.parametrize("prefix", ["vision_model.", ""])
 @pytest.mark.parametrize(("case", "pool"), [("clip", "cls"), ("siglip", "map")])
 @torch.no_grad()
-def test_a_tower_alone_gives_what_the_whole_model_projects(tower_alone, case, pool, prefix):
+def test_a_tower_alone_gives_what_the_whole_model_projects(tmp_path, case, pool, prefix):
     """CLIP's is the normed class token, SigLIP's is the embedding itself."""
-    whole, alone = load_checkpoint(GOLDEN / f"huggingface-{case}"), load_checkpoint(tower_alone(case, prefix=prefix))
+    whole = load_checkpoint(GOLDEN / f"huggingface-{case}")
+    alone = load_checkpoint(tower_alone(case, tmp_path, prefix=prefix))
     assert (alone.config.pool, alone.config.embedding, alone.text_tower, alone.labels) == (pool, 24, False, ())
     images = torch.randn(2, 3, *alone.config.image_size)
     project = whole.model.pre_logits or torch.nn.Identity()
