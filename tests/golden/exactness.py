@@ -37,7 +37,6 @@ CASES = {  # those whose maps a library can give, one for each way that tokens a
     "timm-rope-mixed": "RoPE-mixed, timm",
     "timm-perception-encoder": "Perception Encoder, attention pool, timm",
 }
-BESIDE_TEXTS = ("huggingface-clip", "huggingface-siglip")
 
 
 def rows() -> Iterator[str]:
@@ -48,7 +47,7 @@ def rows() -> Iterator[str]:
         output = "logits" if "logits" in expected else "embedding"
         error = relative(outputs[output][0], expected[output])
         yield f"| {title} | {output} | {error:.0e} | {of_maps(outputs, checkpoint, expected)} |"
-        if case in BESIDE_TEXTS:
+        if "beside_texts" in expected:
             checkpoint = load_checkpoint(folder, labels=str(folder / "labels.txt"))
             logits = explained(checkpoint, expected)["logits"][0]
             yield f"| the same beside labels | logits | {relative(logits, expected['beside_texts']):.0e} | |"
