@@ -51,10 +51,9 @@ def absent_layers(state: State, config: ViTConfig) -> None:
     for layer in ("attn.proj", "mlp.fc1", "mlp.fc2"):
         if not any(key.endswith(f"{layer}.bias") for key in state):
             for block in blocks:
-                if f"{block}{layer}.weight" in state:
-                    state[f"{block}{layer}.bias"] = state[f"{block}{layer}.weight"].new_zeros(
-                        state[f"{block}{layer}.weight"].shape[0]
-                    )
+                weight = state.get(f"{block}{layer}.weight")
+                if weight is not None:
+                    state[f"{block}{layer}.bias"] = weight.new_zeros(len(weight))
 
 
 def classes(state: State, config: ViTConfig) -> None:
