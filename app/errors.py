@@ -6,7 +6,7 @@ the user. This module imports the standard library only, because the processes t
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 
 MAX_RETRY_AFTER_S = 30  # without the spread
@@ -18,24 +18,21 @@ class CannotStart(Exception):
 
 
 class ServiceError(Exception):
-    """A failure with a public explanation; the classes below fix its status and kind."""
+    """A failure with a public explanation; the classes below fix its status and kind, and some of them its detail."""
 
-    status = HTTPStatus.INTERNAL_SERVER_ERROR
-    kind = "internal"
-    title = "The service failed"
+    status: HTTPStatus
+    kind: str
+    title: str
+    detail: str = ""
+    headers: Mapping[str, str] = {}
 
-    def __init__(self, detail: str, *, wait_s: float = 0.0) -> None:
+    def __init__(self, detail: str = "", *, wait_s: float = 0.0) -> None:
         """`wait_s` is the predicted wait of a request that comes now, in seconds."""
-        super().__init__(detail)
-        self.detail = detail
-        self._wait_s = wait_s
-
-    @property
-    def headers(self) -> dict[str, str]:
+        self.detail = detail or self.detail
+        super().__init__(self.detail)
         if self.status == HTTPStatus.SERVICE_UNAVAILABLE:
-            first = min(max(math.ceil(self._wait_s), 1), MAX_RETRY_AFTER_S)
-            return {"Retry-After": str(random.randint(first, first + max(first // 2, MIN_SPREAD_S)))}
-        return {}
+            first = min(max(math.ceil(wait_s), 1), MAX_RETRY_AFTER_S)
+            self.headers = {"Retry-After": str(random.randint(first, first + max(first // 2, MIN_SPREAD_S)))}
 
 
 class MalformedRequest(ServiceError):
@@ -44,10 +41,7 @@ class MalformedRequest(ServiceError):
 
 class Unauthorized(ServiceError):
     status, kind, title = HTTPStatus.UNAUTHORIZED, "unauthorized", "The request needs an API key"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"WWW-Authenticate": "Bearer"}
+    headers: Mapping[str, str] = {"WWW-Authenticate": "Bearer"}
 
 
 class NotFound(ServiceError):
@@ -66,9 +60,7 @@ class UnknownModel(ServiceError):
 
 class UnknownAttention(ServiceError):
     status, kind, title = HTTPStatus.NOT_FOUND, "unknown-attention", "There are no attention maps with this id"
-
-    def __init__(self) -> None:
-        super().__init__("The id is unknown or its maps have expired. POST the image to /classify to get a new id.")
+    detail = "The id is unknown or its maps have expired. POST the image to /classify to get a new id."
 
 
 class UnknownPicture(ServiceError):
@@ -80,11 +72,9 @@ class UnknownPicture(ServiceError):
 
 class NoClasses(ServiceError):
     status, kind, title = HTTPStatus.CONFLICT, "no-classes", "The model has no classes"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "This model has no head, so it has no labels. POST /embed returns embeddings, and maps with attention=true."
-        )
+    detail = (
+        "This model has no head, so it has no labels. POST /embed returns embeddings, and maps with attention=true."
+    )
 
 
 class SlowRequest(ServiceError):
@@ -100,15 +90,9 @@ class UnsupportedType(ServiceError):
 
 
 class UnsupportedEncoding(ServiceError):
-    status, kind, title = (
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-        "unsupported-encoding",
-        "A content encoding is not accepted",
-    )
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"Accept-Encoding": "identity"}  # RFC 9110, 12.5.3
+    status, kind = HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-encoding"
+    title = "A content encoding is not accepted"
+    headers: Mapping[str, str] = {"Accept-Encoding": "identity"}  # RFC 9110, 12.5.3
 
 
 class UnusableImage(ServiceError):
@@ -127,16 +111,12 @@ class Fault(ServiceError):
     """An unexpected failure. It reveals nothing."""
 
     status, kind, title = HTTPStatus.INTERNAL_SERVER_ERROR, "internal-server-error", "Internal Server Error"
-
-    def __init__(self) -> None:
-        super().__init__("This is a fault of the service, not of the request.")
+    detail = "This is a fault of the service, not of the request."
 
 
 class InferenceFailed(ServiceError):
     status, kind, title = HTTPStatus.INTERNAL_SERVER_ERROR, "inference-failed", "The model failed on this image"
-
-    def __init__(self) -> None:
-        super().__init__("The model produced NaN or infinity for this image. Other images are not affected.")
+    detail = "The model produced NaN or infinity for this image. Other images are not affected."
 
 
 class Overloaded(ServiceError):
@@ -145,9 +125,7 @@ class Overloaded(ServiceError):
 
 class DeadlineExceeded(ServiceError):
     status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "deadline-exceeded", "The answer was not ready in time"
-
-    def __init__(self) -> None:
-        super().__init__("The deadline passed before the answer was ready. Send this request again in a moment.")
+    detail = "The deadline passed before the answer was ready. Send this request again in a moment."
 
 
 class Unavailable(ServiceError):
@@ -156,6 +134,4 @@ class Unavailable(ServiceError):
 
 class StoreUnavailable(ServiceError):
     status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "store-unavailable", "The store of attention maps is down"
-
-    def __init__(self) -> None:
-        super().__init__("The store of attention maps does not answer. Send this request again in a moment.")
+    detail = "The store of attention maps does not answer. Send this request again in a moment."
