@@ -7,7 +7,9 @@ the user. This module imports the standard library only, because the processes t
 import math
 import random
 from collections.abc import Iterable, Mapping
+from copy import copy
 from http import HTTPStatus
+from typing import Self
 
 MAX_RETRY_AFTER_S = 30  # without the spread
 MIN_SPREAD_S = 2  # drawn at random, so that refused clients do not all come back at once
@@ -25,6 +27,7 @@ class ServiceError(Exception):
     title: str
     detail: str = ""
     headers: Mapping[str, str] = {}
+    members: Mapping[str, object] = {}  # of the problem, beside its own or in place of them
 
     def __init__(self, detail: str = "", *, wait_s: float = 0.0) -> None:
         """`wait_s` is the predicted wait of a request that comes now, in seconds."""
@@ -33,6 +36,12 @@ class ServiceError(Exception):
         if self.status == HTTPStatus.SERVICE_UNAVAILABLE:
             first = min(max(math.ceil(wait_s), 1), MAX_RETRY_AFTER_S)
             self.headers = {"Retry-After": str(random.randint(first, first + max(first // 2, MIN_SPREAD_S)))}
+
+    def saying(self, **members: object) -> Self:
+        """The same failure, with these members in its problem. It is a new error: several images can share one."""
+        error = copy(self)
+        error.members = members
+        return error
 
 
 class MalformedRequest(ServiceError):

@@ -19,7 +19,7 @@ from app.api.disconnect import cancel_on_disconnect
 from app.api.representation import BINARY
 from app.api.services import Services, ServicesDep
 from app.classifier import Image, Processed
-from app.door.problems import Problem, Refusal, problem_of
+from app.door.problems import Problem, problem_of
 from app.errors import DeadlineExceeded, Fault, ServiceError, UnsupportedType, UnusableImage
 from app.images.upload import Upload
 from app.telemetry.logs import access_log
@@ -154,11 +154,11 @@ class ImageRequest:
 def results(
     images: Sequence[Upload], outcomes: Sequence[Outcome], result: Callable[[Processed, ImageInfo], Result]
 ) -> list[Result | FailedResult]:
-    """What each image gets, in order. Raises Refusal if none succeeded."""
+    """What each image gets, in order. Raises their `refusal` if none succeeded."""
     if all(isinstance(outcome, ServiceError) for outcome in outcomes):
         raise refusal(images, outcomes)
     return [
-        FailedResult(error=problem_of(outcome, file=image.name))
+        FailedResult(error=problem_of(outcome.saying(file=image.name)))
         if isinstance(outcome, ServiceError)
         else result(
             outcome, ImageInfo(width=outcome.width, height=outcome.height, format=outcome.format, file=image.name)
@@ -167,21 +167,21 @@ def results(
     ]
 
 
-def refusal(images: Sequence[Upload], outcomes: Sequence[Outcome]) -> Refusal:
+def refusal(images: Sequence[Upload], outcomes: Sequence[Outcome]) -> ServiceError:
     """The failure of a single image is the answer. Of several images, the failures are listed under the status that
     most of them share.
     """
     failures = [
-        (outcome, problem_of(outcome, pointer=f"/images/{i}", file=image.name))
+        (outcome, problem_of(outcome.saying(pointer=f"/images/{i}", file=image.name)))
         for i, (image, outcome) in enumerate(zip(images, outcomes, strict=True))
         if isinstance(outcome, ServiceError)
     ]
     statuses = [error.status for error, _ in failures]
     first, _ = failures[statuses.index(max(statuses, key=statuses.count))]
     if len(outcomes) == 1:
-        return Refusal(first, file=images[0].name)
+        return first.saying(file=images[0].name)
     detail = f"{len(outcomes) - len(failures) or 'None'} of the {len(outcomes)} images could be used."
-    return Refusal(first, detail=detail, errors=[problem.model_dump(exclude_none=True) for _, problem in failures])
+    return first.saying(detail=detail, errors=[problem.model_dump(exclude_none=True) for _, problem in failures])
 
 
 async def _image_request(request: Request, services: ServicesDep) -> ImageRequest:

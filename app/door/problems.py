@@ -61,19 +61,10 @@ class Problem(BaseModel):
         return self.detail
 
 
-class Refusal(Exception):
-    """An error that is the answer, with members that the error itself does not have."""
-
-    def __init__(self, error: ServiceError, **members: object) -> None:
-        super().__init__(error.detail)
-        self.problem = problem_of(error, **members)
-        self.headers = error.headers
-
-
-def problem_of(error: ServiceError, **members: object) -> Problem:
-    """`members` are added, or take the place of the error's own. One that is None is left out of the answer."""
+def problem_of(error: ServiceError) -> Problem:
+    """A member that is None is left out of the answer."""
     of_error = {"type": NAMESPACE + error.kind, "title": error.title, "status": error.status, "detail": error.detail}
-    return Problem.model_validate(of_error | members)
+    return Problem.model_validate({**of_error, **error.members})
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -112,10 +103,6 @@ def install_handlers(app: FastAPI) -> None:
     async def client_disconnect(request: Request, error: ClientDisconnect) -> Response:
         return Response(status_code=UNANSWERED)  # no one reads it but metrics and the log
 
-    @app.exception_handler(Refusal)
-    async def refusal(request: Request, refused: Refusal) -> Response:
-        return respond(refused.problem, request.scope["state"], refused.headers)
-
     @app.exception_handler(HTTPException)
     async def http_exception(request: Request, error: HTTPException) -> Response:
         details = {404: "There is nothing at this path.", 405: "This path does not take this method."}
@@ -129,4 +116,4 @@ def install_handlers(app: FastAPI) -> None:
     async def validation_error(request: Request, error: RequestValidationError) -> Response:
         errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
         detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors) + "."
-        return respond(problem_of(InvalidParameter(detail), errors=errors), request.scope["state"])
+        return respond_to(InvalidParameter(detail).saying(errors=errors), request.scope["state"])

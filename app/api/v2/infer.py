@@ -21,7 +21,7 @@ from app.api.v2.request import HEADER, Expected, read_request
 from app.api.v2.response import Output, named_classes, respond_with
 from app.classifier import Processed
 from app.door.paths import INFER, INFER_VERSION
-from app.door.problems import Refusal, problems
+from app.door.problems import problems
 from app.errors import MalformedRequest
 
 BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}}
@@ -74,7 +74,7 @@ def _succeeded(outcomes: list[Outcome]) -> list[Processed]:
         elif len(outcomes) == 1:
             raise outcome
         else:
-            raise Refusal(outcome, detail=f"Image {place} of {len(outcomes)}: {outcome.detail}")
+            raise outcome.saying(detail=f"Image {place} of {len(outcomes)}: {outcome.detail}")
     return processed
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from app.door.problems import PROBLEM_TYPE, problem_of, respond, respond_to
-from app.errors import UnusableImage
+from app.door.problems import PROBLEM_TYPE, respond_to
+from app.errors import Overloaded, UnusableImage
 
 
 @pytest.mark.parametrize("detail", ["x", "é 星", 'a "quoted" one'])
@@ -25,7 +25,11 @@ def test_a_problem_names_the_request_it_belongs_to(detail):
     assert response.body.endswith(b"}\n")
 
 
-def test_further_members_are_kept_and_the_given_problem_is_not_changed():
-    problem = problem_of(UnusableImage("x"), errors=[{"pointer": "/images/0"}])
-    body = json.loads(respond(problem, {"request_id": "r"}).body)
-    assert (body["errors"], problem.instance) == ([{"pointer": "/images/0"}], None)
+def test_members_are_added_or_take_the_place_of_the_errors_own_and_the_error_is_not_changed():
+    """Images of several requests can share an error, and a copy of one keeps its header fields."""
+    error = Overloaded("x", wait_s=25)
+    said = error.saying(errors=[{"pointer": "/images/0"}], detail="y")
+    response = respond_to(said, {"request_id": "r"})
+    body = json.loads(response.body)
+    assert (body["errors"], body["detail"], body["error"]) == ([{"pointer": "/images/0"}], "y", "y")
+    assert (error.members, response.headers["retry-after"]) == ({}, error.headers["Retry-After"])
