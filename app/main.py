@@ -28,8 +28,8 @@ from app.door.cors import Cors
 from app.door.door import Door
 from app.door.keys import open_keys
 from app.door.observation import MACHINES, Observation
+from app.door.paths import below, check_root_path
 from app.door.problems import install_handlers, problems
-from app.door.root import below, check_root_path
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.coverer import Coverer

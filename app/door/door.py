@@ -23,9 +23,8 @@ from app.door.body import Bodies, Body
 from app.door.cors import Cors
 from app.door.header import check_room, deadline, request_id
 from app.door.keys import ApiKeys
-from app.door.paths import check_port, upload_route
+from app.door.paths import below, check_port, upload_route
 from app.door.problems import respond_to
-from app.door.root import below
 from app.errors import Fault, ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings

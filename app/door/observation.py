@@ -11,9 +11,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.door.paths import METRICS, PROBES, upload_route
+from app.door.paths import METRICS, PROBES, below, upload_route
 from app.door.problems import UNANSWERED
-from app.door.root import below
 from app.telemetry.logs import access_log, request_state
 from app.telemetry.metrics import Metrics
 from app.telemetry.stages import Stages

@@ -1,7 +1,9 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.door.paths import check_port, is_public, upload_route
-from app.errors import NotFound
+from app.door.paths import below, check_port, check_root_path, is_public, upload_route
+from app.errors import CannotStart, NotFound
 
 PUBLIC = "/ /livez /readyz /health /v2/health/live /v2/health/ready /docs /openapi.json /page/main.js"
 OTHERS = "/classify /attention/x /model /metrics // /livez/ /page /nowhere /v2 /v2/models/a/ready"
@@ -44,3 +46,34 @@ def test_a_metrics_port_answers_metrics_and_probes_only(request_of, port, answer
         with pytest.raises(NotFound):
             check_port(request_of(path, port=port), metrics_port=9000)
         check_port(request_of(path, port=port), metrics_port=0)
+
+
+SEGMENTS = st.text("ab.%/", max_size=6)
+ROOTS = st.sampled_from(["", "/a", "/a/b", "/b.a"])
+
+
+@given(root=ROOTS, rest=SEGMENTS)
+def test_with_the_prefix_the_rest_is_what_follows(root, rest):
+    assert below(root, f"{root}/{rest}") == f"/{rest}"
+
+
+@given(root=ROOTS, path=SEGMENTS)
+def test_without_it_the_path_stays(root, path):
+    if path != root and not path.startswith(f"{root}/"):
+        assert below(root, path) == path
+
+
+def test_the_prefix_itself_is_the_home_page():
+    assert [below("/vit", path) for path in ("/vit", "/vitamin")] == ["/", "/vitamin"]
+    assert below("", "") == ""
+
+
+@pytest.mark.parametrize("root_path", ["/model", "/model/vit", "/docs", "/page", "/static-offline-docs", "/livez"])
+def test_a_prefix_that_is_a_path_of_the_service_is_refused(root_path):
+    with pytest.raises(CannotStart, match=f"{root_path}, but /{root_path.split('/')[1]} is a path of the service"):
+        check_root_path(root_path, paths=["/", "/model/{name}"])
+
+
+@pytest.mark.parametrize("root_path", ["", "/vit", "/vit/model", "/models", "/livez2"])
+def test_other_prefixes_are_allowed(root_path):
+    check_root_path(root_path, paths=["/", "/model/{name}"])  # raises CannotStart otherwise, see above
