@@ -7,6 +7,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive
 
 from app.errors import BodyTooLarge, Overloaded, ServiceError, SlowRequest, UnsupportedEncoding
+from app.settings import Settings
 from app.telemetry.stages import Stages
 
 AHEAD_BYTES = 64 * 1024  # uvicorn stops reading after as many
@@ -15,10 +16,10 @@ AHEAD_BYTES = 64 * 1024  # uvicorn stops reading after as many
 class Bodies:
     """The limits, and the number of bytes in the bodies of all requests in work."""
 
-    def __init__(self, *, max_bytes: int, max_bytes_in_work: int, timeout_s: float) -> None:
-        self.max_bytes = max_bytes
-        self.max_bytes_in_work = max_bytes_in_work
-        self.timeout_s = timeout_s
+    def __init__(self, *, settings: Settings) -> None:
+        self.max_bytes = settings.max_upload_bytes
+        self.max_bytes_in_work = settings.max_intake_bytes
+        self.timeout_s = settings.receive_timeout_s
         self.bytes_in_work = 0
 
     def check(self, request: HTTPConnection) -> None:
@@ -72,24 +73,21 @@ class Body:
     async def _next(self) -> Message:
         expected = not self.finished
         try:
-            message = await self._in_time()
+            # After its end only the client's leaving can come, which may take its time.
+            async with asyncio.timeout_at(self._until if expected else None):
+                message = await self._receive()
             self._count(len(message.get("body", b"")))
             self.finished = not message.get("more_body", False)
+        except TimeoutError:
+            self._record_receive_time()
+            limit = f"{self._bodies.timeout_s:g} seconds"
+            raise SlowRequest(f"The request did not arrive within {limit} (VIT_RECEIVE_TIMEOUT_S).") from None
         except ServiceError:
             self._record_receive_time()
             raise
         if expected and self.finished:
             self._record_receive_time()
         return message
-
-    async def _in_time(self) -> Message:
-        # After its end only the client's leaving can come, which may take its time.
-        try:
-            async with asyncio.timeout_at(None if self.finished else self._until):
-                return await self._receive()
-        except TimeoutError:
-            limit = f"{self._bodies.timeout_s:g} seconds"
-            raise SlowRequest(f"The request did not arrive within {limit} (VIT_RECEIVE_TIMEOUT_S).") from None
 
     def _count(self, size: int) -> None:
         self._received += size
@@ -105,4 +103,3 @@ class Body:
     def release(self) -> None:
         """The request is answered."""
         self._bodies.bytes_in_work -= self._received
-        self._received = 0

@@ -38,21 +38,9 @@ class Door:
     It decides by the path below VIT_ROOT_PATH.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        settings: Settings,
-        keys: ApiKeys,
-        cors: Cors,
-        admission: Admission,
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, settings: Settings, keys: ApiKeys, cors: Cors, admission: Admission) -> None:
         self._app = app
-        self._bodies = Bodies(
-            max_bytes=settings.max_upload_bytes,
-            max_bytes_in_work=settings.max_intake_bytes,
-            timeout_s=settings.receive_timeout_s,
-        )
+        self._bodies = Bodies(settings=settings)
         self._metrics_port = settings.metrics_port
         self._keys = keys
         self._cors = cors

@@ -6,12 +6,13 @@ import pytest
 
 from app.door.body import AHEAD_BYTES, Bodies, Body
 from app.errors import BodyTooLarge, Overloaded, SlowRequest, UnsupportedEncoding
+from app.settings import Settings
 
 LEFT = {"type": "http.disconnect"}
 
 
 def bodies(**limits: float) -> Bodies:
-    return Bodies(**{"max_bytes": 100, "max_bytes_in_work": 1000, "timeout_s": 10, **limits})
+    return Bodies(settings=Settings(**{"max_upload_bytes": 100, "max_intake_bytes": 1000, **limits}))
 
 
 def part(size: int, *, more: bool) -> dict:
@@ -60,7 +61,7 @@ def test_the_limit_is_allowed_and_one_byte_more_is_refused_without_a_declared_le
 @pytest.mark.parametrize(("reads", "messages"), [(whole, [part(5, more=True)]), (Body.arrive, [])])
 def test_a_body_that_stalls(request_of, reads, messages):
     with pytest.raises(SlowRequest):
-        run(reads, bodies(timeout_s=0.01), request_of(content_length="10"), [*messages])
+        run(reads, bodies(receive_timeout_s=0.01), request_of(content_length="10"), [*messages])
 
 
 def test_slow_bytes_do_not_extend_the_time(request_of):
@@ -69,7 +70,7 @@ def test_slow_bytes_do_not_extend_the_time(request_of):
             await asyncio.sleep(0.02)
             return part(1, more=True)
 
-        await whole(Body(bodies(timeout_s=0.2), request_of(content_length="90"), receive))
+        await whole(Body(bodies(receive_timeout_s=0.2), request_of(content_length="90"), receive))
 
     with pytest.raises(SlowRequest):
         asyncio.run(drip())
@@ -85,7 +86,7 @@ def test_the_wait_for_an_answer_has_no_limit(request_of):
         waiting.cancel()
         return done
 
-    assert run(wait, bodies(timeout_s=0.01), request_of(content_length="5"), messages) == set()
+    assert run(wait, bodies(receive_timeout_s=0.01), request_of(content_length="5"), messages) == set()
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_bytes_that_have_arrived_are_received_once_and_in_order(request_of, size
         {"type": "http.request", "body": content[end - size : end], "more_body": end < len(content)}
         for size, end in zip(sizes, accumulate(sizes), strict=True)
     ]
-    limits = bodies(max_bytes=10**6, max_bytes_in_work=10**6)
+    limits = bodies(max_upload_bytes=10**6, max_intake_bytes=10**6)
 
     async def arrived(body: Body):
         await body.arrive()
@@ -130,12 +131,11 @@ def test_a_disconnect_while_the_body_arrives_is_passed_on(request_of):
 
 
 def test_all_bodies_together_are_bounded_until_they_are_released(request_of):
-    limits = bodies(max_bytes_in_work=150)
+    limits = bodies(max_intake_bytes=150)
     first = run(whole, limits, request_of(content_length="100"), [part(100, more=False)])
     with pytest.raises(Overloaded):
         run(whole, limits, request_of(content_length="60"), [part(60, more=False)])
     first.release()
-    first.release()  # once is enough
     assert limits.bytes_in_work == 60  # of the refused one, which its door releases
 
 
