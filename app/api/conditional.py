@@ -2,12 +2,12 @@
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from fastapi import Request, Response
 
 from app.api.drawings import Drawings
-from app.api.representation import MEDIA_TYPES, Format
+from app.api.representation import MEDIA_TYPES, Format, preferred_format
 
 MAX_AGE_S = 3600
 _OPAQUE_TAG = re.compile(r'"[^"]*"')
@@ -18,21 +18,23 @@ async def draw_unless_known(
     drawings: Drawings,
     *,
     recipe: tuple[object, ...],
-    render: Callable[[], bytes],
-    kind: Format,
+    renderers: Mapping[Format, Callable[[], bytes]],
+    format: Format | None,
     max_age_s: int = MAX_AGE_S,
 ) -> Response:
-    """The bytes of `render`, or 304 if the client's copy has the same recipe (RFC 9110, 13.1.2).
+    """The bytes in `format`, or in the one that the Accept header prefers, or 304 if the client's copy has the same
+    recipe (RFC 9110, 13.1.2).
 
-    `recipe` is everything that the bytes depend on, but for `kind`. Its parts have a `repr` that says all of them.
+    `recipe` is everything that the bytes depend on, but for the format. Its parts have a `repr` that says all of them.
     Raises Overloaded and DeadlineExceeded.
     """
+    kind = format or preferred_format(request.headers.get("accept", ""), among=renderers)
     etag = f'"{hashlib.sha256(repr((*recipe, kind)).encode()).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": f"private, max-age={max_age_s}", "Vary": "Accept"}
     if _matches(request.headers.get("if-none-match", ""), etag):
         return Response(status_code=304, headers=headers)
     with request.state.stages.time("render"):
-        body = await drawings.draw(render, deadline=request.state.deadline)
+        body = await drawings.draw(renderers[kind], deadline=request.state.deadline)
     return Response(body, media_type=MEDIA_TYPES[kind], headers=headers)
 
 

@@ -1,6 +1,6 @@
 """The formats of an answer about maps: PNG, JSON, or NumPy's own."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from io import BytesIO
 from typing import Any, Literal
 
@@ -18,8 +18,8 @@ def representations(*formats: Format) -> dict[int | str, dict[str, Any]]:
     return {200: {"content": {MEDIA_TYPES[format]: {} if format == "json" else binary for format in formats}}}
 
 
-def preferred_format(accept: str, *, among: Sequence[Format] = ("png", "json", "npy")) -> Format:
-    """The format that an Accept header prefers (RFC 9110, 12.5.1). PNG when it has no preference."""
+def preferred_format(accept: str, *, among: Iterable[Format]) -> Format:
+    """The format that an Accept header prefers (RFC 9110, 12.5.1), or the first when it has no preference."""
     weights: dict[str, float] = {}
     for entry in accept.split(","):
         media_range, *parameters = (part.strip().lower() for part in entry.split(";"))

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from app.api.conditional import draw_unless_known
-from app.api.representation import Format, npy, preferred_format, representations
+from app.api.representation import Format, npy, representations
 from app.api.services import ChoiceQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.drawing.heatmap import Style, draw
@@ -63,7 +63,6 @@ async def attention(
         return JSONResponse(_how_to_ask(services.settings.root_path))
     record = await services.kept(id, request)
     shown = choose(record.maps, services.bundle.manifest, choice)
-    kind = format or preferred_format(request.headers.get("accept", ""))
     ends = limits(shown.values, shown.siblings, scale, signed=shown.signed)
 
     def as_json() -> bytes:
@@ -93,7 +92,7 @@ async def attention(
         "npy": partial(npy, shown.values),
     }
     recipe = (id, services.bundle.digest, shown.chosen, style, scale)
-    return await draw_unless_known(request, services.drawings, recipe=recipe, render=renderers[kind], kind=kind)
+    return await draw_unless_known(request, services.drawings, recipe=recipe, renderers=renderers, format=format)
 
 
 def _how_to_ask(root_path: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from app.api.conditional import MAX_AGE_S, draw_unless_known
-from app.api.representation import preferred_format, representations
+from app.api.representation import representations
 from app.api.services import ServicesDep
 from app.bundle import PICTURE_FORMATS, Bundle, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
 from app.door.problems import problems
@@ -97,18 +97,16 @@ async def picture(
     format: Annotated[PictureFormat | None, Query(description="Overrides the Accept header")] = None,
 ) -> Response:
     """Return a picture of the model itself, or its numbers: filters, positions, attention distance."""
-    manifest = services.bundle.manifest
-    if name not in manifest.inspect:
-        raise UnknownPicture(manifest.inspect)
-    accept = request.headers.get("accept", "")
-    kind: PictureFormat = format or ("json" if preferred_format(accept) == "json" else "png")
+    bundle = services.bundle
+    if name not in bundle.manifest.inspect:
+        raise UnknownPicture(bundle.manifest.inspect)
     served = services.distance.mean() if name == DISTANCE else None
     return await draw_unless_known(
         request,
         services.drawings,
-        recipe=(manifest.files[picture_file(name, kind)], served),
-        render=partial(_body, services.bundle, name, kind, served),
-        kind=kind,
+        recipe=(bundle.digest, name, served),
+        renderers={kind: partial(_body, bundle, name, kind, served) for kind in PICTURE_FORMATS},
+        format=format,
         max_age_s=0 if name == DISTANCE else MAX_AGE_S,
     )
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api.conditional import draw_unless_known
-from app.api.representation import Format, npy, preferred_format, representations
+from app.api.representation import Format, npy, representations
 from app.api.services import ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.drawing.colormaps import Colormap
@@ -87,6 +87,5 @@ async def wall(
         "json": as_json,
         "npy": partial(npy, maps),
     }
-    kind = format or preferred_format(request.headers.get("accept", ""))
     recipe = ("wall", id, services.bundle.digest, style, scale)
-    return await draw_unless_known(request, services.drawings, recipe=recipe, render=renderers[kind], kind=kind)
+    return await draw_unless_known(request, services.drawings, recipe=recipe, renderers=renderers, format=format)

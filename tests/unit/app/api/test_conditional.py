@@ -28,7 +28,7 @@ class Drawing:
             headers = [(b"if-none-match", if_none_match.encode())]
             request = Request({"type": "http", "headers": headers, "state": {"stages": stages, "deadline": math.inf}})
             drawings, asked = Drawings(pool=pool, max_in_work=1), {"recipe": recipe, "max_age_s": max_age_s}
-            return await draw_unless_known(request, drawings, render=self._render, kind="png", **asked)
+            return await draw_unless_known(request, drawings, renderers={"png": self._render}, format=None, **asked)
 
         with ThreadPoolExecutor(1, thread_name_prefix="pool") as pool:
             return asyncio.run(answered())
