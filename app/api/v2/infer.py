@@ -6,7 +6,6 @@ first that cannot be used fails the request.
 
 import time
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from app.api.services import Services, ServicesDep
 from app.api.v2.head import Head, RequestedOutput, count, flag
 from app.api.v2.model import VERSION, NamedDep, max_batch, tensors
 from app.api.v2.request import HEADER, Expected, read_request
-from app.api.v2.response import Output, named_classes, respond_with
+from app.api.v2.response import Output, Tensor, named_classes, respond_with
 from app.classifier import Processed
 from app.door.paths import INFER, INFER_VERSION
 from app.door.problems import problems
@@ -57,7 +56,7 @@ async def infer(request: Request, image_request: ImageRequestDep, services: Serv
     outcomes = await image_request.run(images, attention=attention, success="classified")
     processed = _succeeded(outcomes)
     return respond_with(
-        [_output(services, processed, output) for output in outputs],
+        [(output, _tensor(services, processed, output)) for output in outputs],
         id=head.id,
         model=name,
         version=VERSION,
@@ -78,15 +77,7 @@ def _succeeded(outcomes: list[Outcome]) -> list[Processed]:
     return processed
 
 
-class Wanted(NamedTuple):
-    """An output as the answer will have it."""
-
-    name: str
-    classes: int  # to name for each image; 0 for the tensor itself
-    binary: bool
-
-
-def wanted(head: Head, services: Services) -> list[Wanted]:
+def wanted(head: Head, services: Services) -> list[Output]:
     """The outputs that the request names, or the declared one. Raises MalformedRequest."""
     for name in head.parameters:
         if name.startswith("triton_"):
@@ -101,7 +92,7 @@ def wanted(head: Head, services: Services) -> list[Wanted]:
     return outputs
 
 
-def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary: bool) -> Wanted:
+def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary: bool) -> Output:
     """`binary` is what the request says of all its outputs."""
     if output.name not in widths:
         raise MalformedRequest(f"unexpected inference output {output.name!r} for model {model!r}")
@@ -110,19 +101,16 @@ def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary:
         raise MalformedRequest("The parameter classification must be at least 1.")
     if classes and output.name == "embedding":
         raise MalformedRequest("An embedding has no classes to name: ask for the classification of scores or logits.")
-    return Wanted(
+    return Output(
         output.name,
         classes=min(classes, widths[output.name]),
         binary=flag(output.parameters, "binary_data", default=binary),
     )
 
 
-def _output(services: Services, images: list[Processed], output: Wanted) -> Output:
+def _tensor(services: Services, images: list[Processed], output: Output) -> Tensor:
     values = np.stack([_values(services, image, output.name) for image in images]).astype(np.float32)
-    if not output.classes:
-        return Output(output.name, values, output.binary)
-    texts = named_classes(values, services.bundle.manifest.labels, output.classes)
-    return Output(output.name, texts, output.binary)
+    return named_classes(values, services.bundle.manifest.labels, output.classes) if output.classes else values
 
 
 def _values(services: Services, image: Processed, name: str) -> npt.NDArray[np.floating]:

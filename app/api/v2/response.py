@@ -10,12 +10,14 @@ from starlette.responses import Response
 
 from app.api.v2.request import HEADER
 
+Tensor = npt.NDArray[np.float32] | npt.NDArray[np.object_]  # (n, width); objects are texts
+
 
 class Output(NamedTuple):
-    """One tensor of the answer."""
+    """An output as the answer will have it."""
 
     name: str
-    values: npt.NDArray[np.float32] | npt.NDArray[np.object_]  # (n, width); objects are texts
+    classes: int  # to name for each image; 0 for the tensor itself
     binary: bool
 
 
@@ -27,7 +29,7 @@ def named_classes(values: npt.NDArray[np.float32], labels: Sequence[str], most: 
 
 
 def respond_with(
-    outputs: Sequence[Output], *, id: str, model: str, version: str, parameters: dict[str, str]
+    outputs: Sequence[tuple[Output, Tensor]], *, id: str, model: str, version: str, parameters: dict[str, str]
 ) -> Response:
     head: dict[str, Any] = {"model_name": model, "model_version": version}
     if id:
@@ -36,14 +38,14 @@ def respond_with(
         head["parameters"] = parameters
     head["outputs"] = tensors = []
     buffers = []
-    for output in outputs:
-        datatype = "BYTES" if output.values.dtype == np.object_ else "FP32"
-        tensor: dict[str, Any] = {"name": output.name, "datatype": datatype, "shape": output.values.shape}
+    for output, values in outputs:
+        datatype = "BYTES" if values.dtype == np.object_ else "FP32"
+        tensor: dict[str, Any] = {"name": output.name, "datatype": datatype, "shape": values.shape}
         if output.binary:
-            buffers.append(_binary(output.values))
+            buffers.append(_binary(values))
             tensor["parameters"] = {"binary_data_size": len(buffers[-1])}
         else:
-            tensor["data"] = output.values.ravel().tolist()
+            tensor["data"] = values.ravel().tolist()
         tensors.append(tensor)
     text = json.dumps(head, ensure_ascii=False).encode()
     if not buffers:
@@ -51,7 +53,7 @@ def respond_with(
     return Response(b"".join((text, *buffers)), media_type="application/octet-stream", headers={HEADER: str(len(text))})
 
 
-def _binary(values: npt.NDArray[np.float32] | npt.NDArray[np.object_]) -> bytes:
+def _binary(values: Tensor) -> bytes:
     """Little-endian; before each text its length in 4 bytes."""
     if values.dtype != np.object_:
         return values.astype("<f4").tobytes()

@@ -11,7 +11,7 @@ from app.api.v2.response import Output, named_classes, respond_with
 VALUES = np.array([[0.5, 1.25, -1.0], [2.0, 2.0, 3.0]], np.float32)
 
 
-def answered(*outputs: Output, **more):
+def answered(*outputs: tuple[Output, np.ndarray], **more):
     response = respond_with(outputs, **{"id": "", "model": "m", "version": "1", "parameters": {}, **more})
     length = int(response.headers.get(HEADER, len(response.body)))
     return response, json.loads(response.body[:length]), response.body[length:]
@@ -23,7 +23,7 @@ def test_classes_are_ranked_as_triton_writes_them():
 
 
 def test_tensors_in_json_are_flat():
-    response, head, rest = answered(Output("scores", VALUES, binary=False))
+    response, head, rest = answered((Output("scores", 0, binary=False), VALUES))
     assert (response.media_type, rest) == ("application/json", b"")
     assert head == {
         "model_name": "m",
@@ -35,9 +35,9 @@ def test_tensors_in_json_are_flat():
 def test_tensors_in_binary_follow_the_head_in_the_order_of_the_outputs():
     texts = ["1:0:é", "2:1:b"]
     response, head, rest = answered(
-        Output("a", VALUES, binary=True),
-        Output("b", VALUES, binary=False),
-        Output("c", np.array([[text] for text in texts], np.object_), binary=True),
+        (Output("a", 0, binary=True), VALUES),
+        (Output("b", 0, binary=False), VALUES),
+        (Output("c", 1, binary=True), np.array([[text] for text in texts], np.object_)),
         id="x",
         parameters={"ids": "1,2"},
     )
@@ -53,6 +53,6 @@ def test_tensors_in_binary_follow_the_head_in_the_order_of_the_outputs():
 @pytest.mark.parametrize("binary", [True, False])
 def test_every_float_is_kept_exactly(binary):
     values = np.array([[1 / 3, np.float32(1e-45), 3.4e38]], np.float32)
-    _, head, rest = answered(Output("scores", values, binary=binary))
+    _, head, rest = answered((Output("scores", 0, binary=binary), values))
     found = np.frombuffer(rest, "<f4") if binary else np.array(head["outputs"][0]["data"], np.float32)
     assert found.tolist() == values[0].tolist()
