@@ -11,10 +11,9 @@ STOPPING = "The service is stopping. Send this request again."
 class Lifecycle:
     """Ready until it leaves or fails. Nothing listens before the model is warm, so there is no state before ready.
 
-    ready      a load balancer may send requests
     leaving    a load balancer should send no more requests, but the service still answers them
     draining   no connection is accepted; requests in work are finished, except for those that take long
-    live       false once the service has failed: only a new process helps
+    failure    why the service has failed, as a public sentence: only a new process helps
     """
 
     def __init__(self) -> None:
@@ -22,14 +21,6 @@ class Lifecycle:
         self.draining = False
         self.failure: str | None = None
         self.on_failure: Callable[[], None] = lambda: None  # called once, in the thread that calls `fail`
-
-    @property
-    def ready(self) -> bool:
-        return self.reason is None
-
-    @property
-    def live(self) -> bool:
-        return self.failure is None
 
     @property
     def reason(self) -> str | None:

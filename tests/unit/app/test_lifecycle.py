@@ -1,16 +1,16 @@
 from app.lifecycle import Lifecycle
 
 
-def state(lifecycle: Lifecycle) -> tuple[bool, bool, bool, bool]:
-    return lifecycle.ready, lifecycle.leaving, lifecycle.draining, lifecycle.live
+def state(lifecycle: Lifecycle) -> tuple[bool, bool, bool]:
+    return lifecycle.reason is None, lifecycle.leaving, lifecycle.draining
 
 
 def test_from_ready_to_drained(lifecycle):
-    assert state(lifecycle) == (True, False, False, True)
+    assert state(lifecycle) == (True, False, False)
     lifecycle.leave()
-    assert state(lifecycle) == (False, True, False, True)
+    assert state(lifecycle) == (False, True, False)
     lifecycle.start_draining()
-    assert state(lifecycle) == (False, True, True, True)
+    assert state(lifecycle) == (False, True, True)
     assert lifecycle.reason.endswith(".")
 
 
@@ -21,5 +21,4 @@ def test_the_first_failure_is_reported_once_and_stays(lifecycle):
     lifecycle.fail("Second.")
     lifecycle.leave()
     assert failures == ["First."]
-    assert lifecycle.reason == "First."
-    assert state(lifecycle) == (False, True, False, False)
+    assert lifecycle.reason == lifecycle.failure == "First."

@@ -187,7 +187,7 @@ def test_streams_that_do_not_open_leave_one_run_at_a_time(lifecycle):
 
     run(engine, scenario, lifecycle)
     assert engine.batches == [("classify", [0]), ("classify", [1, 2])]
-    assert lifecycle.ready
+    assert lifecycle.reason is None
 
 
 def test_start_raises_what_opening_the_engine_raises():
@@ -250,7 +250,7 @@ def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lifecycle
     assert answers == [1, 3, 4]
     assert engine.batches[1:] == [("classify", values) for values in ([1, bad, 3, 4], *again)]
     assert len(engine.probes) == 1
-    assert lifecycle.ready
+    assert lifecycle.reason is None
     assert ("NaN or infinity for 1 of 4 images" in caplog.text) == (bad == NOT_FINITE)
 
 
@@ -272,7 +272,7 @@ def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(e
     assert run(engine, scenario, lifecycle) == [*range(11)]
     sizes = [len(batch) for _, batch in engine.batches]
     assert sizes == [1, 8, 4, 2, 2, 2, 2, 1, 2, 1]
-    assert lifecycle.ready
+    assert lifecycle.reason is None
 
 
 def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
@@ -280,7 +280,7 @@ def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
     (answer,) = run(engine, lambda batcher: together(engine, batcher, 1), lifecycle)
     assert isinstance(answer, Overloaded)
     assert len(engine.probes) == 2
-    assert lifecycle.ready
+    assert lifecycle.reason is None
 
 
 @pytest.mark.parametrize(
@@ -323,9 +323,9 @@ def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(eng
         await asyncio.sleep(0)
         for _ in range(60):
             check()
-        assert lifecycle.live
+        assert lifecycle.failure is None
         check()
-        assert not lifecycle.live
+        assert lifecycle.failure is not None
         answers = await asyncio.gather(first, waits, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
 
@@ -338,7 +338,7 @@ def test_an_idle_engine_tests_itself_with_each_graph_in_turn(engine, lifecycle, 
 
     async def scenario(batcher):
         await asyncio.to_thread(eventually, lambda: set(engine.probes) == set(GRAPHS))
-        assert lifecycle.ready
+        assert lifecycle.reason is None
         engine.broken = WrongAnswer("logits differ")
         await asyncio.to_thread(eventually, lambda: lifecycle.failure == WRONG)
 
