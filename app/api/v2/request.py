@@ -48,16 +48,13 @@ class Bytes:
     async def take(self, size: int) -> Upload:
         """The next `size` bytes, or fewer if the body ends before."""
         taken = Upload()
-        while len(taken) < size and await self._more():
+        while len(taken) < size and await self.more():
             part = self._piece[: size - len(taken)]
             self._piece = self._piece[len(part) :]
             taken.add(part)
         return taken
 
-    async def ended(self) -> bool:
-        return not await self._more()
-
-    async def _more(self) -> bool:
+    async def more(self) -> bool:
         while not self._piece:
             try:
                 self._piece = memoryview(await anext(self._pieces))
@@ -86,7 +83,7 @@ async def read_request(
         if head_length is None:
             raise MalformedRequest(f"The input {IMAGES!r} has no data: the header {HEADER} is missing.")
         images = await _from_bytes(body, head.inputs[0], expected)
-    if not await body.ended():
+    if await body.more():
         raise MalformedRequest(f"unexpected additional input data for model {expected.name!r}")
     return head, images
 
@@ -95,7 +92,7 @@ async def _json(body: Bytes, head_length: str | None) -> bytes:
     """The whole body, or as much of it as the header says."""
     if head_length is None:
         upload = await body.take(MAX_JSON_BYTES)
-        if not await body.ended():
+        if await body.more():
             raise MalformedRequest(f"JSON of more than {MAX_JSON_BYTES:,} bytes is not read: send tensors in binary.")
         return _joined(upload)
     length = int(head_length) if re.fullmatch("[0-9]{1,9}", head_length) else 0
