@@ -50,12 +50,6 @@ def guarded(serve):
         yield client
 
 
-@pytest.fixture(scope="module")
-def two_ports(serve):
-    with serve(root_path=ROOT, metrics_port=9000) as client:
-        yield client
-
-
 @pytest.fixture
 def ask(star):
     def asked(client, method, path):
@@ -122,12 +116,6 @@ def test_no_spelling_of_the_prefix_avoids_the_key(guarded, ask, method, path, pr
     assert ask(guarded, method, prefix + filled(path)).status_code == 401
     with_key = guarded.request(method, prefix + filled(path), headers={"X-API-Key": "key"})
     assert with_key.status_code != 401
-
-
-@pytest.mark.parametrize("prefix", ["", *AROUND])
-def test_no_spelling_of_the_prefix_avoids_the_metrics_port(two_ports, prefix):
-    assert two_ports.get(f"{prefix}/metrics").status_code == 404
-    assert two_ports.get(f"http://testserver:9000{prefix}/model").status_code == 404
 
 
 def test_a_prefix_that_is_a_path_of_the_service_stops_the_start():
