@@ -26,14 +26,6 @@ def test_the_crop_box_is_the_middle_square(client, link):
     assert answer["image"] == [320, 240]
 
 
-@pytest.mark.parametrize(
-    ("format", "type"), [("png", "image/png"), ("json", "application/json"), ("npy", "application/x-npy")]
-)
-def test_the_format_parameter_overrules_the_accept_header(client, link, format, type):
-    response = client.get(link, params={"format": format}, headers={"accept": "application/x-npy, image/png;q=0.1"})
-    assert response.headers["content-type"] == type
-
-
 def test_the_id_may_be_a_query_parameter(client, link):
     by_query = client.get("/attention", params={"id": link.rsplit("/", 1)[1], "format": "json"})
     assert by_query.json() == client.get(link, params={"format": "json"}).json()

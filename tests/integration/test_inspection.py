@@ -21,10 +21,8 @@ def toy_client(serve, oblong_bundle):
 def test_the_accept_header_chooses_unless_the_format_is_said(toy_client):
     wants_json = {"accept": "application/json"}
     url = "/model/inspect/positions"
-    assert toy_client.get(url).headers["content-type"] == "image/png"
     assert toy_client.get(url, headers=wants_json).json()["grid"] == [3, 5]
     assert toy_client.get(url, params={"format": "png"}, headers=wants_json).headers["content-type"] == "image/png"
-    assert toy_client.get(url, headers={"accept": "application/x-npy"}).headers["content-type"] == "image/png"
     assert toy_client.get(url, params={"format": "npy"}).status_code == 422
 
 

@@ -4,6 +4,7 @@ import asyncio
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from fastapi import Request, Response
@@ -22,13 +23,14 @@ class Drawing:
         self.threads: list[str] = []
         self.timed: list[str] = []
 
-    def answer(self, if_none_match: str = "", *, recipe: tuple[object, ...] = RECIPE, max_age_s: int = MAX_AGE_S):
+    def answer(self, if_none_match: str = "", *, accept: str = "", **asked: Any) -> Response:
         async def answered() -> Response:
             stages = Stages(observe=lambda stage, seconds: self.timed.append(stage))
-            headers = [(b"if-none-match", if_none_match.encode())]
+            headers = [(b"if-none-match", if_none_match.encode()), (b"accept", accept.encode())]
             request = Request({"type": "http", "headers": headers, "state": {"stages": stages, "deadline": math.inf}})
-            drawings, asked = Drawings(pool=pool, max_in_work=1), {"recipe": recipe, "max_age_s": max_age_s}
-            return await draw_unless_known(request, drawings, renderers={"png": self._render}, format=None, **asked)
+            renderers = {"png": self._render, "json": lambda: b"{}"}
+            asked_for = {"recipe": RECIPE, "renderers": renderers, "format": None, **asked}
+            return await draw_unless_known(request, Drawings(pool=pool, max_in_work=1), **asked_for)
 
         with ThreadPoolExecutor(1, thread_name_prefix="pool") as pool:
             return asyncio.run(answered())
@@ -83,6 +85,12 @@ def test_any_other_tag_gets_the_answer(if_none_match):
 )
 def test_another_recipe_has_another_tag(recipe):
     assert Drawing().answer(recipe=recipe).headers["etag"] != ETAG
+
+
+def test_a_client_names_a_format_or_prefers_one_of_those_there_are():
+    json = Drawing().answer(accept="application/x-npy, application/json;q=0.1")
+    assert (json.media_type, json.headers["etag"] != ETAG) == ("application/json", True)
+    assert Drawing().answer(accept="application/json", format="png").media_type == "image/png"
 
 
 def test_the_tag_is_the_same_in_every_process():
