@@ -25,7 +25,7 @@ PRECISIONS = [precision for precision in get_args(Precision) if precision != "fp
 ENGINES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 CONNECTIONS = 16
 ROUNDS = 5
-WARM_UP_SECONDS = 1.5  # of each answer; batch sizes are tried meanwhile
+WARM_UP_SECONDS = 4.0  # of each answer; streams are opened and batch sizes tried meanwhile
 SECONDS = 4.0
 QUERIES = {"labels": "?attention=false", "labels and every map": ""}
 
