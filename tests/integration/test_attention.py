@@ -37,17 +37,19 @@ def test_without_an_id_it_says_how(client):
     assert "/classify" in response.json()["how"]
 
 
-VARIANTS = (
-    "method=rollout method=evidence method=positive_evidence layer=0 head=0 overlay=false alpha=0.9 colormap=inferno "
-    "interpolation=nearest interpolation=bicubic scale=percentile scale=shared scale=absolute colorbar=true "
-    "threshold=0.3 threshold=0.6 fade=true"
-)
+VARIANTS = {
+    "": "method=rollout method=evidence method=positive_evidence method=evidence&label={second} "
+    "method=evidence&against={second} layer=0 head=0 overlay=false alpha=0.9 colormap=inferno interpolation=nearest "
+    "interpolation=bicubic scale=percentile scale=shared scale=absolute colorbar=true threshold=0.3 threshold=0.6 "
+    "fade=true",
+    "/wall": "overlay=true overlay=true&alpha=0.9 colormap=magma interpolation=bicubic scale=percentile colorbar=true",
+}
 
 
-def test_every_parameter_changes_the_picture(client, link):
-    second = client.get(f"{link}/report").json()["predictions"][1]["label"]
-    of_label = [f"method=evidence&{parameter}={second}" for parameter in ("label", "against")]
-    answers = [client.get(f"{link}?{query}") for query in ("", *VARIANTS.split(), *of_label)]
+@pytest.mark.parametrize("path", VARIANTS)
+def test_every_parameter_changes_the_picture(client, classified, link, path):
+    variants = VARIANTS[path].format(second=classified["predictions"][1]["label"])
+    answers = [client.get(f"{link}{path}?{query}") for query in ("", *variants.split())]
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == len(answers)
 

@@ -33,14 +33,8 @@ def filled(path: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def client(serve):
+def rooted(serve):
     with serve(root_path=ROOT) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def plain(serve):
-    with serve() as client:
         yield client
 
 
@@ -65,46 +59,46 @@ def test_every_route_is_tested():
 
 
 @pytest.mark.parametrize(("method", "path"), EACH)
-def test_every_path_has_the_same_status_with_and_without_the_prefix(client, plain, ask, method, path):
-    expected = ask(plain, method, filled(path)).status_code
+def test_every_path_has_the_same_status_with_and_without_the_prefix(rooted, client, ask, method, path):
+    expected = ask(client, method, filled(path)).status_code
     assert expected == (404 if "{id}" in path else 200)
-    assert [ask(client, method, prefix + filled(path)).status_code for prefix in ("", ROOT)] == 2 * [expected]
+    assert [ask(rooted, method, prefix + filled(path)).status_code for prefix in ("", ROOT)] == 2 * [expected]
 
 
 @pytest.mark.parametrize("prefix", ["", ROOT])
-def test_links_in_answers_carry_the_prefix_and_work(client, star, prefix):
-    (result,) = client.post(f"{prefix}/classify", content=star).json()["results"]
+def test_links_in_answers_carry_the_prefix_and_work(rooted, star, prefix):
+    (result,) = rooted.post(f"{prefix}/classify", content=star).json()["results"]
     assert result["attention"] == f"{ROOT}/attention/{result['id']}"
-    assert client.get(result["attention"]).headers["content-type"] == "image/png"
-    assert client.get(result["attention"].removeprefix(ROOT)).status_code == 200
-    for picture in client.get(f"{prefix}/model/inspect").json()["pictures"]:
+    assert rooted.get(result["attention"]).headers["content-type"] == "image/png"
+    assert rooted.get(result["attention"].removeprefix(ROOT)).status_code == 200
+    for picture in rooted.get(f"{prefix}/model/inspect").json()["pictures"]:
         assert picture["png"].startswith(f"{ROOT}/model/inspect/")
-        assert client.get(picture["png"]).headers["content-type"] == "image/png"
-        assert client.get(picture["json"]).headers["content-type"] == "application/json"
-    how = client.get(f"{prefix}/attention").json()
+        assert rooted.get(picture["png"]).headers["content-type"] == "image/png"
+        assert rooted.get(picture["json"]).headers["content-type"] == "application/json"
+    how = rooted.get(f"{prefix}/attention").json()
     paths = re.findall(r"(?<![\w}])/[a-z]\S*", " ".join(how.values()))
     assert len(paths) == 4
     assert all(path.startswith(f"{ROOT}/") for path in paths)
 
 
 @pytest.mark.parametrize("prefix", ["", ROOT])
-def test_the_description_of_the_api_says_where_it_is(client, plain, prefix):
-    assert client.get(f"{prefix}/openapi.json").json()["servers"] == [{"url": ROOT}]
-    assert "servers" not in plain.get("/openapi.json").json()
-    page = client.get(f"{prefix}/docs")
+def test_the_description_of_the_api_says_where_it_is(rooted, client, prefix):
+    assert rooted.get(f"{prefix}/openapi.json").json()["servers"] == [{"url": ROOT}]
+    assert "servers" not in client.get("/openapi.json").json()
+    page = rooted.get(f"{prefix}/docs")
     assert "script-src 'self' 'unsafe-inline'" in page.headers["content-security-policy"]
     links = re.findall(r"""(?:src|href)="(/[^"]+)"|"?url"?: ['"](/[^'"]+)""", page.text)
     assert len(links) == 4
     for link in (a or b for a, b in links):
         assert link.startswith(f"{ROOT}/")
-        assert client.get(link).status_code == 200
+        assert rooted.get(link).status_code == 200
 
 
-def test_the_prefix_alone_leads_to_the_page(client):
-    answer = client.get(ROOT, follow_redirects=False)
+def test_the_prefix_alone_leads_to_the_page(rooted):
+    answer = rooted.get(ROOT, follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (307, f"{ROOT}/")
     page = Path("app/page/index.html").read_bytes()
-    assert page == client.get(ROOT).content == client.get(f"{ROOT}/").content == client.get("/").content
+    assert page == rooted.get(ROOT).content == rooted.get(f"{ROOT}/").content == rooted.get("/").content
 
 
 AROUND = ["/vit", "/vit/vit", "//vit", "/vit/", "/v%69t", "/vit%2F", "/%2Fvit", "/vit/.", "/x/../vit", "/VIT", "/vit;"]
