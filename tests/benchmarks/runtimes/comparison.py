@@ -49,7 +49,7 @@ def measure() -> Rows:
 
 
 def prepared(folder: Path, variant: str, expected: Path) -> dict[str, list[str]]:
-    """Make every form of the model, and write what each has to answer. What process.py is told of each, by name."""
+    """Write every form of the model, and the answer it has to give. Returns the arguments of process.py by form."""
     checkpoint = random_checkpoint(variant)
     plain = folder / "plain.onnx"
     with torch.inference_mode():
