@@ -38,7 +38,7 @@ ARG PIP_EXTRA_INDEX_URL
 WORKDIR /work
 RUN python3 -m venv /venv && /venv/bin/pip install --quiet --no-cache-dir "pip>=25.1"
 COPY pyproject.toml constraints.txt ./
-RUN /venv/bin/pip install --quiet --no-cache-dir --no-compile --constraint constraints.txt --group export
+RUN /venv/bin/pip install --quiet --no-cache-dir --no-compile --constraint constraints.txt --group export --group zero-shot
 COPY . .
 RUN /venv/bin/python -m export --checkpoint "$CHECKPOINT" --out /bundle $EXPORT_OPTIONS && chmod -R a+rX /bundle
 

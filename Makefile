@@ -17,7 +17,7 @@ help:  ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 serve: $(VENV)/.$(if $(filter cuda,$(DEVICE)),cuda,serve)  ## [BUNDLE=folder] [PORT=8000] [DEVICE=cuda]: install what serving needs (no torch) and serve
-	VIT_BUNDLE=$(BUNDLE) VIT_PORT=$(PORT) $(if $(DEVICE),VIT_DEVICE=$(DEVICE)) $(BIN)/python -m app
+	VIT_BUNDLE="$(BUNDLE)" VIT_PORT=$(PORT) $(if $(DEVICE),VIT_DEVICE=$(DEVICE)) $(BIN)/python -m app
 
 setup: $(VENV)/.dev  ## install everything a developer needs into .venv
 
@@ -31,15 +31,15 @@ quick: $(VENV)/.dev  ## run the unit tests that export nothing, train nothing an
 needs = $(if $(filter $(1),$(MAKECMDGOALS)),$(foreach name,$(2),$(if $($(name)),,$(error make $(1) needs $(name)=; `make help` lists what it takes))))
 $(call needs,export,CHECKPOINT OUT)
 $(call needs,fit,IMAGES OUT $(if $(filter-out probe finetune,$(METHOD)),,CHECKPOINT))
-EXPORT = $(if $(LABELS),--labels $(LABELS)) $(if $(PROMPT),--prompt "$(PROMPT)") $(if $(PRECISION),--precision $(PRECISION)) \
-	$(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(PICTURES),--pictures $(PICTURES)) $(if $(filter yes,$(CALIBRATE)),--calibrate) \
+EXPORT = $(if $(LABELS),--labels "$(LABELS)") $(if $(PROMPT),--prompt "$(PROMPT)") $(if $(PRECISION),--precision $(PRECISION)) \
+	$(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(PICTURES),--pictures "$(PICTURES)") $(if $(filter yes,$(CALIBRATE)),--calibrate) \
 	$(if $(filter yes,$(REPLACE)),--replace) $(OPTIONS)
-FIT = $(if $(METHOD),--method $(METHOD)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(filter yes,$(REPLACE)),--replace) $(OPTIONS)
+FIT = $(if $(METHOD),--method $(METHOD)) $(if $(FROM_SCRATCH),--from-scratch $(FROM_SCRATCH)) $(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(filter yes,$(REPLACE)),--replace) $(OPTIONS)
 
 export: $(VENV)/.export  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PROMPT="a photo of a {}"] [PRECISION=bf16|int8|fp16] [IMAGE_SIZE=N] [PICTURES=folder] [CALIBRATE=yes] [OPTIONS="--set heads=12"] [REPLACE=yes]: turn a checkpoint into a bundle
 	BY_MAKE=yes $(BIN)/python -m export --checkpoint "$(CHECKPOINT)" --out "$(OUT)" $(strip $(EXPORT))
 
-fit: $(VENV)/.export  ## CHECKPOINT=file IMAGES=folder OUT=file.safetensors [METHOD=finetune] [IMAGE_SIZE=N] [OPTIONS="--recipe epochs=5"] [REPLACE=yes]: learn the labels of your own images
+fit: $(VENV)/.export  ## CHECKPOINT=file IMAGES=folder OUT=file.safetensors [METHOD=finetune] [FROM_SCRATCH=S/16] [IMAGE_SIZE=N] [OPTIONS="--recipe epochs=5"] [REPLACE=yes]: learn the labels of your own images
 	BY_MAKE=yes $(BIN)/python -m export fit $(if $(CHECKPOINT),"$(CHECKPOINT)") --images "$(IMAGES)" --out "$(OUT)" $(strip $(FIT))
 
 lint: $(VENV)/.dev  ## run ruff
@@ -95,7 +95,7 @@ study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniat
 	$(BIN)/python -m tests.study $(EXPERIMENTS)
 
 image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image
-	docker build --tag vit-serve$(if $(DEVICE),:$(DEVICE)) --build-arg BUNDLE=$(BUNDLE) \
+	docker build --tag vit-serve$(if $(DEVICE),:$(DEVICE)) --build-arg BUNDLE="$(BUNDLE)" \
 		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) $(if $(DEVICE),--build-arg DEVICE=$(DEVICE)) .
 
 lock: $(VENV)/.dev  ## write docker/requirements-*.lock, with hashes, from constraints.txt

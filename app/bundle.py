@@ -7,6 +7,7 @@ import hashlib
 import mmap
 import os
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveFloat, ValidationError, model_validator
@@ -217,7 +218,7 @@ def _no_bundle(path: Path) -> BundleError:
     if not path.exists():
         return BundleError(f"{path} does not exist ({variable('bundle')})")
     if path.is_file() or any(file.suffix in CHECKPOINTS for file in path.iterdir()):
-        command = f"make export CHECKPOINT={path} OUT=bundles/{path.resolve().stem}"
+        command = f"make export CHECKPOINT={quote(str(path))} OUT={quote(f'bundles/{path.resolve().stem}')}"
         return BundleError(f"{path} looks like a checkpoint, not a bundle. Make a bundle of it: {command}")
     return BundleError(f"{path} is not a bundle: it has no {MANIFEST}. `make export` makes one of a checkpoint")
 

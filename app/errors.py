@@ -1,7 +1,8 @@
 """Everything that can go wrong for a client, in the order of its HTTP status. docs/api.md lists it as a table.
 
 `app/door/problems.py` turns each error into a response. A detail repeats no exception text, no path and no bytes of
-the user. This module imports the standard library only, because the processes that decode images import it too.
+the user. The exception are names in requests of the Open Inference Protocol, as its sentences are Triton's. This module
+imports the standard library only, because the processes that decode images import it too.
 """
 
 import math

@@ -139,7 +139,8 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         distance=distance,
         drawings=Drawings(pool=cpu_pool, max_in_work=settings.max_drawings),
     )
-    app.add_middleware(Door, settings=settings, keys=keys, cors=Cors(settings.cors_origins), admission=admission)
+    cors = Cors(settings.cors_origins)
+    app.add_middleware(Door, settings=settings, keys=keys, cors=cors, admission=admission, model=bundle.digest)
     # Outside of the door, so that it counts refusals too.
     app.add_middleware(Observation, metrics=metrics, root_path=settings.root_path)
     metrics.watch_queue(waiting=lambda: backend.batcher.waiting, admitted=lambda: admission.images)

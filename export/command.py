@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import get_args
 
 from app.bundle import Manifest, Precision
@@ -41,6 +42,8 @@ def inspect(options: argparse.Namespace) -> None:
     tell(report(description))
     if description.labels_advice:
         tell(_labels(description))
+    if description.advice:
+        tell(description.advice)
     if description.problems:
         stop(f"It cannot be exported yet: {'; '.join(description.problems)}.")
 
@@ -85,11 +88,13 @@ def export(options: argparse.Namespace) -> None:
         tell(f"Weights: {checkpoint.weights}.")
     if manifest.labels_from:
         tell(_labels(checkpoint))
+    if checkpoint.advice:
+        tell(checkpoint.advice)
     if images:
         tell(f"Images: {images.summary}.")
     for sentence in measured(manifest):
         tell(sentence)
-    tell(f"Next: make serve BUNDLE={options.out}")
+    tell(f"Next: make serve BUNDLE={quote(str(options.out))}")
 
 
 def measured(manifest: Manifest) -> Iterator[str]:

@@ -51,8 +51,9 @@ class ExplainGraph(nn.Module):
             lens = ("lens",) if self.config.head_layers == 1 and not self.config.pools_by_attention else ()
             self.outputs += (*OF_CLASSES, *lens)
         prefix, (rows, columns) = len(self.config.prefix), self.config.grid
-        place = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).float()  # (N, 2)
-        distances = F.pad(torch.cdist(place, place) / (rows * columns), (prefix, 0, prefix, 0))
+        y, x = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).float().unbind(1)  # each (N,)
+        apart = torch.hypot(y[:, None] - y, x[:, None] - x)
+        distances = F.pad(apart / (rows * columns), (prefix, 0, prefix, 0))
         self.distances = nn.Buffer(distances.reshape(-1, 1))  # (T * T, 1): summed, the mean over the patches
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:

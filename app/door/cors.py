@@ -17,7 +17,8 @@ ALLOWED_HEADERS = (
     "X-API-Key, X-Request-ID, X-Request-Timeout"
 )
 EXPOSED_HEADERS = (  # beside those that browsers always show
-    "Accept-Encoding, ETag, Inference-Header-Content-Length, Retry-After, Server-Timing, WWW-Authenticate, X-Request-ID"
+    "Accept-Encoding, ETag, Inference-Header-Content-Length, Retry-After, Server-Timing, WWW-Authenticate, "
+    "X-Model-Digest, X-Request-ID"
 )
 MAX_AGE_S = 600  # for which a browser may remember the answer to a preflight
 

@@ -21,7 +21,7 @@ from app.door.admission import Admission
 from app.door.answer import complete, end_line
 from app.door.body import Bodies, Body
 from app.door.cors import Cors
-from app.door.header import check_room, deadline, request_id
+from app.door.header import MODEL_DIGEST, check_room, deadline, request_id
 from app.door.keys import ApiKeys
 from app.door.paths import below, check_port, upload_route
 from app.door.problems import respond_to
@@ -38,8 +38,12 @@ class Door:
     It decides by the path below VIT_ROOT_PATH.
     """
 
-    def __init__(self, app: ASGIApp, *, settings: Settings, keys: ApiKeys, cors: Cors, admission: Admission) -> None:
+    def __init__(
+        self, app: ASGIApp, *, settings: Settings, keys: ApiKeys, cors: Cors, admission: Admission, model: str
+    ) -> None:
+        """`model` is the digest of the bundle."""
         self._app = app
+        self._model = model
         self._bodies = Bodies(settings=settings)
         self._metrics_port = settings.metrics_port
         self._keys = keys
@@ -64,6 +68,7 @@ class Door:
             if message["type"] == "http.response.start":
                 started, headers = True, MutableHeaders(raw=message["headers"])
                 ends_line = end_line(headers)
+                headers[MODEL_DIGEST] = self._model
                 complete(
                     headers,
                     request,

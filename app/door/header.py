@@ -12,6 +12,7 @@ from app.door.paths import PROBES
 from app.errors import InvalidParameter, Overloaded
 
 REQUEST_ID = "X-Request-ID"
+MODEL_DIGEST = "X-Model-Digest"
 TIMEOUT = "X-Request-Timeout"
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 

@@ -25,6 +25,7 @@ from app.door.header import request_id
 from app.door.problems import respond_to
 from app.door.transport import FLUSH_S, LingeringTransport
 from app.errors import HeaderTooLarge, MalformedRequest, ServiceError, SlowRequest
+from app.telemetry.logs import access_log
 
 MAX_HEADER_BYTES = 16 * 1024
 MAX_HEADER_FIELDS = 100
@@ -229,13 +230,15 @@ class GuardedProtocol(HttpToolsProtocol):
             cycle.scope["state"]["refusal"] = error
             cycle.disconnected = True  # so that code reading its body stops
             cycle.message_event.set()
-        self.transport.write(self._response_to(error))
-        self.transport.close()
-
-    def _response_to(self, error: ServiceError) -> bytes:
-        """The bytes that the door would send."""
         request = HTTPConnection({"type": "http", "headers": self.headers or []})
         id = request_id(request)
+        facts = {"request_id": id, "status": int(error.status), "problem": error.kind}
+        access_log.info("no request %d", error.status, extra={"fields": facts})  # Observation does not see it
+        self.transport.write(self._response_to(error, request, id))
+        self.transport.close()
+
+    def _response_to(self, error: ServiceError, request: HTTPConnection, id: str) -> bytes:
+        """The bytes that the door would send."""
         response = respond_to(error, {"request_id": id})
         complete(response.headers, request, request_id=id, path=None, cors=self._cors, closing=True)
         fields = [b"%b: %b" % field for field in (*self.server_state.default_headers, *response.raw_headers)]

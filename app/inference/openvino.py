@@ -36,7 +36,8 @@ class OpenVinoEngine(Engine):
         """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use. It is for one
         number of images, which takes less memory, or for any.
         """
-        self.computes_in: Precision = precision if precision != "bf16" or _computes_bfloat16() else "fp32"
+        as_stated = precision == "int8" or (precision == "bf16" and _computes_bfloat16())
+        self.computes_in: Precision = precision if as_stated else "fp32"  # fp16 too: see the hint below
         model = ov.Core().read_model(graph)
         if self.computes_in == "bf16":
             _compute_in_bfloat16(model)

@@ -117,6 +117,7 @@ def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     evidence: what each token adds to the logit of a label directly, over all heads; see export/evidence.py.
     positive_evidence: the same, with 0 in place of the negative numbers of every layer, before layers are summed.
     """
+    head = _head(choice.head, manifest.heads)
     if choice.of_label:
         if not manifest.labels:
             raise NoClasses
@@ -127,7 +128,6 @@ def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
         )
     whose = ROWS[manifest.pool]
     layer = _layer(choice.layer, manifest.layers)
-    head = _head(choice.head, manifest.heads)
     if choice.method == "rollout":
         recipe = f"{whose} in the product over all layers of (mean over heads + identity) / 2"
         chosen = Chosen(method="rollout", layer="all", head="mean", recipe=recipe)

@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, OutOfMemoryError, ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeout
 
-from app.errors import StoreUnavailable
+from app.errors import CannotStart, StoreUnavailable
 from app.maps.record import Record
 from app.settings import Settings
 from app.stores.breaker import Breaker
@@ -32,16 +32,27 @@ class RedisStore:
     """Belongs to the event loop."""
 
     def __init__(self, *, settings: Settings, model: str, metrics: Metrics) -> None:
-        """`model` is the digest of the bundle: records of other bundles are not found."""
-        pool = BlockingConnectionPool.from_url(
-            settings.store,
-            max_connections=settings.store_connections,
-            socket_connect_timeout=settings.store_connect_timeout_s,
-            socket_timeout=settings.store_timeout_s,
-            retry=Retry(NoBackoff(), RETRIES, supported_errors=(ConnectionError,)),
-            protocol=2,  # no greeting, so a new connection can be used at once
-            driver_info=None,
-        )
+        """`model` is the digest of the bundle: records of other bundles are not found.
+
+        Raises CannotStart for a VIT_STORE that is no address.
+        """
+        try:
+            pool = BlockingConnectionPool.from_url(
+                settings.store,
+                max_connections=settings.store_connections,
+                socket_connect_timeout=settings.store_connect_timeout_s,
+                socket_timeout=settings.store_timeout_s,
+                retry=Retry(NoBackoff(), RETRIES, supported_errors=(ConnectionError,)),
+                protocol=2,  # no greeting, so a new connection can be used at once
+                driver_info=None,
+            )
+            # Connects to nothing, and is the first to look at options after the `?`.
+            pool.make_connection()  # type: ignore[no-untyped-call]
+        except (ValueError, TypeError):  # their messages may have a part of the password
+            raise CannotStart(
+                "VIT_STORE is no address of Redis. Percent-encode /, ? and # in a password, and check the port and "
+                "what follows a ?."
+            ) from None
         self._redis: Redis = Redis.from_pool(pool)
         self._free = asyncio.Semaphore(settings.store_connections)
         self._wait_s = settings.store_timeout_s  # for one of them

@@ -10,7 +10,9 @@ from typing import NamedTuple
 from export.folder import SUFFIXES, visible_files
 
 TRAIN, HELD_OUT = "train", "val"
-HELD_OUT_NAMES = (HELD_OUT, "valid", "validation", "test")  # of a folder beside `train`; the first that is there
+# Names of folders, in any case; the first that is there.
+TRAIN_NAMES = (TRAIN, "training")
+HELD_OUT_NAMES = (HELD_OUT, "valid", "validation", "test", "testing")
 COLUMNS = ("file", "label", "split")
 UNLABELLED = ""
 
@@ -43,16 +45,18 @@ def list_images(images: Path, *, labelled: bool = True) -> Listing:
 
 
 def _of_folder(folder: Path, *, labelled: bool) -> Listing:
-    inside = {path.name for path in _folders(folder)}
-    held_out = next((name for name in HELD_OUT_NAMES if name in inside), None)
-    if TRAIN not in inside or not (held_out or inside == {TRAIN}):
+    inside = {path.name.casefold(): path.name for path in _folders(folder)}
+    learned, held_out = (
+        next((inside[name] for name in names if name in inside), None) for names in (TRAIN_NAMES, HELD_OUT_NAMES)
+    )
+    if learned is None or not (held_out or len(inside) == 1):
         return _part(folder, labelled=labelled)
-    train = _part(folder / TRAIN, labelled=labelled)
+    train = _part(folder / learned, labelled=labelled)
     if held_out is None:
         return train
     other = _part(folder / held_out, labelled=labelled)
-    unused = sorted(inside - {TRAIN, held_out})
-    notes = [f"{folder} has {', '.join(unused)} beside {TRAIN} and {held_out}, not used"] if unused else []
+    unused = sorted({*inside.values()} - {learned, held_out})
+    notes = [f"{folder} has {', '.join(unused)} beside {learned} and {held_out}, not used"] if unused else []
     return _checked(Listing(train=train.train, held_out=other.train, notes=(*train.notes, *other.notes, *notes)))
 
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from shlex import quote
 
 from export.fit.dataset import Dataset, read_dataset
 from export.fit.listing import Listing, first_few, list_images
@@ -72,12 +73,12 @@ def run(
             judged = judge(learned, dataset.held_out)
             learned = replace(learned, figures={**learned.figures, **judged.figures()})
         save(learned, out)
-        bundle = Path("bundles", out.stem)
+        learned_file, bundle = (quote(str(path)) for path in (out, Path("bundles", out.stem)))
         report = Report(
             checkpoint=learned,
             images=images,
             folder=out.with_suffix(".report"),
-            following=f"make export CHECKPOINT={out} OUT={bundle} && make serve BUNDLE={bundle}",
+            following=f"make export CHECKPOINT={learned_file} OUT={bundle} && make serve BUNDLE={bundle}",
             history=fitted.history,
             dataset=dataset,
             judged=judged,

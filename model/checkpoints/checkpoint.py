@@ -25,6 +25,7 @@ class Description:
     wordnet: tuple[str, ...] = ()  # ids of the synsets that the labels stand for, where they are known
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
     labels_advice: str = ""  # a sentence for a person, if they are a guess
+    advice: str = ""  # a sentence for a person, if another reading of the file is as likely
     problems: tuple[str, ...] = ()  # sentences on what a person has to give or to correct before it can be loaded
     dataset: str = ""  # where the checkpoint names the ImageNet that it was trained on
     weights: str = ""  # which were taken, where the file has several

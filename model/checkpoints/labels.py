@@ -28,7 +28,7 @@ def choose(classes: int, own: Labels, *, dataset: str, given: str | None) -> Lab
 
     `own` are those that the checkpoint has; `dataset` says where it names the ImageNet that it was trained on. `given`
     is a file, or "none" to number the classes.
-    Raises CheckpointError for a file that cannot be read or has another number of names.
+    Raises CheckpointError for a file that cannot be read, and for another number of names than of classes.
     """
     if given == NONE:
         return _numbered(classes, "numbered, set by hand")
@@ -39,6 +39,10 @@ def choose(classes: int, own: Labels, *, dataset: str, given: str | None) -> Lab
                 f"{Path(given).name} has {len(labels.names):,} labels, the model has {classes:,} classes"
             )
         return labels
+    if own.names and len(own.names) != classes:
+        raise CheckpointError(
+            f"{own.origin} has {len(own.names):,} labels, the model has {classes:,} classes: --labels FILE names them"
+        )
     if own.names:
         return own if own.wordnet else _readable(own.names, own.origin)
     if version := version_of(classes):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+import torch
 from torch import Tensor, nn
 
 from model.checkpoints import zero_shot
@@ -87,6 +88,8 @@ def load_checkpoint(
     with a text tower the file has the labels to choose among, and `prompts` are sentences with {} in their place.
     With `head_of_zeros` such a head is no error, because another will replace it.
     """
+    # Where two threads make a process's first call of MKL's vector functions, some of its numbers are off by 1e-3.
+    torch.ones(1).sqrt()
     source = _open(path, tokeniser=labels is not None)
     family, description = _describe(source, overrides, labels, prompts)
     if description.problems:

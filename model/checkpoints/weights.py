@@ -23,6 +23,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
 
+LFS = b"version h"  # the first bytes of a pointer, which goes on with ttps://git-lfs
 ZIP = b"PK\x03\x04"  # with which npz and PyTorch's files begin
 SHORT = ("invalid header length", "incomplete metadata", "unexpected EOF", "truncated")  # in errors of both libraries
 INDEX = ".index.json"  # how the name of a list of shards ends
@@ -36,11 +37,12 @@ WRAPPERS = (
     "model_state",
     "model_ema",
     "module",  # DeepSpeed
+    "net",
     "teacher",
     "encoder",
     "target_encoder",
 )
-WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "timm_model.")
+WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "net.", "network.", "backbone.", "timm_model.")
 
 
 class Stored(NamedTuple):
@@ -66,6 +68,8 @@ def open_weights(file: Path) -> Weights:
         start = content.read(9)
     # safetensors: the length of the header in eight bytes, whose first is sometimes that of pickles, and the header
     fits = start[8:] == b"{" and int.from_bytes(start[:8], "little") < file.stat().st_size
+    if start == LFS:
+        raise CheckpointError(f"{file.name} is a pointer of Git LFS, without the weights: `git lfs pull` gets them")
     if not start or (start.startswith(ZIP) and not zipfile.is_zipfile(file)):
         raise _cut_off(file)
     if zipfile.is_zipfile(file):
@@ -156,7 +160,13 @@ def _strip(named: dict[str, Any]) -> dict[str, Any]:
     """Drop the prefixes that training wrappers put before names, one inside the other in any order."""
     for prefix in WRAPPER_PREFIXES:
         if named and sum(key.startswith(prefix) for key in named) > len(named) / 2:
-            return _strip({key.removeprefix(prefix): value for key, value in named.items()})
+            stripped = {key.removeprefix(prefix): value for key, value in named.items()}
+            if len(stripped) < len(named):
+                twice = next(key for key in named if key.startswith(prefix) and key.removeprefix(prefix) in named)
+                raise CheckpointError(
+                    f"the file has both {twice} and {twice.removeprefix(prefix)}: save one network alone"
+                )
+            return _strip(stripped)
     return named
 
 
@@ -175,7 +185,8 @@ def _unwrap(content: Any) -> tuple[dict[str, Tensor], tuple[str, ...], list[str]
                 break
             return tensors, wrappers, others
         wrappers, content, others = (*wrappers, inside[0]), content[inside[0]], inside[1:]
-    raise CheckpointError("the file holds no state dict")
+    keys = f"; it has {', '.join(map(str, [*content][:5]))}" if isinstance(content, dict) else ""
+    raise CheckpointError(f"the file holds no state dict{keys}")
 
 
 def _holds_tensors(content: Any) -> bool:

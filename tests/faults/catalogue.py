@@ -31,7 +31,7 @@ FAULTS = {
     ),
     # Requests
     "json-escape": Fault(  # A string that ends with an escaped backslash does not end there.
-        "app/api/body/json_body.py", 'return (len(before) - len(before.rstrip(b"\\\\"))) % 2 == 1', "return True"
+        "app/api/body/json_body.py", "return slashes % 2 == 1", "return True"
     ),
     "form-images": Fault(  # A form may have one image too many.
         "app/api/body/form.py", "max_files=max_images,", "max_files=max_images + 1,"

@@ -77,6 +77,10 @@ def test_unknown_and_malformed_ids_get_the_same_404_everywhere(client, id, metho
     assert (response.status_code, response.content) == (404, unknown.content)
 
 
+def test_an_empty_id_is_unknown(client):
+    assert client.get("/attention?id=").json()["type"] == "urn:vit-serve:problem:unknown-attention"
+
+
 def test_an_id_with_a_slash_is_another_path(client):
     assert client.get("/attention/..%2f..%2fetc").json()["type"] == "urn:vit-serve:problem:not-found"
 

@@ -37,6 +37,14 @@ def test_many_images_are_answered_in_order(client, encode):
         assert ours == pytest.approx(theirs, abs=1e-4)
 
 
+def test_many_labels_are_answered_as_few_are(client, star, monkeypatch):
+    path = "/classify?top_k=12&attention=false"
+    few = client.post(path, content=star)
+    monkeypatch.setattr("app.api.routes.classify.MANY", 0)
+    many = client.post(path, content=star)
+    assert (many.content, many.headers["content-type"]) == (few.content, few.headers["content-type"])
+
+
 def test_without_attention_nothing_is_kept(client, star):
     (lean,) = client.post("/classify?attention=false", content=star).json()["results"]
     assert set(lean) == {"predictions", "image"}

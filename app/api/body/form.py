@@ -1,8 +1,13 @@
-"""Images in a form: the parts that are files. Writes nothing to disk."""
+"""Images in a form: the parts with the name of a file, or the type of an image. Writes nothing to disk."""
 
+import asyncio
+import re
+from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import Request
+from python_multipart.multipart import parse_options_header
+from starlette.datastructures import Headers
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.errors import MalformedRequest
@@ -10,6 +15,8 @@ from app.images.upload import Upload
 
 MAX_FIELDS = 16  # parts of a form that are not files; they are ignored
 MAX_FIELD_BYTES = 64 * 1024
+STEP_BYTES = 2**14
+IMAGE = re.compile(rb"image/|application/octet-stream", re.IGNORECASE)
 
 
 async def read_form(request: Request, *, max_images: int) -> list[Upload]:
@@ -17,8 +24,15 @@ async def read_form(request: Request, *, max_images: int) -> list[Upload]:
 
     python-multipart takes at most 8 header fields of 4 KiB in a part, and a boundary of at most 256 characters.
     """
+    # Without a charset: Python would keep the name of each that it does not know.
+    boundary = parse_options_header(request.headers["Content-Type"])[1].get(b"boundary", b"").decode("latin-1")
+    quoted = boundary.replace("\\", "\\\\").replace('"', '\\"')
     parser = _FormParser(
-        request.headers, request.stream(), max_files=max_images, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES
+        Headers({"Content-Type": f'multipart/form-data; boundary="{quoted}"'}),
+        _in_steps(request.stream()),
+        max_files=max_images,
+        max_fields=MAX_FIELDS,
+        max_part_size=MAX_FIELD_BYTES,
     )
     try:
         await parser.parse()
@@ -33,6 +47,14 @@ async def read_form(request: Request, *, max_images: int) -> list[Upload]:
     if not parser.uploads:
         raise MalformedRequest("The form has no file. In curl, an @ sends the file of a name: -F image=@photo.jpg.")
     return parser.uploads
+
+
+async def _in_steps(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """So that a body full of what begins like its boundary does not keep the event loop for long."""
+    async for piece in pieces:
+        for start in range(0, len(piece), STEP_BYTES):
+            yield piece[start : start + STEP_BYTES]
+            await asyncio.sleep(0)
 
 
 class _FormParser(MultiPartParser):
@@ -51,6 +73,10 @@ class _FormParser(MultiPartParser):
 
     def on_headers_finished(self) -> None:
         self._charset = "utf-8"  # a header may name any codec of Python, and some take quadratic time
+        part = self._current_part
+        if part.content_disposition and IMAGE.match(dict(part.item_headers).get(b"content-type", b"")):
+            # Starlette takes a part without a name of a file for a field; a later filename overrides this one.
+            part.content_disposition = part.content_disposition.replace(b";", b'; filename="";', 1)
         super().on_headers_finished()
         file = self._current_part.file
         self._upload = Upload(name=(file and file.filename) or None)

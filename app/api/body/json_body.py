@@ -97,8 +97,11 @@ class JsonBody:
         """Whether the quote belongs to the string of which `start` to `quote` is a part."""
         if quote == start or self._body[quote - 1] != ord("\\"):
             return False
-        before = self._body[start:quote]
-        return (len(before) - len(before.rstrip(b"\\"))) % 2 == 1
+        before = self._body[max(start, quote - MAX_REST_BYTES) : quote]
+        slashes = len(before) - len(before.rstrip(b"\\"))
+        if slashes == MAX_REST_BYTES:  # no image has any
+            raise _too_much()
+        return slashes % 2 == 1
 
     def _set_aside(self, values: dict[int, memoryview], start: int, end: int) -> None:
         values[start] = memoryview(self._body)[start:end]

@@ -36,7 +36,7 @@ class AttentionResponse(Chosen, ImageAnswer):
 
 PARAMETERS = ", ".join([*Choice.model_fields, *Style.model_fields, "scale", "format"])
 
-ANSWERS = problems(404, 422) | representations("png", "json", "npy")
+ANSWERS = problems(404, 409, 422) | representations("png", "json", "npy")
 
 router = APIRouter(tags=["maps"])
 
@@ -54,12 +54,12 @@ async def attention(
     services: ServicesDep,
     choice: ChoiceQuery,
     style: Annotated[Style, Query()],
-    id: str = "",
+    id: str | None = None,
     scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
     format: Annotated[Format | None, Query(description="Overrides the Accept header")] = None,
 ) -> Response:
     """The image was classified before. The map is a PNG, raw numbers in JSON, or a NumPy array."""
-    if not id:
+    if id is None:
         return JSONResponse(_how_to_ask(services.settings.root_path))
     record = await services.kept(id, request)
     shown = choose(record.maps, services.bundle.manifest, choice)

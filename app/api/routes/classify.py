@@ -1,8 +1,9 @@
 """POST /classify: images in, ranked labels and the ids of their maps out."""
 
+import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
 from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, results
@@ -28,12 +29,14 @@ class ClassifyResponse(BaseModel):
     results: list[Result | FailedResult]
 
 
+MANY = 2000  # labels in an answer; more would block the event loop for over 10 ms
 router = APIRouter(tags=["images"])
 
 
 @router.post(
     CLASSIFY,
     summary="Classify images",
+    response_model=ClassifyResponse,
     response_model_exclude_none=True,
     openapi_extra=IMAGE_BODY,
     responses=problems(400, 408, 409, 413, 415, 422),
@@ -50,7 +53,7 @@ async def classify(
         Query(ge=0, le=1, allow_inf_nan=False, description="Return only labels with at least this score"),
     ] = None,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
-) -> ClassifyResponse:
+) -> ClassifyResponse | Response:
     """Repeating a request is harmless: it gives the same scores and a new id."""
     if not services.bundle.manifest.labels:
         raise NoClasses
@@ -67,4 +70,10 @@ async def classify(
             image=info,
         )
 
-    return ClassifyResponse(model=services.model_name, results=results(images, outcomes, result))
+    def answer() -> ClassifyResponse:
+        return ClassifyResponse(model=services.model_name, results=results(images, outcomes, result))
+
+    if len(images) * (top_k or len(services.scoring.labels)) <= MANY:
+        return answer()
+    content = await asyncio.to_thread(lambda: answer().model_dump_json(exclude_none=True))
+    return Response(content, media_type="application/json")

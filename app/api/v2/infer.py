@@ -15,7 +15,7 @@ from app.api.image_request import ImageRequestDep, Outcome
 from app.api.representation import BINARY
 from app.api.services import Services, ServicesDep
 from app.api.v2.head import Head, RequestedOutput, count, flag
-from app.api.v2.model import VERSION, NamedDep, max_batch, tensors
+from app.api.v2.model import VERSION, NamedDep, max_batch, model_name, tensors
 from app.api.v2.request import HEADER, Expected, read_request
 from app.api.v2.response import Output, Tensor, named_classes, respond_with
 from app.classifier import Processed
@@ -84,7 +84,7 @@ def wanted(head: Head, services: Services) -> list[Output]:
             raise MalformedRequest(f"The parameter {name[:64]} is reserved.")
     known = tensors(services)
     binary = flag(head.parameters, "binary_data_output")
-    model = services.bundle.manifest.name
+    model = model_name(services)
     requested = head.outputs or [RequestedOutput(name=next(iter(known)))]
     outputs = [_wanted(output, known, model, binary) for output in requested]
     if len({output.name for output in outputs}) < len(outputs):

@@ -27,6 +27,11 @@ def max_batch(services: Services) -> int:
     return min(services.settings.max_images_per_request, services.settings.max_queue_images)
 
 
+def model_name(services: Services) -> str:
+    """The bundle's name as one segment of a path: models of the Hugging Face Hub have a `/` in theirs."""
+    return services.bundle.manifest.name.replace("/", "--")
+
+
 def tensors(services: Services) -> dict[str, int]:
     """Every output by name, with its width. The first is the one that is declared."""
     manifest = services.bundle.manifest
@@ -36,7 +41,7 @@ def tensors(services: Services) -> dict[str, int]:
 
 async def _named(services: ServicesDep, name: str, version: str = VERSION) -> str:
     """The model's name. Raises UnknownModel for another one, or another version."""
-    if name != services.bundle.manifest.name:
+    if name != model_name(services):
         raise UnknownModel(name)
     if version != VERSION:
         raise UnknownModel(name, version)

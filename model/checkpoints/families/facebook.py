@@ -26,7 +26,7 @@ NAMES = (
     (r"\.mlp\.w12\.", ".mlp.fc1."),  # DINOv2 giant
     (r"\.mlp\.w3\.", ".mlp.fc2."),
     (r"^register_tokens$", "reg_token"),
-    (r"^(linear\.|linear_head\.|)(weight|bias)$", r"head.\2"),  # DINO; DINOv2 from torch.hub, and its file
+    (r"^(linear\.|linear_head\.|classifier\.|)(weight|bias)$", r"head.\2"),  # DINO; DINOv2 from torch.hub, and its file
 )
 # The token that replaces patches in training, and the projections for the losses of DINO and iBOT.
 TRAINING_ONLY = r"mask_token|head\.(mlp|last_layer)\..*|(dino|ibot)_head\..*|decoder_.*"
@@ -104,7 +104,8 @@ def describe(source: Source, facts: Facts) -> Description:
     num_classes, features = source.shape("head.weight") if "head.weight" in source else (0, width)
     vectors = features // width  # that the head reads side by side
     if num_classes:
-        pool = "cls" if member is DINO and vectors != 2 else member.pool
+        alone = vectors == 1 or (member is DINO and vectors != 2)  # the class token of a layer, or of each of several
+        pool = "cls" if member.pool == "cls_mean" and alone else member.pool
         pool = facts.resolve("pool", pool, f"width {features} of the head")
     else:
         pool = "mean" if "fc_norm.weight" in source else "cls"  # that norm is for the mean of the patches
@@ -135,6 +136,8 @@ def describe(source: Source, facts: Facts) -> Description:
         ),
         preprocessing=preprocessing,
         score=resolve_score(facts, num_classes),
+        advice=f"Its preprocessing is that of {member.name}, as facebookresearch publishes it. If timm made the file, "
+        "give --set architecture=NAME.",
     )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_config import describe_model, grid_of, kind_of
+from model.checkpoints.families.huggingface_config import check_head, describe_model, grid_of, kind_of
 from model.checkpoints.families.huggingface_kinds import DEFAULTS, KINDS
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, join_blocks
@@ -65,6 +65,8 @@ def describe(source: Source, facts: Facts) -> Description:
     in_patches = "stem_layers" not in fields and "image_size" not in facts.overrides
     if "head.weight" not in source:
         fields |= _pooler(source, fields)
+    elif "pre_logits.weight" in source:  # the pooler, which transformers' classifiers do not have
+        check_head(source)
     return describe_model(
         source,
         facts,

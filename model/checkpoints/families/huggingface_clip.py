@@ -11,7 +11,14 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_config import architecture_of, describe_model, grid_of, kind_of, pair
+from model.checkpoints.families.huggingface_config import (
+    architecture_of,
+    check_head,
+    describe_model,
+    grid_of,
+    kind_of,
+    pair,
+)
 from model.checkpoints.families.huggingface_kinds import DEFAULTS
 from model.checkpoints.score import Score
 from model.checkpoints.source import Source
@@ -67,6 +74,8 @@ def describe(source: Source, facts: Facts) -> Description:
     kind = kind_of(source.config, KINDS, supported="models with such an image tower")
     stated, in_file, source = _stated(source), source.names, source.renamed(NAMES, dropping=DROPPED)
     has_head = "head.weight" in source
+    if has_head:
+        check_head(source)
     if not has_head and stated.get("vision_use_head") is False:
         raise CheckpointError(
             f"{architecture_of(source)} has no attention pool (vision_use_head), and so no output to serve"

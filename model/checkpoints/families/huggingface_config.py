@@ -39,6 +39,15 @@ def architecture_of(source: Source) -> str:
     return architectures[0]
 
 
+def check_head(source: Source) -> None:
+    """Raises CheckpointError for a classifier beside a model that has none: what it reads is not written anywhere."""
+    if source.config.get("architectures") and not architecture_of(source).endswith(CLASSIFYING):
+        raise CheckpointError(
+            f"config.json names {architecture_of(source)}, which has no classifier, but {source.file.name} has one. It "
+            "is not known what that one reads: save the model as ...ForImageClassification"
+        )
+
+
 def describe_model(
     source: Source,
     facts: Facts,
@@ -115,14 +124,16 @@ def grid_of(stated: Json, config: ViTConfig) -> Grid:
 def _labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
     """Empty without names: LABEL_0, LABEL_1 and so on are what transformers writes then.
 
-    Raises CheckpointError for names of other classes.
+    Raises CheckpointError if they are not numbered one after the other.
     """
     if not id2label:
         return ()
     labels = {int(number): str(label) for number, label in id2label.items()}
     numbers = sorted(labels)
-    if len(numbers) != classes or numbers not in (list(range(classes)), NUMBERS_22K):
-        raise CheckpointError(f"config.json's id2label has {len(labels)} labels, not one for each of {classes} classes")
+    if numbers not in (list(range(len(numbers))), NUMBERS_22K):
+        raise CheckpointError(
+            f"config.json's id2label numbers {len(labels)} labels, but not from 0 to {len(labels) - 1}"
+        )
     names = tuple(labels[number] for number in numbers)
     return () if names == tuple(f"LABEL_{i}" for i in range(classes)) else names
 

@@ -114,6 +114,9 @@ def describe(source: Source, facts: Facts) -> Description:
         ),
         preprocessing=preprocessing,
         score=resolve_score(facts, num_classes),
+        advice='The class token is read. If the model was built with pool="mean", give --set pool=mean.'
+        if class_token and "pool" not in facts.overrides
+        else "",
     )
 
 

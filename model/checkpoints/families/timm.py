@@ -187,7 +187,9 @@ def _image_size(
 ) -> tuple[int, int]:
     """(height, width) as stated, else from the positions in the file, else as published."""
     built = _stated_arguments(source, config).get("img_size")
-    given = (source.arguments.get("input_size") or ())[1:] or source.arguments.get("img_size")
+    size_of_input = source.arguments.get("input_size")  # channels, height and width in timm's train.py; BEiT's: a side
+    given = size_of_input[1:] if isinstance(size_of_input, list | tuple) else size_of_input
+    given = given or source.arguments.get("img_size")
     if built is not None and not arguments.get("dynamic_img_size"):
         size, origin = built, "config.json" if source.config else CONFIG if config else "args in the file"
     elif given:
@@ -231,7 +233,5 @@ def _labels(
     words = config.get("label_descriptions") or stated.get("label_descriptions") or {}
     if isinstance(names, dict):
         names = [names.get(str(i), f"class {i}") for i in range(num_classes)]
-    if names and len(names) != num_classes:
-        raise CheckpointError(f"config.json has {len(names)} labels for {num_classes} classes")
     described = all(name in words for name in names) and names_of(names) is not None
     return tuple(str(words.get(name, name)) for name in names), tuple(names) if described else ()

@@ -1,6 +1,6 @@
 """torchvision's vit_b_16 ... vit_h_14 and what is fine-tuned from them (torchvision/models/vision_transformer.py)."""
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from torch import Tensor
 
@@ -72,7 +72,8 @@ def describe(source: Source, facts: Facts) -> Description:
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
     depth, classes = source.count(r"blocks\.(\d+)\."), source.shape("head.weight")[0]
     architecture, heads = CONSTRUCTORS.get((width, depth, patch), ("VisionTransformer", None))
-    preprocessing = _preprocessing(architecture, patch * square_grid(source.shape("pos_embed")[1])[0], facts)
+    side = patch * square_grid(source.shape("pos_embed")[1])[0]
+    preprocessing = _preprocessing(architecture, side, facts, source.arguments)
     return Description(
         name=facts.resolve("name", source.name, "name of the checkpoint"),
         family="torchvision",
@@ -102,8 +103,13 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     return state
 
 
-def _preprocessing(architecture: str, side: int, facts: Facts) -> Preprocessing:
-    """That of the published weights with this architecture and image side; other weights do not contain any."""
+def _preprocessing(architecture: str, side: int, facts: Facts, arguments: dict[str, Any]) -> Preprocessing:
+    """That of the command line of references/classification/train.py in the file, or of the published weights with this
+    architecture and image side; other files do not contain any.
+    """
+    if "val_resize_size" in arguments and "interpolation" in arguments:
+        recipe = imagenet(side, resized=arguments["val_resize_size"], interpolation=arguments["interpolation"])
+        return resolve_recipe(facts, recipe, "args in the file")
     weights = WEIGHTS.get((architecture, side))
     if weights is None:
         why = f"torchvision publishes no {architecture} for {side} x {side} pixels: take the transform of the training"

@@ -6,7 +6,7 @@ import pytest
 
 from export.messages import BY_MAKE, FLAGS, VARIABLES, worded
 
-OF_FIT = ("images", "method")
+OF_FIT = ("images", "method", "from-scratch")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import codecs
 import json
 import tempfile
 import time
@@ -20,6 +21,7 @@ from app.images.upload import Upload
 from app.lifecycle import Lifecycle
 
 FORM = "multipart/form-data; boundary=b"
+CODEC = codecs.lookup("utf-8")
 LEFT = {"type": "http.disconnect"}
 
 
@@ -81,12 +83,32 @@ def test_the_files_of_a_form_are_images_in_their_order(content_type):
     assert read(body, content_type=content_type) == [b"first", b"", b"third"]
 
 
+@pytest.mark.parametrize("type", ["image/jpeg", "Application/Octet-Stream"])
+def test_a_part_with_the_type_of_an_image_needs_no_file_name(type):
+    image = bytes(MAX_FIELD_BYTES + 1)
+    for name, expected in ('"image"', None), ('"image"; filename="star.png"', "star.png"):
+        body = part(image, f"name={name}\r\nContent-Type: {type}") + END
+        (upload,) = uploads(body, content_type=FORM)
+        assert (upload.name, b"".join(upload.parts())) == (expected, image)
+
+
+def test_a_part_of_another_type_without_a_file_name_is_a_field():
+    meta = part(b"{}", 'name="meta"\r\nContent-Type: application/json')
+    assert read(meta + file(b"x") + END, content_type=FORM) == [b"x"]
+
+
 @pytest.mark.parametrize("size", [1, 999])
 def test_a_form_arrives_in_pieces_and_an_image_may_contain_what_looks_like_a_boundary(size):
     image = b"\r\n--bc\r\n--\r\n\r\n--"
     body = field(b"hello") + file(b"first") + file(image) + END
     pieces = [body[start : start + size] for start in range(0, len(body), size)]
     assert read(*pieces, content_type=FORM) == [b"first", image]
+
+
+def test_a_charset_is_not_looked_up(monkeypatch):
+    """Python keeps every name that it does not know."""
+    monkeypatch.setattr("codecs.lookup", lambda name: pytest.fail(name) if name != "utf-8" else CODEC)
+    assert read(file(b"x") + END, content_type=f"{FORM}; charset=nonsense") == [b"x"]
 
 
 def test_a_large_image_stays_in_memory(monkeypatch):

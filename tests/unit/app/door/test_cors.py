@@ -19,7 +19,7 @@ def test_an_allowed_origin_may_read(request_of):
     found = completed(Cors([APP, "http://b"]), request_of(origin=APP), vary="Accept")
     assert found["access-control-allow-origin"] == APP
     shown = set(found["access-control-expose-headers"].split(", "))
-    assert shown >= {"ETag", "Inference-Header-Content-Length", "Retry-After", "X-Request-ID"}
+    assert shown >= {"ETag", "Inference-Header-Content-Length", "Retry-After", "X-Model-Digest", "X-Request-ID"}
     assert found["vary"] == "Accept, Origin"
     assert "access-control-allow-credentials" not in found
 

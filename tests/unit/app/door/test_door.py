@@ -45,6 +45,7 @@ class Guarded:
             keys=ApiKeys(self.keys, metrics_port=9000),
             cors=Cors(self.settings.cors_origins),
             admission=admission,
+            model="a digest",
         )
 
     async def app(self, scope, receive, send):
@@ -88,6 +89,7 @@ def test_a_request_reaches_the_application_with_an_id_and_a_deadline():
     assert (status, body) == (200, b"ok")
     assert fields["x-request-id"] == guarded.reached["request_id"] == "mine"
     assert guarded.reached["deadline"] > 0
+    assert fields["x-model-digest"] == "a digest"
     assert {name.lower(): value for name, value in HEADERS.items()}.items() <= fields.items()
     assert "connection" not in fields
 

@@ -116,6 +116,13 @@ def test_a_closed_connection_leaves_no_reference_cycle(client):
         gc.enable()
 
 
+def test_a_message_that_is_no_request_has_a_line_in_the_log(caplog):
+    caplog.set_level("INFO", "app.access")
+    served(CLIENTS["no HTTP"])
+    (line,) = caplog.records
+    assert line.fields == {"request_id": line.fields["request_id"], "status": 400, "problem": "malformed-request"}
+
+
 def test_of_too_many_pipelined_requests_the_first_are_answered():
     async def pipelining(reader, writer):
         writer.write(GET * (MAX_PIPELINED + 100))

@@ -87,7 +87,7 @@ def test_a_layer_that_is_not_there_is_refused(layer):
 
 
 @pytest.mark.parametrize("head", ["4", "-1", "x", "", "median"])
-@pytest.mark.parametrize("method", ["class_token", "rollout"])
+@pytest.mark.parametrize("method", ["class_token", "rollout", "evidence"])
 def test_a_head_that_is_not_there_is_refused(head, method):
     with pytest.raises(InvalidParameter, match="0 to 3"):
         chosen(method, head=head)

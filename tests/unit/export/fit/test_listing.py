@@ -45,6 +45,13 @@ def test_train_and_val_inside(tmp_path, name):
     assert listing.notes == (() if name == "test" else (unused,))
 
 
+def test_names_of_parts_have_any_case(tmp_path):
+    fill(tmp_path, "Training/cat/a.jpg", "Testing/cat/b.jpg")
+    listing = list_images(tmp_path)
+    assert shown(listing.train, tmp_path) == [("Training/cat/a.jpg", "cat")]
+    assert shown(listing.held_out, tmp_path) == [("Testing/cat/b.jpg", "cat")]
+
+
 def test_notes_name_unused_files(tmp_path):
     fill(tmp_path, "cat/a.jpg", "cat/b.heic", "dog/c.heic", "dog/notes.txt", "dog/LICENSE")
     fill(tmp_path, ".ipynb_checkpoints/cat/a.jpg", "cat/.a.jpg", "__MACOSX/cat/._a.jpg")

@@ -29,7 +29,7 @@ def test_pytorch_files(tmp_path, legacy, around):
     check(Source(tmp_path / "x.weights"))
 
 
-@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "model.", "module.model.", "_orig_mod.module."])
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "model.", "net.", "module.model.", "_orig_mod.module."])
 def test_prefixes_of_wrappers_are_dropped(tmp_path, prefix):
     save_file({prefix + name: tensor for name, tensor in TENSORS.items()}, tmp_path / "x.safetensors")
     check(Source(tmp_path / "x.safetensors"))
@@ -81,9 +81,23 @@ def test_a_folder_without_weights_is_refused(tmp_path):
         Source(tmp_path)
 
 
+def test_no_tensor_hides_another_when_prefixes_are_dropped(tmp_path):
+    tensors = {"model." + name: tensor for name, tensor in TENSORS.items()}
+    twice = next(iter(TENSORS))
+    save_file({**tensors, twice: torch.zeros(3)}, tmp_path / "x.safetensors")
+    with pytest.raises(CheckpointError, match=f"both model.{twice} and {twice}"):
+        Source(tmp_path / "x.safetensors")
+
+
+def test_a_pointer_of_git_lfs_is_called_so(tmp_path):
+    (tmp_path / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    with pytest.raises(CheckpointError, match="git lfs pull"):
+        Source(tmp_path)
+
+
 def test_a_file_without_tensors_is_refused(tmp_path):
     torch.save({"epoch": 3}, tmp_path / "x.pth")
-    with pytest.raises(CheckpointError, match="no state dict"):
+    with pytest.raises(CheckpointError, match="no state dict; it has epoch"):
         Source(tmp_path / "x.pth")
 
 
@@ -112,7 +126,7 @@ def test_the_state_dict_of_a_training_script_is_loaded(tmp_path, content, chosen
     check(source)
 
 
-@pytest.mark.parametrize("file", ["x.pth.tar", "x.pth", "x.pt"])
+@pytest.mark.parametrize("file", ["x.pth.tar", "x.pth", "x.pt", "x.ckpt"])
 def test_a_lone_file_of_any_suffix_in_a_folder(tmp_path, file):
     (tmp_path / "run").mkdir()
     torch.save({"arch": "vit_tiny_patch16_224", "state_dict": TENSORS}, tmp_path / "run" / file)

@@ -92,6 +92,17 @@ def test_maes_pretrained_encoder_gives_its_class_token(saved):
     torch.testing.assert_close(alone.model(images), tuned.fc_norm(tuned.layers(images)[-1][:, 0]))
 
 
+def test_a_linear_head_on_the_class_token_of_dinov2(saved):
+    """As most people fine-tune the backbone of torch.hub."""
+    state = torch.load(GOLDEN / "dinov2/checkpoint.hub/pretrain.pth", weights_only=True)
+    state |= {"classifier.weight": torch.ones(6, 48), "classifier.bias": torch.ones(6)}
+    width = state["cls_token"].shape[-1]
+    state["classifier.weight"] = state["classifier.weight"][:, :1].expand(-1, width).clone()
+    description = describe_checkpoint(saved(tuned=state), overrides=HEADS)
+    assert (description.config.pool, description.config.head_layers, description.config.num_classes) == ("cls", 1, 6)
+    assert "give --set architecture=NAME" in description.advice
+
+
 def test_the_order_of_two_files_does_not_matter(saved):
     """A head may be larger than its backbone."""
     backbone = torch.load(GOLDEN / "dinov2/checkpoint.hub/pretrain.pth", weights_only=True)

@@ -18,6 +18,8 @@ TOWER = "model_cfg.vision_cfg"
 OTHER_PATCHES = {"embedding/kernel": np.zeros((8, 4, 3, 32), np.float32)}
 TWO_SLOTS = {"encoder.pos_embedding": torch.zeros(1, 2 + 25, 24)}
 ADAPTER = "vit.encoder.layer.0.adapter.weight"
+POOLER = {"vit.pooler.dense.weight": torch.zeros(24, 24), "vit.pooler.dense.bias": torch.zeros(24)}
+CLASSIFIER = "huggingface-clip-classifier"
 FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
 
 
@@ -30,12 +32,14 @@ FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
         ("google-vit-jax", {"tensors": with_more(OTHER_PATCHES)}, "8 x 4 pixels"),
         (VIT, {"tensors": without("classifier")}, "holds ViTForImageClassification without classifier.weight"),
         (VIT, {"tensors": with_more({ADAPTER: torch.zeros(1)})}, f"unused: {ADAPTER}"),
+        (VIT, {"tensors": with_more(POOLER), "architectures": ["ViTModel"]}, "names ViTModel, which has no classifier"),
+        (CLASSIFIER, {"architectures": ["CLIPVisionModel"]}, "names CLIPVisionModel, which has no classifier"),
         (VIT, {"model_type": "swin"}, "model_type swin; the supported image classifiers are vit, "),
         (VIT, {"hidden_act": "relu"}, "activation 'relu' is none of gelu"),
         (VIT, {"num_channels": 1}, "takes 1 channels"),
         (VIT, {"problem_type": "regression"}, "outputs are numbers"),
-        (VIT, {"id2label": FIVE}, "5 labels, not one for each of 5 classes"),
-        (VIT, {"id2label": {"0": "a"}}, "1 labels, not one for each of 5 classes"),
+        (VIT, {"id2label": FIVE}, "numbers 5 labels, but not from 0"),
+        (VIT, {"id2label": {"0": "a"}}, "1 labels, the model has 5 classes: --labels FILE"),
         (VIT, {"image_size": 40}, r"gives \(20, 20\) and ViTForImageClassification takes \(40, 40\)"),
         ("huggingface-beit", {"use_absolute_position_embeddings": True}, "absolute positions and relative biases at"),
         ("huggingface-vit-hybrid", {"backbone_config.layer_type": "preactivation"}, "BiT backbone with layer_type"),
@@ -63,6 +67,11 @@ FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
 def test_the_error_names_what_is_not_supported(tmp_path, case, changes, message):
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint(altered(case, tmp_path, **changes), overrides=stated(case))
+
+
+def test_labels_of_a_person_come_before_labels_of_other_classes(tmp_path):
+    checkpoint = altered(VIT, tmp_path, id2label={"0": "a"})
+    assert load_checkpoint(checkpoint, labels="none").labels[0] == "class 0"
 
 
 @pytest.mark.parametrize(

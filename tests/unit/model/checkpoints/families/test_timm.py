@@ -188,7 +188,7 @@ def test_labels_with_gaps_and_without_names(plain):
         ({"model_args": {"patch_size": [8, 4]}}, "only square ones"),
         ({"recipe": {"crop_mode": "border"}}, "crop_mode 'border' is not supported"),
         ({"recipe": {"interpolation": "random"}}, "interpolation 'random' is none of nearest"),
-        ({"label_names": NAMES[:4]}, "4 labels for 5 classes"),
+        ({"label_names": NAMES[:4]}, "4 labels, the model has 5 classes"),
         ({"num_classes": 7}, "says 7 classes, the head has 5"),
         ({"num_classes": 5, "without": "head.weight"}, "says 5 classes, the head has 0"),
         ({"also": {"head.weight": torch.zeros(5, 24)}}, "the head is all zeros"),

@@ -1,5 +1,7 @@
 """model/checkpoints/families/torchvision.py: what the golden files cannot show."""
 
+import argparse
+
 import pytest
 import torch
 
@@ -36,6 +38,16 @@ def test_published_weights_are_known_by_their_sizes(
     assert (recipe.resize_mode, recipe.crop, recipe.interpolation) == ("shortest", "center", interpolation)
     assert recipe.crop_rounding == "half_even"
     assert description.origins["mean"] == f"torchvision's {entry}"
+
+
+def test_the_command_line_in_the_file_comes_first(tmp_path):
+    """references/classification/train.py saves it."""
+    arguments = argparse.Namespace(val_resize_size=23, interpolation="bicubic")
+    state = torch.load(GOLDEN / "torchvision-vit/checkpoint.pth", weights_only=True)
+    torch.save({"model": state, "args": arguments}, tmp_path / "model_9.pth")
+    description = describe_checkpoint(tmp_path / "model_9.pth", overrides={"heads": "3"})
+    assert description.preprocessing.resize_size == (23, 23)
+    assert (description.preprocessing.interpolation, description.origins["mean"]) == ("bicubic", "args in the file")
 
 
 @pytest.mark.parametrize("name", ["heads", "heads.0", "heads.head.0"])
