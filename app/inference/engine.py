@@ -22,7 +22,7 @@ Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with 
 Fault = Literal["memory", "fatal", "other"]
 
 MEMORY = re.compile(
-    r"failed to allocate memory|out of memory|bad[ _]alloc(ation)?\b|smaller than requested bytes"
+    r"(failed to|cannot) allocate memory|out of memory|bad[ _]alloc(ation)?\b|smaller than requested bytes"
     r"|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED",
     re.IGNORECASE,
 )

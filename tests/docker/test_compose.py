@@ -37,7 +37,7 @@ def test_balancers_and_prometheus_find_replicas_by_their_alias(name):
         assert f" {alias}:{Settings().port} " in Path("docker", file).read_text()
     (scrape,) = yaml.safe_load(Path("docker/monitoring/prometheus.yaml").read_text())["scrape_configs"]
     (asked,) = scrape["dns_sd_configs"]
-    assert (asked["names"], asked["port"]) == ([alias], Settings().port)
+    assert (asked["names"], asked["port"]) == ([alias], int(SERVICES[name]["environment"]["VIT_METRICS_PORT"]))
 
 
 def test_a_replica_on_a_gpu_can_keep_compiled_kernels():

@@ -17,6 +17,7 @@ ARENA = (
         (f"{NODE}{ARENA}Available memory of 0 is smaller than requested bytes of 512", "memory"),
         (f"{NODE}CUDA failure 2: out of memory ; GPU=0 ; hostname=a ; expr=cudaMalloc((void**)&p, size);", "memory"),
         (f"{NODE}std::bad_alloc", "memory"),
+        ("Exception: mmap: Cannot allocate memory", "memory"),
         ("CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0", "memory"),
         (f"{NODE}CUDA failure 700: an illegal memory access was encountered ; GPU=0 ; hostname=a ; file=b", "fatal"),
         (f"{NODE}CUDA failure 719: unspecified launch failure ; GPU=0 ; hostname=a", "fatal"),
