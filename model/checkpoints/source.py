@@ -21,14 +21,7 @@ WEIGHT_FILES = (
     "open_clip_pytorch_model.bin",
 )
 SHARDS = {"model.safetensors.index.json": ["model-?????-of-?????.safetensors"]}  # patterns of the files that it lists
-LONE_FILES = (
-    ".safetensors",
-    ".pth",
-    ".pt",
-    ".pth.tar",
-    ".ckpt",
-    ".npz",
-)  # suffixes in a folder without any of those names
+LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar", ".ckpt")  # suffixes in a folder without any of those names
 
 
 # Regular expressions and what takes the place of each match, one after the other: names of a library to our own.

@@ -137,7 +137,9 @@ def describe(source: Source, facts: Facts) -> Description:
         preprocessing=preprocessing,
         score=resolve_score(facts, num_classes),
         advice=f"Its preprocessing is that of {member.name}, as facebookresearch publishes it. If timm made the file, "
-        "give --set architecture=NAME.",
+        "give --set architecture=NAME."
+        if member in (DEIT, MAE, DINO)  # nothing in their files is theirs alone
+        else "",
     )
 
 
