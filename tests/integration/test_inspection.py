@@ -52,7 +52,8 @@ def test_the_distances_include_every_explained_image(serve, oblong_bundle, encod
     given = []
     with serve(bundle=oblong_bundle) as client:
         model = client.app.state.services.model
-        for size in model.sizes("explain"):  # or the known image would be run with the first batch of a size
+        batches = model.sizes("explain") if model.streams == 1 else [1]  # a busy machine may be judged slow
+        for size in batches:  # or the known image would be run with the first batch of a size
             model.check("explain", size)
         model.engine = Watched(model.engine, after=lambda graph, outputs: given.extend(outputs.get("distance", [])))
         drawn = client.get("/model/inspect/distance")
