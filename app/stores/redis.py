@@ -47,7 +47,7 @@ class RedisStore:
                 driver_info=None,
             )
             # Connects to nothing, and is the first to look at options after the `?`.
-            pool.make_connection()  # type: ignore[no-untyped-call]
+            pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py gives it no types
         except (ValueError, TypeError):  # their messages may have a part of the password
             raise CannotStart(
                 "VIT_STORE is no address of Redis. Percent-encode /, ? and # in a password, and check the port and "

@@ -97,9 +97,7 @@ def test_maes_pretrained_encoder_gives_its_class_token(saved):
 def test_a_linear_head_on_the_class_token_of_dinov2(saved):
     """As most people fine-tune the backbone of torch.hub."""
     state = torch.load(GOLDEN / "dinov2/checkpoint.hub/pretrain.pth", weights_only=True)
-    state |= {"classifier.weight": torch.ones(6, 48), "classifier.bias": torch.ones(6)}
-    width = state["cls_token"].shape[-1]
-    state["classifier.weight"] = state["classifier.weight"][:, :1].expand(-1, width).clone()
+    state |= {"classifier.weight": torch.ones(6, state["cls_token"].shape[-1]), "classifier.bias": torch.ones(6)}
     description = describe_checkpoint(saved(tuned=state), overrides=HEADS)
     assert (description.config.pool, description.config.head_layers, description.config.num_classes) == ("cls", 1, 6)
     assert not description.advice
