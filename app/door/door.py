@@ -33,7 +33,8 @@ log = logging.getLogger(__name__)
 
 
 class Door:
-    """ASGI middleware. Sets `request_id` and `deadline` in the scope's state, and needs `stages` there.
+    """ASGI middleware. Sets `request_id` and `deadline` in the scope's state, and needs `stages` there. The protocol
+    says there whether the connection is `crowded`, and whether the whole message has `arrived`.
 
     It decides by the path below VIT_ROOT_PATH.
     """
@@ -75,7 +76,7 @@ class Door:
                     request_id=state["request_id"],
                     path=path,
                     cors=self._cors,
-                    closing=not body.finished or state.get("crowded", False),
+                    closing=state.get("crowded", False) or not (body.finished or state.get("arrived", False)),
                 )
             elif ends_line and not message.get("more_body"):
                 message = {**message, "body": message.get("body", b"") + b"\n"}

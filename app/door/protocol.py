@@ -166,6 +166,7 @@ class GuardedProtocol(HttpToolsProtocol):
             return  # only the head was parsed
         self._in_message = False
         self._unparsed = 0
+        self.scope["state"]["arrived"] = True
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:

@@ -315,12 +315,20 @@ def test_the_host_of_a_request_is_ignored(server):
     [
         message("GET /livez", "Connection: close"),
         message("GET /livez").replace(b"1.1", b"1.0"),
-        message("GET /livez", "Content-Length: 5", body=b"hello"),
+        message("GET /livez", "Content-Length: 5000000", body=b"hello"),
     ],
 )
 @pytest.mark.parametrize("more", [b"x" * 300_000, message("GET /livez") * 5_000])
 def test_bytes_after_the_last_request_do_not_reset_its_answer(server, last, more):
     assert [answer.status for answer in replies(server, last + more)] == [200]
+
+
+def test_a_connection_goes_on_after_a_refusal_if_the_body_came_with_its_head(server, star):
+    with Connection(server.port) as connection:
+        for _ in range(2):
+            connection.send(post(star, "X-Request-Timeout: x"))
+            answer = connection.answer()
+            assert (answer.status, "connection" in answer.headers) == (422, False)
 
 
 def test_a_connection_over_the_limit_may_only_send_probes(star):
