@@ -12,14 +12,14 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from app.api.body.json_images import Parameters
-from app.api.image_request import IMAGE_BODY, ImageRequestDep
+from app.api.image_request import IMAGE_BODY, ImageRequestDep, ranked
 from app.api.routes.probes import readyz
-from app.api.services import Services, ServicesDep
+from app.api.services import ServicesDep
 from app.classifier import Processed
 from app.door.paths import HOME, PREDICT
 from app.door.problems import problems
 from app.errors import NoClasses, ServiceError
-from app.inference.scoring import TOP_K, digits
+from app.inference.scoring import TOP_K, Scoring, digits
 
 
 class LabelScore(BaseModel):
@@ -55,12 +55,13 @@ async def predict(
     (outcome,) = await image_request.run(images, attention=False, success="classified")
     if isinstance(outcome, ServiceError):
         raise outcome
-    return ranked(services, outcome, of_query.model_copy(update=of_body.model_dump(exclude_none=True)))
+    parameters = of_query.model_copy(update=of_body.model_dump(exclude_none=True))
+    return await ranked(partial(scored, services.scoring, outcome, parameters), labels=parameters.top_k or TOP_K)
 
 
-def ranked(services: Services, image: Processed, parameters: Parameters) -> list[LabelScore]:
+def scored(scoring: Scoring, image: Processed, parameters: Parameters) -> list[LabelScore]:
     """The most likely labels. For the function `none` the score is the logit."""
-    scoring, function = services.scoring, parameters.function_to_apply
+    function = parameters.function_to_apply
     if function and function != "none":
         scoring = replace(scoring, kind=function)
     return [

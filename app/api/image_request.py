@@ -43,11 +43,13 @@ IMAGE_BODY: dict[str, Any] = {  # of OpenAPI; the image itself may be called by 
 }
 CURL_D = "In curl, --data-binary @FILE sends a file as it is: -d removes some of its bytes."
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
+MANY_LABELS = 2000  # ranking more would block the event loop for 8 ms or more
 
 log = logging.getLogger(__name__)
 
 Outcome = Processed | ServiceError  # of one image
 Result = TypeVar("Result", bound=BaseModel)
+Ranked = TypeVar("Ranked")
 
 
 class ImageInfo(BaseModel):
@@ -149,6 +151,11 @@ class ImageRequest:
         if isinstance(outcome, ServiceError):
             return {**known, "problem": outcome.kind}
         return {**known, "width": outcome.width, "height": outcome.height, "format": outcome.format}
+
+
+async def ranked(rank: Callable[[], Ranked], *, labels: int) -> Ranked:
+    """`rank()`, which makes so many labels. If they are many, it runs outside of the event loop."""
+    return rank() if labels <= MANY_LABELS else await asyncio.to_thread(rank)
 
 
 def results(

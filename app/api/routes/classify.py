@@ -1,12 +1,12 @@
 """POST /classify: images in, ranked labels and the ids of their maps out."""
 
-import asyncio
+from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, results
+from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, ranked, results
 from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
 from app.classifier import Processed
 from app.door.paths import CLASSIFY
@@ -29,7 +29,6 @@ class ClassifyResponse(BaseModel):
     results: list[Result | FailedResult]
 
 
-MANY = 2000  # labels in an answer; more would block the event loop for over 10 ms
 router = APIRouter(tags=["images"])
 
 
@@ -53,7 +52,7 @@ async def classify(
         Query(ge=0, le=1, allow_inf_nan=False, description="Return only labels with at least this score"),
     ] = None,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
-) -> ClassifyResponse | Response:
+) -> ClassifyResponse:
     """Repeating a request is harmless: it gives the same scores and a new id."""
     if not services.bundle.manifest.labels:
         raise NoClasses
@@ -70,10 +69,6 @@ async def classify(
             image=info,
         )
 
-    def answer() -> ClassifyResponse:
-        return ClassifyResponse(model=services.model_name, results=results(images, outcomes, result))
-
-    if len(images) * (top_k or len(services.scoring.labels)) <= MANY:
-        return answer()
-    content = await asyncio.to_thread(lambda: answer().model_dump_json(exclude_none=True))
-    return Response(content, media_type="application/json")
+    labels = len(images) * (top_k or len(services.scoring.labels))
+    found = await ranked(partial(results, images, outcomes, result), labels=labels)
+    return ClassifyResponse(model=services.model_name, results=found)
