@@ -126,7 +126,7 @@ class Fault(ServiceError):
 
 class InferenceFailed(ServiceError):
     status, kind, title = HTTPStatus.INTERNAL_SERVER_ERROR, "inference-failed", "The model failed on this image"
-    detail = "The model produced NaN or infinity for this image. Other images are not affected."
+    detail = "The model fails on this image, or produces NaN or infinity for it. Other images are not affected."
 
 
 class Overloaded(ServiceError):

@@ -20,7 +20,7 @@ class Lifecycle:
         self.leaving = False
         self.draining = False
         self.failure: str | None = None
-        self.on_failure: Callable[[], None] = lambda: None  # called once, in the thread that calls `fail`
+        self._on_failure: Callable[[], None] = lambda: None
 
     @property
     def reason(self) -> str | None:
@@ -38,4 +38,10 @@ class Lifecycle:
         if self.failure is None:
             self.failure = reason
             log.critical("the service has failed: %s", reason)
-            self.on_failure()
+            self._on_failure()
+
+    def when_failed(self, call: Callable[[], None]) -> None:
+        """Call this in the thread that calls `fail`, or at once if the service has failed already. In between, both."""
+        self._on_failure = call
+        if self.failure is not None:
+            call()

@@ -87,9 +87,9 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         for task in watching:
             task.cancel()
         await asyncio.gather(*watching, return_exceptions=True)
-        app.state.services.json_reader.close()
-        cpu_pool.shutdown()
-        backend.stop()
+        # Beside the event loop, on which requests that are cancelled still get their answer.
+        for stop in (app.state.services.json_reader.close, cpu_pool.shutdown, backend.stop):
+            await asyncio.to_thread(stop)
         await store.close()
 
     app: FastAPI = FastAPIOffline(
@@ -115,7 +115,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     admission = Admission(
         max_images=settings.max_queue_images,
         max_wait_s=settings.max_queue_wait_s,
-        image_s=model.expected("explain", 1),
+        image_s=model.expected("explain"),
         lifecycle=lifecycle,
     )
     app.state.services = Services(

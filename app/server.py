@@ -58,18 +58,19 @@ def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
         log.warning(sentence)
     allow_open_files(4 * settings.max_connections)
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported
-    bound = ExitStack()
     try:
-        ports = ["port", "metrics_port"] if settings.metrics_port else ["port"]
-        sockets = [bound.enter_context(_bind(settings, field)) for field in ports]  # the model takes seconds
-        from app.backend import Backend
+        with ExitStack() as undone:
+            ports = ["port", "metrics_port"] if settings.metrics_port else ["port"]
+            sockets = [undone.enter_context(_bind(settings, field)) for field in ports]  # the model takes seconds
+            from app.backend import Backend
 
-        backend = Backend(settings=settings)
-        from app.main import create_app  # with FastAPI it takes half a second, in which the model loads
+            backend = Backend(settings=settings)
+            undone.callback(backend.stop)
+            from app.main import create_app  # with FastAPI it takes half a second, in which the model loads
 
-        app = create_app(settings, backend=backend)
+            app = create_app(settings, backend=backend)
+            undone.pop_all()
     except (CannotStart, OSError) as error:
-        bound.close()
         _cannot_start(error)
     gc.collect()
     gc.freeze()  # a full collection over these permanent objects would block the event loop for 50 to 110 ms
@@ -142,7 +143,7 @@ class Server(uvicorn.Server):
         self._lifecycle = lifecycle
         self._drain_delay_s = drain_delay_s
         self._drain_at: float | None = None
-        lifecycle.on_failure = lambda: _exit_after(FLUSH_S, EXIT_FAILED)
+        lifecycle.when_failed(lambda: _exit_after(FLUSH_S, EXIT_FAILED))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._drain_at is not None:

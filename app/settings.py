@@ -11,6 +11,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 DEMO_BUNDLE = Path(__file__).parent / "demo"
+MAX_THUMBNAIL_PX = 2048
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")  # RFC 6454, 6.2
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -103,7 +104,7 @@ class Settings(BaseSettings):
         "on images of four megapixels in a quarter of the available memory",
     )
     decode_timeout_s: PositiveFloat = Field(
-        default=2.0, description="Longest time of work on one image, in seconds; then its decoder is killed"
+        default=5.0, description="Longest time of work on one image, in seconds; then its decoder is killed"
     )
     max_decode_pixels: NonNegativeInt = Field(
         default=0, description="Pixels of large images decoded at once; 0: what fits a quarter of the available memory"
@@ -129,7 +130,10 @@ class Settings(BaseSettings):
     )
     store_connections: PositiveInt = Field(default=16, description="Largest number of connections to Redis")
     thumbnail_px: int = Field(
-        default=512, ge=16, le=2048, description="Long side, in pixels, of the thumbnail that maps are drawn on"
+        default=512,
+        ge=16,
+        le=MAX_THUMBNAIL_PX,
+        description="Long side, in pixels, of the thumbnail that maps are drawn on",
     )
     drain_delay_s: NonNegativeFloat = Field(
         default=5.0, description="Seconds of serving after SIGTERM, so that balancers see that it is not ready"

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
+from PIL.JpegImagePlugin import JpegImageFile
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.drawing.colorbar import with_colorbar
@@ -14,6 +15,7 @@ from app.drawing.contour import outline, smallest_holding
 from app.drawing.png import encode
 from app.drawing.scale import Limits
 from app.images.preprocess import Prepared
+from app.settings import MAX_THUMBNAIL_PX
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
 
@@ -53,7 +55,7 @@ def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits:
     one, whose colours mean for and against. Without overlay the colours stand alone, and what the network did not see
     is transparent.
     """
-    thumbnail = Image.open(BytesIO(image.thumbnail))
+    thumbnail = _thumbnail(image)
     place = _place(image, thumbnail.size)
     left, top, right, bottom = place
     unit = _enlarge(values, (right - left, bottom - top), style, limits)
@@ -87,6 +89,14 @@ def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits:
 def colorize(values: npt.NDArray[np.float32], size: tuple[int, int], style: Style, limits: Limits) -> Image.Image:
     """A map alone as RGB, `size` (width, height). The number of a patch is at the patch's centre."""
     return paint(_enlarge(values, size, style, limits), colormap(style, limits))
+
+
+def _thumbnail(image: Prepared) -> Image.Image:
+    """Opened with the one parser that it needs: a process that has decoded hostile bytes has made it."""
+    thumbnail = JpegImageFile(BytesIO(image.thumbnail))
+    if max(thumbnail.size) > MAX_THUMBNAIL_PX:
+        raise ValueError(f"a thumbnail of {thumbnail.width}x{thumbnail.height} pixels")
+    return thumbnail
 
 
 def _enlarge(

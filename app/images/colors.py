@@ -15,7 +15,9 @@ ROWS = 64  # converted at a time, so that an image is never in memory as floats 
 # TIFF 6.0
 _BITS_PER_SAMPLE = 258
 _PHOTOMETRIC = 262
+_SAMPLE_FORMAT = 339
 _WHITE_IS_ZERO = 0
+_SIGNED = 2
 
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -86,12 +88,14 @@ def _from_deep_gray(image: Image.Image) -> Image.Image:
     """16-bit, 32-bit and float gray. Pillow's own conversion would clip it instead of scaling it."""
     tags = getattr(image, "tag_v2", {})
     bits = (*np.atleast_1d(tags.get(_BITS_PER_SAMPLE, 16)), 16)[0]
+    unsigned = image.mode == "I" and bits == 32 and _SIGNED not in np.atleast_1d(tags.get(_SAMPLE_FORMAT, 1))
     full_scale = _float_scale(image) if image.mode == "F" else float(2 ** min(int(bits), 16) - 1)
     inverted = tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO
     transparent = image.info.get("transparency")
 
     def gray(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-        numbers = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+        as_stated = values.view(np.uint32) if unsigned else values  # Pillow reads these as signed
+        numbers = np.nan_to_num(as_stated.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
         scaled = np.clip(np.rint(numbers * (255.0 / full_scale)), 0, 255).astype(np.uint8)
         if inverted:
             scaled = 255 - scaled

@@ -27,6 +27,7 @@ from app.images.metadata import read_jpeg
 
 AVIF_DECODER = "dav1d"
 THREADS = 1  # of one AVIF, as for every other type; Pillow takes one for each core
+_BMP = rb"(?s:BM.{4}(?:\0{4}|.{8}[\x0c\x10\x28\x34\x38\x40\x6c\x7c]\0{3}))"  # reserved bytes, or a known length
 _BRANDS = rb"(?s:.{4}ftyp(?:.{4}){0,7})"  # the major brand and those that it is compatible with: ISO/IEC 14496-12, 4.3
 
 
@@ -63,7 +64,7 @@ TYPES = {
     "PNG": Type(re.compile(rb"\x89PNG\r\n\x1a\n"), PngImagePlugin.PngImageFile),
     "WebP": Type(re.compile(rb"(?s:RIFF.{4}WEBP)"), WebpImagePlugin.WebPImageFile),
     "GIF": Type(re.compile(rb"GIF8[79]a"), GifImagePlugin.GifImageFile),
-    "BMP": Type(re.compile(rb"(?s:BM.{4}\0{4})"), BmpImagePlugin.BmpImageFile),
+    "BMP": Type(re.compile(_BMP), BmpImagePlugin.BmpImageFile),
     "TIFF": Type(re.compile(rb"II\*\0|MM\0\*"), TiffImagePlugin.TiffImageFile),
     "AVIF": Type(re.compile(_BRANDS + rb"avi[fs]"), AvifImage),
 }
@@ -98,7 +99,7 @@ def opened(data: bytes, limits: Limits) -> Iterator[tuple[Image.Image, str]]:
     """The image, its pixels not yet decoded, and the name of its type.
 
     Raises UnsupportedType for bytes of no accepted type, and UnusableImage for an image that is over a limit or that
-    fails to decode, here or inside the context. LargeImage passes.
+    fails to decode, here or inside the context. LargeImage and MemoryError pass.
     """
     if not data:
         raise UnusableImage("The image is empty.")
@@ -115,7 +116,7 @@ def opened(data: bytes, limits: Limits) -> Iterator[tuple[Image.Image, str]]:
             if exif:
                 image.info["exif"] = exif
             yield image, name
-    except (UnsupportedType, UnusableImage, LargeImage):
+    except (UnsupportedType, UnusableImage, LargeImage, MemoryError):
         raise
     except Image.DecompressionBombError:
         raise _too_many_pixels(limits) from None

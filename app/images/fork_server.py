@@ -92,6 +92,8 @@ def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, fork_ser
     _end_with(fork_server)
     os.nice(IMAGES_NICENESS)
     _limit(memory_bytes)
+    with suppress(OSError):  # it may be read-only
+        Path("/proc/self/oom_score_adj").write_text("1000")  # where memory is short a worker is ended, not the service
     warnings.simplefilter("ignore")  # Pillow's are about the images themselves
     logging.disable()
     data = b""
@@ -120,7 +122,9 @@ def _limit(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # images that crash workers must not fill the disk
     if sys.platform == "linux":
         taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (taken + memory_bytes, taken + memory_bytes))
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        limit = taken + memory_bytes if most == resource.RLIM_INFINITY else min(taken + memory_bytes, most)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 if __name__ == "__main__":

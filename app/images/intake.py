@@ -1,6 +1,7 @@
 """From the bytes of an upload to the network's input, by way of a process that decodes."""
 
 import asyncio
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -29,22 +30,13 @@ QUARANTINE_ITEMS = 1000
 class Intake:
     """Sends an upload to a worker, and to another where that fails. Remembers uploads on which workers fail."""
 
-    def __init__(
-        self,
-        *,
-        pool: WorkerPool,
-        quarantine: Quarantine,
-        input_size: tuple[int, int],
-        max_memory: int,
-        thumbnail_px: int,
-    ) -> None:
-        """`input_size` is the height and width of the network's input, `max_memory` what all images that are being
-        decoded take at most, in bytes, and `thumbnail_px` the longest side of a thumbnail.
+    def __init__(self, *, pool: WorkerPool, quarantine: Quarantine, max_memory: int, thumbnail_px: int) -> None:
+        """`max_memory` is what the images that are being decoded may take, in bytes: together, for a larger one is
+        decoded alone. `thumbnail_px` is the longest side of a thumbnail.
         """
         self.max_memory = max_memory
         self._pool = pool
         self._quarantine = quarantine
-        self._input_size = input_size
         self._thumbnail_px = thumbnail_px
 
     def start(self) -> None:
@@ -62,13 +54,13 @@ class Intake:
         if await self._quarantine.holds(upload):
             raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
         try:
-            return unpack_answer(await self._ask(upload, thumbnail=thumbnail), shape=self._input_size)
+            return await self._ask(upload, thumbnail=thumbnail)
         except (WorkerKilled, OSError):
             raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
-        except (WorkerFailed, GarbledAnswer) as failure:
+        except WorkerTimedOut:
+            raise UnusableImage("Decoding this image takes too long.") from None
+        except (WorkerFailed, GarbledAnswer):
             await self._quarantine.add(upload)
-            if isinstance(failure, WorkerTimedOut):
-                raise UnusableImage("Decoding this image takes too long.") from None
             raise UnusableImage("The image could not be decoded: the decoder crashed on it.") from None
 
     async def accept(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
@@ -81,7 +73,7 @@ class Intake:
             pixels=pixels, size=(width, height), box=Box(0, 0, width, height), format="pixels", thumbnail=small
         )
 
-    async def _ask(self, upload: Upload, *, thumbnail: bool) -> bytearray:
+    async def _ask(self, upload: Upload, *, thumbnail: bool) -> Prepared:
         try:
             return await self._pool.run(upload, thumbnail=thumbnail)
         except WorkerTimedOut:
@@ -99,6 +91,7 @@ def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
     max_large_pixels = settings.max_decode_pixels or memory // BYTES_PER_PIXEL
     small_pixels = min(workers, max_small) * LARGE_PIXELS
     large_pixels = min(max_large_pixels, max(workers - 1, 1) * settings.max_image_pixels)
+    quarantine = Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS)
     pool = WorkerPool(
         work=Preparer(limits=limits, spec=spec, thumbnail_px=settings.thumbnail_px),
         workers=workers,
@@ -107,11 +100,12 @@ def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
         max_answer_bytes=ANSWER_BYTES + 3 * (spec.size[0] * spec.size[1] + settings.thumbnail_px**2),
         memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
         timeout_s=settings.decode_timeout_s,
+        unpack=partial(unpack_answer, shape=spec.size),
+        hung=quarantine.add,
     )
     return Intake(
         pool=pool,
-        quarantine=Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS),
-        input_size=spec.size,
+        quarantine=quarantine,
         max_memory=BYTES_PER_PIXEL * (small_pixels + large_pixels),
         thumbnail_px=settings.thumbnail_px,
     )

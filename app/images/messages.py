@@ -15,6 +15,7 @@ from app.images.decode import LargeImage
 from app.images.preprocess import Box, Prepared
 
 _ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
+_JPEG = b"\xff\xd8\xff"
 _LARGE = struct.Struct("!IQ")  # no JSON; pixels
 _ERRORS = {error.kind: error for error in (UnsupportedType, UnusableImage)}  # no others are raised for a worker
 
@@ -55,12 +56,15 @@ def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared:
             raise _ERRORS[facts["error"]](str(facts["detail"]))
         end = start + shape[0] * shape[1] * 3
         width, height = map(int, facts["size"])
+        thumbnail = bytes(answer[end:])
+        if min(width, height) < 1 or not (thumbnail.startswith(_JPEG) or not thumbnail):
+            raise ValueError("no image has such facts")
         return Prepared(
             pixels=np.frombuffer(answer, np.uint8, end - start, start).reshape(*shape, 3).copy(),
             size=(width, height),
             box=Box(*map(float, facts["box"])),
             format=str(facts["format"]),
-            thumbnail=bytes(answer[end:]),
+            thumbnail=thumbnail,
         )
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, struct.error) as error:
         raise GarbledAnswer from error

@@ -9,11 +9,14 @@ import asyncio
 import signal
 import socket
 import threading
+from collections.abc import Awaitable, Callable
 from functools import partial
 
+from app.errors import ServiceError
 from app.images.fork_server import ANSWER, REQUEST, SAME, Work
 from app.images.lanes import Lanes
 from app.images.messages import pixels_if_large
+from app.images.preprocess import Prepared
 from app.images.upload import Upload
 from app.images.worker import ForkServer, Watch, Worker
 
@@ -43,11 +46,16 @@ class WorkerPool:
         max_answer_bytes: int,
         memory_bytes: int,
         timeout_s: float,
+        unpack: Callable[[bytearray], Prepared],
+        hung: Callable[[Upload], Awaitable[None]],
     ) -> None:
-        """`work` is pickled and sent to the fork server. `max_small` and `max_pixels_in_work` are those of `Lanes`,
-        `memory_bytes` limits each worker, and `timeout_s` the time that it works at one request.
+        """`work` is pickled and sent to the fork server, and `unpack` reads what it answers. `max_small` and
+        `max_pixels_in_work` are those of `Lanes`, `memory_bytes` limits each worker, and `timeout_s` the time that it
+        works at one request. `hung` is called with an upload that took longer, even if its caller has left.
         """
         self._work = work
+        self._unpack = unpack
+        self._hung = hung
         self._memory_bytes = memory_bytes
         self._max_answer_bytes = max_answer_bytes
         self._timeout_s = timeout_s
@@ -74,7 +82,7 @@ class WorkerPool:
         for worker in self._workers:
             worker.close()
 
-    async def run(self, upload: Upload, *, thumbnail: bool) -> bytearray:
+    async def run(self, upload: Upload, *, thumbnail: bool) -> Prepared:
         """A worker's answer about an upload.
 
         Every image is sent as a small one, because only a worker that has opened it knows its pixels. If it is large,
@@ -82,7 +90,8 @@ class WorkerPool:
         sent again.
 
         A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
-        Raises WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be started.
+        Raises what `unpack` raises, WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be
+        started.
         """
         large_pixels = 0
         while True:
@@ -92,10 +101,11 @@ class WorkerPool:
             exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
             exchange.add_done_callback(partial(self._finished, worker))
             answer = await asyncio.shield(exchange)
-            if large_pixels or not (large_pixels := pixels_if_large(answer)):
+            if not isinstance(answer, int):
                 return answer
+            large_pixels = answer
 
-    def _finished(self, worker: Worker, exchange: asyncio.Future[bytearray]) -> None:
+    def _finished(self, worker: Worker, exchange: asyncio.Future[Prepared | int]) -> None:
         if not exchange.cancelled():
             exchange.exception()  # marks it as seen, even if the caller has left
         if worker.connection:
@@ -104,7 +114,8 @@ class WorkerPool:
             self._idle.insert(0, worker)  # the last to be used: where none can be forked, it would fail at once
         self._lanes.leave(worker.large_pixels)
 
-    async def _exchange(self, worker: Worker, upload: Upload, *, thumbnail: bool) -> bytearray:
+    async def _exchange(self, worker: Worker, upload: Upload, *, thumbnail: bool) -> Prepared | int:
+        """The answer, or the pixels of a large image that has to wait. A worker whose answer is garbled is ended."""
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         assert worker.connection
@@ -114,15 +125,20 @@ class WorkerPool:
             watch.sent()
             answer = await self._receive_answer(worker.connection)
             pixels = pixels_if_large(answer)
-            if pixels and not worker.large_pixels and self._lanes.grow(pixels):
+            if pixels and not worker.large_pixels:
+                if not self._lanes.grow(pixels):
+                    return pixels
                 worker.large_pixels = pixels
                 await _send(worker.connection, REQUEST.pack(SAME, True, thumbnail), Upload())
                 answer = await self._receive_answer(worker.connection)
-            return answer
+            return self._unpack(answer)
+        except ServiceError:
+            raise  # an answer about the image
         except OSError as error:
             watch.stop()  # it must not kill the next process
             worker.close()
             if watch.timed_out:
+                await self._hung(upload)
                 raise WorkerTimedOut from error
             raise await self._why_it_ended(worker) from error
         except BaseException:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
 from app.inference.engine import Graph, Outputs, Pixels
-from app.inference.model import Model, Plan
+from app.inference.model import GRAPHS, Model, Plan
 from app.lifecycle import STOPPING
 from app.telemetry.stages import Stages
 
@@ -40,15 +40,11 @@ class Ticket:
 
 @dataclass(kw_only=True, eq=False)
 class Batch:
-    """Tickets for one run, at least one."""
+    """Tickets for one run. Where there are none, the engine is to test itself: it has had no batch for a while."""
 
     graph: Graph
     plan: Plan
     tickets: list[Ticket]
-
-
-class SelfTest:
-    """What the runner gets in place of a batch when the engine had none for a while."""
 
 
 class Batcher:
@@ -60,7 +56,7 @@ class Batcher:
 
     def __init__(self) -> None:
         self._waiting: list[Ticket] = []  # oldest first
-        self._running: list[Batch | SelfTest] = []  # in the hands of the runner
+        self._running: list[Batch] = []  # in the hands of the runner
         self._closed: str | None = None  # why no more tickets are accepted, as a public sentence
         self._test_at = time.monotonic() + SELF_TEST_S
         self._changed = threading.Condition()
@@ -76,8 +72,8 @@ class Batcher:
         """Outputs for one image, all finite, without the batch dimension. `pixels` is uint8 (height, width, 3).
 
         `deadline` is in seconds of time.monotonic. A caller that is cancelled leaves the queue. Raises DeadlineExceeded
-        instead of starting a run that cannot end by `deadline`, InferenceFailed or Overloaded when this image fails
-        alone, Unavailable when the service stops or fails.
+        where not even a run of this image alone could end by `deadline`, InferenceFailed or Overloaded when this image
+        fails alone, Unavailable when the service stops or fails.
         """
         future: asyncio.Future[Outputs] = asyncio.get_running_loop().create_future()
         ticket = Ticket(graph=graph, pixels=pixels, deadline=deadline, future=future, queued=time.perf_counter())
@@ -92,25 +88,25 @@ class Batcher:
             stages.add("inference", ticket.started, ticket.ended)
         return outputs
 
-    def take(self, model: Model) -> Batch | SelfTest | None:
+    def take(self, model: Model) -> Batch | None:
         """Wait for the next batch: the oldest ticket, and those after it for the same graph, as the model plans.
 
-        After SELF_TEST_S without a batch this is a SelfTest. Returns None when the queue is closed and nothing waits.
+        After SELF_TEST_S without a batch it has no tickets. Returns None when the queue is closed and nothing waits.
         Tell what was taken when it is `done`.
         """
         with self._changed:
-            while not (work := self._next_work(model)):
+            while not (batch := self._next_batch(model)):
                 if self._closed and not self._waiting:
                     return None
                 self._changed.wait(None if self._running else self._test_at - time.monotonic())
-            self._running.append(work)
+            self._running.append(batch)
             self._test_at = time.monotonic() + SELF_TEST_S
-            return work
+            return batch
 
-    def done(self, work: Batch | SelfTest) -> None:
+    def done(self, batch: Batch) -> None:
         """Every ticket of what was taken has been answered or cancelled."""
         with self._changed:
-            self._running.remove(work)
+            self._running.remove(batch)
             self._changed.notify_all()
 
     def wait_for_runs(self, graph: Graph, images: int) -> bool:
@@ -136,19 +132,21 @@ class Batcher:
         """Accept no more tickets, and answer all of them with Unavailable. `reason` is a public sentence."""
         with self._changed:
             self._closed = reason
-            running = [ticket for work in self._running if isinstance(work, Batch) for ticket in work.tickets]
+            running = [ticket for batch in self._running for ticket in batch.tickets]
             unanswered = [*running, *self._waiting]
             self._waiting.clear()
             self._changed.notify_all()
         answer(unanswered, [Unavailable(reason) for _ in unanswered])
 
-    def _next_work(self, model: Model) -> Batch | SelfTest | None:
+    def _next_batch(self, model: Model) -> Batch | None:
         waiting = self._waiting = self._in_time(model)
-        if not all(isinstance(work, Batch) and work.plan.streamed for work in self._running):
+        if not all(batch.plan.streamed for batch in self._running):
             return None
         if not waiting:
-            idle = not self._running and not self._closed and time.monotonic() >= self._test_at
-            return SelfTest() if idle else None
+            if self._running or self._closed or time.monotonic() < self._test_at:
+                return None
+            graph, plan = model.next_self_test()
+            return Batch(graph=graph, plan=plan, tickets=[])
         graph = waiting[0].graph
         same = [ticket for ticket in waiting if ticket.graph == graph]
         plan = model.plan(graph, len(same), others=len(waiting) - len(same), running=len(self._running))
@@ -162,7 +160,8 @@ class Batcher:
         """The waiting tickets that are still worth running. Those that cannot meet their deadline are answered."""
         waiting = [ticket for ticket in self._waiting if not ticket.future.cancelled()]
         now = time.monotonic()
-        late = {ticket for ticket in waiting if ticket.deadline < now + model.expected(ticket.graph, 1)}
+        soonest = {graph: now + model.expected(graph) for graph in GRAPHS}
+        late = {ticket for ticket in waiting if ticket.deadline < soonest[ticket.graph]}
         answer(list(late), [DeadlineExceeded() for _ in late])
         return [ticket for ticket in waiting if ticket not in late]
 

@@ -2,8 +2,9 @@
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,14 +59,27 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
                 log.debug("%s", error)
     if settings.engine != "onnxruntime":
         try:
-            return _on_openvino(on_cpu)
+            with _failures_of("OpenVINO"):
+                return _on_openvino(on_cpu)
         except DeviceError as error:
             if settings.engine == "openvino":
                 raise
             log.warning("%s; ONNX Runtime is used instead", error)
-    from app.inference.onnxruntime import OnnxEngine
+    with _failures_of("ONNX Runtime"):
+        from app.inference.onnxruntime import OnnxEngine
 
-    return on_cpu(OnnxEngine)
+        return on_cpu(OnnxEngine)
+
+
+@contextmanager
+def _failures_of(engine: str) -> Iterator[None]:
+    """Each as a DeviceError."""
+    try:
+        yield
+    except DeviceError:
+        raise
+    except Exception as error:  # those of ONNX Runtime have no common base
+        raise DeviceError(f"{engine} cannot run this bundle ({error})") from error
 
 
 def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
@@ -92,12 +106,9 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
 def _on_openvino(on_cpu: Callable[..., Model]) -> Model:
     if not find_spec("openvino"):
         raise DeviceError("OpenVINO is not installed")
-    try:
-        from app.inference.openvino import OpenVinoEngine
+    from app.inference.openvino import OpenVinoEngine
 
-        return on_cpu(OpenVinoEngine, streams=True)
-    except (ImportError, RuntimeError) as error:
-        raise DeviceError(f"OpenVINO cannot run this bundle ({error})") from error
+    return on_cpu(OpenVinoEngine, streams=True)
 
 
 def _on_cpu(

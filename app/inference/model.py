@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from itertools import product
 from threading import Lock
 from typing import NamedTuple, get_args
 
@@ -28,10 +29,13 @@ FIRST_RUN_RATIO = 20.0  # a first run so many times as long may still be that of
 
 
 class Plan(NamedTuple):
-    """The next run: how many images, and whether on a stream, beside other such runs."""
+    """The next run: how many images, and for one on a stream, beside other such runs, the engine with the streams."""
 
     images: int
-    streamed: bool = False
+    streamed: Engine | None = None
+
+
+ALONE = Plan(1)
 
 
 class BatchLatency(BaseModel):
@@ -65,9 +69,10 @@ class Model:
         self._reopened = reopened
         self._weights = weights
         self._memory = MemoryModel(allowed=math.inf, before=0)  # until the warm-up
+        self.images_of_streams = sorted({1, min(ON_A_STREAM, max_batch)})  # that a run on a stream can have
         self._opening = Lock()
-        self._opened: dict[int, Engine] = {}  # by the images of a run
-        self._streamed: set[tuple[Graph, int]] = set()  # what has been checked of these
+        self._streamed: dict[tuple[Graph, int], Engine] = {}  # by the images of a run; has given the known answer
+        self._self_tests = 0
         self._latency = {graph: LatencyModel(max_batch=max_batch, streams=streams) for graph in GRAPHS}
         self._checked: set[tuple[Graph, int]] = set()
 
@@ -84,7 +89,7 @@ class Model:
         wanted = self.sizes("explain")[-1]
         self._fit()
         for graph, latency in self._latency.items():
-            end = time.perf_counter() + WARM_UP_S - WARM_UP_RUNS * self.expected(graph, 1)
+            end = time.perf_counter() + WARM_UP_S - WARM_UP_RUNS * self.expected(graph)
             while time.perf_counter() < end:
                 size = 1 if self.streams > 1 else latency.best  # where there are streams, no batches are made
                 if latency.settled(size):
@@ -104,14 +109,14 @@ class Model:
         if self.streams > 1:
             queue, most = waiting + others, self.images_of_streams[-1]
             enough = waiting >= most and queue >= most * (self.streams - running)
-            if enough and (graph, most) in self._streamed:
-                return Plan(most, streamed=True)
-            return Plan(1, streamed=(graph, 1) in self._streamed and queue + running > 1)
+            if enough and (engine := self._streamed.get((graph, most))):
+                return Plan(most, engine)
+            return Plan(1, self._streamed.get((graph, 1)) if queue + running > 1 else None)
         latency = self._latency[graph]
         images = min(waiting, latency.best)
         return Plan(images if self.engine.pads else max(size for size in latency.sizes if size <= images))
 
-    def run(self, graph: Graph, images: Images, *, streamed: bool = False) -> Outputs:
+    def run(self, graph: Graph, images: Images, *, streamed: Engine | None = None) -> Outputs:
         """Outputs for `images`, each uint8 (height, width, 3), as planned. As many threads as there are streams may
         call it at once, each `streamed`.
 
@@ -119,7 +124,7 @@ class Model:
         """
         if streamed:
             with self._timed(graph, self.streams * len(images)):
-                return self._opened[len(images)].run(graph, images)
+                return streamed.run(graph, images)
         size = self._latency[graph].size(len(images))
         if (graph, size) not in self._checked:
             self.check(graph, size)
@@ -134,49 +139,47 @@ class Model:
         self._compare(graph, outputs)
         self._checked.add((graph, size))
 
-    @property
-    def images_of_streams(self) -> list[int]:
-        """The numbers of images that streams can be for, the smallest first."""
-        return sorted({1, min(ON_A_STREAM, self.max_batch)})
-
     def open_streams(self, graph: Graph, images: int) -> bool:
         """Open streams for so many images, if there is memory, and check the known image on each with this graph. Where
         that fails for single images, images are run one by one from now on. Whether the streams are open.
         """
         assert self._reopened
-        if not self._has_room_for_streams(images):
-            log.warning("memory: streams of the graph %s do not fit, with %d images per run", graph, images)
-            return False
-        try:
-            with self._opening:
-                if images not in self._opened:
-                    self._opened[images] = self._reopened(streams=self.streams, images=images)
-            run = partial(self._opened[images].run, graph)
-            with ThreadPoolExecutor(self.streams) as threads:
-                for outputs in threads.map(run, [self.known.images(images)] * self.streams):
-                    self._compare(graph, outputs)
-        except Exception as error:
-            log.warning("the graph %s has no streams with %d images per run: %s", graph, images, error)
-            self._close_streams(images)
-            if images == 1:
-                self._do_without_streams()
-            return False
-        self._streamed.add((graph, images))
-        return True
+        with self._opening:
+            if self.streams == 1 or images not in self.images_of_streams:
+                return False  # it has failed with the other graph
+            if not self._has_room_for_streams(images):
+                log.warning("memory: streams of the graph %s do not fit, with %d images per run", graph, images)
+                return False
+            try:
+                engine = self._opened(images) or self._reopened(streams=self.streams, images=images)
+                with ThreadPoolExecutor(self.streams) as threads:
+                    known = [self.known.images(images)] * self.streams
+                    for outputs in threads.map(partial(engine.run, graph), known):
+                        self._compare(graph, outputs)
+            except Exception as error:
+                log.warning("the graph %s has no streams with %d images per run: %s", graph, images, error)
+                self._close_streams(images)
+                return False
+            self._streamed[graph, images] = engine
+            return True
 
-    def probe(self, graph: Graph) -> None:
-        """Check the known image once. Raises WrongAnswer.
+    def next_self_test(self) -> tuple[Graph, Plan]:
+        """A graph, and a way in which it is run: all of them in turn. Belongs to one thread at a time."""
+        tests = [(graph, ALONE) for graph in GRAPHS]
+        tests += [(graph, Plan(images, engine)) for (graph, images), engine in list(self._streamed.items())]
+        self._self_tests += 1
+        return tests[self._self_tests % len(tests)]
+
+    def probe(self, graph: Graph, plan: Plan) -> None:
+        """Check the known image once, as planned for other images. Raises WrongAnswer.
 
         After a pause the processor's caches are cold, so the time is a measurement only if it is less than was
         expected. Then it replaces that: after a slow while, too high an expectation would refuse every image.
         """
         start = time.perf_counter()
-        self._compare(graph, self.engine.run(graph, self.known.images(1)))
-        self._latency[graph].lower(1, time.perf_counter() - start)
-        for images in self.images_of_streams:
-            streams = self._opened.get(images)
-            if streams and (graph, images) in self._streamed:
-                self._compare(graph, streams.run(graph, self.known.images(images)))
+        self._compare(graph, (plan.streamed or self.engine).run(graph, self.known.images(plan.images)))
+        if not plan.streamed:
+            self._latency[graph].lower(plan.images, time.perf_counter() - start)
 
     def best_batch(self, graph: Graph) -> int:
         """Most images worth running at once."""
@@ -190,9 +193,11 @@ class Model:
             return (graph, plan.images) in self._streamed
         return plan.images <= self.sizes(graph)[-1]
 
-    def expected(self, graph: Graph, images: int) -> float:
-        """Seconds that a run will take, as far as is known; 0 where nothing is."""
-        return self._latency[graph].expected(images)
+    def expected(self, graph: Graph, plan: Plan = ALONE) -> float:
+        """Seconds that a run will take, with runs on all streams beside one on a stream. As far as is known: 0 where
+        nothing is.
+        """
+        return self._latency[graph].expected(plan.images * (self.streams if plan.streamed else 1))
 
     def forbid(self, graph: Graph, images: int) -> int:
         """Make no batch of this size or larger any more, on streams or off. The largest that is left, 1 at least."""
@@ -242,33 +247,40 @@ class Model:
             del self.engine  # or its weights would be in memory twice
             self.engine = self._reopened()
             for graph in GRAPHS:
-                self.probe(graph)
+                self.probe(graph, ALONE)
             return
         for latency in self._latency.values():
             latency.forbid(self.streams + 1)
 
-    def _do_without_streams(self) -> None:
-        """Run one image after another, which is what the engine is for."""
-        self.streams = 1
-        for latency in self._latency.values():
-            latency.forbid(2)
-
     def _close_streams(self, images: int) -> None:
-        self._streamed -= {(graph, images) for graph in GRAPHS}
-        self._opened.pop(images, None)
+        """Close those for so many images or more. Runs under way keep their engine. Without streams for one image, one
+        follows another, which is what the model's own engine is for.
+        """
+        closed = [size for size in self.images_of_streams if size >= images]
+        self.images_of_streams = [size for size in self.images_of_streams if size < images] or [1]
+        for size, graph in product(closed, GRAPHS):
+            self._streamed.pop((graph, size), None)
+        if images == 1:
+            self.streams = 1
+            for latency in self._latency.values():
+                latency.forbid(2)
+
+    def _opened(self, images: int) -> Engine | None:
+        """The engine with streams for so many images, if it is open for the other graph."""
+        return next((self._streamed[key] for graph in GRAPHS if (key := (graph, images)) in self._streamed), None)
 
     def _on_a_stream(self) -> float:
         """Seconds that an image takes on one stream, which has its share of the cores."""
-        return self.streams * min(self.expected(graph, 1) for graph in GRAPHS)
+        return self.streams * min(self.expected(graph) for graph in GRAPHS)
 
     def _has_room_for_streams(self, images: int) -> bool:
-        weights = 0 if images in self._opened else self._weights
+        weights = 0 if self._opened(images) else self._weights
         return self._memory.holds_streams(self.streams * images, now=resident_memory(), weights=weights)
 
     def _fit(self) -> None:
         """Forbid batches, and streams, that do not fit into the memory. A single image is always allowed."""
         if self.streams > 1 and not self._has_room_for_streams(1):
-            self._do_without_streams()
+            self._close_streams(1)
         if too_large := [size for size in self.sizes("explain")[1:] if not self._memory.fits(size)]:
             for graph in GRAPHS:
                 self.forbid(graph, too_large[0])

@@ -14,12 +14,11 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
 
 import numpy as np
 
 from app.errors import InferenceFailed, Overloaded
-from app.inference.batcher import Batcher, SelfTest, Ticket, answer
+from app.inference.batcher import Batcher, Ticket, answer
 from app.inference.engine import Graph, Outputs, fault_of
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import GRAPHS, Model, Plan
@@ -68,7 +67,6 @@ class Runner:
         self._on_batch = on_batch
         self._model: Model  # once it is open
         self._runs: list[Run] = []
-        self._self_tests = cycle(GRAPHS)
         self._threads: list[threading.Thread] = []
 
     def start(self, open_model: Callable[[], Model]) -> Model:
@@ -104,7 +102,7 @@ class Runner:
         yield_by(MODEL_NICENESS)  # threads that this one starts inherit it
         try:
             model = open_model()
-        except Exception as error:
+        except BaseException as error:
             opened.set_exception(error)
             return
         self._model = model
@@ -123,12 +121,12 @@ class Runner:
                 return
 
     def _serve(self) -> None:
-        while (work := self._batcher.take(self._model)) is not None:
-            if isinstance(work, SelfTest):
-                self._probe(next(self._self_tests))
+        while (batch := self._batcher.take(self._model)) is not None:
+            if batch.tickets:
+                self._process(batch.graph, batch.tickets, batch.plan)
             else:
-                self._process(work.graph, work.tickets, work.plan)
-            self._batcher.done(work)
+                self._probe(batch.graph, batch.plan)
+            self._batcher.done(batch)
 
     def _start_thread(self, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=self._guard, args=(target,), name="engine", daemon=True)
@@ -151,20 +149,20 @@ class Runner:
         """
         while left := [ticket for ticket in batch if not ticket.future.done()]:
             if len(left) < plan.images or not self._model.allows(graph, plan):
-                plan = self._model.plan(graph, len(left), running=int(plan.streamed))
-            self._run(graph, left[: plan.images], streamed=plan.streamed)
+                plan = self._model.plan(graph, len(left), running=1 if plan.streamed else 0)
+            self._run(graph, left[: plan.images], plan)
             batch = left[plan.images :]
 
-    def _run(self, graph: Graph, batch: list[Ticket], *, streamed: bool) -> None:
+    def _run(self, graph: Graph, batch: list[Ticket], plan: Plan) -> None:
         self._on_batch(graph, len(batch))
         started = time.perf_counter()
         try:
-            with self._watched(graph, len(batch)):
-                outputs = self._model.run(graph, [ticket.pixels for ticket in batch], streamed=streamed)
+            with self._watched(graph, plan):
+                outputs = self._model.run(graph, [ticket.pixels for ticket in batch], streamed=plan.streamed)
         except WrongAnswer:
             raise
         except Exception as error:
-            self._run_again(graph, batch, error)
+            self._run_again(graph, batch, plan, error)
             return
         ended = time.perf_counter()
         for ticket in batch:
@@ -174,9 +172,9 @@ class Runner:
         answer(batch, [image if ok else InferenceFailed() for image, ok in zip(images, finite, strict=True)])
         if not all(finite):
             log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
-            self._probe(graph)
+            self._probe(graph, plan)
 
-    def _run_again(self, graph: Graph, batch: list[Ticket], error: Exception) -> None:
+    def _run_again(self, graph: Graph, batch: list[Ticket], plan: Plan, error: Exception) -> None:
         fault = fault_of(error)
         log.error("a batch of %d failed (%s)", len(batch), fault, exc_info=error)
         if fault == "fatal":
@@ -184,19 +182,19 @@ class Runner:
         if len(batch) == 1:
             no_memory = Overloaded("There is not enough memory now. Send this request again in a moment.")
             answer(batch, [no_memory if fault == "memory" else InferenceFailed()])
-            self._probe(graph)
+            self._probe(graph, plan)
             return
         largest = self._model.forbid(graph, len(batch)) if fault == "memory" else 1
         self._process(graph, batch, self._model.plan(graph, largest))
 
-    def _probe(self, graph: Graph) -> None:
+    def _probe(self, graph: Graph, plan: Plan) -> None:
         """Check the known image. Raises when that fails."""
-        with self._watched(graph, 1):
-            self._model.probe(graph)
+        with self._watched(graph, plan):
+            self._model.probe(graph, plan)
 
     @contextmanager
-    def _watched(self, graph: Graph, images: int) -> Iterator[None]:
-        run = Run(max(HUNG_RUN_S, HUNG_RUN_RATIO * self._model.expected(graph, images)))
+    def _watched(self, graph: Graph, plan: Plan) -> Iterator[None]:
+        run = Run(max(HUNG_RUN_S, HUNG_RUN_RATIO * self._model.expected(graph, plan)))
         self._runs.append(run)
         try:
             yield

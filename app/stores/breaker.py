@@ -31,7 +31,7 @@ class Breaker:
     def failed(self) -> None:
         self._failures += 1
         if self._failures >= FAILURES and not self.is_open:
-            log.warning("the store does not answer; no request is sent to it until it does")
+            log.warning("the store does not work; no request is sent to it until it does")
             self._recovering = asyncio.create_task(self._recover())
 
     async def close(self) -> None:
@@ -50,4 +50,4 @@ class Breaker:
             else:
                 self._failures = 0
         self._recovering = None
-        log.info("the store answers again")
+        log.info("the store works again")

@@ -5,14 +5,16 @@ written is dropped. While Redis does not answer, no request is sent to it (`Brea
 """
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Literal
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, OutOfMemoryError, ReadOnlyError, RedisError
+from redis.exceptions import AuthenticationError, ConnectionError, OutOfMemoryError, ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from app.errors import CannotStart, StoreUnavailable
@@ -22,6 +24,8 @@ from app.stores.breaker import Breaker
 from app.stores.envelope import VERSION, DamagedRecord, seal, unseal
 from app.stores.id import ID_PATTERN, new_id
 from app.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 Operation = Literal["put", "get"]
 
@@ -48,6 +52,8 @@ class RedisStore:
             )
             # Connects to nothing, and is the first to look at options after the `?`.
             pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py gives it no types
+            if pool.connection_kwargs.get("decode_responses"):
+                raise ValueError("records are no text")
         except (ValueError, TypeError):  # their messages may have a part of the password
             raise CannotStart(
                 "VIT_STORE is no address of Redis. Percent-encode /, ? and # in a password, and check the port and "
@@ -86,14 +92,15 @@ class RedisStore:
 
     async def close(self) -> None:
         await self._breaker.close()
-        await self._redis.aclose()
+        with suppress(RedisError):  # of a connection over TLS, whose peer is silent
+            await self._redis.aclose()
 
     async def _ask(self, operation: Operation, command: Callable[[], Awaitable[Any]]) -> Any:
         """Redis's answer to `command`. Raises StoreUnavailable, after a wait for a connection and the sum of both
         timeouts at the latest.
 
-        The breaker counts missing answers only: a refusal, such as that of a full Redis, takes no time, and a burst of
-        requests that wait for each other says nothing of Redis.
+        The breaker counts missing answers, and refusals of the password. Other refusals, such as that of a full Redis,
+        take no time, and a burst of requests that wait for each other says nothing of Redis.
         """
         if self._breaker.is_open:
             raise self._unavailable(operation, "breaker-open")
@@ -108,13 +115,18 @@ class RedisStore:
         except (TimeoutError, RedisTimeout):
             self._breaker.failed()
             raise self._unavailable(operation, "timeout") from None
+        except AuthenticationError:
+            log.warning("Redis refuses the user or the password in VIT_STORE")
+            self._breaker.failed()
+            raise self._unavailable(operation, "refused") from None
         except (ConnectionError, OSError):
             self._breaker.failed()
             raise self._unavailable(operation, "no-connection") from None
         except OutOfMemoryError:
             raise self._unavailable(operation, "full") from None
         except ReadOnlyError:  # after a failover: connect again, so that the name is resolved again
-            await self._redis.connection_pool.disconnect(inuse_connections=False)
+            with suppress(RedisError):
+                await self._redis.connection_pool.disconnect(inuse_connections=False)
             raise self._unavailable(operation, "read-only") from None
         except RedisError:
             raise self._unavailable(operation, "refused") from None

@@ -42,6 +42,7 @@ def cases() -> list[Case]:
     return [
         good("BMP, 24 bits", lambda: bmp(lines())),
         good("BMP, from the top down", lambda: bmp(lines(down=True), size=(48, -32))),
+        good("BMP, with a number of its program", lambda: b"%b%b%b" % (bmp(lines())[:6], b"\1\2\3\4", bmp(lines())[10:])),
         good("BMP, gray", lambda: encode(quarters(GRAYS).convert("L"), "BMP"), GRAYS),
         good("BMP, 1 bit", lambda: encode(quarters(BLACK_WHITE).convert("1"), "BMP"), BLACK_WHITE),
         good("BMP, palette", lambda: encode(quarters().quantize(4), "BMP")),

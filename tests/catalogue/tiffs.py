@@ -128,6 +128,7 @@ def cases() -> list[Case]:
         good("TIFF, gray in 12 bits", lambda: raw(twelve(), bits=12, photometric=1), GRAYS, tolerance=1),
         good("TIFF, gray in 16 bits with a sign", lambda: raw(ramp.astype("<i4").clip(0, 32767).astype("<i2").tobytes(), bits=16, photometric=1, sample=2), None),
         good("TIFF, gray in 32 bits", lambda: tiff(Image.fromarray(ramp.astype(np.int32))), GRAYS, tolerance=1),
+        good("TIFF, gray in 32 bits without a sign", lambda: raw(np.where(grays() == 250, 2**32 - 1, ramp).astype("<u4").tobytes(), bits=32, photometric=1), GRAYS, tolerance=5),
         good("TIFF, RGB in 16 bits", lambda: raw((np.asarray(quarters()).astype("<u2") << 8 | 0x80).tobytes(), bits=16, photometric=2, samples=3), tolerance=1),
         good("TIFF, floats up to 1", lambda: floats(grays() / 255), GRAYS, tolerance=1),
         good("TIFF, floats up to 255", lambda: floats(grays()), GRAYS, tolerance=1),

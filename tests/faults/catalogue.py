@@ -60,7 +60,7 @@ FAULTS = {
     # The model's queue
     "late-run": Fault(  # A run that cannot end before its deadline is begun.
         "app/inference/batcher.py",
-        "if ticket.deadline < now + model.expected(ticket.graph, 1)}",
+        "if ticket.deadline < soonest[ticket.graph]}",
         "if ticket.deadline < now}",
     ),
     "running-unanswered": Fault(  # When the engine breaks, the images of its batch are never answered.

@@ -7,8 +7,11 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import TimeoutError as RedisTimeout
 
 from app.errors import StoreUnavailable
 from app.settings import Settings
@@ -230,6 +233,34 @@ def test_a_read_only_replica_refuses_records(run, redis_server, metrics):
 
     run(scenario)
     assert failures(metrics) == {("put", "read-only"): 1}
+
+
+def test_a_password_that_redis_refuses_is_named_and_stops_the_requests(run, redis_server, metrics, caplog):
+    async def scenario(store: RedisStore) -> None:
+        with redis_server.client() as client:
+            client.config_set("requirepass", "secret")
+            try:
+                for _ in range(FAILURES + 1):
+                    assert await store.put(make_record()) is None
+            finally:
+                client.config_set("requirepass", "")
+
+    run(scenario)
+    assert failures(metrics) == {("put", "refused"): FAILURES, ("put", "breaker-open"): 1}
+    assert "Redis refuses the user or the password in VIT_STORE" in caplog.text
+
+
+def test_connections_that_fail_to_close_cost_neither_a_classification_nor_the_end(run, redis_server):
+    """As those over TLS whose peer is silent."""
+
+    async def scenario(store: RedisStore) -> None:
+        with redis_server.client() as client, patch.object(AbstractConnection, "disconnect", side_effect=RedisTimeout):
+            client.replicaof("127.0.0.1", 1)
+            assert await store.put(make_record()) is None
+            client.replicaof("NO", "ONE")
+            await store.close()
+
+    run(scenario)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from PIL import Image
 from tests.benchmarks.load import HOST
 from tests.benchmarks.server import Process, is_ready, running
 from tests.load.connection import Connection, message
+from tests.support.faulty_server import RUN_ENDS
 from tests.support.processes import eventually
 
 SLOW = "tests.support.faulty_server"  # two seconds for each run
@@ -79,6 +80,16 @@ def test_unfinished_upload_gets_503_when_draining():
         assert answer.json()["type"] == "urn:vit-serve:problem:unavailable"
         assert server.wait(30) == 0
         assert "Traceback" not in server.output()
+
+
+def test_a_request_in_work_gets_503_as_soon_as_the_time_to_drain_is_over(star):
+    with running(module=SLOW, drain_timeout_s=0) as server, ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(httpx.post, f"{server.url}/classify", content=star, timeout=20)
+        eventually(lambda: metric(server, DECODED) == 1)
+        server.send_signal(signal.SIGINT)
+        assert asked.result().status_code == 503
+        assert RUN_ENDS not in server.output()
+        assert server.wait(30) == 0
 
 
 def test_sigint_skips_the_drain_delay(star):

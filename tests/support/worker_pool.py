@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import AsyncMock
 
 from app.images.fork_server import Work
 from app.images.pool import WorkerPool
@@ -18,6 +19,8 @@ def started(work: Work, **options: Any) -> Iterator[WorkerPool]:
         "max_answer_bytes": 2**25,
         "memory_bytes": 2**29,
         "timeout_s": 20.0,
+        "unpack": bytes,
+        "hung": AsyncMock(),
     }
     pool = WorkerPool(work=work, **{**defaults, **options})
     pool.start()

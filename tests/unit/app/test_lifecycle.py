@@ -16,9 +16,16 @@ def test_from_ready_to_drained(lifecycle):
 
 def test_the_first_failure_is_reported_once_and_stays(lifecycle):
     failures = []
-    lifecycle.on_failure = lambda: failures.append(lifecycle.failure)
+    lifecycle.when_failed(lambda: failures.append(lifecycle.failure))
     lifecycle.fail("First.")
     lifecycle.fail("Second.")
     lifecycle.leave()
     assert failures == ["First."]
     assert lifecycle.reason == lifecycle.failure == "First."
+
+
+def test_a_failure_before_anyone_listens_is_reported_later(lifecycle):
+    lifecycle.fail("First.")
+    failures = []
+    lifecycle.when_failed(lambda: failures.append(lifecycle.failure))
+    assert failures == ["First."]

@@ -2,11 +2,14 @@
 
 import os
 import socket
+import sys
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from app import server
+from tests.support.processes import eventually
 
 Refused = Callable[..., tuple[int, str]]
 
@@ -48,6 +51,17 @@ def test_a_setting_out_of_range(refused):
 def test_a_port_in_use(refused, taken, field):
     said = f"port {taken} of 127.0.0.1 is in use: choose another, such as VIT_{field.upper()}={taken + 1}"
     assert refused(**{field: taken}) == (3, said)
+
+
+def test_an_installation_that_lacks_a_part_ends_the_process(monkeypatch):
+    """No thread is left, which Python would wait for."""
+    monkeypatch.setattr(server, "configure", lambda *_: None)
+    monkeypatch.setenv("VIT_PORT", "0")
+    monkeypatch.setitem(sys.modules, "app.main", None)
+    before = threading.active_count()
+    with pytest.raises(ImportError, match=r"app\.main"):
+        server.load()
+    eventually(lambda: threading.active_count() == before)
 
 
 def test_a_user_of_make_is_told_the_parameter_of_make(refused, taken, monkeypatch):

@@ -85,6 +85,14 @@ def test_a_fading_map_is_clear_where_it_is_weak(encode, values, signed):
     assert np.abs(faded[5, 45] - (image[5, 45] / 2 + even[5, 45] / 2)).max() <= 1.5
 
 
+@pytest.mark.parametrize(("format", "width"), [("TIFF", 60), ("JPEG", 2049)])
+def test_only_a_small_jpeg_is_opened(encode, format, width):
+    """A process that has decoded hostile bytes has made it."""
+    thumbnail = encode(Image.new("RGB", (width, 40)), format)
+    with pytest.raises((SyntaxError, ValueError)):
+        pixels([[0, 1]], make_prepared(size=(60, 40), box=MIDDLE, thumbnail=thumbnail))
+
+
 def test_a_signed_map_diverges_from_white(encode):
     drawn = pixels([[-1, 0, 2]], prepared(encode), signed=True)[0, :, :3].astype(int)
     assert drawn[12, 2] > drawn[12, 0] + 50

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from functools import partial
 from io import BytesIO
 
 import numpy as np
@@ -12,6 +13,7 @@ from PIL import Image
 from app.errors import Overloaded, UnusableImage
 from app.images import pool as pool_module
 from app.images.intake import Intake, open_intake
+from app.images.messages import unpack_answer
 from app.images.pool import WorkerPool
 from app.images.preprocess import Prepared
 from app.images.quarantine import Quarantine
@@ -24,22 +26,19 @@ from tests.support.worker_pool import started
 
 LARGE = (2001, 2000)
 PREPARER = preparer_of(spec_of((8, 8)))
+UNPACK = partial(unpack_answer, shape=(8, 8))
 
 
 @pytest.fixture(scope="module")
 def pool():
-    with started(Saboteur(PREPARER), timeout_s=3) as pool:
+    with started(Saboteur(PREPARER), timeout_s=3, unpack=UNPACK) as pool:
         yield pool
 
 
 def intake_of(pool: WorkerPool) -> Intake:
-    return Intake(
-        pool=pool,
-        quarantine=Quarantine(ttl_s=100, max_items=10),
-        input_size=(8, 8),
-        max_memory=0,
-        thumbnail_px=64,
-    )
+    quarantine = Quarantine(ttl_s=100, max_items=10)
+    pool._hung = quarantine.add
+    return Intake(pool=pool, quarantine=quarantine, max_memory=0, thumbnail_px=64)
 
 
 @pytest.fixture
@@ -62,6 +61,26 @@ def test_an_image_that_breaks_its_worker_is_refused_and_the_others_are_not(prepa
     assert first.format == last.format == "JPEG"
     assert isinstance(broken, UnusableImage)
     assert words in broken.detail
+
+
+def test_an_image_that_hangs_is_remembered_even_if_its_caller_has_left(star):
+    async def scenario(intake):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await intake.prepare(Upload(star + SPIN), thumbnail=True)
+        async with asyncio.timeout(20):
+            while not await intake._quarantine.holds(Upload(star + SPIN)):
+                await asyncio.sleep(0.05)
+
+    with started(Saboteur(PREPARER), timeout_s=0.3, unpack=UNPACK) as pool:
+        asyncio.run(scenario(intake_of(pool)))
+
+
+def test_a_worker_whose_answer_is_garbled_is_ended(prepare, star, pool):
+    before = {worker.process for worker in pool._workers}
+    prepare(star + GARBLE)
+    prepare(star, star)
+    assert before - {worker.process for worker in pool._workers}
 
 
 def test_the_next_time_it_does_not_get_that_far(prepare, star, pool):
@@ -108,7 +127,7 @@ def test_a_killed_fork_server_costs_no_image(pool, intake, star):
 
 def test_a_worker_that_cannot_be_replaced_costs_no_image(star, tmp_path):
     full = tmp_path / "full"
-    with started(ForkUnlessFull(PREPARER, full)) as pool:
+    with started(ForkUnlessFull(PREPARER, full), unpack=UNPACK) as pool:
         intake = intake_of(pool)
         asyncio.run(intake.prepare(Upload(star), thumbnail=True))
         full.touch()

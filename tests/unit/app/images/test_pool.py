@@ -33,7 +33,7 @@ def ask(pool: WorkerPool, *uploads: bytes) -> list[bytes | BaseException]:
 
 
 def worker_of(answer: bytes | BaseException) -> int:
-    assert isinstance(answer, bytearray), answer
+    assert isinstance(answer, bytes), answer
     return int(answer.split()[0])
 
 
@@ -71,7 +71,7 @@ TOO_LARGE = bytes(2000)  # an upload that is answered with as many bytes
 def test_a_worker_that_fails_costs_one_request(end):
     with started(max_answer_bytes=1000, memory_bytes=2**26) as pool:
         answers = ask(pool, b"a", end, b"b", b"c")
-        assert [type(answer) for answer in answers] == [bytearray, WorkerFailed, bytearray, bytearray]
+        assert [type(answer) for answer in answers] == [bytes, WorkerFailed, bytes, bytes]
         after = ask(pool, *[b"x"] * 8)
         assert len({worker_of(answer) for answer in after}) == 2  # as many as before
 
@@ -87,7 +87,7 @@ def test_a_worker_that_says_large_again_and_again_takes_no_room_from_others():
 def test_a_loop_is_ended_and_the_others_are_answered():
     with started(timeout_s=1.0) as pool:
         answers = ask(pool, SPIN, b"a", SLEEP, b"b", b"c")
-        assert [type(answer) for answer in answers] == [WorkerTimedOut, bytearray, WorkerTimedOut, bytearray, bytearray]
+        assert [type(answer) for answer in answers] == [WorkerTimedOut, bytes, WorkerTimedOut, bytes, bytes]
         assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}) == 2
 
 
@@ -95,13 +95,13 @@ def test_waiting_for_a_worker_does_not_count():
     """Three requests of a second each, one after the other."""
     with started(workers=1, timeout_s=2.5) as pool:
         answers = ask(pool, *[PAUSE] * 3)
-        assert all(isinstance(answer, bytearray) for answer in answers)
+        assert all(isinstance(answer, bytes) for answer in answers)
 
 
 def test_a_worker_that_waits_for_a_slow_event_loop_is_not_killed():
     """The loop turns ten times a second. In each turn a part of the upload goes out, then a part of the answer in."""
 
-    async def scenario(pool: WorkerPool) -> bytearray:
+    async def scenario(pool: WorkerPool) -> bytes:
         answer = asyncio.ensure_future(pool.run(Upload(bytes(1_000_000)), thumbnail=True))
         while not answer.done():
             await asyncio.sleep(0)
@@ -118,7 +118,7 @@ def test_a_worker_that_waits_for_a_slow_event_loop_is_not_killed():
 def test_a_pause_of_the_machine_does_not_count():
     """While this thread sleeps the event loop stands still, and so does a worker that is stopped."""
 
-    async def scenario(pool: WorkerPool) -> bytearray:
+    async def scenario(pool: WorkerPool) -> bytes:
         worker = pool._workers[0].process
         os.kill(worker, signal.SIGSTOP)
         answer = asyncio.ensure_future(pool.run(Upload(b"x"), thumbnail=True))

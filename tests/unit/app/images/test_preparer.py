@@ -1,6 +1,7 @@
 """app/images/preparer.py: what becomes of an upload, and that no strange answer of a worker gets through."""
 
 import struct
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
-from app.images.messages import GarbledAnswer, pixels_if_large, unpack_answer
+from app.images.messages import GarbledAnswer, pack_answer, pixels_if_large, unpack_answer
 from app.images.preprocess import Prepared
 from tests.support.specs import preparer_of, spec_of
 
@@ -56,7 +57,8 @@ def test_refusals_come_back_as_they_were(data, kind):
         '{"error": "internal", "detail": "a"}',
         '{"error": ["unusable-image"], "detail": "a"}',
         '{"error": "unusable-image"}',
-        '{"size": [Infinity, 1], "box": [0, 0, 1, 1], "format": "PNG", "thumbnail": false}',
+        '{"size": [Infinity, 1], "box": [0, 0, 1, 1], "format": "PNG"}',
+        '{"size": [0, 1], "box": [0, 0, 1, 1], "format": "PNG"}',
         "[" * 100_000,
         "7",
     ],
@@ -65,6 +67,13 @@ def test_no_other_error_is_raised_for_a_worker(facts):
     """A worker that hostile bytes have taken over can send anything."""
     with pytest.raises(GarbledAnswer):
         unpack_answer(bytearray(struct.pack("!I", len(facts)) + facts.encode() + bytes(8 * 8 * 3)), shape=(8, 8))
+
+
+def test_a_thumbnail_that_is_no_jpeg_is_taken_from_no_worker(encode):
+    image = Image.new("RGB", (50, 20))
+    prepared = preparer.prepare(encode(image), thumbnail=False)
+    with pytest.raises(GarbledAnswer):
+        unpack_answer(bytearray(pack_answer(replace(prepared, thumbnail=encode(image, "TIFF")))), shape=(8, 8))
 
 
 def test_too_little_memory_is_a_refusal(encode, monkeypatch):

@@ -8,9 +8,11 @@ from unittest.mock import patch
 import numpy as np
 
 from app.errors import DeadlineExceeded, Unavailable
-from app.inference.batcher import Batch, Batcher, SelfTest, Ticket, answer
+from app.inference.batcher import Batch, Batcher, Ticket, answer
 from app.inference.model import Plan
 from app.lifecycle import STOPPING
+
+ENGINE = object()
 
 
 class FakeModel:
@@ -22,9 +24,13 @@ class FakeModel:
 
     def plan(self, graph: str, waiting: int, *, others: int, running: int) -> Plan:
         self.planned.append((graph, waiting))
-        return Plan(1, streamed=waiting + others + running > 1) if self.streams else Plan(min(waiting, 2))
+        beside = self.streams and waiting + others + running > 1
+        return Plan(1 if self.streams else min(waiting, 2), streamed=ENGINE if beside else None)
 
-    def expected(self, graph: str, images: int) -> float:
+    def next_self_test(self) -> tuple[str, Plan]:
+        return "explain", Plan(1, streamed=ENGINE if self.streams else None)
+
+    def expected(self, graph: str) -> float:
         return 5.0
 
 
@@ -178,7 +184,7 @@ def impatient(callers) -> Batcher:
 async def test_a_self_test_follows_a_while_without_images(callers):
     batcher = impatient(callers)
     test = batcher.take(MODEL)
-    assert isinstance(test, SelfTest)
+    assert (test.graph, test.plan, test.tickets) == ("explain", Plan(1), [])
     batcher.done(test)
     next_one = await waiting(batcher.take, MODEL)
     batcher.close()
@@ -192,7 +198,14 @@ async def test_nothing_is_taken_during_a_self_test(callers):
     await callers.put("classify")
     batch = await waiting(batcher.take, MODEL)
     batcher.done(test)
-    assert isinstance(await batch, Batch)
+    assert (await batch).tickets
+
+
+@scenario
+async def test_images_are_taken_beside_a_self_test_on_a_stream(callers):
+    impatient(callers).take(STREAMS)
+    await callers.put("classify")
+    assert callers.take_beside(STREAMS) == [0]
 
 
 @scenario

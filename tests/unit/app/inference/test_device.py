@@ -39,7 +39,7 @@ def test_the_cpu_is_used_and_warm(engine, provider, caplog):
     model = opened(engine=engine, max_memory=2**40)
     assert model.engine.provider == provider
     assert "memory: the weights" not in caplog.text
-    assert model.expected("explain", 1) > 0
+    assert model.expected("explain") > 0
     assert f"the model runs on {provider}, in fp32" in caplog.text
 
 
@@ -127,6 +127,12 @@ def test_an_openvino_that_does_not_work_is_replaced_by_onnx_runtime_unless_it_wa
     assert str(refused.value).startswith(words)
 
 
+def test_an_onnx_runtime_that_does_not_work_is_named(monkeypatch):
+    monkeypatch.setattr("app.inference.onnxruntime.OnnxEngine", refusing)
+    with pytest.raises(DeviceError, match=r"^ONNX Runtime cannot run this bundle \(Check 'ok' failed"):
+        opened(engine="onnxruntime")
+
+
 @pytest.mark.parametrize(("max_batch", "on_gpu", "on_cpu"), [(0, 64, 8), (3, 3, 3)])
 def test_a_gpu_is_opened_as_the_settings_say_and_has_larger_batches(no_cuda, max_batch, on_gpu, on_cpu):
     model = opened("auto", max_batch=max_batch, gpu=3, gpu_memory_bytes=2**30)
@@ -154,6 +160,6 @@ def test_a_bundle_for_cpus_is_refused_on_a_gpu_and_served_by_the_cpu_beside_it(
 def test_weights_that_the_memory_does_not_hold_are_said_before_the_engine_is_opened(monkeypatch, caplog):
     """The kernel ends such a process meanwhile, and nothing that comes later is ever logged."""
     monkeypatch.setattr(openvino, "OpenVinoEngine", Mock(side_effect=MemoryError))
-    with pytest.raises(MemoryError):
-        opened(max_memory=4 * 2**20)
+    with pytest.raises(DeviceError):
+        opened(engine="openvino", max_memory=4 * 2**20)
     assert "memory: the weights alone take 4 MiB, and 4 MiB are left for the model" in caplog.text

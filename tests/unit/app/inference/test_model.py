@@ -92,13 +92,13 @@ def test_a_batch_is_of_a_size_or_where_the_engine_pads_of_all_that_wait(model, w
 
 @pytest.mark.parametrize("graph", ["classify", "explain"])
 def test_a_probe_asks_one_image_and_is_no_measurement(model, watched, graph):
-    model.probe(graph)
+    model.probe(graph, Plan(1))
     assert watched.runs == [(graph, 1)]
     assert model.latency() == []
     assert 0 < model.known.largest[graph] < 1
     watched.after = off
     with pytest.raises(WrongAnswer):
-        model.probe(graph)
+        model.probe(graph, Plan(1))
 
 
 @pytest.mark.usefixtures("no_time")
@@ -108,10 +108,10 @@ def test_a_probe_replaces_an_expectation_that_is_too_high(model, monkeypatch):
         seconds = iter(range(0, 10_000, 60))
         slow.setattr(module.time, "perf_counter", lambda: next(seconds))
         model.warm_up(PLENTY)
-    assert model.expected("classify", 1) >= 60
-    model.probe("classify")
-    assert model.expected("classify", 1) < 60
-    assert model.expected("explain", 1) >= 60
+    assert model.expected("classify") >= 60
+    model.probe("classify", Plan(1))
+    assert model.expected("classify") < 60
+    assert model.expected("explain") >= 60
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_a_slow_first_run_does_not_decide_that_there_are_streams(with_streams, w
     assert with_streams.streams == 1
 
 
-def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(with_streams, watched, images):
+def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(with_streams, streams, watched, images):
     with_streams.warm_up(PLENTY)
     assert {size for _, size in watched.runs} == {1}
     assert [with_streams.plan("explain", waiting) for waiting in (1, 5)] == [Plan(1), Plan(1)]
@@ -196,9 +196,9 @@ def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(
     assert with_streams.plan("classify", 5) == Plan(1)
     assert with_streams.plan("explain", 1) == Plan(1)
     for waiting in ({"waiting": 5}, {"waiting": 1, "others": 1}, {"waiting": 1, "running": 1}):
-        assert with_streams.plan("explain", **waiting) == Plan(1, streamed=True)
+        assert with_streams.plan("explain", **waiting) == Plan(1, streams)
     alone = with_streams.run("explain", images[:1])
-    beside = with_streams.run("explain", images[:1], streamed=True)
+    beside = with_streams.run("explain", images[:1], streamed=streams)
     assert alone.keys() == beside.keys()
     for name, rows in alone.items():
         assert rows == pytest.approx(beside[name], abs=1e-4), name
@@ -216,9 +216,9 @@ def test_a_stream_has_several_images_where_as_many_wait_for_each_that_is_free(
     for size in with_streams.images_of_streams:
         assert with_streams.open_streams("classify", size)
     plan = with_streams.plan("classify", waiting, others=others, running=running)
-    assert plan == Plan(images, streamed=True)
+    assert plan == Plan(images, streams)
     known = with_streams.known.images(images)
-    assert len(with_streams.run("classify", known, streamed=True)["logits"]) == images
+    assert len(with_streams.run("classify", known, streamed=streams)["logits"]) == images
     assert streams.runs[-1] == ("classify", images)
 
 
@@ -227,14 +227,14 @@ def test_a_run_on_a_stream_has_at_most_the_images_that_the_settings_allow(watche
     assert small.images_of_streams == [1, 2]
 
 
-def test_images_for_which_memory_was_short_on_a_stream_are_run_one_by_one(with_streams):
+def test_images_for_which_memory_was_short_on_a_stream_are_run_one_by_one(with_streams, streams):
     for size in with_streams.images_of_streams:
         with_streams.open_streams("classify", size)
     plan = with_streams.plan("classify", 9)
     assert with_streams.allows("classify", plan)
     with_streams.forbid("classify", plan.images)
     assert not with_streams.allows("classify", plan)
-    assert with_streams.plan("classify", 9) == Plan(1, streamed=True)
+    assert with_streams.plan("classify", 9) == Plan(1, streams)
 
 
 @pytest.mark.parametrize("fault", ["wrong numbers", "no memory"])
@@ -253,15 +253,38 @@ def test_where_streams_fail_images_are_run_one_by_one(with_streams, streams, reo
 def test_where_streams_for_several_images_fail_those_for_one_go_on(with_streams, streams, images):
     streams.after = last_row_of(4)
     assert [with_streams.open_streams("classify", size) for size in (1, 4)] == [True, False]
-    assert with_streams.plan("classify", 8) == Plan(1, streamed=True)
+    assert with_streams.plan("classify", 8) == Plan(1, streams)
 
 
-def test_a_probe_checks_the_streams_too(with_streams, streams):
+def test_all_that_runs_images_is_tested_in_turn(with_streams, streams):
     with_streams.open_streams("classify", 4)
-    with_streams.probe("classify")
+    tests = [with_streams.next_self_test() for _ in range(6)]
+    assert tests[:3] == tests[3:]
+    assert {(graph, plan) for graph, plan in tests} == {
+        ("classify", Plan(1)),
+        ("explain", Plan(1)),
+        ("classify", Plan(4, streams)),
+    }
     streams.after = off
+    with_streams.probe("classify", Plan(1))
     with pytest.raises(WrongAnswer):
-        with_streams.probe("classify")
+        with_streams.probe("classify", Plan(4, streams))
+
+
+def test_a_run_on_a_stream_is_expected_to_take_as_long_as_all_that_run_beside_it(with_streams, streams):
+    with_streams.warm_up(PLENTY)
+    assert with_streams.expected("explain", Plan(4, streams)) >= 4 * with_streams.expected("explain")
+
+
+@pytest.mark.parametrize(("open", "fails"), [([], 1), ([1, 4], 1), ([1], 4)])
+def test_streams_that_have_failed_with_one_graph_are_not_kept_for_the_other(with_streams, streams, open, fails):
+    for images in open:
+        assert with_streams.open_streams("classify", images)
+    streams.after = off
+    assert not with_streams.open_streams("explain", fails)
+    streams.after = lambda graph, outputs: None
+    assert not with_streams.open_streams("classify", fails)
+    assert not with_streams.allows("classify", Plan(4, streams))
 
 
 @pytest.mark.parametrize(("allowed", "count"), [(140, 2), (139, 1)])
@@ -272,12 +295,14 @@ def test_there_are_no_streams_without_memory_for_them(with_streams, allowed, cou
 
 
 @pytest.mark.usefixtures("growing")
-def test_a_graph_whose_streams_do_not_fit_beside_those_of_the_other_has_none(with_streams, monkeypatch, caplog):
+def test_a_graph_whose_streams_do_not_fit_beside_those_of_the_other_has_none(
+    with_streams, streams, monkeypatch, caplog
+):
     with_streams.warm_up(140 * MIB)
     assert with_streams.open_streams("explain", 1)
     assert not with_streams.open_streams("explain", 2)  # 70 + 30 + 4 * 20 are needed
     monkeypatch.setattr(module, "resident_memory", lambda: 120 * MIB)
     assert not with_streams.open_streams("classify", 1)
-    assert with_streams.plan("explain", 5) == Plan(1, streamed=True)
+    assert with_streams.plan("explain", 5) == Plan(1, streams)
     assert with_streams.plan("classify", 5) == Plan(1)
     assert "memory: streams of the graph classify do not fit, with 1 images per run" in caplog.text

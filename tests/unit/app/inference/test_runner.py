@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -41,6 +42,7 @@ class FakeEngine:
         self.entered = threading.Event()
         self.faults: dict[int, Exception] = {}  # by the pixel of the image that causes it
         self.fits = 1000  # images; there is no memory for more
+        self.self_tests = cycle(GRAPHS)
         self.probes: list[str] = []  # graphs
         self.broken: Exception | None = None  # what the known image finds
         self.met: threading.Barrier | None = None  # of streams: as many runs have to be under way
@@ -61,10 +63,11 @@ class FakeEngine:
     def plan(self, graph, waiting, *, others=0, running=0):
         if self.streams > 1:
             images = 4 if 4 in self.streams_open and waiting >= 4 else 1
-            return Plan(images, streamed=images in self.streams_open and waiting + others + running > 1)
+            beside = images in self.streams_open and waiting + others + running > 1
+            return Plan(images, streamed=self if beside else None)
         return Plan(min(waiting, self.largest))
 
-    def expected(self, graph, images):
+    def expected(self, graph, plan=None):
         return 0.0
 
     def forbid(self, graph, images):
@@ -74,12 +77,15 @@ class FakeEngine:
     def allows(self, graph, plan):
         return plan.images <= self.largest
 
-    def probe(self, graph):
+    def next_self_test(self):
+        return next(self.self_tests), Plan(1)
+
+    def probe(self, graph, plan):
         self.probes.append(graph)
         if self.broken:
             raise self.broken
 
-    def run(self, graph, images, *, streamed=False):
+    def run(self, graph, images, *, streamed=None):
         images = np.stack(images)
         self.threads.add(threading.get_ident())
         pixels = images[:, 0, 0, 0].tolist()
@@ -298,7 +304,7 @@ def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecy
     engine.largest = 2
     engine.faults[POISON], engine.broken = fault, broken
     failures = []
-    lifecycle.on_failure = lambda: failures.append(threading.current_thread().name)
+    lifecycle.when_failed(lambda: failures.append(threading.current_thread().name))
 
     async def scenario(batcher):
         answers = await together(engine, batcher, POISON, 1, 2, 3)
