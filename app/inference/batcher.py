@@ -40,11 +40,19 @@ class Ticket:
 
 @dataclass(kw_only=True, eq=False)
 class Batch:
-    """Tickets for one run. Where there are none, the engine is to test itself: it has had no batch for a while."""
+    """Tickets for one run, at least one."""
 
     graph: Graph
     plan: Plan
     tickets: list[Ticket]
+
+
+@dataclass(kw_only=True, eq=False)
+class SelfTest:
+    """A run of the known image, when the engine has had no batch for a while."""
+
+    graph: Graph
+    plan: Plan
 
 
 class Batcher:
@@ -56,7 +64,7 @@ class Batcher:
 
     def __init__(self) -> None:
         self._waiting: list[Ticket] = []  # oldest first
-        self._running: list[Batch] = []  # in the hands of the runner
+        self._running: list[Batch | SelfTest] = []  # in the hands of the runner
         self._closed: str | None = None  # why no more tickets are accepted, as a public sentence
         self._test_at = time.monotonic() + SELF_TEST_S
         self._changed = threading.Condition()
@@ -88,25 +96,25 @@ class Batcher:
             stages.add("inference", ticket.started, ticket.ended)
         return outputs
 
-    def take(self, model: Model) -> Batch | None:
+    def take(self, model: Model) -> Batch | SelfTest | None:
         """Wait for the next batch: the oldest ticket, and those after it for the same graph, as the model plans.
 
-        After SELF_TEST_S without a batch it has no tickets. Returns None when the queue is closed and nothing waits.
+        After SELF_TEST_S without a batch this is a SelfTest. Returns None when the queue is closed and nothing waits.
         Tell what was taken when it is `done`.
         """
         with self._changed:
-            while not (batch := self._next_batch(model)):
+            while not (work := self._next_work(model)):
                 if self._closed and not self._waiting:
                     return None
                 self._changed.wait(None if self._running else self._test_at - time.monotonic())
-            self._running.append(batch)
+            self._running.append(work)
             self._test_at = time.monotonic() + SELF_TEST_S
-            return batch
+            return work
 
-    def done(self, batch: Batch) -> None:
+    def done(self, work: Batch | SelfTest) -> None:
         """Every ticket of what was taken has been answered or cancelled."""
         with self._changed:
-            self._running.remove(batch)
+            self._running.remove(work)
             self._changed.notify_all()
 
     def wait_for_runs(self, graph: Graph, images: int) -> bool:
@@ -132,21 +140,21 @@ class Batcher:
         """Accept no more tickets, and answer all of them with Unavailable. `reason` is a public sentence."""
         with self._changed:
             self._closed = reason
-            running = [ticket for batch in self._running for ticket in batch.tickets]
+            running = [ticket for work in self._running if isinstance(work, Batch) for ticket in work.tickets]
             unanswered = [*running, *self._waiting]
             self._waiting.clear()
             self._changed.notify_all()
         answer(unanswered, [Unavailable(reason) for _ in unanswered])
 
-    def _next_batch(self, model: Model) -> Batch | None:
+    def _next_work(self, model: Model) -> Batch | SelfTest | None:
         waiting = self._waiting = self._in_time(model)
-        if not all(batch.plan.streamed for batch in self._running):
+        if not all(work.plan.streamed for work in self._running):
             return None
         if not waiting:
             if self._running or self._closed or time.monotonic() < self._test_at:
                 return None
             graph, plan = model.next_self_test()
-            return Batch(graph=graph, plan=plan, tickets=[])
+            return SelfTest(graph=graph, plan=plan)
         graph = waiting[0].graph
         same = [ticket for ticket in waiting if ticket.graph == graph]
         plan = model.plan(graph, len(same), others=len(waiting) - len(same), running=len(self._running))

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from app.errors import InferenceFailed, Overloaded
-from app.inference.batcher import Batcher, Ticket, answer
+from app.inference.batcher import Batcher, SelfTest, Ticket, answer
 from app.inference.engine import Graph, Outputs, fault_of
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import GRAPHS, Model, Plan
@@ -121,12 +121,12 @@ class Runner:
                 return
 
     def _serve(self) -> None:
-        while (batch := self._batcher.take(self._model)) is not None:
-            if batch.tickets:
-                self._process(batch.graph, batch.tickets, batch.plan)
+        while (work := self._batcher.take(self._model)) is not None:
+            if isinstance(work, SelfTest):
+                self._probe(work.graph, work.plan)
             else:
-                self._probe(batch.graph, batch.plan)
-            self._batcher.done(batch)
+                self._process(work.graph, work.tickets, work.plan)
+            self._batcher.done(work)
 
     def _start_thread(self, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=self._guard, args=(target,), name="engine", daemon=True)
