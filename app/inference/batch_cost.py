@@ -44,10 +44,6 @@ class LatencyModel:
             if batch in self._seconds:
                 self._seconds[batch] = min(self._seconds[batch], seconds)
 
-    def size(self, batch: int) -> int:
-        """The smallest size that holds `batch` images. There has to be one."""
-        return next(size for size in self.sizes if size >= batch)
-
     def forbid(self, batch: int) -> int:
         """Never use this batch size or a larger one again. Returns the largest that is left, at least 1."""
         with self._lock:
