@@ -30,6 +30,7 @@ from app.door.keys import open_keys
 from app.door.observation import MACHINES, Observation
 from app.door.paths import below, check_root_path
 from app.door.problems import install_handlers, problems
+from app.inference.plan import Plan
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.coverer import Coverer
@@ -115,7 +116,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     admission = Admission(
         max_images=settings.max_queue_images,
         max_wait_s=settings.max_queue_wait_s,
-        image_s=model.expected("explain"),
+        image_s=model.expected(Plan("explain", 1)),
         lifecycle=lifecycle,
     )
     app.state.services = Services(

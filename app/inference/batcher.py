@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
-from app.inference.engine import Graph, Outputs, Pixels
-from app.inference.model import GRAPHS, Model, Plan
+from app.inference.engine import GRAPHS, Graph, Outputs, Pixels
+from app.inference.model import Model
+from app.inference.plan import Plan
 from app.lifecycle import STOPPING
 from app.telemetry.stages import Stages
 
@@ -40,9 +41,8 @@ class Ticket:
 
 @dataclass(kw_only=True, eq=False)
 class Batch:
-    """Tickets for one run, at least one."""
+    """Tickets for one run, as many as planned."""
 
-    graph: Graph
     plan: Plan
     tickets: list[Ticket]
 
@@ -51,7 +51,6 @@ class Batch:
 class SelfTest:
     """A run of the known image, when the engine has had no batch for a while."""
 
-    graph: Graph
     plan: Plan
 
 
@@ -148,27 +147,24 @@ class Batcher:
 
     def _next_work(self, model: Model) -> Batch | SelfTest | None:
         waiting = self._waiting = self._in_time(model)
-        if not all(work.plan.streamed for work in self._running):
-            return None
         if not waiting:
-            if self._running or self._closed or time.monotonic() < self._test_at:
-                return None
-            graph, plan = model.next_self_test()
-            return SelfTest(graph=graph, plan=plan)
+            idle = not self._running and not self._closed and time.monotonic() >= self._test_at
+            return SelfTest(plan=model.next_self_test()) if idle else None
         graph = waiting[0].graph
         same = [ticket for ticket in waiting if ticket.graph == graph]
-        plan = model.plan(graph, len(same), others=len(waiting) - len(same), running=len(self._running))
-        if self._running and not plan.streamed:
+        running = [work.plan for work in self._running]
+        plan = model.plan(graph, len(same), others=len(waiting) - len(same), running=running)
+        if plan is None:
             return None
         tickets = same[: plan.images]
         self._waiting = [ticket for ticket in waiting if ticket not in tickets]
-        return Batch(graph=graph, plan=plan, tickets=tickets)
+        return Batch(plan=plan, tickets=tickets)
 
     def _in_time(self, model: Model) -> list[Ticket]:
         """The waiting tickets that are still worth running. Those that cannot meet their deadline are answered."""
         waiting = [ticket for ticket in self._waiting if not ticket.future.cancelled()]
         now = time.monotonic()
-        soonest = {graph: now + model.expected(graph) for graph in GRAPHS}
+        soonest = {graph: now + model.expected(Plan(graph, 1)) for graph in GRAPHS}
         late = {ticket for ticket in waiting if ticket.deadline < soonest[ticket.graph]}
         answer(list(late), [DeadlineExceeded() for _ in late])
         return [ticket for ticket in waiting if ticket not in late]

@@ -137,7 +137,7 @@ def _on_cpu(
         known=KnownImage(manifest.known_answer, manifest.image.size),
         max_batch=max_batch,
         streams=count,
-        reopened=opened,
+        open_engine=opened,
         weights=weights,
     )
     wait()

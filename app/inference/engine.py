@@ -6,7 +6,7 @@ everything, so the text tells the faults apart (microsoft/onnxruntime#16307).
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, Precision
 from app.errors import CannotStart
 
 Graph = Literal["classify", "explain"]
+GRAPHS: tuple[Graph, ...] = get_args(Graph)
 GRAPH_FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
 Pixels = npt.NDArray[np.uint8]
 Images = Pixels | Sequence[Pixels]  # each (height, width, 3); as one array (images, height, width, 3)

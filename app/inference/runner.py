@@ -19,9 +19,10 @@ import numpy as np
 
 from app.errors import InferenceFailed, Overloaded
 from app.inference.batcher import Batcher, SelfTest, Ticket, answer
-from app.inference.engine import Graph, Outputs, fault_of
+from app.inference.engine import GRAPHS, Graph, Outputs, fault_of
 from app.inference.known_answer import WrongAnswer
-from app.inference.model import GRAPHS, Model, Plan
+from app.inference.model import Model
+from app.inference.plan import Plan
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS, yield_by
 
@@ -107,8 +108,8 @@ class Runner:
             return
         self._model = model
         opened.set_result(model)
-        if model.streams > 1:
-            for _ in range(model.streams - 1):
+        if model.streams.count > 1:
+            for _ in range(model.streams.count - 1):
                 self._start_thread(self._serve)
             for graph in GRAPHS:
                 self._start_thread(partial(self._open_streams, graph))
@@ -116,16 +117,16 @@ class Runner:
 
     def _open_streams(self, graph: Graph) -> None:
         """Wait for each number of images until there is use for it: only then are streams worth their memory."""
-        for images in self._model.images_of_streams:
+        for images in self._model.streams.images:
             if not (self._batcher.wait_for_runs(graph, images) and self._model.open_streams(graph, images)):
                 return
 
     def _serve(self) -> None:
         while (work := self._batcher.take(self._model)) is not None:
             if isinstance(work, SelfTest):
-                self._probe(work.graph, work.plan)
+                self._probe(work.plan)
             else:
-                self._process(work.graph, work.tickets, work.plan)
+                self._process(work.tickets, work.plan)
             self._batcher.done(work)
 
     def _start_thread(self, target: Callable[[], None]) -> None:
@@ -143,26 +144,26 @@ class Runner:
             log.exception("the engine is broken")
             self._fail(BROKEN)
 
-    def _process(self, graph: Graph, batch: list[Ticket], plan: Plan) -> None:
+    def _process(self, batch: list[Ticket], plan: Plan) -> None:
         """Answer all of `batch`, as planned or, where callers have left or memory was short, in smaller runs. Raises
         when the engine is broken, and WrongAnswer when it computes wrong numbers. The batcher then answers the batch.
         """
         while left := [ticket for ticket in batch if not ticket.future.done()]:
-            if len(left) < plan.images or not self._model.allows(graph, plan):
-                plan = self._model.plan(graph, len(left), running=1 if plan.streamed else 0)
-            self._run(graph, left[: plan.images], plan)
+            if len(left) < plan.images or not self._model.allows(plan):
+                plan = self._model.split(plan, len(left))
+            self._run(left[: plan.images], plan)
             batch = left[plan.images :]
 
-    def _run(self, graph: Graph, batch: list[Ticket], plan: Plan) -> None:
-        self._on_batch(graph, len(batch))
+    def _run(self, batch: list[Ticket], plan: Plan) -> None:
+        self._on_batch(plan.graph, plan.images)
         started = time.perf_counter()
         try:
-            with self._watched(graph, plan):
-                outputs = self._model.run(graph, [ticket.pixels for ticket in batch], streamed=plan.streamed)
+            with self._watched(plan):
+                outputs = self._model.run(plan, [ticket.pixels for ticket in batch])
         except WrongAnswer:
             raise
         except Exception as error:
-            self._run_again(graph, batch, plan, error)
+            self._run_again(batch, plan, error)
             return
         ended = time.perf_counter()
         for ticket in batch:
@@ -172,9 +173,9 @@ class Runner:
         answer(batch, [image if ok else InferenceFailed() for image, ok in zip(images, finite, strict=True)])
         if not all(finite):
             log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
-            self._probe(graph, plan)
+            self._probe(plan)
 
-    def _run_again(self, graph: Graph, batch: list[Ticket], plan: Plan, error: Exception) -> None:
+    def _run_again(self, batch: list[Ticket], plan: Plan, error: Exception) -> None:
         fault = fault_of(error)
         log.error("a batch of %d failed (%s)", len(batch), fault, exc_info=error)
         if fault == "fatal":
@@ -182,19 +183,19 @@ class Runner:
         if len(batch) == 1:
             no_memory = Overloaded("There is not enough memory now. Send this request again in a moment.")
             answer(batch, [no_memory if fault == "memory" else InferenceFailed()])
-            self._probe(graph, plan)
+            self._probe(plan)
             return
-        largest = self._model.forbid(graph, len(batch)) if fault == "memory" else 1
-        self._process(graph, batch, self._model.plan(graph, largest))
+        largest = self._model.forbid(plan.graph, len(batch)) if fault == "memory" else 1
+        self._process(batch, self._model.split(plan, largest))
 
-    def _probe(self, graph: Graph, plan: Plan) -> None:
+    def _probe(self, plan: Plan) -> None:
         """Check the known image. Raises when that fails."""
-        with self._watched(graph, plan):
-            self._model.probe(graph, plan)
+        with self._watched(plan):
+            self._model.probe(plan)
 
     @contextmanager
-    def _watched(self, graph: Graph, plan: Plan) -> Iterator[None]:
-        run = Run(max(HUNG_RUN_S, HUNG_RUN_RATIO * self._model.expected(graph, plan)))
+    def _watched(self, plan: Plan) -> Iterator[None]:
+        run = Run(max(HUNG_RUN_S, HUNG_RUN_RATIO * self._model.expected(plan)))
         self._runs.append(run)
         try:
             yield

@@ -67,10 +67,12 @@ FAULTS = {
         "app/inference/batcher.py", "[*running, *self._waiting]", "[*self._waiting]"
     ),
     "streams-beside-all-cores": Fault(  # A run on all cores is begun beside others.
-        "app/inference/batcher.py", "if self._running and not plan.streamed:", "if False:"
+        "app/inference/model.py", "if not all(run.streamed for run in running):", "if False:"
     ),
     "streams-unchecked": Fault(  # Streams that compute wrong numbers answer images.
-        "app/inference/model.py", "                    self._compare(graph, outputs)\n", "                    outputs\n"
+        "app/inference/streams.py",
+        "                        self._known.check(graph, outputs, provider=engine.provider)\n",
+        "                        outputs\n",
     ),
     "wrong-row": Fault(  # Every image of a batch gets the outputs of the first.
         "app/inference/runner.py", "{name: array[i] for name", "{name: array[0] for name"

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.errors import DeadlineExceeded, Unavailable
 from app.inference.batcher import Batch, Batcher, SelfTest, Ticket, answer
-from app.inference.model import Plan
+from app.inference.plan import Plan
 from app.lifecycle import STOPPING
 
 ENGINE = object()
@@ -22,15 +22,18 @@ class FakeModel:
         self.streams = streams
         self.planned: list[tuple[str, int]] = []
 
-    def plan(self, graph: str, waiting: int, *, others: int, running: int) -> Plan:
+    def plan(self, graph: str, waiting: int, *, others: int, running: list[Plan]) -> Plan | None:
         self.planned.append((graph, waiting))
-        beside = self.streams and waiting + others + running > 1
-        return Plan(1 if self.streams else min(waiting, 2), streamed=ENGINE if beside else None)
+        if not all(run.streamed for run in running):
+            return None
+        if self.streams and waiting + others + len(running) > 1:
+            return Plan(graph, 1, ENGINE)
+        return None if running else Plan(graph, 1 if self.streams else min(waiting, 2))
 
-    def next_self_test(self) -> tuple[str, Plan]:
-        return "explain", Plan(1, streamed=ENGINE if self.streams else None)
+    def next_self_test(self) -> Plan:
+        return Plan("explain", 1, ENGINE if self.streams else None)
 
-    def expected(self, graph: str) -> float:
+    def expected(self, plan: Plan) -> float:
         return 5.0
 
 
@@ -95,7 +98,7 @@ async def test_a_batch_has_the_graph_of_the_oldest_image_and_the_size_that_pays(
     assert callers.take(model) == [0, 2]
     assert callers.batcher.waiting == 3
     assert callers.take(model) == [1, 4]
-    assert (callers.taken[0].graph, callers.taken[0].plan) == ("classify", Plan(2))
+    assert callers.taken[0].plan == Plan("classify", 2)
     assert callers.take(model) == [3]
     assert callers.batcher.waiting == 0
     assert model.planned == [("explain", 3), ("classify", 2), ("explain", 1)]
@@ -185,7 +188,7 @@ async def test_a_self_test_follows_a_while_without_images(callers):
     batcher = impatient(callers)
     test = batcher.take(MODEL)
     assert isinstance(test, SelfTest)
-    assert (test.graph, test.plan) == ("explain", Plan(1))
+    assert test.plan == Plan("explain", 1)
     batcher.done(test)
     next_one = await waiting(batcher.take, MODEL)
     batcher.close()

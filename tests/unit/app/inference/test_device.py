@@ -14,6 +14,7 @@ from app.inference.device import open_model
 from app.inference.engine import DeviceError
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
+from app.inference.plan import Plan
 from app.settings import DEMO_BUNDLE, Settings
 from tests.support.engines import Watched
 
@@ -39,7 +40,7 @@ def test_the_cpu_is_used_and_warm(engine, provider, caplog):
     model = opened(engine=engine, max_memory=2**40)
     assert model.engine.provider == provider
     assert "memory: the weights" not in caplog.text
-    assert model.expected("explain") > 0
+    assert model.expected(Plan("explain", 1)) > 0
     assert f"the model runs on {provider}, in fp32" in caplog.text
 
 

@@ -6,8 +6,10 @@ from unittest.mock import Mock
 import pytest
 
 from app.inference import model as module
+from app.inference.engine import GRAPHS
 from app.inference.known_answer import WrongAnswer
-from app.inference.model import GRAPHS, Model, Plan
+from app.inference.model import Model
+from app.inference.plan import Plan
 from app.settings import DEMO_BUNDLE
 from tests.support.engines import Watched, engine_of, model_of
 
@@ -76,11 +78,11 @@ def test_the_first_run_of_a_size_is_of_the_known_image(model, watched, images):
     watched.runs.clear()
     watched.after = last_row_of(4)
     for count in (2, 2, 1):
-        model.run("explain", images[:count])
+        model.run(Plan("explain", count), images[:count])
     assert watched.runs == [("explain", 2), ("explain", 2), ("explain", 2), ("explain", 1)]
     for _ in range(2):  # a wrong answer is no check
         with pytest.raises(WrongAnswer, match="image 4 of a batch of 4"):
-            model.run("explain", images)
+            model.run(Plan("explain", 4), images)
 
 
 @pytest.mark.usefixtures("batches_pay")
@@ -92,13 +94,13 @@ def test_a_batch_is_of_a_size_or_where_the_engine_pads_of_all_that_wait(model, w
 
 @pytest.mark.parametrize("graph", ["classify", "explain"])
 def test_a_probe_asks_one_image_and_is_no_measurement(model, watched, graph):
-    model.probe(graph, Plan(1))
+    model.probe(Plan(graph, 1))
     assert watched.runs == [(graph, 1)]
     assert model.latency() == []
     assert 0 < model.known.largest[graph] < 1
     watched.after = off
     with pytest.raises(WrongAnswer):
-        model.probe(graph, Plan(1))
+        model.probe(Plan(graph, 1))
 
 
 @pytest.mark.usefixtures("no_time")
@@ -108,10 +110,10 @@ def test_a_probe_replaces_an_expectation_that_is_too_high(model, monkeypatch):
         seconds = iter(range(0, 10_000, 60))
         slow.setattr(module.time, "perf_counter", lambda: next(seconds))
         model.warm_up(PLENTY)
-    assert model.expected("classify") >= 60
-    model.probe("classify", Plan(1))
-    assert model.expected("classify") < 60
-    assert model.expected("explain") >= 60
+    assert model.expected(Plan("classify", 1)) >= 60
+    model.probe(Plan("classify", 1))
+    assert model.expected(Plan("classify", 1)) < 60
+    assert model.expected(Plan("explain", 1)) >= 60
 
 
 @pytest.fixture
@@ -119,7 +121,9 @@ def growing(watched, monkeypatch):
     """A process that has 50 MiB before its first run; an image adds 10 MiB to each graph."""
     sizes: dict[str, int] = {}
     watched.before = lambda graph, images: sizes.update({graph: max(sizes.get(graph, 0), len(images))})
-    monkeypatch.setattr(module, "resident_memory", lambda: (50 + 10 * sum(sizes.values())) * MIB)
+    for name in ("model", "streams"):
+        resident = f"app.inference.{name}.resident_memory"
+        monkeypatch.setattr(resident, lambda: (50 + 10 * sum(sizes.values())) * MIB)
     monkeypatch.setattr(module, "WARM_UP_S", 10.0)
     return sizes
 
@@ -149,33 +153,33 @@ def streams() -> Watched:
 
 
 @pytest.fixture
-def reopened(streams) -> Mock:
+def open_engine(streams) -> Mock:
     return Mock(return_value=streams)
 
 
 @pytest.fixture
-def with_streams(watched, reopened, monkeypatch) -> Model:
+def with_streams(watched, open_engine, monkeypatch) -> Model:
     monkeypatch.setattr(module, "STREAMS_PAY_S", 0.0)
     return model_of(
         DEMO_BUNDLE,
         watched,
         streams=2,
-        reopened=reopened,
+        open_engine=open_engine,
         weights=30 * MIB,
     )
 
 
 @pytest.mark.usefixtures("no_time")
 def test_a_model_that_takes_a_moment_is_opened_for_batches_and_has_no_streams(
-    with_streams, streams, reopened, monkeypatch
+    with_streams, streams, open_engine, monkeypatch
 ):
     monkeypatch.setattr(module, "STREAMS_PAY_S", 60.0)
     with_streams.warm_up(PLENTY)
-    assert with_streams.streams == 1
+    assert with_streams.streams.count == 1
     assert with_streams.sizes("explain") == [1, 2, 4]
-    reopened.assert_called_once_with()
+    open_engine.assert_called_once_with()
     assert streams.runs == [("classify", 1), ("explain", 1)]  # checked before they answer
-    with_streams.run("classify", with_streams.known.images(2))
+    with_streams.run(Plan("classify", 2), with_streams.known.images(2))
     assert streams.runs[-1] == ("classify", 2)
 
 
@@ -185,23 +189,23 @@ def test_a_slow_first_run_does_not_decide_that_there_are_streams(with_streams, w
     seen = set()
     watched.before = lambda graph, images: graph in seen or seen.add(graph) or time.sleep(0.3)
     with_streams.warm_up(PLENTY)
-    assert with_streams.streams == 1
+    assert with_streams.streams.count == 1
 
 
 def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(with_streams, streams, watched, images):
     with_streams.warm_up(PLENTY)
     assert {size for _, size in watched.runs} == {1}
-    assert [with_streams.plan("explain", waiting) for waiting in (1, 5)] == [Plan(1), Plan(1)]
+    alone, beside = Plan("explain", 1), Plan("explain", 1, streams)
+    assert [with_streams.plan("explain", waiting) for waiting in (1, 5)] == [alone, alone]
     assert with_streams.open_streams("explain", 1)
-    assert with_streams.plan("classify", 5) == Plan(1)
-    assert with_streams.plan("explain", 1) == Plan(1)
-    for waiting in ({"waiting": 5}, {"waiting": 1, "others": 1}, {"waiting": 1, "running": 1}):
-        assert with_streams.plan("explain", **waiting) == Plan(1, streams)
-    alone = with_streams.run("explain", images[:1])
-    beside = with_streams.run("explain", images[:1], streamed=streams)
-    assert alone.keys() == beside.keys()
-    for name, rows in alone.items():
-        assert rows == pytest.approx(beside[name], abs=1e-4), name
+    assert with_streams.plan("classify", 5) == Plan("classify", 1)
+    assert with_streams.plan("explain", 1) == alone
+    for waiting in ({"waiting": 5}, {"waiting": 1, "others": 1}, {"waiting": 1, "running": [beside]}):
+        assert with_streams.plan("explain", **waiting) == beside
+    on_all_cores, on_a_stream = (with_streams.run(plan, images[:1]) for plan in (alone, beside))
+    assert on_all_cores.keys() == on_a_stream.keys()
+    for name, rows in on_all_cores.items():
+        assert rows == pytest.approx(on_a_stream[name], abs=1e-4), name
     assert ("explain", 2) in {(row.graph, row.batch) for row in with_streams.latency()}
     assert {with_streams.best_batch(graph) for graph in GRAPHS} == {8}
 
@@ -213,67 +217,71 @@ def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(
 def test_a_stream_has_several_images_where_as_many_wait_for_each_that_is_free(
     with_streams, streams, images, waiting, others, running
 ):
-    for size in with_streams.images_of_streams:
+    for size in with_streams.streams.images:
         assert with_streams.open_streams("classify", size)
-    plan = with_streams.plan("classify", waiting, others=others, running=running)
-    assert plan == Plan(images, streams)
-    known = with_streams.known.images(images)
-    assert len(with_streams.run("classify", known, streamed=streams)["logits"]) == images
+    plan = with_streams.plan("classify", waiting, others=others, running=[Plan("classify", 1, streams)] * running)
+    assert plan == Plan("classify", images, streams)
+    assert len(with_streams.run(plan, with_streams.known.images(images))["logits"]) == images
     assert streams.runs[-1] == ("classify", images)
 
 
 def test_a_run_on_a_stream_has_at_most_the_images_that_the_settings_allow(watched):
     small = model_of(DEMO_BUNDLE, watched, streams=2, max_batch=2)
-    assert small.images_of_streams == [1, 2]
+    assert small.streams.images == [1, 2]
 
 
 def test_images_for_which_memory_was_short_on_a_stream_are_run_one_by_one(with_streams, streams):
-    for size in with_streams.images_of_streams:
+    for size in with_streams.streams.images:
         with_streams.open_streams("classify", size)
     plan = with_streams.plan("classify", 9)
-    assert with_streams.allows("classify", plan)
+    assert with_streams.allows(plan)
     with_streams.forbid("classify", plan.images)
-    assert not with_streams.allows("classify", plan)
-    assert with_streams.plan("classify", 9) == Plan(1, streams)
+    assert not with_streams.allows(plan)
+    assert with_streams.plan("classify", 9) == with_streams.split(plan, 3) == Plan("classify", 1, streams)
 
 
 @pytest.mark.parametrize("fault", ["wrong numbers", "no memory"])
 @pytest.mark.usefixtures("batches_pay")
-def test_where_streams_fail_images_are_run_one_by_one(with_streams, streams, reopened, caplog, fault):
+def test_where_streams_fail_images_are_run_one_by_one(with_streams, streams, open_engine, caplog, fault):
     if fault == "wrong numbers":
         streams.after = off
     else:
-        reopened.side_effect = RuntimeError("could not allocate memory")
+        open_engine.side_effect = RuntimeError("could not allocate memory")
     with_streams.warm_up(PLENTY)
     assert not with_streams.open_streams("classify", 1)
     assert "the graph classify has no streams with 1 images per run: " in caplog.text
-    assert with_streams.plan("classify", 5) == Plan(1)
+    alone = Plan("classify", 1)
+    assert with_streams.plan("classify", 5) == with_streams.split(Plan("classify", 1, streams), 1) == alone
 
 
 def test_where_streams_for_several_images_fail_those_for_one_go_on(with_streams, streams, images):
     streams.after = last_row_of(4)
     assert [with_streams.open_streams("classify", size) for size in (1, 4)] == [True, False]
-    assert with_streams.plan("classify", 8) == Plan(1, streams)
+    assert with_streams.plan("classify", 8) == Plan("classify", 1, streams)
 
 
 def test_all_that_runs_images_is_tested_in_turn(with_streams, streams):
     with_streams.open_streams("classify", 4)
     tests = [with_streams.next_self_test() for _ in range(6)]
     assert tests[:3] == tests[3:]
-    assert {(graph, plan) for graph, plan in tests} == {
-        ("classify", Plan(1)),
-        ("explain", Plan(1)),
-        ("classify", Plan(4, streams)),
-    }
+    assert set(tests) == {Plan("classify", 1), Plan("explain", 1), Plan("classify", 4, streams)}
     streams.after = off
-    with_streams.probe("classify", Plan(1))
+    with_streams.probe(Plan("classify", 1))
     with pytest.raises(WrongAnswer):
-        with_streams.probe("classify", Plan(4, streams))
+        with_streams.probe(Plan("classify", 4, streams))
+
+
+def test_a_run_on_all_cores_is_alone(with_streams, streams):
+    on_all_cores, on_a_stream = Plan("classify", 1), Plan("classify", 1, streams)
+    assert with_streams.plan("explain", 9, running=[on_a_stream]) is None  # whose streams are not open
+    assert with_streams.open_streams("explain", 1)
+    assert with_streams.plan("explain", 9, running=[on_a_stream])
+    assert with_streams.plan("explain", 9, running=[on_a_stream, on_all_cores]) is None
 
 
 def test_a_run_on_a_stream_is_expected_to_take_as_long_as_all_that_run_beside_it(with_streams, streams):
     with_streams.warm_up(PLENTY)
-    assert with_streams.expected("explain", Plan(4, streams)) >= 4 * with_streams.expected("explain")
+    assert with_streams.expected(Plan("explain", 4, streams)) >= 4 * with_streams.expected(Plan("explain", 1))
 
 
 @pytest.mark.parametrize(("open", "fails"), [([], 1), ([1, 4], 1), ([1], 4)])
@@ -284,14 +292,14 @@ def test_streams_that_have_failed_with_one_graph_are_not_kept_for_the_other(with
     assert not with_streams.open_streams("explain", fails)
     streams.after = lambda graph, outputs: None
     assert not with_streams.open_streams("classify", fails)
-    assert not with_streams.allows("classify", Plan(4, streams))
+    assert not with_streams.allows(Plan("classify", 4, streams))
 
 
 @pytest.mark.parametrize(("allowed", "count"), [(140, 2), (139, 1)])
 @pytest.mark.usefixtures("growing")
 def test_there_are_no_streams_without_memory_for_them(with_streams, allowed, count):
     with_streams.warm_up(allowed * MIB)
-    assert with_streams.streams == count
+    assert with_streams.streams.count == count
 
 
 @pytest.mark.usefixtures("growing")
@@ -300,9 +308,10 @@ def test_a_graph_whose_streams_do_not_fit_beside_those_of_the_other_has_none(
 ):
     with_streams.warm_up(140 * MIB)
     assert with_streams.open_streams("explain", 1)
-    assert not with_streams.open_streams("explain", 2)  # 70 + 30 + 4 * 20 are needed
-    monkeypatch.setattr(module, "resident_memory", lambda: 120 * MIB)
+    assert not with_streams.open_streams("explain", 4)  # 70 + 30 + 8 * 20 are needed
+    assert "memory: streams of the graph explain do not fit, with 4 images per run" in caplog.text
+    monkeypatch.setattr("app.inference.streams.resident_memory", lambda: 120 * MIB)
     assert not with_streams.open_streams("classify", 1)
-    assert with_streams.plan("explain", 5) == Plan(1, streams)
-    assert with_streams.plan("classify", 5) == Plan(1)
+    assert with_streams.plan("explain", 5) == Plan("explain", 1, streams)
+    assert with_streams.plan("classify", 5) == Plan("classify", 1)
     assert "memory: streams of the graph classify do not fit, with 1 images per run" in caplog.text

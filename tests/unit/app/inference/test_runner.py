@@ -1,4 +1,4 @@
-"""app/inference/runner.py with a batcher, against an engine that can be held and watched."""
+"""app/inference/runner.py with a batcher, against a model that can be held and watched."""
 
 import asyncio
 import math
@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from itertools import cycle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ from hypothesis import strategies as st
 
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
+from app.inference.engine import GRAPHS
 from app.inference.known_answer import WrongAnswer
-from app.inference.model import GRAPHS, Plan
+from app.inference.plan import Plan
 from app.inference.runner import BROKEN, WRONG, Runner
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
@@ -27,12 +29,12 @@ NOT_FINITE = 200  # the pixel of an image for which the output is NaN
 POISON = 13  # the pixel of one that fails, where a test says so
 
 
-class FakeEngine:
+class FakeModel:
     """Answers each image with its first pixel; `gate` holds it in a run, `faults` make it fail."""
 
     def __init__(self, largest: int = 4, streams: int = 1) -> None:
         self.largest = largest
-        self.streams = streams
+        self.streams = SimpleNamespace(count=streams, images=(1, 4))
         self.streams_open: set[int] = set()
         self.scale = np.float32(1)
         self.batches: list[tuple[str, list[int]]] = []
@@ -51,48 +53,50 @@ class FakeEngine:
         self.threads.add(threading.get_ident())
         return self
 
-    images_of_streams = (1, 4)
-
     def open_streams(self, graph, images):
         if self.broken:
-            self.streams = 1
+            self.streams.count = 1
         else:
             self.streams_open.add(images)
         return not self.broken
 
-    def plan(self, graph, waiting, *, others=0, running=0):
-        if self.streams > 1:
+    def plan(self, graph, waiting, *, others, running):
+        if self.streams.count > 1:
             images = 4 if 4 in self.streams_open and waiting >= 4 else 1
-            beside = images in self.streams_open and waiting + others + running > 1
-            return Plan(images, streamed=self if beside else None)
-        return Plan(min(waiting, self.largest))
+            if images in self.streams_open and waiting + others + len(running) > 1:
+                return Plan(graph, images, self)
+            return None if running else Plan(graph, 1)
+        return None if running else Plan(graph, min(waiting, self.largest))
 
-    def expected(self, graph, plan=None):
+    def split(self, plan, images):
+        return Plan(plan.graph, 1, self) if plan.streamed else Plan(plan.graph, min(images, self.largest))
+
+    def expected(self, plan):
         return 0.0
 
     def forbid(self, graph, images):
         self.largest = max(images // 2, 1)
         return self.largest
 
-    def allows(self, graph, plan):
+    def allows(self, plan):
         return plan.images <= self.largest
 
     def next_self_test(self):
-        return next(self.self_tests), Plan(1)
+        return Plan(next(self.self_tests), 1)
 
-    def probe(self, graph, plan):
-        self.probes.append(graph)
+    def probe(self, plan):
+        self.probes.append(plan.graph)
         if self.broken:
             raise self.broken
 
-    def run(self, graph, images, *, streamed=None):
+    def run(self, plan, images):
         images = np.stack(images)
         self.threads.add(threading.get_ident())
         pixels = images[:, 0, 0, 0].tolist()
-        self.batches.append((graph, pixels))
+        self.batches.append((plan.graph, pixels))
         self.entered.set()
         assert self.gate.wait(10)
-        if streamed and self.met:
+        if plan.streamed and self.met:
             self.met.wait(10)
         if len(images) > self.fits:
             raise MemoryError
@@ -109,20 +113,20 @@ def image(value: int) -> np.ndarray:
 
 
 @pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
+def model() -> FakeModel:
+    return FakeModel()
 
 
-def run(engine, scenario, lifecycle=None):
-    """Run `scenario(batcher)` on an event loop; the runner, `engine.runner`, is stopped afterwards."""
+def run(model, scenario, lifecycle=None):
+    """Run `scenario(batcher)` on an event loop; the runner, `model.runner`, is stopped afterwards."""
 
     async def main():
-        runner = engine.runner = Runner(batcher=Batcher(), lifecycle=lifecycle or Lifecycle())
-        assert runner.start(engine.opened) is engine
+        runner = model.runner = Runner(batcher=Batcher(), lifecycle=lifecycle or Lifecycle())
+        assert runner.start(model.opened) is model
         try:
             return await asyncio.wait_for(scenario(runner._batcher), 20)
         finally:
-            engine.gate.set()
+            model.gate.set()
             await asyncio.to_thread(runner.stop)
             assert not any(thread.is_alive() for thread in runner._threads)
 
@@ -133,66 +137,66 @@ def start_all(batcher, *values):
     return [asyncio.ensure_future(batcher.run("classify", image(value))) for value in values]
 
 
-async def held(engine, batcher):
-    """Occupy the engine, so that what follows has to wait."""
-    engine.gate.clear()
+async def held(model, batcher):
+    """Occupy the model, so that what follows has to wait."""
+    model.gate.clear()
     (first,) = start_all(batcher, 0)
-    await asyncio.to_thread(engine.entered.wait, 10)
+    await asyncio.to_thread(model.entered.wait, 10)
     return first
 
 
 def test_images_that_wait_for_streams_are_run_side_by_side():
-    engine = FakeEngine(streams=2)
-    together = threading.Barrier(2)
+    model = FakeModel(streams=2)
+    both_run = threading.Barrier(2)
 
     async def scenario(batcher):
-        first = await held(engine, batcher)
-        assert not engine.streams_open  # for a single image they would only take memory
+        first = await held(model, batcher)
+        assert not model.streams_open  # for a single image they would only take memory
         rest = start_all(batcher, 1, 2, 3, 4)
-        await asyncio.to_thread(eventually, lambda: engine.streams_open)
-        engine.met = together
-        engine.gate.set()
+        await asyncio.to_thread(eventually, lambda: model.streams_open)
+        model.met = both_run
+        model.gate.set()
         return await asyncio.gather(first, *rest)
 
-    answers = run(engine, scenario)
+    answers = run(model, scenario)
     assert [answer["logits"].tolist() for answer in answers] == [[0], [1], [2], [3], [4]]
-    assert all(len(pixels) == 1 for _, pixels in engine.batches)
-    assert together.broken is False
-    assert len(engine.threads) == 2
+    assert all(len(pixels) == 1 for _, pixels in model.batches)
+    assert both_run.broken is False
+    assert len(model.threads) == 2
 
 
 @pytest.mark.parametrize(("fits", "alone"), [(4, 1), (3, 9)])
 def test_a_run_on_a_stream_has_several_images_if_there_is_memory_for_them(fits, alone):
-    engine = FakeEngine(streams=2)
+    model = FakeModel(streams=2)
 
     async def scenario(batcher):
-        first = await held(engine, batcher)
+        first = await held(model, batcher)
         rest = start_all(batcher, *range(1, 9))
-        await asyncio.to_thread(eventually, lambda: engine.streams_open == {1, 4})
-        engine.fits = fits
-        engine.gate.set()
+        await asyncio.to_thread(eventually, lambda: model.streams_open == {1, 4})
+        model.fits = fits
+        model.gate.set()
         return await asyncio.gather(first, *rest)
 
-    answers = run(engine, scenario)
+    answers = run(model, scenario)
     assert [answer["logits"].tolist() for answer in answers] == [[value] for value in range(9)]
-    sizes = [len(pixels) for _, pixels in engine.batches]
+    sizes = [len(pixels) for _, pixels in model.batches]
     assert set(sizes) == {1, 4}
     assert sizes.count(1) == alone
 
 
 def test_streams_that_do_not_open_leave_one_run_at_a_time(lifecycle):
-    engine = FakeEngine(streams=2)
-    engine.broken = RuntimeError("no memory")
+    model = FakeModel(streams=2)
+    model.broken = RuntimeError("no memory")
 
     async def scenario(batcher):
-        first = await held(engine, batcher)
+        first = await held(model, batcher)
         rest = start_all(batcher, 1, 2)
-        await asyncio.to_thread(eventually, lambda: engine.streams == 1)
-        engine.gate.set()
+        await asyncio.to_thread(eventually, lambda: model.streams.count == 1)
+        model.gate.set()
         await asyncio.gather(first, *rest)
 
-    run(engine, scenario, lifecycle)
-    assert engine.batches == [("classify", [0]), ("classify", [1, 2])]
+    run(model, scenario, lifecycle)
+    assert model.batches == [("classify", [0]), ("classify", [1, 2])]
     assert lifecycle.reason is None
 
 
@@ -235,12 +239,12 @@ def test_all_threads_of_an_engine_yield_to_answers(kind):
     assert niceness.strip() == str({os.nice(0) + MODEL_NICENESS})
 
 
-async def together(engine, batcher, *values):
+async def together(model, batcher, *values):
     """The results of the images of one batch, each a number or an exception."""
-    first = await held(engine, batcher)
+    first = await held(model, batcher)
     rest = start_all(batcher, *values)
     await asyncio.sleep(0)
-    engine.gate.set()
+    model.gate.set()
     answers = await asyncio.gather(*rest, return_exceptions=True)
     await asyncio.wait([first])
     return [one if isinstance(one, Exception) else int(one["logits"][0]) for one in answers]
@@ -249,43 +253,43 @@ async def together(engine, batcher, *values):
 @pytest.mark.parametrize(
     ("bad", "again"), [(POISON, [[1], [POISON], [3], [4]]), (NOT_FINITE, [])], ids=["an exception", "NaN"]
 )
-def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lifecycle, caplog, bad, again):
-    engine.faults[POISON] = RuntimeError("poison")
-    answers = run(engine, lambda batcher: together(engine, batcher, 1, bad, 3, 4), lifecycle)
+def test_of_a_failed_batch_only_the_image_that_causes_it_fails(model, lifecycle, caplog, bad, again):
+    model.faults[POISON] = RuntimeError("poison")
+    answers = run(model, lambda batcher: together(model, batcher, 1, bad, 3, 4), lifecycle)
     assert isinstance(answers.pop(1), InferenceFailed)
     assert answers == [1, 3, 4]
-    assert engine.batches[1:] == [("classify", values) for values in ([1, bad, 3, 4], *again)]
-    assert len(engine.probes) == 1
+    assert model.batches[1:] == [("classify", values) for values in ([1, bad, 3, 4], *again)]
+    assert len(model.probes) == 1
     assert lifecycle.reason is None
     assert ("NaN or infinity for 1 of 4 images" in caplog.text) == (bad == NOT_FINITE)
 
 
-def test_finite_numbers_with_an_infinite_sum_are_answered(engine, lifecycle):
-    engine.scale = np.float32(2e38)
-    assert run(engine, lambda batcher: together(engine, batcher, 1, 1, 1), lifecycle) == [pytest.approx(2e38)] * 3
-    assert engine.probes == []
+def test_finite_numbers_with_an_infinite_sum_are_answered(model, lifecycle):
+    model.scale = np.float32(2e38)
+    assert run(model, lambda batcher: together(model, batcher, 1, 1, 1), lifecycle) == [pytest.approx(2e38)] * 3
+    assert model.probes == []
 
 
-def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(engine, lifecycle):
+def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(model, lifecycle):
     """The rest of a batch that was too large too."""
-    engine.largest, engine.fits = 8, 2
+    model.largest, model.fits = 8, 2
 
     async def scenario(batcher):
-        first = await together(engine, batcher, *range(8))
-        engine.entered.clear()
-        return first + await together(engine, batcher, 8, 9, 10)
+        first = await together(model, batcher, *range(8))
+        model.entered.clear()
+        return first + await together(model, batcher, 8, 9, 10)
 
-    assert run(engine, scenario, lifecycle) == [*range(11)]
-    sizes = [len(batch) for _, batch in engine.batches]
+    assert run(model, scenario, lifecycle) == [*range(11)]
+    sizes = [len(batch) for _, batch in model.batches]
     assert sizes == [1, 8, 4, 2, 2, 2, 2, 1, 2, 1]
     assert lifecycle.reason is None
 
 
-def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
-    engine.fits = 0
-    (answer,) = run(engine, lambda batcher: together(engine, batcher, 1), lifecycle)
+def test_a_single_image_without_memory_is_overloaded(model, lifecycle):
+    model.fits = 0
+    (answer,) = run(model, lambda batcher: together(model, batcher, 1), lifecycle)
     assert isinstance(answer, Overloaded)
-    assert len(engine.probes) == 2
+    assert len(model.probes) == 2
     assert lifecycle.reason is None
 
 
@@ -300,31 +304,31 @@ def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
     ],
     ids=repr,
 )
-def test_a_broken_engine_fails_the_service_and_all_waiting_images(engine, lifecycle, caplog, fault, broken, reason):
-    engine.largest = 2
-    engine.faults[POISON], engine.broken = fault, broken
+def test_a_broken_engine_fails_the_service_and_all_waiting_images(model, lifecycle, caplog, fault, broken, reason):
+    model.largest = 2
+    model.faults[POISON], model.broken = fault, broken
     failures = []
     lifecycle.when_failed(lambda: failures.append(threading.current_thread().name))
 
     async def scenario(batcher):
-        answers = await together(engine, batcher, POISON, 1, 2, 3)
+        answers = await together(model, batcher, POISON, 1, 2, 3)
         with pytest.raises(Unavailable, match=reason):
             await batcher.run("classify", image(9))
         return answers
 
-    assert [type(answer) for answer in run(engine, scenario, lifecycle)[1:]] == [Unavailable] * 3
+    assert [type(answer) for answer in run(model, scenario, lifecycle)[1:]] == [Unavailable] * 3
     assert lifecycle.failure == reason
     assert failures == ["engine"]
     assert str(broken or fault) in caplog.text
 
 
-def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(engine, lifecycle):
+def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(model, lifecycle):
     """Checks are counted and no clock is read: a pause of the machine is no hang."""
 
     async def scenario(batcher):
-        check = engine.runner.check
+        check = model.runner.check
         check()
-        first = await held(engine, batcher)
+        first = await held(model, batcher)
         (waits,) = start_all(batcher, 1)
         await asyncio.sleep(0)
         for _ in range(60):
@@ -335,20 +339,20 @@ def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(eng
         answers = await asyncio.gather(first, waits, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
 
-    run(engine, scenario, lifecycle)
-    assert engine.batches == [("classify", [0])]
+    run(model, scenario, lifecycle)
+    assert model.batches == [("classify", [0])]
 
 
-def test_an_idle_engine_tests_itself_with_each_graph_in_turn(engine, lifecycle, monkeypatch):
+def test_an_idle_engine_tests_itself_with_each_graph_in_turn(model, lifecycle, monkeypatch):
     monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
 
     async def scenario(batcher):
-        await asyncio.to_thread(eventually, lambda: set(engine.probes) == set(GRAPHS))
+        await asyncio.to_thread(eventually, lambda: set(model.probes) == set(GRAPHS))
         assert lifecycle.reason is None
-        engine.broken = WrongAnswer("logits differ")
+        model.broken = WrongAnswer("logits differ")
         await asyncio.to_thread(eventually, lambda: lifecycle.failure == WRONG)
 
-    run(engine, scenario, lifecycle)
+    run(model, scenario, lifecycle)
 
 
 KINDS = ["stay", "leave", "late", "poison", "nan"]
@@ -362,13 +366,13 @@ KINDS = ["stay", "leave", "late", "poison", "nan"]
 )
 def test_every_image_is_answered_in_order_whatever_happens(requests, largest, fits):
     """Images are numbered from 1 on. Each ends as its kind says, and no batch is larger than allowed."""
-    engine = FakeEngine(largest)
-    engine.fits = fits
+    model = FakeModel(largest)
+    model.fits = fits
     kinds = dict(enumerate((kind for kind, _ in requests), start=1))
-    engine.faults = {number: RuntimeError("poison") for number, kind in kinds.items() if kind == "poison"}
+    model.faults = {number: RuntimeError("poison") for number, kind in kinds.items() if kind == "poison"}
 
     async def scenario(batcher):
-        first = await held(engine, batcher)
+        first = await held(model, batcher)
         answers = {}
         for number, (kind, graph) in enumerate(requests, start=1):
             deadline = time.monotonic() - 1 if kind == "late" else math.inf
@@ -378,11 +382,11 @@ def test_every_image_is_answered_in_order_whatever_happens(requests, largest, fi
         for number, one in answers.items():
             if kinds[number] == "leave":
                 one.cancel()
-        engine.gate.set()
+        model.gate.set()
         await asyncio.wait({first, *answers.values()}, timeout=10)
         return answers
 
-    answers = run(engine, scenario)
+    answers = run(model, scenario)
     assert all(one.done() for one in answers.values())
     for number, one in answers.items():
         match kinds[number]:
@@ -394,9 +398,9 @@ def test_every_image_is_answered_in_order_whatever_happens(requests, largest, fi
                 assert isinstance(one.exception(), DeadlineExceeded)
             case _:
                 assert isinstance(one.exception(), InferenceFailed)
-    assert max(len(batch) for _, batch in engine.batches) <= largest
-    ran = [number for _, batch in engine.batches for number in batch]
+    assert max(len(batch) for _, batch in model.batches) <= largest
+    ran = [number for _, batch in model.batches for number in batch]
     assert not {number for number, kind in kinds.items() if kind in ("leave", "late")} & set(ran)
     for graph in GRAPHS:
-        firsts = list(dict.fromkeys(n for g, batch in engine.batches[1:] if g == graph for n in batch))
+        firsts = list(dict.fromkeys(n for g, batch in model.batches[1:] if g == graph for n in batch))
         assert [n for n in firsts if n != NOT_FINITE] == sorted(n for n in firsts if n != NOT_FINITE)
