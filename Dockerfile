@@ -74,7 +74,7 @@ USER 65532:65532
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['VIT_PORT'] + '/readyz', timeout=2)"]
+    CMD ["python", "-c", "import os, urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:' + os.environ['VIT_PORT'] + '/readyz', timeout=2)"]
 CMD ["python", "-m", "app"]
 
 FROM service AS checkpoint

@@ -10,6 +10,7 @@ PORT ?= $(or $(VIT_PORT),8000)
 BUNDLE ?= $(or $(VIT_BUNDLE),app/demo)
 
 .DEFAULT_GOAL := help
+.DELETE_ON_ERROR:  # of an environment that is half installed
 .PHONY: help serve setup export fit test quick lint check format bench bench-servers faults catalogue mutation fuzz wire schema overload \
 	rolling soak parity study image lock demo
 

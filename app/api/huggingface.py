@@ -28,7 +28,7 @@ class LabelScore(BaseModel):
 
 
 router = APIRouter(tags=["Hugging Face"])
-router.add_api_route("/health", readyz, methods=["GET", "HEAD"], include_in_schema=False)
+router.add_api_route("/health", readyz, include_in_schema=False)
 
 described = partial(
     router.post,

@@ -26,10 +26,12 @@ def preferred_format(accept: str, *, among: Iterable[Format]) -> Format:
         quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
         weights[media_range] = float(quality) if quality.replace(".", "", 1).isdecimal() else 0.0
 
-    def weight(kind: Format) -> float:
+    def weight(kind: Format) -> tuple[float, int]:
+        """Of two that weigh the same, the one that is named more exactly goes first."""
         media_type = MEDIA_TYPES[kind]
-        ranges = (media_type, f"{media_type.split('/')[0]}/*", "*/*")
-        return next((weights[r] for r in ranges if r in weights), 0.0)
+        ranges = ("*/*", f"{media_type.split('/')[0]}/*", media_type)
+        exactness = max((place for place, r in enumerate(ranges) if r in weights), default=0)
+        return weights.get(ranges[exactness], 0.0), exactness
 
     return max(among, key=weight)
 

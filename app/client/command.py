@@ -1,7 +1,9 @@
 """The command line: `python -m app.client SERVER IMAGES...`."""
 
 import argparse
+import math
 import os
+import re
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -109,9 +111,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--embeddings", type=Path, metavar="FOLDER", help="write the embedding of each image, as .npy")
     add("--concurrency", type=_positive, default=16, metavar="N", help="requests at a time (default: 16)")
     add(
-        "--patience", type=float, default=600.0, metavar="SECONDS", help="give up after so long without an answer (600)"
+        "--patience",
+        type=_seconds,
+        default=600.0,
+        metavar="SECONDS",
+        help="give up after so long without an answer (600)",
     )
-    add("--key", default=os.environ.get("VIT_API_KEY"), help="API key (default: $VIT_API_KEY)")
+    add("--key", type=_key, default=os.environ.get("VIT_API_KEY"), help="API key (default: $VIT_API_KEY)")
     return parser
 
 
@@ -122,6 +128,18 @@ def _address(text: str) -> str:
     except httpx.InvalidURL:
         pass
     raise argparse.ArgumentTypeError("the address must begin with http:// or https:// and a host")
+
+
+def _seconds(text: str) -> float:
+    if not 0 <= float(text) < math.inf:
+        raise ValueError
+    return float(text)
+
+
+def _key(text: str) -> str:
+    if not re.fullmatch("[!-~]*", text):
+        raise argparse.ArgumentTypeError("a key has no spaces, line breaks or letters beyond ASCII")
+    return text
 
 
 def _positive(text: str) -> int:

@@ -4,6 +4,7 @@ If the last image does not have all its labels, its rows are dropped and it is s
 """
 
 import csv
+import fcntl
 import io
 import sys
 from collections.abc import Iterator
@@ -33,18 +34,24 @@ class Output:
     def __init__(self, path: Path | None) -> None:
         """Reads the file if it exists. None: standard output.
 
-        Raises ValueError for another suffix, and for a file that another program has written.
+        Raises ValueError for another suffix, and for a file that another run writes or another program has written.
         """
         if path and path.suffix != ".csv":
             raise ValueError(f"{path}: the output is a .csv file")
         self._path = path
-        data = path.read_bytes().decode("latin-1") if path and path.exists() else ""  # a byte is a character
+        self._file: BinaryIO = path.open("ab") if path else sys.stdout.buffer
         try:
+            if path:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            data = path.read_bytes().decode("latin-1") if path else ""  # a byte is a character
             self._entries = _entries(data)
+        except BlockingIOError:
+            self.close()
+            raise ValueError(f"{path}: another run is writing it") from None
         except (ValueError, csv.Error):
+            self.close()
             raise ValueError(f"{path} exists, and this program has not written it") from None
         self.failed = {entry.image: entry.failed for entry in self._entries}  # every image, in the order of the file
-        self._file: BinaryIO = path.open("ab") if path else sys.stdout.buffer
 
     def begin(self, model: Answer, *, labels: int) -> None:
         """Nothing is written before. Raises OtherRun if the file is of another model or number of labels per image."""

@@ -89,8 +89,13 @@ class Door:
                 return
             if scope["method"] == "POST" and upload_route(path):
                 await body.arrive()
-            scope.update(root_path=self._root_path, path=self._root_path + path)  # as ASGI has it
-            await self._app(scope, body.receive, answer)
+            inner = {**scope, "root_path": self._root_path, "path": self._root_path + path}  # as ASGI has it
+            if scope["method"] == "HEAD":  # what is below answers as to GET, and the server sends no body
+                inner["method"] = "GET"
+            try:
+                await self._app(inner, body.receive, answer)
+            finally:
+                scope["route"] = inner.get("route")  # for the layers around
         except (Exception, asyncio.CancelledError) as error:
             if started:
                 raise

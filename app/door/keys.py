@@ -22,13 +22,15 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # token68 of RFC 9110, 11.2
 def read_keys(listed: str, file: Path | None) -> list[str]:
     """Keys from a comma separated list and from a file with one per line. Raises CannotStart."""
     keys = [key.strip() for key in listed.split(",")]
+    if listed and not any(keys):
+        raise CannotStart("VIT_API_KEYS has no key.")  # without keys the service would be open
     if file is not None:
         try:
             lines = file.read_text().splitlines()
         except (OSError, UnicodeDecodeError):
             raise CannotStart("VIT_API_KEYS_FILE cannot be read.") from None
         if not any(line.strip() for line in lines):
-            raise CannotStart("VIT_API_KEYS_FILE has no key.")  # without keys the service would be open
+            raise CannotStart("VIT_API_KEYS_FILE has no key.")
         keys += [line.strip() for line in lines]
     keys = [key for key in keys if key]
     if not all(_TOKEN.fullmatch(key) for key in keys):

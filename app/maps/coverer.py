@@ -14,6 +14,7 @@ import numpy.typing as npt
 from app.errors import DeadlineExceeded, Overloaded, Unavailable
 from app.inference.batcher import Batcher
 from app.inference.model import Model
+from app.inference.plan import Plan
 from app.inference.scoring import Logits
 from app.lifecycle import STOPPING, Lifecycle
 from app.maps.covering import Fill, cover, filled
@@ -56,8 +57,9 @@ class Coverer:
         They show `pixels` (height, width, 3), with `fill` in place of the covered patches.
 
         Raises Overloaded at once when MAX_IN_WORK experiments are in work; DeadlineExceeded at `deadline`, in seconds
-        of time.monotonic; and Unavailable, even halfway, when the service stops: it does not wait for so long a piece
-        of work. Images that wait for the model leave its queue; a batch that it has begun is finished.
+        of time.monotonic, or at once where it would take twice the time until then; and Unavailable, even halfway, when
+        the service stops: it does not wait for so long a piece of work. Images that wait for the model leave its queue;
+        a batch that it has begun is finished.
         """
         if self._in_work == MAX_IN_WORK:
             raise Overloaded("Patches of other images are being covered. Send this request again in a moment.")
@@ -65,12 +67,20 @@ class Coverer:
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
                 experiment = await asyncio.get_running_loop().run_in_executor(self._cpu_pool, plan)
+                self._check_time(len(experiment.covered), deadline)
                 logits = self._logits(pixels, experiment.covered, fill, deadline)
                 return experiment, [read(of_image) async for of_image in logits]
         except TimeoutError:
             raise DeadlineExceeded from None
         finally:
             self._in_work -= 1
+
+    def _check_time(self, images: int, deadline: float) -> None:
+        """Raises DeadlineExceeded."""
+        at_once = self._model.best_batch("classify")
+        needed_s = math.ceil(images / at_once) * self._model.expected(Plan("classify", at_once))
+        if needed_s > 2 * (deadline - time.monotonic()):
+            raise DeadlineExceeded(f"The {images} forward passes of this take about {needed_s:.0f} s: ask for fewer.")
 
     async def _logits(
         self, pixels: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], fill: Fill, deadline: float

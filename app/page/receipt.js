@@ -21,8 +21,8 @@ export function showReceipt(state) {
     load: (values, signal) => json(receiptAddress(values), { signal }),
     show: ({ receipt, label, against }) => {
       byId("receipt").replaceChildren(table(receipt, against ? `“${label}” − “${against}”` : `Logit for “${label}”`));
-      const share = Math.round((100 * receipt.patches) / receipt.logit);
-      byId("receipt-status").textContent = `Patches contribute ${share} % of ${subject(label, against)} directly.`;
+      const patches = fixed(receipt.patches, 3, { plus: true });
+      byId("receipt-status").textContent = `Patches contribute ${patches} to ${subject(label, against)} directly.`;
     },
     fail: (problem) => {
       byId("receipt").replaceChildren();

@@ -57,7 +57,10 @@ def test_a_raw_body_or_a_file_of_a_form_is_the_image(client, star, path):
 def test_parameters_of_the_body_override_those_of_the_query(client, star):
     body = {"inputs": encoded(star), "parameters": {"top_k": 2}, "options": {"wait_for_model": True}}
     assert len(client.post("/?top_k=7", json=body).json()) == 2
-    assert len(client.post("/?top_k=7", json={"inputs": encoded(star)}).json()) == 7
+    for nothing in ({}, {"parameters": None}):
+        assert len(client.post("/?top_k=7", json={"inputs": encoded(star), **nothing}).json()) == 7
+    (result,) = client.post("/classify?top_k=7", json=body).json()["results"]
+    assert len(result["predictions"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from app.errors import MalformedRequest
 from app.images.upload import Upload
 
 STEP_BYTES = 2**16
-_DATA_URL = re.compile(rb"data:[\w/+.-]*;base64,")
+_DATA_URL = re.compile(rb"data:[\w/+.-]*(?:;[\w.-]+=[\w.-]*)*;base64,")
 _ADDRESS = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://")
 _LONGEST_ESCAPE = len(r"\u002b")
 _ESCAPED = {  # what JSON may escape in base64, and some writers do

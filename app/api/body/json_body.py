@@ -9,7 +9,7 @@ import re
 import secrets
 
 MAX_REST_BYTES = 2**14
-LARGE_BYTES = 2**10  # a string or an array of numbers from here on is set aside
+LARGE_BYTES = 2**9  # a string or an array of numbers from here on is set aside
 
 STEP_BYTES = 2**16  # looked at without a break for other threads, where that takes long
 

@@ -60,7 +60,7 @@ class JsonImages(BaseModel):
     inputs: Value | Annotated[list[Value], Field(fail_fast=True)] = Field(
         validation_alias=AliasChoices("inputs", "image", "images")
     )
-    parameters: Parameters = Field(default_factory=Parameters)
+    parameters: Parameters | None = None
 
 
 async def read_json(request: Request, reader: JsonReader, *, max_images: int) -> tuple[list[Upload], Parameters]:
@@ -92,6 +92,6 @@ def _read(json: bytes | bytearray, *, max_images: int) -> tuple[list[Upload], Pa
     if len(texts) < len(values):
         raise MalformedRequest(_FORM)
     try:
-        return [decode(text) for text in texts], content.parameters
+        return [decode(text) for text in texts], content.parameters or Parameters()
     except ValueError:
         raise MalformedRequest("An image in JSON must be base64.") from None

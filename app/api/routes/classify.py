@@ -53,11 +53,12 @@ async def classify(
     ] = None,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
 ) -> ClassifyResponse:
-    """Repeating a request is harmless: it gives the same scores and a new id."""
+    """Repeating a request is harmless: it gives the same scores and a new id. `parameters` in JSON may have `top_k`."""
     if not services.bundle.manifest.labels:
         raise NoClasses
-    images, _ = await image_request.read(max_images=services.settings.max_images_per_request)
+    images, of_body = await image_request.read(max_images=services.settings.max_images_per_request)
     outcomes = await image_request.run(images, attention=attention, success="classified")
+    top_k = of_body.top_k or top_k
     if threshold is None:
         top_k, threshold = top_k or TOP_K, 0.0
 

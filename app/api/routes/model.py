@@ -9,7 +9,7 @@ from typing import Annotated, get_args
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.conditional import MAX_AGE_S, draw_unless_known
+from app.api.conditional import draw_unless_known
 from app.api.representation import representations
 from app.api.services import ServicesDep
 from app.bundle import PICTURE_FORMATS, Bundle, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
@@ -107,7 +107,7 @@ async def picture(
         recipe=(bundle.digest, name, served),
         renderers={kind: partial(_body, bundle, name, kind, served) for kind in PICTURE_FORMATS},
         format=format,
-        max_age_s=0 if name == DISTANCE else MAX_AGE_S,
+        max_age_s=0,  # its address does not say which model it is of
     )
 
 

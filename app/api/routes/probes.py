@@ -11,7 +11,6 @@ from app.lifecycle import Lifecycle
 router = APIRouter(tags=["probes"])
 
 
-@router.head("/livez", include_in_schema=False)
 @router.get("/livez", summary="Is the process alive?", responses=problems())
 async def livez(services: ServicesDep) -> dict[str, str]:
     """200 while the process is alive. 503 once it has failed and only a restart helps."""
@@ -19,7 +18,6 @@ async def livez(services: ServicesDep) -> dict[str, str]:
     return {"status": "alive"}
 
 
-@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", summary="Does the process take requests?", responses=problems())
 async def readyz(services: ServicesDep) -> dict[str, str]:
     """200 while the process takes requests. 503 once it is stopping or has failed. Before the model is warm, nothing

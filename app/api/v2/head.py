@@ -6,13 +6,13 @@ classification as in Triton's `docs/protocol/extension_binary_data.md` and `exte
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, StrictInt, StrictStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, StrictInt, StrictStr, ValidationError
 
 from app.errors import MalformedRequest
 
 Name = Annotated[StrictStr, Field(max_length=256)]  # messages repeat it
 Size = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]  # messages repeat it
-Parameters = dict[StrictStr, Any]
+Parameters = Annotated[dict[StrictStr, Any], BeforeValidator(lambda given: {} if given is None else given)]
 
 
 class RequestedOutput(BaseModel):
@@ -33,7 +33,7 @@ class Tensor(BaseModel):
 
 
 class Head(BaseModel):
-    id: StrictStr = ""
+    id: StrictStr | None = None
     inputs: list[Tensor] = Field(min_length=1, fail_fast=True)
     outputs: Annotated[list[RequestedOutput], Field(fail_fast=True)] | None = None
     parameters: Parameters = Field(default_factory=dict)

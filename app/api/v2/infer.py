@@ -114,7 +114,10 @@ def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary:
 
 def _tensor(services: Services, images: list[Processed], output: Output) -> Tensor:
     values = np.stack([_values(services, image, output.name) for image in images]).astype(np.float32)
-    return named_classes(values, services.bundle.manifest.labels, output.classes) if output.classes else values
+    if not output.classes:
+        return values
+    logits = np.stack([image.logits for image in images])
+    return named_classes(values, logits, services.bundle.manifest.labels, output.classes)
 
 
 def _values(services: Services, image: Processed, name: str) -> npt.NDArray[np.floating]:

@@ -22,6 +22,8 @@ def read_numbers(text: bytes, shape: tuple[int, ...]) -> Bytes:
 
     Raises ValueError for every other text.
     """
+    if len(text) < 2 * math.prod(shape) - 1:  # a digit each, and commas: the outlines are as long as the shape claims
+        raise ValueError("too few numbers")
     outlines = [_nested((math.prod(shape),)), _nested(shape)]
     outline, values, place = bytearray(), bytearray(), 0
     while place < len(text) and len(outline) <= len(outlines[1]):

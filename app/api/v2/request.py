@@ -177,6 +177,8 @@ def _from_base64(tensor: Tensor, body: JsonBody) -> list[Upload]:
             '{"content_type": "base64"}.'
         )
     data = tensor.data or []
+    if len(tensor.shape) == 2:  # flat or nested, as numbers
+        data = [value for row in data for value in (row if isinstance(row, list) else [row])]
     texts = [text for value in data if (text := body.text(value)) is not None]
     if not len(texts) == len(data) == tensor.shape[0]:
         raise MalformedRequest(f"The data of {IMAGES!r} must be {tensor.shape[0]} strings.")

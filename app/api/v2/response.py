@@ -21,15 +21,17 @@ class Output(NamedTuple):
     binary: bool
 
 
-def named_classes(values: npt.NDArray[np.float32], labels: Sequence[str], most: int) -> npt.NDArray[np.object_]:
-    """(n, most) texts "value:index:label", the highest value of each row first (Triton, `src/classification.cc`)."""
-    best = np.argsort(-values, axis=1, kind="stable")[:, :most]
+def named_classes(
+    values: npt.NDArray[np.float32], logits: npt.NDArray[np.floating], labels: Sequence[str], most: int
+) -> npt.NDArray[np.object_]:
+    """(n, most) texts "value:index:label", the most likely of each row first (Triton, `src/classification.cc`)."""
+    best = np.argsort(-logits, axis=1, kind="stable")[:, :most]  # scores may be rounded to the same number
     rows = [[f"{row[i]:.6f}:{i}:{labels[i]}" for i in chosen] for row, chosen in zip(values, best, strict=True)]
     return np.array(rows, np.object_)
 
 
 def respond_with(
-    outputs: Sequence[tuple[Output, Tensor]], *, id: str, model: str, version: str, parameters: dict[str, str]
+    outputs: Sequence[tuple[Output, Tensor]], *, id: str | None, model: str, version: str, parameters: dict[str, str]
 ) -> Response:
     head: dict[str, Any] = {"model_name": model, "model_version": version}
     if id:

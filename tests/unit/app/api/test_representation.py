@@ -17,6 +17,8 @@ from app.api.representation import MEDIA_TYPES, preferred_format
         ("image/png;q=0.2, application/json;q=0.9", "json"),
         ("image/*;q=0, application/json", "json"),
         ("application/pdf", "png"),
+        ("application/json, text/plain, */*", "json"),  # axios
+        ("application/x-npy, */*", "npy"),
     ],
 )
 def test_the_preferred_format(accept, format):

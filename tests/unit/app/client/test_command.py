@@ -17,6 +17,8 @@ from app.maps.choice import Method
         (["localhost:8000", "a.png"], "argument server: the address must begin with http:// or https://"),
         (["http://s", "a.png", "--top-k", "0"], "argument --top-k: it must be a whole number of at least 1"),
         (["http://s", "a.png", "--concurrency", "x"], "--concurrency: it must be a whole number of at least 1"),
+        (["http://s", "a.png", "--patience", "nan"], "argument --patience: invalid"),
+        (["http://s", "a.png", "--key", "a\nb"], "argument --key: a key has no spaces"),
         (["http://s", "a.png", "--method", "magic"], "argument --method: invalid choice: 'magic'"),
     ],
 )

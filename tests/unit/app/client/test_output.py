@@ -2,6 +2,7 @@
 
 import csv
 import os
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -80,6 +81,13 @@ def test_another_programs_file_is_not_overwritten(tmp_path, text):
     with pytest.raises(ValueError, match="has not written it"):
         Output(path)
     assert path.read_text() == text
+
+
+def test_a_file_that_another_run_writes_is_left_to_it(tmp_path):
+    path = tmp_path / "out.csv"
+    with closing(Output(path)), pytest.raises(ValueError, match="another run is writing it"):
+        Output(path)
+    Output(path).close()
 
 
 def test_other_kinds_of_files_are_refused(tmp_path):

@@ -53,6 +53,13 @@ def test_without_keys_every_request_passes(request_of):
     assert (bool(no_keys), bool(KEYS)) == (False, True)
 
 
+@pytest.mark.parametrize("listed", [",", " , "])
+def test_a_list_without_a_key_does_not_open_the_service(listed):
+    """As of variables that are not set: "$A,$B"."""
+    with pytest.raises(CannotStart, match=r"^VIT_API_KEYS has no key\.$"):
+        read_keys(listed, None)
+
+
 def test_keys_come_from_a_list_and_a_file(tmp_path):
     (tmp_path / "keys").write_text("three\n\n  four  \n")
     assert read_keys("one, two,", tmp_path / "keys") == ["one", "two", "three", "four"]

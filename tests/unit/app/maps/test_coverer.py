@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
+from app.inference.plan import Plan
 from app.lifecycle import Lifecycle
 from app.maps.coverer import MAX_IN_WORK, Coverer
 from app.maps.faithfulness import Trial
@@ -20,8 +21,13 @@ PASSES = 2 + 4 * 7  # the untouched and the fully covered image, and what lies b
 
 
 class FakeModel:
+    run_s = 0.0
+
     def best_batch(self, graph: str) -> int:
         return BATCH
+
+    def expected(self, plan: Plan) -> float:
+        return self.run_s
 
 
 class FakeBatcher:
@@ -79,6 +85,14 @@ async def test_every_image_is_run_as_it_was_planned_and_read(coverer, batcher, l
     trial, found = await verification(coverer)
     assert found == pytest.approx(1 - trial.covered.mean(axis=1))
     assert batcher.ran == PASSES
+
+
+@scenario
+async def test_what_cannot_end_in_time_is_not_begun(coverer, batcher, lifecycle):
+    coverer._model.run_s = 1.0
+    with pytest.raises(DeadlineExceeded, match=f"The {PASSES} forward passes of this take about 8 s: ask for fewer"):
+        await verification(coverer, deadline=time.monotonic() + 3)
+    assert batcher.asked == 0
 
 
 @scenario

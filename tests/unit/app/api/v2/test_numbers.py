@@ -54,6 +54,16 @@ def test_other_text_is_refused(text):
         read_numbers(text.encode(), (2,))
 
 
+def test_a_claim_costs_nothing():
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="too few numbers"):
+            read_numbers(b"[1]", (16, 1000, 1000, 3))
+        assert tracemalloc.get_traced_memory()[1] < 10_000
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("piece", [b"1,", b"1" * 100 + b",", b"[],", b"[", b"7 "])
 def test_memory_is_a_small_multiple_of_the_text(piece):
     text = piece * (2**21 // len(piece))

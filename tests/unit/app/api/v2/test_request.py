@@ -83,10 +83,20 @@ def test_pixels_in_json_are_flat_or_nested_and_unknown_parameters_are_kept(data)
     assert (found.id, found.parameters, found.outputs) == ("a", {"mine": [1], "priority": 1}, None)
 
 
-def test_encoded_images_in_json_are_base64():
-    text = base64.b64encode(b"an image").decode()
-    _, uploads = read(json.dumps(head_of(shape=[1], datatype="BYTES", data=[text], content_type="base64")).encode())
-    assert list(map(content_of, uploads)) == [b"an image"]
+@pytest.mark.parametrize(("shape", "nested"), [([2], False), ([2, 1], False), ([2, 1], True)])
+def test_encoded_images_in_json_are_base64(shape, nested):
+    texts = [base64.b64encode(image).decode() for image in (b"an image", b"another")]
+    data = [[text] for text in texts] if nested else texts
+    _, uploads = read(json.dumps(head_of(shape=shape, datatype="BYTES", data=data, content_type="base64")).encode())
+    assert list(map(content_of, uploads)) == [b"an image", b"another"]
+
+
+def test_members_that_may_be_missing_may_be_null():
+    """As of MLServer's own classes."""
+    nothing = {"id": None, "parameters": None, "outputs": None}
+    (tensor,) = head_of(shape=[1, 2, 3, 3], data=[0] * 18)["inputs"]
+    found, images = read(json.dumps({**nothing, "inputs": [{**tensor, "parameters": None}]}).encode())
+    assert (found.id, found.parameters, found.outputs, len(images)) == (None, {}, None, 1)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +124,7 @@ def test_encoded_images_in_json_are_base64():
         (head_of(shape=[1], datatype="BYTES", data=["*"], content_type="base64"), "is not base64"),
         (head_of(shape=[2], datatype="BYTES", data=["eA=="], content_type="base64"), "must be 2 strings"),
         (head_of(shape=[1], datatype="BYTES", data=[7], content_type="base64"), "must be 1 strings"),
+        (head_of(shape=[1], datatype="BYTES", data=[["eA=="]], content_type="base64"), "must be 1 strings"),
         (head_of(shape=[1, 2, 3, 3], shared_memory_region="a"), "Shared memory is not supported"),
         ({"inputs": [{"name": "zzz", "shape": [1], "datatype": "UINT8"}]}, "unexpected inference input 'zzz'"),
         ({"inputs": head_of(shape=[1, 2, 3, 3])["inputs"] * 2}, "input 'images' 2 times"),

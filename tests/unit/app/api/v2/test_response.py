@@ -18,8 +18,13 @@ def answered(*outputs: tuple[Output, np.ndarray], **more):
 
 
 def test_classes_are_ranked_as_triton_writes_them():
-    found = named_classes(VALUES, ["a", "b:c", "星"], 2)
+    found = named_classes(VALUES, VALUES, ["a", "b:c", "星"], 2)
     assert found.tolist() == [["1.250000:1:b:c", "0.500000:0:a"], ["3.000000:2:星", "2.000000:0:a"]]
+
+
+def test_classes_with_scores_that_are_rounded_to_the_same_are_in_the_order_of_their_logits():
+    ones, logits = np.ones((1, 3), np.float32), np.array([[18.0, 30.0, 20.0]])
+    assert named_classes(ones, logits, "abc", 3).tolist() == [["1.000000:1:b", "1.000000:2:c", "1.000000:0:a"]]
 
 
 def test_tensors_in_json_are_flat():
