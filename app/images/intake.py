@@ -101,7 +101,7 @@ def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
         memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
         timeout_s=settings.decode_timeout_s,
         unpack=partial(unpack_answer, shape=spec.size),
-        hung=quarantine.add,
+        on_hang=quarantine.add,
     )
     return Intake(
         pool=pool,

@@ -40,7 +40,7 @@ class Lanes:
 
     def leave(self, large_pixels: int) -> None:
         self._free_workers += 1
-        self._free(large_pixels)
+        self._release(large_pixels)
         self._admit()
 
     def grow(self, large_pixels: int) -> bool:
@@ -50,17 +50,24 @@ class Lanes:
         others_wait = any(pixels and not entered.cancelled() for pixels, entered in self._waiting)
         if others_wait or not self._fits(large_pixels):
             return False
-        self._free(0)
-        self._free(large_pixels, -1)
+        self._release(0)
+        self._occupy(large_pixels)
         self._admit()
         return True
 
-    def _free(self, large_pixels: int, images: int = 1) -> None:
+    def _occupy(self, large_pixels: int) -> None:
         if large_pixels:
-            self._free_large_workers += images
-            self._free_pixels += images * min(large_pixels, self._max_pixels)
+            self._free_large_workers -= 1
+            self._free_pixels -= min(large_pixels, self._max_pixels)
         else:
-            self._free_small_workers += images
+            self._free_small_workers -= 1
+
+    def _release(self, large_pixels: int) -> None:
+        if large_pixels:
+            self._free_large_workers += 1
+            self._free_pixels += min(large_pixels, self._max_pixels)
+        else:
+            self._free_small_workers += 1
 
     def _admit(self) -> None:
         passed_over: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -74,7 +81,7 @@ class Lanes:
                 large_wait = large_wait or large_pixels > 0
                 continue
             self._free_workers -= 1
-            self._free(large_pixels, -1)
+            self._occupy(large_pixels)
             entered.set_result(None)
         self._waiting = passed_over + self._waiting
 

@@ -16,7 +16,6 @@ from app.images.preprocess import Box, Prepared
 
 _ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
 _JPEG = b"\xff\xd8\xff"
-_LARGE = struct.Struct("!IQ")  # no JSON; pixels
 _ERRORS = {error.kind: error for error in (UnsupportedType, UnusableImage)}  # no others are raised for a worker
 
 
@@ -30,23 +29,17 @@ def pack_answer(answer: Prepared | LargeImage | UnsupportedType | UnusableImage)
         facts: dict[str, object] = {"size": answer.size, "box": answer.box, "format": answer.format}
         blobs = answer.pixels.tobytes(), answer.thumbnail
     elif isinstance(answer, LargeImage):
-        return _LARGE.pack(0, answer.pixels)
+        facts = {"large": answer.pixels}
     else:
         facts = {"error": answer.kind, "detail": answer.detail}
     text = json.dumps(facts).encode()
     return b"".join((_ANSWER.pack(len(text)), text, *blobs))
 
 
-def pixels_if_large(answer: bytearray) -> int:
-    """The pixels of a large image that was not decoded; 0 for every other answer."""
-    no_facts, pixels = _LARGE.unpack(answer) if len(answer) == _LARGE.size else (1, 0)
-    return 0 if no_facts else int(pixels)
-
-
 def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared:
     """`shape` is the height and width of the network's input. Nothing that is returned keeps `answer` in memory.
 
-    Raises UnsupportedType, UnusableImage, or GarbledAnswer.
+    Raises UnsupportedType, UnusableImage, LargeImage, or GarbledAnswer.
     """
     try:
         (length,) = _ANSWER.unpack_from(answer)
@@ -54,6 +47,8 @@ def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared:
         facts: Any = json.loads(answer[_ANSWER.size : start])
         if "error" in facts:
             raise _ERRORS[facts["error"]](str(facts["detail"]))
+        if "large" in facts and (pixels := int(facts["large"])) > 0:
+            raise LargeImage(pixels)
         end = start + shape[0] * shape[1] * 3
         width, height = map(int, facts["size"])
         thumbnail = bytes(answer[end:])

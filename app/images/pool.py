@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from app.errors import ServiceError
+from app.images.decode import LargeImage
 from app.images.fork_server import ANSWER, REQUEST, SAME, Work
 from app.images.lanes import Lanes
-from app.images.messages import pixels_if_large
+from app.images.messages import GarbledAnswer
 from app.images.preprocess import Prepared
 from app.images.upload import Upload
 from app.images.worker import ForkServer, Watch, Worker
@@ -47,15 +48,15 @@ class WorkerPool:
         memory_bytes: int,
         timeout_s: float,
         unpack: Callable[[bytearray], Prepared],
-        hung: Callable[[Upload], Awaitable[None]],
+        on_hang: Callable[[Upload], Awaitable[None]],
     ) -> None:
         """`work` is pickled and sent to the fork server, and `unpack` reads what it answers. `max_small` and
         `max_pixels_in_work` are those of `Lanes`, `memory_bytes` limits each worker, and `timeout_s` the time that it
-        works at one request. `hung` is called with an upload that took longer, even if its caller has left.
+        works at one request. `on_hang` is called with an upload that took longer, even if its caller has left.
         """
         self._work = work
         self._unpack = unpack
-        self._hung = hung
+        self._on_hang = on_hang
         self._memory_bytes = memory_bytes
         self._max_answer_bytes = max_answer_bytes
         self._timeout_s = timeout_s
@@ -100,12 +101,12 @@ class WorkerPool:
             worker.large_pixels = large_pixels
             exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
             exchange.add_done_callback(partial(self._finished, worker))
-            answer = await asyncio.shield(exchange)
-            if not isinstance(answer, int):
-                return answer
-            large_pixels = answer
+            try:
+                return await asyncio.shield(exchange)
+            except LargeImage as large:
+                large_pixels = large.pixels
 
-    def _finished(self, worker: Worker, exchange: asyncio.Future[Prepared | int]) -> None:
+    def _finished(self, worker: Worker, exchange: asyncio.Future[Prepared]) -> None:
         if not exchange.cancelled():
             exchange.exception()  # marks it as seen, even if the caller has left
         if worker.connection:
@@ -114,31 +115,28 @@ class WorkerPool:
             self._idle.insert(0, worker)  # the last to be used: where none can be forked, it would fail at once
         self._lanes.leave(worker.large_pixels)
 
-    async def _exchange(self, worker: Worker, upload: Upload, *, thumbnail: bool) -> Prepared | int:
-        """The answer, or the pixels of a large image that has to wait. A worker whose answer is garbled is ended."""
+    async def _exchange(self, worker: Worker, upload: Upload, *, thumbnail: bool) -> Prepared:
+        """The worker's answer. Raises LargeImage where that has to wait. A worker whose answer is garbled is ended."""
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
-        assert worker.connection
         watch = Watch(worker, timeout_s=self._timeout_s)
         try:
-            await _send(worker.connection, REQUEST.pack(len(upload), worker.large_pixels > 0, thumbnail), upload)
-            watch.sent()
-            answer = await self._receive_answer(worker.connection)
-            pixels = pixels_if_large(answer)
-            if pixels and not worker.large_pixels:
-                if not self._lanes.grow(pixels):
-                    return pixels
-                worker.large_pixels = pixels
-                await _send(worker.connection, REQUEST.pack(SAME, True, thumbnail), Upload())
-                answer = await self._receive_answer(worker.connection)
-            return self._unpack(answer)
-        except ServiceError:
-            raise  # an answer about the image
+            try:
+                return await self._ask(worker, watch, upload, thumbnail=thumbnail)
+            except LargeImage as large:
+                if worker.large_pixels:
+                    raise GarbledAnswer from None
+                if not self._lanes.grow(large.pixels):
+                    raise
+                worker.large_pixels = large.pixels
+                return await self._ask(worker, watch, None, thumbnail=thumbnail)
+        except (ServiceError, LargeImage):
+            raise  # answers about the image
         except OSError as error:
             watch.stop()  # it must not kill the next process
             worker.close()
             if watch.timed_out:
-                await self._hung(upload)
+                await self._on_hang(upload)
                 raise WorkerTimedOut from error
             raise await self._why_it_ended(worker) from error
         except BaseException:
@@ -148,11 +146,16 @@ class WorkerPool:
         finally:
             watch.stop()
 
-    async def _receive_answer(self, connection: socket.socket) -> bytearray:
-        (size,) = ANSWER.unpack(await _receive(connection, ANSWER.size))
+    async def _ask(self, worker: Worker, watch: Watch, upload: Upload | None, *, thumbnail: bool) -> Prepared:
+        """The answer about an upload; None is the one before. Raises what `unpack` raises, OSError and WorkerFailed."""
+        assert worker.connection
+        size = SAME if upload is None else len(upload)
+        await _send(worker.connection, REQUEST.pack(size, worker.large_pixels > 0, thumbnail), upload or Upload())
+        watch.sent()
+        (size,) = ANSWER.unpack(await _receive(worker.connection, ANSWER.size))
         if size > self._max_answer_bytes:
             raise WorkerFailed("the answer is too large")
-        return await _receive(connection, size)
+        return self._unpack(await _receive(worker.connection, size))
 
     async def _why_it_ended(self, worker: Worker) -> WorkerFailed:
         """A new process takes its place, because the exit code is known only then."""

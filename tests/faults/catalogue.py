@@ -52,7 +52,7 @@ FAULTS = {
         "pixels[left : left + rows, top : top + columns]",
     ),
     "large-pixels-kept": Fault(  # The pixels of a decoded large image stay reserved.
-        "app/images/lanes.py", "self._free_pixels += images * min(", "self._free_pixels += min(images, 0) * min("
+        "app/images/lanes.py", "self._free_pixels += min(", "self._free_pixels += 0 * min("
     ),
     "no-quarantine": Fault(  # An image that crashed a worker may crash the next one.
         "app/images/intake.py", "            await self._quarantine.add(upload)\n", ""

@@ -20,7 +20,7 @@ def started(work: Work, **options: Any) -> Iterator[WorkerPool]:
         "memory_bytes": 2**29,
         "timeout_s": 20.0,
         "unpack": bytes,
-        "hung": AsyncMock(),
+        "on_hang": AsyncMock(),
     }
     pool = WorkerPool(work=work, **{**defaults, **options})
     pool.start()

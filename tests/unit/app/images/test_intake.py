@@ -37,7 +37,7 @@ def pool():
 
 def intake_of(pool: WorkerPool) -> Intake:
     quarantine = Quarantine(ttl_s=100, max_items=10)
-    pool._hung = quarantine.add
+    pool._on_hang = quarantine.add
     return Intake(pool=pool, quarantine=quarantine, max_memory=0, thumbnail_px=64)
 
 

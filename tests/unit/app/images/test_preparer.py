@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
-from app.images.messages import GarbledAnswer, pack_answer, pixels_if_large, unpack_answer
+from app.images.decode import LargeImage
+from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
 from app.images.preprocess import Prepared
 from tests.support.specs import preparer_of, spec_of
 
@@ -34,9 +35,9 @@ def test_a_large_image_is_not_decoded_unless_the_request_allows_it(encode, monke
     monkeypatch.setattr("app.images.preparer.LARGE_PIXELS", 999)
     monkeypatch.setattr("app.images.preparer.upright_rgb", lambda image: pytest.fail("decoded"))
     answer = bytearray(preparer(encode(Image.new("RGB", (50, 20))), even_large=False, thumbnail=True))
-    assert pixels_if_large(answer) == 1000
-    with pytest.raises(GarbledAnswer):  # by a worker that was asked again
+    with pytest.raises(LargeImage) as large:
         unpack_answer(answer, shape=(8, 8))
+    assert large.value.pixels == 1000
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,9 @@ def test_refusals_come_back_as_they_were(data, kind):
         '{"error": "internal", "detail": "a"}',
         '{"error": ["unusable-image"], "detail": "a"}',
         '{"error": "unusable-image"}',
+        '{"large": 0}',
+        '{"large": -1}',
+        '{"large": "x"}',
         '{"size": [Infinity, 1], "box": [0, 0, 1, 1], "format": "PNG"}',
         '{"size": [0, 1], "box": [0, 0, 1, 1], "format": "PNG"}',
         "[" * 100_000,
