@@ -27,7 +27,7 @@ from app.door.admission import Admission
 from app.door.cors import Cors
 from app.door.door import Door
 from app.door.keys import open_keys
-from app.door.observation import MACHINES, Observation
+from app.door.observation import POLLED, Observation
 from app.door.paths import below, check_root_path
 from app.door.problems import install_handlers, problems
 from app.inference.plan import Plan
@@ -164,5 +164,5 @@ def _telemetry(settings: Settings) -> TelemetryConfig:
         "metrics": False,  # Prometheus has them
         "logs": False,  # they would contain the texts of exceptions
         "operation_spans": False,  # the stages are spans
-        "exclude": lambda scope: below(settings.root_path, scope["path"]) in MACHINES,
+        "exclude": lambda scope: below(settings.root_path, scope["path"]) in POLLED,
     }

@@ -77,7 +77,7 @@ class Settings(BaseSettings):
         description="Largest sum of the bodies of all requests in work, in bytes; further requests get 503",
     )
     max_connections: PositiveInt = Field(
-        default=1024, description="Connection limit; above it only `/livez` and `/readyz` are answered"
+        default=1024, description="Connection limit; above it only probes are answered"
     )
     receive_timeout_s: PositiveFloat = Field(
         default=15.0, description="Longest time for a request's body to arrive, in seconds"

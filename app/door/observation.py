@@ -18,7 +18,7 @@ from app.telemetry.metrics import Metrics
 from app.telemetry.stages import Stages
 
 TRACEPARENT = TraceContextTextMapPropagator()
-MACHINES = PROBES | {METRICS}  # asked every few seconds: not traced, and logged at level debug only
+POLLED = PROBES | {METRICS}  # asked every few seconds: not traced, and logged at level debug only
 
 
 class Observation:
@@ -72,7 +72,7 @@ class Observation:
         if refusal := state.get("refusal"):
             status, problem = int(refusal.status), refusal.kind
         self._metrics.request_ended(method=method, route=route, status=status, seconds=seconds, problem=problem)
-        level = logging.DEBUG if route in MACHINES else logging.INFO
+        level = logging.DEBUG if route in POLLED else logging.INFO
         if access_log.isEnabledFor(level):
             facts = {
                 "method": method,

@@ -106,10 +106,10 @@ def opened(data: bytes, limits: Limits) -> Iterator[tuple[Image.Image, str]]:
     name = sniff(data)
     exif = b""
     if name == "JPEG":
-        jpeg = read_jpeg(data, max_scans=MAX_SCANS)
-        if jpeg is None:
-            raise UnusableImage(f"The JPEG has more than {MAX_SCANS} scans, or nothing but markers.")
-        data, exif = jpeg
+        try:
+            data, exif = read_jpeg(data, max_scans=MAX_SCANS)
+        except ValueError as error:
+            raise UnusableImage(f"The JPEG has {error}.") from None
     try:
         with TYPES[name].parser(BytesIO(data)) as image:
             _check_size(image.size, limits)

@@ -25,10 +25,10 @@ class Jpeg(NamedTuple):
     exif: bytes  # the first Exif block, a TIFF structure; empty where there is none
 
 
-def read_jpeg(data: bytes, *, max_scans: int) -> Jpeg | None:
-    """None for a file of more than `max_scans` scans or MAX_SEGMENTS segments. libjpeg-turbo advises to limit the scans
-    of untrusted files, because each may cost as much as a whole image. Markers are found where libjpeg finds them
-    (ITU-T T.81, annex B).
+def read_jpeg(data: bytes, *, max_scans: int) -> Jpeg:
+    """Raises ValueError for a file of more than `max_scans` scans or MAX_SEGMENTS segments. libjpeg-turbo advises to
+    limit the scans of untrusted files, because each may cost as much as a whole image. Markers are found where libjpeg
+    finds them (ITU-T T.81, annex B).
     """
     kept = [data[:2]]
     exif = b""
@@ -38,7 +38,7 @@ def read_jpeg(data: bytes, *, max_scans: int) -> Jpeg | None:
         start, position = match.span()
         segments += 1
         if segments > MAX_SEGMENTS:
-            return None
+            raise ValueError(f"more than {MAX_SEGMENTS} segments")
         marker = data[start + 1]
         if marker == _EOI:
             break
@@ -50,7 +50,7 @@ def read_jpeg(data: bytes, *, max_scans: int) -> Jpeg | None:
                 kept.append(data[start:])
             scans += 1
             if scans > max_scans:
-                return None
+                raise ValueError(f"more than {max_scans} scans")
         elif not scans and not _is_metadata(marker, data[position + 2 : min(end, position + 2 + _JFIF_BYTES)]):
             kept.append(data[start:end])
         elif not exif and data.startswith(_EXIF, position + 2):

@@ -60,7 +60,7 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
     if settings.engine != "onnxruntime":
         try:
             with _failures_of("OpenVINO"):
-                return _on_openvino(on_cpu)
+                return on_cpu(_openvino(), streams=True)
         except DeviceError as error:
             if settings.engine == "openvino":
                 raise
@@ -103,12 +103,12 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
     return model
 
 
-def _on_openvino(on_cpu: Callable[..., Model]) -> Model:
+def _openvino() -> Callable[..., Engine]:
     if not find_spec("openvino"):
         raise DeviceError("OpenVINO is not installed")
     from app.inference.openvino import OpenVinoEngine
 
-    return on_cpu(OpenVinoEngine, streams=True)
+    return OpenVinoEngine
 
 
 def _on_cpu(

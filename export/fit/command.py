@@ -25,7 +25,7 @@ def fit(options: argparse.Namespace) -> None:
             recipe=chosen,
             seed=options.seed,
             strict=options.strict,
-            again=options.replace,
+            replace=options.replace,
         )
     except (CheckpointError, ValueError, FileExistsError) as error:
         stop(f"not learned: {error}")

@@ -1,8 +1,8 @@
 """One run: a folder of images and a checkpoint to a file with a model that knows their labels, and a report."""
 
+import dataclasses
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, replace
 from pathlib import Path
 from shlex import quote
 
@@ -38,19 +38,19 @@ def run(
     recipe: Recipe,
     seed: int,
     strict: bool,
-    again: bool,
+    replace: bool,
 ) -> Report:
     """Learn from `images`, and write `out`, a .safetensors file, and its report beside it.
 
     `source` is a Checkpoint, or without weights what is learned from nothing.
-    With `strict`, an image that cannot be used is an error; with `again`, `out` is replaced.
+    With `strict`, an image that cannot be used is an error; with `replace`, `out` is replaced.
     Raises ValueError, FileExistsError or OSError, and leaves what is at `out`; NotReported once `out` is written.
     """
     if out.suffix != SUFFIX:
         raise ValueError(f"--out {out}: the name must end in {SUFFIX}")
     if images.is_dir() and out.resolve().is_relative_to(images.resolve()):
         raise ValueError(f"--out {out}: it lies among the images; its report would become a label")
-    if out.exists() and not again:
+    if out.exists() and not replace:
         raise FileExistsError(f"{out} exists; --replace replaces it")
     listing = list_images(images, labelled=not isinstance(recipe, MaskedRecipe))
     chosen = split(listing, seed=seed)
@@ -71,7 +71,7 @@ def run(
         judged = None
         if learned.labels:
             judged = judge(learned, dataset.held_out)
-            learned = replace(learned, figures={**learned.figures, **judged.figures()})
+            learned = dataclasses.replace(learned, figures={**learned.figures, **judged.figures()})
         save(learned, out)
         learned_file, bundle = (quote(str(path)) for path in (out, Path("bundles", out.stem)))
         report = Report(
@@ -108,7 +108,7 @@ def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: 
         wordnet=dataset.labels if names else (),
         figures=images | fitted.figures,
         recipe={**fitted.recipe, "checkpoint": source.name},
-        history=tuple(asdict(point) for point in fitted.history),
+        history=tuple(dataclasses.asdict(point) for point in fitted.history),
     )
 
 

@@ -180,6 +180,17 @@ def test_valid_http_is_refused_with_a_problem(server, name):
         check_problem(answer)
 
 
+@pytest.mark.parametrize("path", ["/", "/model", "/metrics", "/page/main.js", "/docs"])
+def test_head_is_get_without_a_body(server, path):
+    with Connection(server.port) as connection:
+        connection.send(message(f"GET {path}"))
+        got = connection.answer()
+        connection.send(message(f"HEAD {path}") + message("GET /livez"))
+        head, alive = connection.answer(to="HEAD"), connection.answer()
+    assert (head.status, head.body, head.headers["content-type"]) == (200, b"", got.headers["content-type"])
+    assert alive.json() == {"status": "alive"}
+
+
 def test_bytes_after_the_declared_length_are_the_next_request(server):
     answers = replies(server, classify("Content-Length: 5", body=b"hello, world"))
     assert [answer.status for answer in answers] in ([415, 400], [415])

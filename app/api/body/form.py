@@ -15,6 +15,12 @@ from app.images.upload import Upload
 
 MAX_FIELDS = 16  # parts of a form that are not files; they are ignored
 MAX_FIELD_BYTES = 64 * 1024
+BROKEN = "The multipart body is broken."
+REFUSALS = {  # by how Starlette's message begins
+    "Too many files": "The form has too many images: send at most {max_images} in one request.",
+    "Too many fields": f"The form has more than {MAX_FIELDS} parts that are no files.",
+    "Part exceeded": f"A part of the form that is no file has more than {MAX_FIELD_BYTES:,} bytes.",
+}
 STEP_BYTES = 2**14
 IMAGE = re.compile(rb"image/|application/octet-stream", re.IGNORECASE)
 
@@ -37,15 +43,14 @@ async def read_form(request: Request, *, max_images: int) -> list[Upload]:
     try:
         await parser.parse()
     except MultiPartException as error:
-        if error.message.startswith("Too many files"):
-            raise MalformedRequest(f"The form has too many images: send at most {max_images} in one request.") from None
-        raise MalformedRequest(f"The multipart body is broken, or has more than {MAX_FIELDS} other parts.") from None
+        said = next((said for theirs, said in REFUSALS.items() if error.message.startswith(theirs)), BROKEN)
+        raise MalformedRequest(said.format(max_images=max_images)) from None
     finally:
         parser.close()
     if not parser.ended:
-        raise MalformedRequest("The multipart body is broken: it ends before its last boundary.")
+        raise MalformedRequest(f"{BROKEN} It ends before its last boundary.")
     if not parser.uploads:
-        raise MalformedRequest("The form has no file. In curl, an @ sends the file of a name: -F image=@photo.jpg.")
+        raise MalformedRequest("The form has no file. With curl, put @ before its name: -F image=@photo.jpg.")
     return parser.uploads
 
 

@@ -77,6 +77,7 @@ class JsonBody:
     def _string(self, quote: int) -> int:
         """Where the text goes on after the string that begins at `quote`."""
         start = end = quote + 1
+        has_quotes = False
         while True:
             before, end = end, _find(self._body, b'"', end, len(self._body))
             if end == len(self._body):
@@ -85,8 +86,8 @@ class JsonBody:
                 break
             if end - start > MAX_REST_BYTES:  # no image has a quote in it
                 raise _too_much()
+            has_quotes = True
             end += 1
-        has_quotes = before != start
         if end - start >= LARGE_BYTES and not has_quotes:
             self._set_aside(self._strings, start, end)
         else:

@@ -22,7 +22,7 @@ class RequestedOutput(BaseModel):
     parameters: Parameters = Field(default_factory=dict)
 
 
-class Tensor(BaseModel):
+class InputTensor(BaseModel):
     """An input. Its numbers are in `data`, or they are `binary_data_size` bytes after the head."""
 
     name: Name
@@ -34,7 +34,7 @@ class Tensor(BaseModel):
 
 class Head(BaseModel):
     id: StrictStr | None = None
-    inputs: list[Tensor] = Field(min_length=1, fail_fast=True)
+    inputs: list[InputTensor] = Field(min_length=1, fail_fast=True)
     outputs: Annotated[list[RequestedOutput], Field(fail_fast=True)] | None = None
     parameters: Parameters = Field(default_factory=dict)
 

@@ -17,7 +17,7 @@ from app.api.services import Services, ServicesDep
 from app.api.v2.head import Head, RequestedOutput, count, flag
 from app.api.v2.model import VERSION, NamedDep, max_batch, model_name, tensors
 from app.api.v2.request import HEADER, Expected, read_request
-from app.api.v2.response import Output, Tensor, named_classes, respond_with
+from app.api.v2.response import Output, Values, named_classes, respond_with
 from app.classifier import Processed
 from app.door.paths import INFER, INFER_VERSION
 from app.door.problems import problems
@@ -112,7 +112,7 @@ def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary:
     )
 
 
-def _tensor(services: Services, images: list[Processed], output: Output) -> Tensor:
+def _tensor(services: Services, images: list[Processed], output: Output) -> Values:
     values = np.stack([_values(services, image, output.name) for image in images]).astype(np.float32)
     if not output.classes:
         return values

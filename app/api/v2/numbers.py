@@ -13,11 +13,11 @@ STEP_BYTES = 2**16
 _ZERO = ord("0")
 _WHITE = np.isin(np.arange(256), np.frombuffer(b" \t\r\n", np.uint8))  # by character
 
-Bytes = npt.NDArray[np.uint8]
+ByteArray = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 
 
-def read_numbers(text: bytes, shape: tuple[int, ...]) -> Bytes:
+def read_numbers(text: bytes, shape: tuple[int, ...]) -> ByteArray:
     """The array of this shape whose numbers, from 0 to 255, `text` lists: flat in row-major order, or nested.
 
     Raises ValueError for every other text.
@@ -41,15 +41,15 @@ def read_numbers(text: bytes, shape: tuple[int, ...]) -> Bytes:
     return np.frombuffer(values, np.uint8).reshape(shape)
 
 
-def _outline(step: Bytes, is_digit: Flags) -> bytes:
+def _outline(step: ByteArray, is_digit: Flags) -> bytes:
     """The text without white space and with a 0 in place of each number."""
     first = is_digit & ~_shifted(is_digit, 1)
     seen = first | ~(is_digit | _WHITE[step])
-    outline: Bytes = np.where(first, np.uint8(_ZERO), step)[seen]
+    outline: ByteArray = np.where(first, np.uint8(_ZERO), step)[seen]
     return outline.tobytes()
 
 
-def _values(digits: Bytes, is_digit: Flags) -> Bytes:
+def _values(digits: ByteArray, is_digit: Flags) -> ByteArray:
     """Of each number, taken where its last digit is. Raises ValueError."""
     units = np.where(is_digit, digits, 0).astype(np.uint16)
     two = is_digit & _shifted(is_digit, 1)  # digits end here
@@ -63,7 +63,7 @@ def _values(digits: Bytes, is_digit: Flags) -> Bytes:
     ):
         raise ValueError("a number is not between 0 and 255")
     ends = is_digit & ~np.append(is_digit[1:], False)
-    whole: Bytes = values[ends].astype(np.uint8)
+    whole: ByteArray = values[ends].astype(np.uint8)
     return whole
 
 

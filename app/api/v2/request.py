@@ -15,7 +15,7 @@ import numpy as np
 from app.api.body.base64_image import decode
 from app.api.body.json_body import JsonBody
 from app.api.body.json_reader import JsonReader
-from app.api.v2.head import Head, Tensor, count, read_head
+from app.api.v2.head import Head, InputTensor, count, read_head
 from app.api.v2.numbers import read_numbers
 from app.classifier import Image
 from app.errors import MalformedRequest
@@ -38,7 +38,7 @@ class Expected:
     max_batch: int
 
 
-class Bytes:
+class BodyReader:
     """The bytes of a body in the order in which they arrive."""
 
     def __init__(self, pieces: AsyncIterator[bytes]) -> None:
@@ -76,7 +76,7 @@ async def read_request(
     `head_length` is the header Inference-Header-Content-Length, `deadline` is in seconds of time.monotonic. Raises
     MalformedRequest, ClientDisconnect, and what admission and the door raise.
     """
-    body = Bytes(pieces)
+    body = BodyReader(pieces)
     text = await _json(body, head_length)
     head, images = await reader.read(partial(_read, expected=expected), text, deadline=deadline)
     if images is None:
@@ -88,7 +88,7 @@ async def read_request(
     return head, images
 
 
-async def _json(body: Bytes, head_length: str | None) -> bytes:
+async def _json(body: BodyReader, head_length: str | None) -> bytes:
     """The whole body, or as much of it as the header says."""
     if head_length is None:
         upload = await body.take(MAX_JSON_BYTES)
@@ -125,7 +125,7 @@ def _read(text: bytes | bytearray, *, expected: Expected) -> tuple[Head, Sequenc
     return head, images
 
 
-def _input_tensor(head: Head, expected: Expected) -> Tensor:
+def _input_tensor(head: Head, expected: Expected) -> InputTensor:
     """The one input, with the shape and type that the model takes."""
     for tensor in head.inputs:
         if tensor.name != IMAGES:
@@ -151,7 +151,7 @@ def _input_tensor(head: Head, expected: Expected) -> Tensor:
     return tensor
 
 
-def _from_numbers(tensor: Tensor, body: JsonBody) -> list[Pixels]:
+def _from_numbers(tensor: InputTensor, body: JsonBody) -> list[Pixels]:
     place: object = tensor.data
     depth = 0
     while isinstance(place, list) and len(place) == 1:
@@ -169,7 +169,7 @@ def _from_numbers(tensor: Tensor, body: JsonBody) -> list[Pixels]:
         ) from None
 
 
-def _from_base64(tensor: Tensor, body: JsonBody) -> list[Upload]:
+def _from_base64(tensor: InputTensor, body: JsonBody) -> list[Upload]:
     """JSON has no bytes. `content_type` of `base64` is MLServer's convention."""
     if tensor.parameters.get("content_type") != "base64":
         raise MalformedRequest(
@@ -188,7 +188,7 @@ def _from_base64(tensor: Tensor, body: JsonBody) -> list[Upload]:
         raise MalformedRequest(f"The data of {IMAGES!r} is not base64.") from None
 
 
-async def _from_bytes(body: Bytes, tensor: Tensor, expected: Expected) -> Sequence[Image]:
+async def _from_bytes(body: BodyReader, tensor: InputTensor, expected: Expected) -> Sequence[Image]:
     size = count(tensor.parameters, "binary_data_size")
     if not size:
         raise MalformedRequest(f"The input {IMAGES!r} has neither data nor binary_data_size.")
@@ -213,7 +213,7 @@ async def _from_bytes(body: Bytes, tensor: Tensor, expected: Expected) -> Sequen
     return images
 
 
-async def _elements(body: Bytes, number: int, size: int) -> list[Upload]:
+async def _elements(body: BodyReader, number: int, size: int) -> list[Upload]:
     """Each element is its length in 4 bytes, little-endian, and as many bytes."""
     uploads = []
     for _ in range(number):

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from app.api.v2.request import HEADER
 
-Tensor = npt.NDArray[np.float32] | npt.NDArray[np.object_]  # (n, width); objects are texts
+Values = npt.NDArray[np.float32] | npt.NDArray[np.object_]  # (n, width); objects are texts
 
 
 class Output(NamedTuple):
@@ -31,7 +31,7 @@ def named_classes(
 
 
 def respond_with(
-    outputs: Sequence[tuple[Output, Tensor]], *, id: str | None, model: str, version: str, parameters: dict[str, str]
+    outputs: Sequence[tuple[Output, Values]], *, id: str | None, model: str, version: str, parameters: dict[str, str]
 ) -> Response:
     head: dict[str, Any] = {"model_name": model, "model_version": version}
     if id:
@@ -55,7 +55,7 @@ def respond_with(
     return Response(b"".join((text, *buffers)), media_type="application/octet-stream", headers={HEADER: str(len(text))})
 
 
-def _binary(values: Tensor) -> bytes:
+def _binary(values: Values) -> bytes:
     """Little-endian; before each text its length in 4 bytes."""
     if values.dtype != np.object_:
         return values.astype("<f4").tobytes()

@@ -36,8 +36,8 @@ def fill(folder: Path, counts: dict[str, int], *, colors=COLORS) -> None:
             Image.fromarray(np.clip(color + noise, 0, 255).astype(np.uint8)).save(folder / label / f"{number}.png")
 
 
-def learn(images, out, *, method="probe", given=(), checkpoint=CHECKPOINT, strict=False, again=False):
-    return run(checkpoint, images, out, recipe=recipe(method, given, seed=0), seed=0, strict=strict, again=again)
+def learn(images, out, *, method="probe", given=(), checkpoint=CHECKPOINT, strict=False, replace=False):
+    return run(checkpoint, images, out, recipe=recipe(method, given, seed=0), seed=0, strict=strict, replace=replace)
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_an_existing_file_is_replaced_only_on_demand(images, tmp_path):
         learn(images, out)
     assert out.read_text() == "precious"
     for _ in range(2):  # there is no report at first
-        learn(images, out, again=True)
+        learn(images, out, replace=True)
     assert load_checkpoint(out).labels == ("blue", "red")
 
 
