@@ -11,7 +11,7 @@ from PIL import Image
 from app.drawing.heatmap import Style, draw
 from app.drawing.png import encode
 from app.drawing.scale import limits
-from app.images.preparer import Preparer
+from app.images.preparer import Preparer, thumbnail_of
 from app.maps.record import Maps
 from export.fit.report.judged import Judged
 from export.folder import LIMITS
@@ -88,10 +88,10 @@ def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Prepa
 
 
 def _shown(thumbnail: bytes) -> bytes:
-    """The image as PNG, its longer side of SIDE pixels: a small one is enlarged, so that maps are smooth on it."""
+    """The image with its longer side of SIDE pixels: a small one is enlarged, so that maps are smooth on it."""
     image = Image.open(BytesIO(thumbnail))
     zoom = SIDE / max(image.size)
-    return encode(image.resize((max(round(image.width * zoom), 1), max(round(image.height * zoom), 1))))
+    return thumbnail_of(image.resize((max(round(image.width * zoom), 1), max(round(image.height * zoom), 1))), SIDE)
 
 
 def _side_by_side(encoded: list[bytes]) -> bytes:
