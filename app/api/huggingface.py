@@ -12,7 +12,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from app.api.body.json_images import Parameters
-from app.api.image_request import IMAGE_BODY, ImageRequestDep, ranked
+from app.api.image_request import IMAGE_BODY, ImageRequestDep
+from app.api.image_results import aside_if_many
 from app.api.routes.probes import readyz
 from app.api.services import ServicesDep
 from app.classifier import Processed
@@ -56,7 +57,8 @@ async def predict(
     if isinstance(outcome, ServiceError):
         raise outcome
     parameters = of_query.model_copy(update=of_body.model_dump(exclude_none=True))
-    return await ranked(partial(scored, services.scoring, outcome, parameters), labels=parameters.top_k or TOP_K)
+    rank = partial(scored, services.scoring, outcome, parameters)
+    return await aside_if_many(rank, labels=parameters.top_k or TOP_K)
 
 
 def scored(scoring: Scoring, image: Processed, parameters: Parameters) -> list[LabelScore]:

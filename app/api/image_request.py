@@ -4,22 +4,20 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
-from pydantic import BaseModel, Field
-from pydantic.json_schema import SkipJsonSchema
 from starlette.requests import ClientDisconnect
 
 from app.api.body.form import read_form
 from app.api.body.json_images import JSON_BODY, Parameters, read_json
 from app.api.disconnect import cancel_on_disconnect
+from app.api.image_results import Outcome
 from app.api.representation import BINARY
 from app.api.services import Services, ServicesDep
 from app.classifier import Image, Processed
-from app.door.problems import Problem, problem_of
 from app.errors import DeadlineExceeded, Fault, ServiceError, UnsupportedType, UnusableImage
 from app.images.upload import Upload
 from app.telemetry.logs import access_log
@@ -43,28 +41,8 @@ IMAGE_BODY: dict[str, Any] = {  # of OpenAPI; the image itself may be called by 
 }
 CURL_D = "In curl, --data-binary @FILE sends a file as it is: -d removes some of its bytes."
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
-MANY_LABELS = 2000  # ranking more would block the event loop for 8 ms or more
 
 log = logging.getLogger(__name__)
-
-Outcome = Processed | ServiceError  # of one image
-Result = TypeVar("Result", bound=BaseModel)
-Ranked = TypeVar("Ranked")
-
-
-class ImageInfo(BaseModel):
-    """The upright image as decoded, and the name of its file in a form."""
-
-    width: int = Field(examples=[384])
-    height: int = Field(examples=[384])
-    format: str = Field(examples=["JPEG"])
-    file: Annotated[str | SkipJsonSchema[None], Field(examples=["star.jpg"])] = None
-
-
-class FailedResult(BaseModel):
-    """Takes the place of an image that could not be used."""
-
-    error: Problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,14 +104,14 @@ class ImageRequest:
         except TimeoutError:
             return DeadlineExceeded()
         except (UnsupportedType, UnusableImage) as error:
-            return type(error)(f"{error.detail} {CURL_D}") if self._lacks_bytes(image) else error
+            return type(error)(f"{error.detail} {CURL_D}") if self._is_from_curl_d(image) else error
         except ServiceError as error:
             return error
         except Exception:
             log.exception("an image failed unexpectedly")
             return Fault()
 
-    def _lacks_bytes(self, image: Image) -> bool:
+    def _is_from_curl_d(self, image: Image) -> bool:
         """Whether curl's -d has taken line ends and zeros away: every image file has zeros among its first bytes."""
         if self.request.headers.get("content-type") != "application/x-www-form-urlencoded":
             return False
@@ -151,44 +129,6 @@ class ImageRequest:
         if isinstance(outcome, ServiceError):
             return {**known, "problem": outcome.kind}
         return {**known, "width": outcome.width, "height": outcome.height, "format": outcome.format}
-
-
-async def ranked(rank: Callable[[], Ranked], *, labels: int) -> Ranked:
-    """`rank()`, which makes so many labels. If they are many, it runs outside of the event loop."""
-    return rank() if labels <= MANY_LABELS else await asyncio.to_thread(rank)
-
-
-def results(
-    images: Sequence[Upload], outcomes: Sequence[Outcome], result: Callable[[Processed, ImageInfo], Result]
-) -> list[Result | FailedResult]:
-    """What each image gets, in order. Raises their `refusal` if none succeeded."""
-    if all(isinstance(outcome, ServiceError) for outcome in outcomes):
-        raise refusal(images, outcomes)
-    return [
-        FailedResult(error=problem_of(outcome.saying(file=image.name)))
-        if isinstance(outcome, ServiceError)
-        else result(
-            outcome, ImageInfo(width=outcome.width, height=outcome.height, format=outcome.format, file=image.name)
-        )
-        for image, outcome in zip(images, outcomes, strict=True)
-    ]
-
-
-def refusal(images: Sequence[Upload], outcomes: Sequence[Outcome]) -> ServiceError:
-    """The failure of a single image is the answer. Of several images, the failures are listed under the status that
-    most of them share.
-    """
-    failures = [
-        (outcome, problem_of(outcome.saying(pointer=f"/images/{i}", file=image.name)))
-        for i, (image, outcome) in enumerate(zip(images, outcomes, strict=True))
-        if isinstance(outcome, ServiceError)
-    ]
-    statuses = [error.status for error, _ in failures]
-    first, _ = failures[statuses.index(max(statuses, key=statuses.count))]
-    if len(outcomes) == 1:
-        return first.saying(file=images[0].name)
-    detail = f"{len(outcomes) - len(failures) or 'None'} of the {len(outcomes)} images could be used."
-    return first.saying(detail=detail, errors=[problem.model_dump(exclude_none=True) for _, problem in failures])
 
 
 async def _image_request(request: Request, services: ServicesDep) -> ImageRequest:

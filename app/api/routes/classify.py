@@ -6,7 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, ranked, results
+from app.api.image_request import IMAGE_BODY, ImageRequestDep
+from app.api.image_results import FailedResult, ImageInfo, aside_if_many, results
 from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
 from app.classifier import Processed
 from app.door.paths import CLASSIFY
@@ -71,5 +72,5 @@ async def classify(
         )
 
     labels = len(images) * (top_k or len(services.scoring.labels))
-    found = await ranked(partial(results, images, outcomes, result), labels=labels)
+    found = await aside_if_many(partial(results, images, outcomes, result), labels=labels)
     return ClassifyResponse(model=services.model_name, results=found)

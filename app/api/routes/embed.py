@@ -7,7 +7,8 @@ import numpy.typing as npt
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.image_request import IMAGE_BODY, FailedResult, ImageInfo, ImageRequestDep, refusal, results
+from app.api.image_request import IMAGE_BODY, ImageRequestDep
+from app.api.image_results import FailedResult, ImageInfo, refusal, results
 from app.api.representation import MEDIA_TYPES, npy, preferred_format
 from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
 from app.classifier import Processed

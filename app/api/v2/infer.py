@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 
-from app.api.image_request import ImageRequestDep, Outcome, ranked
+from app.api.image_request import ImageRequestDep
+from app.api.image_results import Outcome, aside_if_many
 from app.api.representation import BINARY
 from app.api.services import Services, ServicesDep
 from app.api.v2.head import Head, RequestedOutput, count, flag
@@ -55,7 +56,7 @@ async def infer(request: Request, image_request: ImageRequestDep, services: Serv
         request.state.deadline = min(request.state.deadline, time.monotonic() + microseconds / 1e6)
     outcomes = await image_request.run(images, attention=attention, success="classified")
     processed = _succeeded(outcomes)
-    found = await ranked(
+    found = await aside_if_many(
         lambda: [(output, _tensor(services, processed, output)) for output in outputs],
         labels=len(processed) * max(output.classes for output in outputs),
     )

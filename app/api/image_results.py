@@ -1,0 +1,72 @@
+"""What the images of a request get: a result each, or one refusal."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
+
+from app.classifier import Processed
+from app.door.problems import Problem, problem_of
+from app.errors import ServiceError
+from app.images.upload import Upload
+
+MANY_LABELS = 2000  # ranking more would block the event loop for 8 ms or more
+
+Outcome = Processed | ServiceError  # of one image
+Described = TypeVar("Described", bound=BaseModel)
+Ranked = TypeVar("Ranked")
+
+
+class ImageInfo(BaseModel):
+    """The upright image as decoded, and the name of its file in a form."""
+
+    width: int = Field(examples=[384])
+    height: int = Field(examples=[384])
+    format: str = Field(examples=["JPEG"])
+    file: Annotated[str | SkipJsonSchema[None], Field(examples=["star.jpg"])] = None
+
+
+class FailedResult(BaseModel):
+    """Takes the place of an image that could not be used."""
+
+    error: Problem
+
+
+async def aside_if_many(rank: Callable[[], Ranked], *, labels: int) -> Ranked:
+    """`rank()`, which makes so many labels. If they are many, it runs outside of the event loop."""
+    return rank() if labels <= MANY_LABELS else await asyncio.to_thread(rank)
+
+
+def results(
+    images: Sequence[Upload], outcomes: Sequence[Outcome], describe: Callable[[Processed, ImageInfo], Described]
+) -> list[Described | FailedResult]:
+    """What each image gets, in order. Raises their `refusal` if none succeeded."""
+    if all(isinstance(outcome, ServiceError) for outcome in outcomes):
+        raise refusal(images, outcomes)
+    return [
+        FailedResult(error=problem_of(outcome.saying(file=image.name)))
+        if isinstance(outcome, ServiceError)
+        else describe(
+            outcome, ImageInfo(width=outcome.width, height=outcome.height, format=outcome.format, file=image.name)
+        )
+        for image, outcome in zip(images, outcomes, strict=True)
+    ]
+
+
+def refusal(images: Sequence[Upload], outcomes: Sequence[Outcome]) -> ServiceError:
+    """The failure of a single image is the answer. Of several images, the failures are listed under the status that
+    most of them share.
+    """
+    failures = [
+        (outcome, problem_of(outcome.saying(pointer=f"/images/{i}", file=image.name)))
+        for i, (image, outcome) in enumerate(zip(images, outcomes, strict=True))
+        if isinstance(outcome, ServiceError)
+    ]
+    statuses = [error.status for error, _ in failures]
+    first, _ = failures[statuses.index(max(statuses, key=statuses.count))]
+    if len(outcomes) == 1:
+        return first.saying(file=images[0].name)
+    detail = f"{len(outcomes) - len(failures) or 'None'} of the {len(outcomes)} images could be used."
+    return first.saying(detail=detail, errors=[problem.model_dump(exclude_none=True) for _, problem in failures])
