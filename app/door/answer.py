@@ -1,7 +1,10 @@
-"""The header fields of every response, whatever made it."""
+"""What every response has, whatever made it: header fields, and a line break after JSON."""
+
+from collections.abc import Callable
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
+from starlette.types import Message, Send
 
 from app.door.cors import Cors
 from app.door.header import REQUEST_ID
@@ -19,12 +22,26 @@ HEADERS = {
 }
 
 
-def end_line(headers: MutableHeaders) -> bool:
-    """Whether the answer is JSON, to whose end a line break belongs. It is in the length then."""
-    is_json = headers.get("Content-Type") == "application/json" and "Content-Length" in headers
-    if is_json:
-        headers["Content-Length"] = str(int(headers["Content-Length"]) + 1)
-    return is_json
+class Answer:
+    """An answer on its way out: its header is finished, and JSON gets a line break at its end."""
+
+    def __init__(self, send: Send, *, finish: Callable[[MutableHeaders], None]) -> None:
+        """`finish` is called with the header before it is sent."""
+        self.started = False
+        self._send = send
+        self._finish = finish
+        self._ends_line = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started, headers = True, MutableHeaders(raw=message["headers"])
+            self._ends_line = headers.get("Content-Type") == "application/json" and "Content-Length" in headers
+            if self._ends_line:
+                headers["Content-Length"] = str(int(headers["Content-Length"]) + 1)
+            self._finish(headers)
+        elif self._ends_line and not message.get("more_body"):
+            message = {**message, "body": message.get("body", b"") + b"\n"}
+        await self._send(message)
 
 
 def complete(

@@ -15,10 +15,10 @@ from typing import Any
 from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.door.admission import Admission
-from app.door.answer import complete, end_line
+from app.door.answer import Answer, complete
 from app.door.body import Bodies, Body
 from app.door.cors import Cors
 from app.door.header import MODEL_DIGEST, check_room, deadline, request_id
@@ -62,30 +62,17 @@ class Door:
         request = HTTPConnection(scope)
         state["request_id"] = request_id(request)
         body = Body(self._bodies, request, receive)
-        started = ends_line = False
 
-        async def answer(message: Message) -> None:
-            nonlocal started, ends_line
-            if message["type"] == "http.response.start":
-                started, headers = True, MutableHeaders(raw=message["headers"])
-                ends_line = end_line(headers)
-                headers[MODEL_DIGEST] = self._model
-                complete(
-                    headers,
-                    request,
-                    request_id=state["request_id"],
-                    path=path,
-                    cors=self._cors,
-                    closing=state.get("crowded", False) or not (body.finished or state.get("arrived", False)),
-                )
-            elif ends_line and not message.get("more_body"):
-                message = {**message, "body": message.get("body", b"") + b"\n"}
-            await send(message)
+        def finish(headers: MutableHeaders) -> None:
+            closing = state.get("crowded", False) or not (body.finished or state.get("arrived", False))
+            headers[MODEL_DIGEST] = self._model
+            complete(headers, request, request_id=state["request_id"], path=path, cors=self._cors, closing=closing)
 
+        answer = Answer(send, finish=finish)
         try:
             self._check(request)
             if self._cors.is_preflight(request):
-                await self._cors.preflight()(scope, receive, answer)
+                await self._cors.preflight()(scope, receive, answer.send)
                 return
             if scope["method"] == "POST" and upload_route(path):
                 await body.arrive()
@@ -93,13 +80,13 @@ class Door:
             if scope["method"] == "HEAD":  # what is below answers as to GET, and the server sends no body
                 inner["method"] = "GET"
             try:
-                await self._app(inner, body.receive, answer)
+                await self._app(inner, body.receive, answer.send)
             finally:
                 scope["route"] = inner.get("route")  # for the layers around
         except (Exception, asyncio.CancelledError) as error:
-            if started:
+            if answer.started:
                 raise
-            await _response(error, state)(scope, receive, answer)
+            await _response(error, state)(scope, receive, answer.send)
         finally:
             body.release()
 
