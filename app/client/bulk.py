@@ -46,13 +46,18 @@ class Bulk:
         """
         self._client = client
         self._patience_s, self._waiting = patience_s, waiting
-        self._classify = partial(client.classify_all, top_k=top_k, attention=maps is not None)
         self._maps, self._method = maps, method
         self._embeddings = embeddings
         self._ended = threading.Event()
         self._answered = time.monotonic()  # when the service last answered
         self._told = -1.0  # `_answered` when the user was last told, which happens once per silence
         self.model = self._patiently(client.model)
+        keep = maps is not None
+        self._ask = (
+            partial(client.classify_all, top_k=top_k, attention=keep)
+            if self.model.manifest.labels
+            else partial(client.embed_all, attention=keep)
+        )
 
     def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:
         """Calls `record` in this thread with each image and its result, in any order. The result may be an `error`.
@@ -79,14 +84,17 @@ class Bulk:
                 contents[image] = Path(image).read_bytes()
             except OSError as error:
                 results[image] = _failed("Not read", f"The file cannot be read: {error.strerror}.")
+        answers = self._each(contents, self._ask)
+        results |= answers
         if self._embeddings:
-            for image, result in self._each(contents, self._client.embed_all).items():
-                if result.error:
-                    results[image] = result
-                    del contents[image]
+            good = {image: contents[image] for image, result in answers.items() if not result.error}
+            embedded = self._each(good, self._client.embed_all) if self.model.manifest.labels else answers
+            for image in good:
+                if embedded[image].error:
+                    results[image] = embedded[image]
                 else:
-                    np.save(_parent_made(self._embeddings / file_of(image, ".npy")), np.float32(result.embedding))
-        results |= self._each(contents, self._classify)
+                    path = self._embeddings / file_of(image, ".npy")
+                    np.save(_parent_made(path), np.float32(embedded[image].embedding))
         if self._maps:
             for image, result in results.items():
                 if heatmap := self._heatmap(result.id) if result.id else None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 from tqdm import tqdm
 
-from app.client.bulk import Bulk, GivenUp, with_one_file
+from app.client.bulk import Bulk, GivenUp, file_of, with_one_file
 from app.client.client import Answer, Client, ServiceProblem
 from app.client.files import image_files
 from app.client.output import OtherRun, Output
@@ -49,9 +49,10 @@ def main(arguments: list[str]) -> int:
 
 def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
     """The exit status. Raises OtherRun, GivenUp, ServiceProblem and OSError."""
-    folders = [folder for folder in (options.maps, options.embeddings) if folder]
-    for folder in folders:
-        if output.failed and not folder.exists():
+    folders = {folder: suffix for folder, suffix in ((options.maps, ".png"), (options.embeddings, ".npy")) if folder}
+    for folder, suffix in folders.items():
+        named = (image for image, failed in output.failed.items() if not failed)
+        if not all((folder / file_of(image, suffix)).exists() for image in named):
             raise OtherRun(f"the output has images that {folder} does not have: give another --out")
         if pair := with_one_file([*output.failed, *images]):
             raise OtherRun(f"{' and '.join(pair)} would have the same file in {folder}: send them in two runs")
@@ -67,7 +68,7 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
             method=options.method,
             embeddings=options.embeddings,
         )
-        output.begin(bulk.model, labels=min(options.top_k, len(bulk.model.manifest.labels)))
+        output.begin(bulk.model, labels=max(1, min(options.top_k, len(bulk.model.manifest.labels))))
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
         left = [image for image in images if image not in output.failed]

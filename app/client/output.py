@@ -71,10 +71,13 @@ class Output:
             self._write(HEADER)
 
     def write(self, image: str, result: Answer) -> None:
-        """A row per label, the best first; a row with `error` for an image that could not be used."""
+        """A row per label, the best first; a row with `error` for an image that could not be used; and a row without
+        label for one whose model has no labels.
+        """
         rows: list[tuple[object, ...]] = [("", "", "", "", "", result.error.detail)] if result.error else []
         for rank, prediction in enumerate(result.predictions or (), 1):
             rows.append((rank, prediction.label, prediction.index, prediction.score, result.id or "", ""))
+        rows = rows or [("", "", "", "", result.id or "", "")]
         self._write("".join(_row(image, *row, self._model) for row in rows))
         self.failed[image] = result.error is not None
 

@@ -214,10 +214,26 @@ def test_an_image_without_its_heatmap_is_not_recorded_and_is_sent_again(service,
 
 
 @pytest.mark.parametrize("option", ["--embeddings", "--maps"])
-def test_an_output_without_embeddings_or_maps_does_not_get_some(service, images, option):
+@pytest.mark.parametrize("made", [False, True])
+def test_an_output_without_embeddings_or_maps_does_not_get_some(service, images, option, made):
+    folder = images.parent / "folder"
+    if made:
+        folder.mkdir()
     assert run(service, images) == (0, named(images))
-    with pytest.raises(SystemExit, match="the output has images that folder does not have: give another --out"):
-        run(service, images, option, "folder")
+    with pytest.raises(SystemExit, match=r"the output has images that .*folder does not have: give another --out"):
+        run(service, images, option, str(folder))
+
+
+def test_a_model_without_labels_gives_embeddings_and_rows_without_labels(service, images):
+    service.model["manifest"]["labels"] = []
+    service.answers["/model"] = (200, {}, json.dumps(service.model).encode())
+    folder = images.parent / "embeddings"
+    unlabelled = dict.fromkeys(named(images), "")
+    for _ in range(2):
+        assert run(service, images, "--embeddings", str(folder)) == (0, unlabelled)
+        assert {path.name for path in folder.rglob("*.npy")} == {f"{name}.npy" for name in named(images)}
+    assert {path for path, _, _ in service.asked} == {"/model", "/embed"}
+    assert sum(len(sent) for _, sent, _ in service.asked) == len(named(images))
 
 
 def test_a_folder_that_cannot_be_made_ends_the_run(service, images, capsys):
