@@ -74,8 +74,12 @@ export function fetchLinks() {
     const link = event.target.closest(`a[href^='${ROOT}attention/'], a[href^='${ROOT}model/']`);
     if (!link || !hasKey()) return;
     event.preventDefault();
-    const address = URL.createObjectURL(await blob(link.href));
-    element("a", { href: address, download: link.download }).click();
-    URL.revokeObjectURL(address);
+    try {
+      const address = URL.createObjectURL(await blob(link.href));
+      element("a", { href: address, download: link.download }).click();
+      URL.revokeObjectURL(address);
+    } catch (problem) {
+      alert(problem.message); // such as maps that have expired
+    }
   });
 }
