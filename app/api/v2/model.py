@@ -39,11 +39,10 @@ def tensors(services: Services) -> dict[str, int]:
     return {**classes, "embedding": manifest.features}
 
 
-async def _named(request: Request, services: ServicesDep, name: str) -> str:
+async def _named(services: ServicesDep, name: str, version: str = VERSION) -> str:
     """The model's name. Raises UnknownModel for another one, or another version."""
     if name != model_name(services):
         raise UnknownModel(name)
-    version = request.path_params.get("version", VERSION)
     if version != VERSION:
         raise UnknownModel(name, version)
     return name
