@@ -46,13 +46,13 @@ class Coverer:
     async def run(
         self,
         pixels: npt.NDArray[np.uint8],
-        plan: Callable[[], Experiment],
+        design: Callable[[], Experiment],
         read: Callable[[Logits], T],
         *,
         fill: Fill,
         deadline: float = math.inf,
     ) -> tuple[Experiment, list[T]]:
-        """What `plan` returns in a thread, and what `read` makes of the logits (classes,) of each of its images.
+        """What `design` returns in a thread, and what `read` makes of the logits (classes,) of each of its images.
 
         They show `pixels` (height, width, 3), with `fill` in place of the covered patches.
 
@@ -66,7 +66,7 @@ class Coverer:
         self._in_work += 1
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
-                experiment = await asyncio.get_running_loop().run_in_executor(self._cpu_pool, plan)
+                experiment = await asyncio.get_running_loop().run_in_executor(self._cpu_pool, design)
                 self._check_time(len(experiment.covered), deadline)
                 logits = self._logits(pixels, experiment.covered, fill, deadline)
                 return experiment, [read(of_image) async for of_image in logits]

@@ -61,7 +61,8 @@ class Source:
         return self._stored[name].shape
 
     def renamed(self, names: Names, *, dropping: str = "(?!)") -> Self:
-        """The same under other names, without the tensors whose whole name matches `dropping`.
+        """The same under other names, without the tensors whose whole name matches `dropping`. All share one record of
+        the names in the file, by which messages call a tensor.
 
         Raises CheckpointError if two tensors get one name.
         """

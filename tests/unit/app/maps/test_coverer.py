@@ -66,8 +66,8 @@ def scenario(run):
 
 
 def verification(coverer: Coverer, **options) -> asyncio.Task[tuple[Trial, list[float]]]:
-    plan = partial(Trial.of, VALUES, steps=8, random_orders=2, seed=b"id")
-    return asyncio.create_task(coverer.run(PIXELS, plan, lambda logits: logits[1], fill="black", **options))
+    design = partial(Trial.of, VALUES, steps=8, random_orders=2, seed=b"id")
+    return asyncio.create_task(coverer.run(PIXELS, design, lambda logits: logits[1], fill="black", **options))
 
 
 async def all_places(coverer: Coverer) -> None:
