@@ -28,7 +28,7 @@ async def draw_unless_known(
     `recipe` is everything that the bytes depend on, but for the format. Its parts have a `repr` that says all of them.
     Raises Overloaded and DeadlineExceeded.
     """
-    kind = format or preferred_format(",".join(request.headers.getlist("accept")), among=renderers)
+    kind = format or preferred_format(request.headers.getlist("accept"), among=renderers)
     etag = f'"{hashlib.sha256(repr((*recipe, kind)).encode()).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": f"private, max-age={max_age_s}", "Vary": "Accept"}
     if _matches(request.headers.get("if-none-match", ""), etag):

@@ -18,10 +18,10 @@ def representations(*formats: Format) -> dict[int | str, dict[str, Any]]:
     return {200: {"content": {MEDIA_TYPES[format]: {} if format == "json" else binary for format in formats}}}
 
 
-def preferred_format(accept: str, *, among: Iterable[Format]) -> Format:
-    """The format that an Accept header prefers (RFC 9110, 12.5.1), or the first when it has no preference."""
+def preferred_format(accept: Iterable[str], *, among: Iterable[Format]) -> Format:
+    """The format that lines of Accept prefer (RFC 9110, 12.5.1), or the first when they have no preference."""
     weights: dict[str, float] = {}
-    for entry in accept.split(","):
+    for entry in ",".join(accept).split(","):
         media_range, *parameters = (part.strip().lower() for part in entry.split(";"))
         quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
         weights[media_range] = float(quality) if quality.replace(".", "", 1).isdecimal() else 0.0

@@ -2,16 +2,15 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from app.bundle import COMBINED_GRAPH, WEIGHTS, Bundle
 from app.inference.batch_cost import warn_of_weights
-from app.inference.engine import DeviceError, Engine
+from app.inference.engine import DeviceError, Engine, failures_as_device_errors
 from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
 from app.machine import allowed_cores
@@ -59,27 +58,16 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
                 log.debug("%s", error)
     if settings.engine != "onnxruntime":
         try:
-            with _failures_of("OpenVINO"):
+            with failures_as_device_errors("OpenVINO cannot run this bundle"):
                 return on_cpu(_openvino(), streams=True)
         except DeviceError as error:
             if settings.engine == "openvino":
                 raise
             log.warning("%s; ONNX Runtime is used instead", error)
-    with _failures_of("ONNX Runtime"):
+    with failures_as_device_errors("ONNX Runtime cannot run this bundle"):
         from app.inference.onnxruntime import OnnxEngine
 
         return on_cpu(OnnxEngine)
-
-
-@contextmanager
-def _failures_of(engine: str) -> Iterator[None]:
-    """Each as a DeviceError."""
-    try:
-        yield
-    except DeviceError:
-        raise
-    except Exception as error:  # those of ONNX Runtime have no common base
-        raise DeviceError(f"{engine} cannot run this bundle ({error})") from error
 
 
 def _on_cuda(settings: Settings, bundle: Bundle) -> Model:

@@ -5,7 +5,8 @@ everything, so the text tells the faults apart (microsoft/onnxruntime#16307).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -78,6 +79,18 @@ class Engine(Protocol):
 
 class DeviceError(CannotStart):
     """The device in the settings cannot be used."""
+
+
+@contextmanager
+def failures_as_device_errors(sentence: str, *, of_memory: str = "") -> Iterator[None]:
+    """Each failure inside is a DeviceError with its own words after `sentence`, or after another if memory is short."""
+    try:
+        yield
+    except DeviceError:
+        raise
+    except Exception as error:  # those of ONNX Runtime have no common base
+        said = of_memory if of_memory and fault_of(error) == "memory" else sentence
+        raise DeviceError(f"{said} ({error})") from error
 
 
 def as_batch(images: Images) -> Pixels:

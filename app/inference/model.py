@@ -1,6 +1,5 @@
 """The model that is served: an engine, which batches pay in it, and whether it still computes right numbers."""
 
-import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,8 +13,6 @@ from app.inference.known_answer import KnownImage
 from app.inference.plan import Plan
 from app.inference.streams import Streams
 from app.machine import resident_memory
-
-log = logging.getLogger(__name__)
 
 WARM_UP_S = 0.1  # for each graph; batch sizes not measured by then are measured while serving
 WARM_UP_RUNS = 2  # of a batch size; the first also allocates memory
@@ -53,7 +50,6 @@ class Model:
         self.streams = Streams(
             count=streams, max_batch=max_batch, known=known, open_engine=open_engine, weights=weights
         )
-        self._open_engine = open_engine
         self._memory = MemoryModel(allowed=math.inf, before=0)  # until the warm-up
         self._latency = {graph: LatencyModel(max_batch=max_batch, streams=streams) for graph in GRAPHS}
         self._checked: set[tuple[Graph, int]] = set()
@@ -223,13 +219,13 @@ class Model:
         """Have streams, or batches on all cores, not both: beside a run on a stream nothing runs on all cores."""
         if self.streams.count == 1:
             return
-        assert self._open_engine
+        assert self.streams.open_engine
         if self._on_a_stream() < FIRST_RUN_RATIO * STREAMS_PAY_S:
             self._measure("classify", 1, runs=1)
         if self._on_a_stream() < STREAMS_PAY_S:
             self.streams.close(1)
             del self.engine  # or its weights would be in memory twice
-            self.engine = self._open_engine()
+            self.engine = self.streams.open_engine()
             for graph in GRAPHS:
                 self.probe(Plan(graph, 1))
             return

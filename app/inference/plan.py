@@ -1,4 +1,4 @@
-"""What is to be run next."""
+"""A run of the model, before it begins."""
 
 from typing import NamedTuple
 

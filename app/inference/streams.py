@@ -36,7 +36,7 @@ class Streams:
         self.count = count
         self.images = sorted({1, min(ON_A_STREAM, max_batch)})  # per run
         self._known = known
-        self._open_engine = open_engine
+        self.open_engine = open_engine
         self._weights = weights
         self._opening = Lock()
         self._engines: dict[tuple[Graph, int], Engine] = {}  # by the images per run
@@ -54,7 +54,7 @@ class Streams:
         """Open streams for so many images, if there is memory, and check the known image on each with this graph. Where
         that fails, they are closed. Whether they are open.
         """
-        assert self._open_engine
+        assert self.open_engine
         with self._opening:
             if self.count == 1 or images not in self.images:
                 return False  # it has failed with the other graph
@@ -62,7 +62,7 @@ class Streams:
                 log.warning("memory: streams of the graph %s do not fit, with %d images per run", graph, images)
                 return False
             try:
-                engine = self._of_other_graph(images) or self._open_engine(streams=self.count, images=images)
+                engine = self._of_other_graph(images) or self.open_engine(streams=self.count, images=images)
                 with ThreadPoolExecutor(self.count) as threads:
                     known = [self._known.images(images)] * self.count
                     for outputs in threads.map(partial(engine.run, graph), known):

@@ -36,7 +36,6 @@ router = APIRouter(tags=["images"])
 @router.post(
     CLASSIFY,
     summary="Classify images",
-    response_model=ClassifyResponse,
     response_model_exclude_none=True,
     openapi_extra=IMAGE_BODY,
     responses=problems(400, 408, 409, 413, 415, 422),

@@ -55,7 +55,7 @@ async def embed(
     """
     images, _ = await image_request.read(max_images=services.settings.max_images_per_request)
     outcomes = await image_request.run(images, attention=attention, success="embedded")
-    if preferred_format(",".join(request.headers.getlist("accept")), among=("json", "npy")) == "npy":
+    if preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":
         embedded = [outcome for outcome in outcomes if isinstance(outcome, Processed)]
         if len(embedded) < len(outcomes):
             raise refusal(images, outcomes)

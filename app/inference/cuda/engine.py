@@ -2,8 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
@@ -13,7 +12,17 @@ import onnxruntime as ort
 from app.bundle import WEIGHTS, Precision
 from app.inference.cuda.driver import DriverError, LockedBuffers, bytes_of, count_gpus, lock_pages
 from app.inference.cuda.recording import Recording
-from app.inference.engine import GRAPH_FILES, DeviceError, Engine, Graph, Images, Outputs, Pixels, fault_of
+from app.inference.engine import (
+    GRAPH_FILES,
+    DeviceError,
+    Engine,
+    Graph,
+    Images,
+    Outputs,
+    Pixels,
+    failures_as_device_errors,
+    fault_of,
+)
 from app.inference.known_answer import BY_CLASS, WrongAnswer
 from app.inference.model import Model
 
@@ -62,7 +71,7 @@ class CudaEngine(Engine):
             self._options["device_id"] = str(gpu)
         if memory_bytes:
             self._options["gpu_mem_limit"] = str(_memory_of_a_graph(memory_bytes, (folder / WEIGHTS).stat().st_size))
-        with _failures_as_device_errors():
+        with failures_as_device_errors(UNUSABLE, of_memory=TOO_SMALL):
             self._sessions = {graph: self._session(folder / name) for graph, name in GRAPH_FILES.items()}
         if any(session.get_providers()[0] != self.provider for session in self._sessions.values()):
             raise DeviceError(UNUSABLE)
@@ -96,7 +105,7 @@ class CudaEngine(Engine):
             lock_pages(self._pixels, gpu=self._gpu)
         except DriverError as error:
             log.warning("the input buffer could not be page-locked, so copies to the GPU are slower: %s", error)
-        with _failures_as_device_errors():
+        with failures_as_device_errors(UNUSABLE, of_memory=TOO_SMALL):
             for graph in GRAPH_FILES:
                 for size in reversed(model.sizes(graph)):
                     self._record(model, graph, size)
@@ -148,16 +157,6 @@ class CudaEngine(Engine):
         options.log_severity_level = 3  # __init__ reports a provider that cannot load
         options.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
         return ort.InferenceSession(str(file), options, providers=[(self.provider, self._options)], enable_fallback=0)
-
-
-@contextmanager
-def _failures_as_device_errors() -> Iterator[None]:
-    try:
-        yield
-    except DeviceError:
-        raise
-    except Exception as error:  # those of ONNX Runtime have no common base
-        raise DeviceError(f"{TOO_SMALL if fault_of(error) == 'memory' else UNUSABLE} ({error})") from error
 
 
 def _check_runtime(gpu: int) -> None:
