@@ -20,6 +20,7 @@ from onnxscript.rewriter.rules import common as rules
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from export.fuse import fuse
 from export.graphs import ExplainGraph
 from export.onnx_file import strip_provenance
 from export.progress import working
@@ -53,6 +54,8 @@ def trace(graph: ExplainGraph) -> onnx.ModelProto:
                 program = _translated(captured, graph)
     with working("optimising"):
         _optimise(program.model)
+        if graph.dtype == torch.float16:
+            fuse(program.model)
         proto = program.model_proto
     if not proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param:
         raise ValueError("the exporter fixed the batch dimension")
