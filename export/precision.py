@@ -2,7 +2,8 @@
 
 Everything outside the blocks stays float32: the patch projection, whose weights are small once 1/255 is folded into
 them, and the layers from the last norm to the logits. Norms, softmax and evidence are computed in float32 in every
-precision. Figures, and alternatives that were tried: docs/precision.md.
+precision; on a GPU, products of float32 are computed in TF32 beside blocks in half precision. Figures, and alternatives
+that were tried: docs/precision.md.
 """
 
 import dataclasses
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from app.bundle import Precision
 from app.inference.engine import Pixels
+from export.patches import FoldedPatchEmbed
 from export.ranges import measure, ranges
 from export.rewrite import FusedAttention, FusedRope, Linear
 from export.smoothing import smoothed
@@ -25,6 +27,8 @@ LARGEST_INT8 = 127  # symmetric, so that weights need no zero point; no two neig
 LARGEST_IN_ATTENTION = 78  # of queries and keys: two products fit in 16 bits, as 2 * (78 + 128) * 78 does
 SMALLEST_SCALE = 1e-30  # for an output whose weights are all zero
 LARGEST_FP16 = torch.finfo(torch.float16).max
+TF32_DIGITS = 11  # binary; as many as fp16 has
+GREY = 128  # of a pixel
 
 
 def model_for(checkpoint: Checkpoint, precision: Precision, pixels: Pixels | None) -> VisionTransformer:
@@ -53,6 +57,7 @@ def lower(network: VisionTransformer, precision: Precision) -> None:
             _quantise(network.blocks)
         case "fp16":
             network.blocks.half()
+            _round_projection(network.patch_embed)
         case "bf16":
             _halve(network.blocks)
 
@@ -67,6 +72,24 @@ def _check_range(checkpoint: Checkpoint, pixels: Pixels) -> None:
     for name, reach in zip(modules, ranges(checkpoint, pixels, list(modules.values())), strict=True):
         if not reach.max() <= LARGEST_FP16:
             raise ValueError(f"{name} gives values beyond {LARGEST_FP16:.0f}, the largest number of fp16")
+
+
+@torch.no_grad()
+def _round_projection(patch_embed: nn.Module) -> None:
+    """Round the weights that multiply pixels to TF32, and move the bias so that a grey image keeps its tokens.
+
+    TF32 has the exponent of float32 and TF32_DIGITS digits, and a GPU cuts off the others, so that all products become
+    smaller. Rounding has no direction, and what is left of its errors grows with the distance from grey.
+    """
+    if not isinstance(patch_embed, FoldedPatchEmbed) or patch_embed.norm_patch is not None:
+        return
+    proj = patch_embed.proj
+    assert isinstance(proj, Linear)
+    assert proj.bias is not None
+    significand, exponent = torch.frexp(proj.weight)
+    rounded = torch.ldexp((significand * 2**TF32_DIGITS).round() / 2**TF32_DIGITS, exponent)
+    proj.bias += GREY * (proj.weight.double() - rounded.double()).sum(0).float()
+    proj.weight.copy_(rounded)
 
 
 def _halve(blocks: nn.Module) -> None:

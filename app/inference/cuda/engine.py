@@ -31,7 +31,6 @@ log = logging.getLogger(__name__)
 PROVIDER_OPTIONS = {
     "enable_cuda_graph": "1",  # this also refuses a session in which a node that computes would run on the CPU
     "arena_extend_strategy": "kSameAsRequested",  # all memory is taken in the warm-up: powers of two would waste some
-    "use_tf32": "0",  # it would round the numbers of an fp32 bundle; for speed, export in fp16
     "cudnn_conv_algo_search": "HEURISTIC",  # for the stem of a hybrid; the default tries all algorithms at each size
 }
 OLDEST_RUNTIME = (1, 31, 1)  # before, a replay may read staging buffers of another run (microsoft/onnxruntime#32121)
@@ -66,7 +65,8 @@ class CudaEngine(Engine):
         _check_runtime(gpu)
         _load_libraries()
         self._gpu = gpu
-        self._options = dict(PROVIDER_OPTIONS)
+        # TF32 has as many digits as fp16, and would round the numbers of other bundles
+        self._options = PROVIDER_OPTIONS | {"use_tf32": str(int(precision == "fp16"))}
         if gpu:  # for the first one ONNX Runtime would only warn that it is no plugin
             self._options["device_id"] = str(gpu)
         if memory_bytes:

@@ -204,6 +204,22 @@ def test_fp16_is_for_the_blocks_alone():
         assert parameter.dtype == (torch.float16 if name.startswith("blocks.") else torch.float32), name
 
 
+def test_in_fp16_tf32_cuts_nothing_off_the_weights_of_pixels():
+    proj = lowered("fp16").patch_embed.proj
+    digits = proj.weight.detach().numpy().view(np.uint32)
+    assert not (digits & 0x1FFF).any()
+    assert (digits & 0x2000).any()
+
+
+def test_in_fp16_grey_patches_keep_their_tokens_and_others_are_off_by_a_rounding():
+    full, rounded = (lowered(precision).patch_embed.proj for precision in ("fp32", "fp16"))
+    pixels = torch.full((1, 15, full.weight.shape[0]), 128.0)
+    assert (rounded(pixels) - full(pixels)).abs().max() < 1e-4 * full(pixels).abs().max()
+    pixels = torch.randint(0, 256, pixels.shape, generator=torch.Generator().manual_seed(0)).float()
+    apart = (rounded(pixels) - full(pixels)).abs().max() / full(pixels).abs().max()
+    assert 1e-5 < apart < 5e-4
+
+
 @pytest.mark.parametrize(
     ("layer", "bias", "complaint"),
     [

@@ -125,7 +125,8 @@ ANSWER = KnownAnswer(
 
 
 def engine_of(max_batch: int = 4, **options) -> CudaEngine:
-    return CudaEngine(folder=DEMO_BUNDLE, image_size=(2, 2), precision="fp32", max_batch=max_batch, **options)
+    options = {"precision": "fp32", **options}
+    return CudaEngine(folder=DEMO_BUNDLE, image_size=(2, 2), max_batch=max_batch, **options)
 
 
 def opened(max_batch: int = 4, **options) -> Model:
@@ -225,6 +226,11 @@ def test_all_buffers_are_on_the_gpu_of_the_settings(sessions):
     model = warmed(gpu=1)
     assert {each.images.gpu for session in sessions for each in session.recorded.values()} == {1}
     assert model.engine._options["device_id"] == "1"
+
+
+@pytest.mark.parametrize(("precision", "expected"), [("fp32", "0"), ("fp16", "1")])
+def test_tf32_is_for_half_precision_alone(sessions, precision, expected):
+    assert engine_of(precision=precision)._options["use_tf32"] == expected
 
 
 def test_a_gpu_that_is_not_there_is_refused(sessions):
