@@ -161,7 +161,10 @@ FAULTS = {
         "temperature(logits[scored], labels[scored])",
     ),
     "rollout-order": Fault(  # Rollout multiplies the layers in the wrong order.
-        "export/graphs.py", "for mean in reversed(means):", "for mean in means:"
+        "export/graphs.py", "in reversed(layers):", "in layers:"
+    ),
+    "moved-bias": Fault(  # What the values' bias adds after attention is lost in graphs for a GPU.
+        "export/fuse.py", "own + passed.astype(np.float64) @ matrix.astype(np.float64)", "own"
     ),
     "smoothed-bias": Fault(  # Smoothing for int8 forgets the bias of the norm.
         "export/smoothing.py", "        norm.bias.div_(factors)\n", "        pass\n"
