@@ -15,10 +15,6 @@ def used_mib() -> float:
     return float(_ask("memory.used").split()[0])
 
 
-def free_mib() -> float:
-    return float(_ask("memory.free").split()[0])
-
-
 def milliseconds(run: Callable[[], object], seconds: float = 1.0, *, most: int = 2000) -> float:
     """Median of many runs, each of which waits for the GPU; the first three do not count."""
     times: list[float] = []

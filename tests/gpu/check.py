@@ -19,15 +19,17 @@ from pathlib import Path
 
 from tests.benchmarks.page import table
 from tests.benchmarks.record import Rows, head
-from tests.gpu import bundles, card, parity, peers, scarcity, serving, speed
+from tests.gpu import bundles, card, kernels, parity, peers, scarcity, serving, speed
 from tests.gpu.place import Place, Tables
 
 SECTIONS: dict[str, Callable[[Place], Tables]] = {
     "bundles": bundles.measure,
     "parity": parity.measure,
     "speed": speed.measure,
+    "kernels": kernels.measure,
     "peers": peers.measure,
     "served": serving.measure,
+    "replicas": serving.measure_replicas,
     "overload": serving.measure_overload,
     "scarcity": scarcity.measure,
 }

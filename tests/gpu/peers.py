@@ -18,7 +18,7 @@ from tests.gpu.place import Place, Tables
 DEVICE = "cuda"
 MODELS_COMPARED = ("b16-fp16", "s16-fp16")
 BATCHES = (1, 64, 256)
-BUDGET_S = 420.0  # after which nothing more is compiled
+BUDGET_S = 120.0  # after which nothing more is compiled
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 MODES = {"eager": None, "compiled": "default", "compiled, max-autotune": "max-autotune"}
 ROUNDS = 3

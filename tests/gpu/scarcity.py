@@ -13,16 +13,18 @@ import httpx
 from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, running
-from tests.gpu.card import free_mib, used_mib
+from tests.gpu.card import used_mib
 from tests.gpu.place import Place, Tables
 
 LEFT_MIB = (16384, 4096, 2048, 1024, 512)
+LEAST_MIB = 300
 LIMITS_MIB = (8192, 2048, 1024, 512)
 DEVICE = "cuda"
 CONNECTIONS = 32
 HOLDER = """
 import sys, torch
-held = [torch.empty(int(sys.argv[1]) * 2**20, dtype=torch.uint8, device="cuda")]
+free, _ = torch.cuda.mem_get_info()
+held = [torch.empty(free - int(sys.argv[1]) * 2**20, dtype=torch.uint8, device="cuda")]
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -32,7 +34,7 @@ def measure(place: Place) -> Tables:
     at_start: Rows = []
     for name, bundle in place.bundles("b16-fp16").items():
         for left in LEFT_MIB:
-            with held(free_mib() - left):
+            with all_but(left):
                 row = started(bundle.folder, place.seconds)
             at_start.append({"bundle": name, "short of": f"{left} MiB left", **row})
         for limit in LIMITS_MIB:
@@ -72,7 +74,7 @@ def taken_away(folder: Path, seconds: float) -> Row:
         request = classify_jpeg()
         server.load(request, seconds / 4, connections=CONNECTIONS)
         of_service = used_mib() - before
-        with held(free_mib() - 300):
+        with all_but(LEAST_MIB):
             figures = server.load(request, seconds, connections=CONNECTIONS)
         return {
             "ready": "yes",
@@ -85,9 +87,9 @@ def taken_away(folder: Path, seconds: float) -> Row:
 
 
 @contextmanager
-def held(mebibytes: float) -> Iterator[None]:
-    """Another process has so much of the GPU's memory."""
-    command = [sys.executable, "-c", HOLDER, str(int(mebibytes))]
+def all_but(mebibytes: int) -> Iterator[None]:
+    """Another process has what is free of the GPU's memory, and leaves so much."""
+    command = [sys.executable, "-c", HOLDER, str(mebibytes)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == "held\n"

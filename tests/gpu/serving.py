@@ -1,13 +1,16 @@
 """The whole service: JPEG in, JSON out, over loopback, from load generators on the same cores."""
 
 import statistics
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from app.machine import allowed_cores
 from tests.benchmarks.load import percentile
 from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.record import Row, Rows
@@ -22,6 +25,8 @@ DEVICE = "cuda"
 QUERIES = {"labels": "attention=false", "labels and maps": "attention=true"}
 CONNECTIONS = (1, 32, 128, 256)
 GENERATORS = 4
+REPLICAS = (2, 4, 8)
+CONNECTIONS_OF_A_REPLICA = 32
 MAX_QUEUE_IMAGES = 1024
 WINDOWS = 8  # of the overload
 OVERLOAD = 3.0  # times the peak
@@ -35,6 +40,16 @@ def measure(place: Place) -> Tables:
             rates
             for name, bundle in place.bundles(*SERVED).items()
             for rates in served(name, bundle.folder, seconds=place.seconds)
+        ]
+    }
+
+
+def measure_replicas(place: Place) -> Tables:
+    return {
+        "rates": [
+            rates
+            for name, bundle in place.bundles(SERVED[0]).items()
+            for rates in replicated(name, bundle.folder, seconds=place.seconds)
         ]
     }
 
@@ -55,7 +70,7 @@ def served(name: str, folder: Path, *, seconds: float) -> Rows:
             request = classify_jpeg(f"?{query}")
             server.load(request, seconds / 4, connections=GENERATORS)
             for count in CONNECTIONS:
-                rates = loads(server, request, seconds, connections=count)
+                rates = loads([server], request, seconds, connections=count)
                 rows.append({"bundle": name, "answer": what, "connections": count, **rates})
         about: dict[str, Any] = httpx.get(f"{server.url}/model").json()
         for each in rows:
@@ -66,19 +81,42 @@ def served(name: str, folder: Path, *, seconds: float) -> Rows:
     return rows
 
 
-def loads(server: Server, request: bytes, seconds: float, *, connections: int) -> dict[str, float]:
+def replicated(name: str, folder: Path, *, seconds: float) -> Rows:
+    """Several processes of the service share the GPU and the cores."""
+    rows: Rows = []
+    for count in REPLICAS:
+        before = used_mib()
+        workers = max(allowed_cores() // count, 1)
+        replicas = [running(folder, device=DEVICE, decode_workers=workers, **PATIENT) for _ in range(count)]
+        with ExitStack() as stack, ThreadPoolExecutor(count) as pool:
+            servers = list(pool.map(stack.enter_context, replicas))
+            for what, query in QUERIES.items():
+                request = classify_jpeg(f"?{query}")
+                loads(servers, request, seconds / 4, connections=GENERATORS)
+                connections = count * CONNECTIONS_OF_A_REPLICA
+                rates = loads(servers, request, seconds, connections=connections)
+                row: Row = {"bundle": name, "replicas": count, "answer": what, "connections": connections}
+                rows.append({**row, **rates, "MiB of the GPU": round(used_mib() - before)})
+    return rows
+
+
+def loads(servers: Sequence[Server], request: bytes, seconds: float, *, connections: int) -> dict[str, float]:
     """Several generators at once, because one fills a core sooner than the service fills sixteen."""
-    generators = min(GENERATORS, connections)
-    load = partial(server.load, request, seconds, connections=connections // generators)
-    before = server.cpu_seconds()
-    with ThreadPoolExecutor(generators) as pool:
-        figures = [each.result() for each in [pool.submit(load) for _ in range(generators)]]
+    generators = max(min(GENERATORS, connections) // len(servers), 1)
+    each = max(connections // (generators * len(servers)), 1)
+    waiting = [
+        partial(server.load, request, seconds, connections=each) for server in servers for _ in range(generators)
+    ]
+    before = sum(server.cpu_seconds() for server in servers)
+    with ThreadPoolExecutor(len(waiting)) as pool:
+        figures = [load.result() for load in [pool.submit(load) for load in waiting]]
     images = sum(each["images"] for each in figures)
+    used = sum(server.cpu_seconds() for server in servers) - before
     return {
         "images/s": round(sum(each["images_per_s"] for each in figures), 1),
         "p50, ms": round(statistics.median(each["p50_ms"] for each in figures), 1),
         "p99, ms": round(max(each["p99_ms"] for each in figures), 1),
-        "CPU ms per image, server": round(1000 * (server.cpu_seconds() - before) / images, 2),
+        "CPU ms per image, server": round(1000 * used / images, 2),
         "generators": round(1000 * sum(each["generator_cpu_s"] for each in figures) / images, 2),
     }
 
