@@ -250,8 +250,7 @@ def test_tables_and_figures_are_those_of_the_records(page):
 def test_every_table_of_a_record_but_the_longest_is_in_one_place():
     pages, expected = [README, *(page.read_text() for page in PAGES)], blocks().keys()
     places = [name for page in pages for _, name, _ in BLOCK.findall(page) if name in expected]
-    tries = {"servers_tries", "servers_tries_amx", "servers_tries_avx2"}
-    assert sorted(places) == sorted(expected - tries - {"servers_equal", "servers_equal_avx2"})
+    assert sorted(places) == sorted(expected - {"servers_tries"})
 
 
 def test_every_benchmark_has_a_record():

@@ -56,7 +56,7 @@ def correlation_under_a_blur() -> str:
 
 def requests() -> str:
     """Behind each percentile of the servers."""
-    return str(read_record(record_paths()["servers_amx"]).head["requests behind a percentile"])
+    return str(read_record(record_paths()["servers"]).head["requests behind a percentile"])
 
 
 FIGURES: dict[str, Callable[[], str]] = {

@@ -6,6 +6,7 @@ from pathlib import Path
 from tests.benchmarks.figures import fill
 from tests.benchmarks.leaders import ahead, fastest
 from tests.benchmarks.record import ROOT, Rows, read_record, record_paths, rows_of
+from tests.gpu.tables import gpu_tables
 
 README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -34,10 +35,10 @@ def blocks() -> dict[str, str]:
     """What stands between `<!-- NAME -->` and `<!-- /NAME -->` in the pages, by name."""
     tables = {name: table(read_record(path).rows) for name, path in record_paths().items()}
     return tables | {
-        "figures": table(fastest("servers_amx")),
-        **{name: table(fastest(name)) for name in ("servers", "servers_avx2")},
+        "figures": table(fastest("servers")),
         "where others are ahead": ahead(),
         "what_if": table(of_first_fill()),
+        **{name: table(rows) for name, rows in gpu_tables().items()},
     }
 
 
