@@ -17,7 +17,7 @@ BUNDLE = load_bundle(DEMO_BUNDLE)
 @pytest.fixture(autouse=True)
 def without_a_gpu(monkeypatch):
     """Also with few connections, so that a section takes a moment."""
-    few = {"CONNECTIONS": (1, 3), "GENERATORS": 2, "WINDOWS": 1, "HALF_OF_THE_QUEUE": 4}
+    few = {"CONNECTIONS": (1, 3), "GENERATORS": 2, "WINDOWS": 1, "HALF_OF_THE_QUEUE": 4, "REPLICAS": (2,)}
     for module, constants in ((serving, few), (scarcity, {})):
         for name, value in {"DEVICE": "cpu", **constants}.items():
             monkeypatch.setattr(module, name, value)
@@ -34,6 +34,12 @@ def test_rates_of_the_service():
     for row in rows:
         assert float(row["images/s"]) > 1
         assert 0 < float(row["p50, ms"]) <= float(row["p99, ms"])
+
+
+def test_rates_of_replicas():
+    rows = serving.replicated("demo", DEMO_BUNDLE, seconds=0.5)
+    assert [(row["answer"], row["replicas"]) for row in rows] == [("labels", 2), ("labels and maps", 2)]
+    assert all(float(row["images/s"]) > 1 for row in rows)
 
 
 def test_overload_in_windows():
