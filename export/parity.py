@@ -125,8 +125,7 @@ def unexplained(outputs: Outputs) -> npt.NDArray[np.float64]:
     """Logits less all their parts, (B, K)."""
     logits = np.take_along_axis(outputs["logits"], outputs["classes"], axis=1)
     parts = outputs["evidence"].sum(axis=(2, 3), dtype=np.float64) + outputs["evidence_rest"].sum(axis=2)
-    difference: npt.NDArray[np.float64] = logits - parts
-    return difference
+    return logits - parts
 
 
 def in_float64(checkpoint: Checkpoint) -> Checkpoint:

@@ -187,8 +187,7 @@ def _still(norm: nn.Module, x: Tensor, at: Tensor | None = None) -> Tensor:
     assert isinstance(norm, nn.LayerNorm | nn.RMSNorm | UnitNorm)
     spread = (x if at is None else at).detach()
     if isinstance(norm, UnitNorm):
-        unit: Tensor = x / spread.norm(dim=-1, keepdim=True)
-        return unit
+        return x / spread.norm(dim=-1, keepdim=True)
     if isinstance(norm, nn.LayerNorm):
         x, spread = x - x.mean(-1, keepdim=True), spread - spread.mean(-1, keepdim=True)
     scale = (spread.square().mean(-1, keepdim=True) + (norm.eps or 0)).sqrt()
@@ -199,8 +198,7 @@ def _still(norm: nn.Module, x: Tensor, at: Tensor | None = None) -> Tensor:
 def _linear_attention(block: EncoderBlock, mixed: Tensor) -> Tensor:
     """The output of a block's attention, from the values (B, T, H * d) weighted by attention."""
     projected = block.attn.proj(_still(block.attn.norm, mixed))
-    out: Tensor = _still(block.norm1, projected) if isinstance(block, ResPostBlock) else block.ls1(projected)
-    return out
+    return _still(block.norm1, projected) if isinstance(block, ResPostBlock) else block.ls1(projected)
 
 
 def _linear_head(model: VisionTransformer, streams: list[Tensor]) -> tuple[Tensor, Tensor]:
@@ -231,5 +229,4 @@ def _linear_classifier(model: VisionTransformer, vector: Tensor, at: Tensor) -> 
         hidden = model.pre_logits(read_at).detach()
         rate = hidden.tanh() / hidden if model.config.representation == "tanh" else 1.0
         read, read_at = model.pre_logits(read) * rate, hidden * rate
-    logits: Tensor = model.head(_still(model.head_norm, read, read_at))
-    return logits
+    return model.head(_still(model.head_norm, read, read_at))

@@ -27,8 +27,7 @@ class EncoderBlock(nn.Module):
 
     def attended(self, tokens: Tensor) -> Tensor:
         """What attention adds to the tokens that enter the block, (B, T, D)."""
-        out: Tensor = self.ls1(self.attn(self.read(tokens)))
-        return out
+        return self.ls1(self.attn(self.read(tokens)))
 
     def transformed(self, tokens: Tensor) -> Tensor:
         """What the MLP adds to the tokens with attention, (B, T, D)."""
@@ -36,8 +35,7 @@ class EncoderBlock(nn.Module):
 
     def read(self, tokens: Tensor) -> Tensor:
         """The input of attention, (B, T, D)."""
-        normed: Tensor = self.norm1(tokens)
-        return normed
+        return self.norm1(tokens)
 
     def attention(self, tokens: Tensor) -> Tensor:
         """Attention matrices (B, H, T, T) of the tokens that enter the block."""
@@ -57,8 +55,7 @@ class Block(EncoderBlock):
         self.ls2 = LayerScale(config.width) if config.layer_scale else nn.Identity()
 
     def transformed(self, tokens: Tensor) -> Tensor:
-        out: Tensor = self.ls2(self.mlp(self.norm2(tokens)))
-        return out
+        return self.ls2(self.mlp(self.norm2(tokens)))
 
 
 class ResPostBlock(EncoderBlock):
@@ -72,12 +69,10 @@ class ResPostBlock(EncoderBlock):
         self.norm2 = norm_layer(config, config.width)
 
     def attended(self, tokens: Tensor) -> Tensor:
-        out: Tensor = self.norm1(self.attn(tokens))
-        return out
+        return self.norm1(self.attn(tokens))
 
     def transformed(self, tokens: Tensor) -> Tensor:
-        out: Tensor = self.norm2(self.mlp(tokens))
-        return out
+        return self.norm2(self.mlp(tokens))
 
     def read(self, tokens: Tensor) -> Tensor:
         return tokens

@@ -27,8 +27,7 @@ class AttentionPool(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         pooled: Tensor = self.proj(self.mixed(tokens))
-        out: Tensor = pooled + self.mlp(self.norm(pooled))
-        return out
+        return pooled + self.mlp(self.norm(pooled))
 
     def mixed(self, tokens: Tensor) -> Tensor:
         """The values weighted by the attention of the learned query, heads side by side, (B, D)."""

@@ -113,5 +113,4 @@ class ResNet(nn.Module):
             self.channels = EXPANSION * width
 
     def forward(self, images: Tensor) -> Tensor:
-        out: Tensor = self.stages(self.stem(images))
-        return out
+        return self.stages(self.stem(images))

@@ -92,8 +92,7 @@ class VisionTransformer(nn.Module):
             patches = patches + positions
         prefix = [token for token in (self.cls_token, self.dist_token, self.reg_token) if token is not None]
         tokens = torch.cat([*(token.expand(patches.shape[0], -1, -1) for token in prefix), patches], dim=1)
-        out: Tensor = self.norm_pre(tokens)
-        return out
+        return self.norm_pre(tokens)
 
     def layers(self, images: Tensor) -> list[Tensor]:
         """Tokens that enter the first block, and those that leave each block: L + 1 of (B, T, D)."""
@@ -147,8 +146,7 @@ class VisionTransformer(nn.Module):
                 return torch.cat([tokens[:, 0], patches.mean(dim=1)], dim=-1)
             case "map" | "map_all":
                 assert self.attn_pool is not None
-                vector: Tensor = self.attn_pool(patches if self.config.pool == "map" else tokens)
-                return vector
+                return self.attn_pool(patches if self.config.pool == "map" else tokens)
 
     def attentions(self, images: Tensor) -> Tensor:
         """Every attention matrix after softmax, (B, L, H, T, T)."""

@@ -70,8 +70,7 @@ def cosine_similarity(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
     """(N, N) of vectors (N, D); the similarity of a vector of zeros is 0 to all vectors, itself included."""
     length = np.linalg.norm(table, axis=1, keepdims=True)
     unit = table / np.where(length > 0, length, 1.0)
-    similarity: npt.NDArray[np.float64] = unit @ unit.T
-    return similarity
+    return unit @ unit.T
 
 
 def shown(side: int) -> range:

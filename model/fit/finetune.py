@@ -154,8 +154,7 @@ class _Runs:
         snapshot = self._snapshot(title)
         stored = snapshot.load()
         if stored is not None and "logits" in stored:
-            kept: Tensor = stored["logits"]
-            return kept
+            return stored["logits"]
         network = copy.deepcopy(start)
         epochs = min(self.epochs, CHOOSING_STEPS * self._recipe.batch / len(rows))
         try:

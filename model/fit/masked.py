@@ -97,8 +97,7 @@ class ColourHead(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        out: Tensor = self.linear(tokens)
-        return out
+        return self.linear(tokens)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,8 +29,7 @@ class Judged:
     @cached_property
     def answers(self) -> npt.NDArray[np.int64]:
         """(N,): the likeliest classes."""
-        answers: npt.NDArray[np.int64] = self.logits.argmax(1)
-        return answers
+        return self.logits.argmax(1)
 
     @cached_property
     def scores(self) -> npt.NDArray[np.float64]:
@@ -104,8 +103,7 @@ def percent(share: float | None) -> str:
 
 
 def _shares(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    shares: npt.NDArray[np.float64] = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
-    return shares
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
 
 
 def _or_none(share: np.float64) -> float | None:

@@ -54,8 +54,7 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
 
 
 def _stated(source: Source) -> dict[str, Any]:
-    stated: dict[str, Any] = json.loads(source.metadata[FAMILY])
-    return stated
+    return json.loads(source.metadata[FAMILY])
 
 
 def _config(source: Source) -> ViTConfig:

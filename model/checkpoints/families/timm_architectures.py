@@ -36,8 +36,7 @@ class Architecture(NamedTuple):
 
 @cache
 def table() -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(TABLE.read_text())
-    return content
+    return json.loads(TABLE.read_text())
 
 
 def is_known(name: str) -> bool:
