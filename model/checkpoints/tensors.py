@@ -5,6 +5,7 @@ Each step changes `state` in place.
 
 from collections.abc import Iterable, Sequence
 from math import isqrt, prod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,6 +40,17 @@ def join_blocks(state: State, config: ViTConfig) -> None:
             state[f"{k}.bias"] = torch.zeros_like(state[f"{q}.bias"])
         join(state, f"blocks.{i}.attn.qkv", (q, k, v))
         join(state, f"blocks.{i}.mlp.fc1", (f"blocks.{i}.mlp.fc1_g", f"blocks.{i}.mlp.fc1"))
+
+
+def pair(size: int | Sequence[int]) -> tuple[int, int]:
+    """(height, width) of a size, which is one number for a square."""
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
+
+
+def grid_of(stated: dict[str, Any], config: ViTConfig) -> Grid:
+    """Rows and columns of the positions in a file that states its `image_size`."""
+    height, width = pair(stated["image_size"])
+    return height // config.patch_size, width // config.patch_size
 
 
 def square_grid(rows: int, slots: Iterable[int] = range(MOST_SLOTS + 1)) -> Grid:

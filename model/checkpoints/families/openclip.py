@@ -10,11 +10,10 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_config import grid_of, pair
 from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD
 from model.checkpoints.recipe import resolve_recipe
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import fit_positions
+from model.checkpoints.tensors import fit_positions, grid_of, pair
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
