@@ -24,6 +24,7 @@ from model.checkpoints.families import (
 )
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
+from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.vit import VisionTransformer
 
@@ -35,7 +36,8 @@ class Family(Protocol):
         """Whether the tensors' names, and the JSON files beside them, are those of this library."""
 
     def describe(self, source: Source, facts: Facts) -> Description:
-        """Everything but the weights, without reading a tensor; each fact goes through `facts`.
+        """Everything but the weights, without reading a tensor; each fact goes through `facts`. The name, and the score
+        that the number of classes implies, may be left to the caller.
 
         Raises CheckpointError or ValueError, with the reason, for a file that cannot be loaded faithfully.
         """
@@ -138,7 +140,12 @@ def _describe(
         raise CheckpointError(_unknown(source))
     facts = Facts(overrides)
     try:
-        description = _without_head(family.describe(source, facts), facts)
+        description = family.describe(source, facts)
+        if "name" not in facts.origins:
+            description = replace(description, name=facts.resolve("name", source.name, "name of the checkpoint"))
+        if "score" not in facts.origins:
+            description = replace(description, score=resolve_score(facts, description.config.num_classes))
+        description = _without_head(description, facts)
         facts.check_overrides()
     except (CheckpointError, ValueError) as error:  # ValueError: facts are out of range or contradictory
         if facts.missing:  # what an example stands for may be the cause

@@ -14,7 +14,6 @@ from model.checkpoints.checkpoint import Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.timm_architectures import is_known
 from model.checkpoints.recipe import imagenet, resolve_recipe
-from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, square_grid
 from model.config import PositionResize, ViTConfig
@@ -112,7 +111,6 @@ def describe(source: Source, facts: Facts) -> Description:
         pool = facts.resolve("pool", pool, f"a backbone of {member.name} without the file of a linear head beside it")
     gated = source.shape("blocks.0.mlp.fc1.weight")[0] != source.shape("blocks.0.mlp.fc2.weight")[1]
     return Description(
-        name=facts.resolve("name", source.name, "the file's name"),
         family="facebookresearch",
         architecture=member.name,
         config=ViTConfig(
@@ -135,7 +133,6 @@ def describe(source: Source, facts: Facts) -> Description:
             distillation_head="head_dist.weight" in source,
         ),
         preprocessing=preprocessing,
-        score=resolve_score(facts, num_classes),
         advice=f"Its preprocessing is that of {member.name}, as facebookresearch publishes it. If timm made the file, "
         "give --set architecture=NAME."
         if member in (DEIT, MAE, DINO)  # nothing in their files is theirs alone

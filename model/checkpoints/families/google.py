@@ -14,7 +14,6 @@ from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.flax_layers import NAMES, SCANNED, as_torch
 from model.checkpoints.recipe import resolve_recipe
-from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, join, join_blocks, square_grid
 from model.config import ViTConfig, stem_stride
@@ -71,7 +70,6 @@ def describe(source: Source, facts: Facts) -> Description:
     else:
         (size,) = facts.need({"image_size": (224, 224)})
     preprocessing = resolve_recipe(facts, *_recipe(library, size), sized_by="the table of positions")
-    num_classes = source.shape("head.kernel")[1]
     class_token = "cls_token" in source
     config = ViTConfig(
         image_size=preprocessing.size,
@@ -80,7 +78,7 @@ def describe(source: Source, facts: Facts) -> Description:
         depth=source.shape(f"{SCANNED}.norm1.scale")[0] if scanned else source.count(r"blocks\.(\d+)\."),
         mlp_dim=source.shape(f"{block}.mlp.fc1.kernel")[axes + 1],
         heads=source.shape(f"{block}.attn.q.kernel")[axes + 1],  # (D, H, D / H)
-        num_classes=num_classes,
+        num_classes=source.shape("head.kernel")[1],
         stem_layers=stem,
         stem_numerics="flax",
         class_token=class_token,
@@ -91,12 +89,10 @@ def describe(source: Source, facts: Facts) -> Description:
         representation_size=source.shape("pre_logits.kernel")[1] if "pre_logits.kernel" in source else None,
     )
     return Description(
-        name=facts.resolve("name", source.name, "the file's name"),
         family=library,
         architecture=f"{library} ViT",
         config=config,
         preprocessing=preprocessing,
-        score=resolve_score(facts, num_classes),
     )
 
 

@@ -145,7 +145,6 @@ def describe(source: Source, facts: Facts) -> Description:
     if text_tower := kind.compares is not None and TEXTS in in_file and not classes:
         score, origin = kind.compares, f"how {architecture} compares images with text"
     return Description(
-        name=facts.resolve("name", source.name, "name of the checkpoint"),
         family="transformers",
         architecture=architecture,
         config=ViTConfig(**values),

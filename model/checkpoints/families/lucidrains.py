@@ -11,7 +11,6 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import resolve_recipe
-from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, square_grid
 from model.config import ViTConfig
@@ -89,9 +88,7 @@ def describe(source: Source, facts: Facts) -> Description:
     pool = facts.resolve("pool", "cls" if class_token else "mean", "whether there is a class token")
     if pool not in ("cls", "mean"):
         raise CheckpointError(f"--set pool={pool}: vit-pytorch has cls and mean")
-    num_classes = source.shape("head.weight")[0]
     return Description(
-        name=facts.resolve("name", source.name, "the file's name"),
         family="vit-pytorch",
         architecture="ViT" if grid else "SimpleViT",
         config=ViTConfig(
@@ -101,7 +98,7 @@ def describe(source: Source, facts: Facts) -> Description:
             depth=source.count(r"blocks\.(\d+)\."),
             mlp_dim=source.shape("blocks.0.mlp.fc1.weight")[0],
             heads=heads,
-            num_classes=num_classes,
+            num_classes=source.shape("head.weight")[0],
             patch_norm="dual" if "patch_embed.norm_patch.weight" in source else "none",
             class_token=class_token,
             positions="learned" if grid else "sincos2d",
@@ -113,7 +110,6 @@ def describe(source: Source, facts: Facts) -> Description:
             pool="cls" if pool == "cls" else "mean_all",
         ),
         preprocessing=preprocessing,
-        score=resolve_score(facts, num_classes),
         advice='The class token is read. If the model was built with pool="mean", give --set pool=mean.'
         if class_token and "pool" not in facts.overrides
         else "",

@@ -64,7 +64,6 @@ def describe(source: Source, facts: Facts) -> Description:
     heads = stated["width"] // stated["head_width"]
     eps = (stated["norm_kwargs"] or {}).get("eps", 1e-5)
     return Description(
-        name=facts.resolve("name", source.name, "name of the checkpoint"),
         family=FAMILY,
         architecture="open_clip.VisionTransformer",
         config=ViTConfig(

@@ -23,7 +23,6 @@ from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.families.timm_tower import NAMES as TOWER
 from model.checkpoints.families.timm_tower import described, is_tower, projection
 from model.checkpoints.imagenet import names_of
-from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
 
 FAMILY = "timm"
@@ -116,7 +115,6 @@ def describe(source: Source, facts: Facts) -> Description:
         wordnet=wordnet,
         labels_from="config.json",
         dataset="" if trained else _dataset(tag, num_classes),
-        score=resolve_score(facts, num_classes),
     )
 
 
