@@ -1,6 +1,7 @@
 """Learning the class of each image, by cross-entropy."""
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -15,30 +16,23 @@ from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
 
+@dataclass(frozen=True)
 class Classification:
     """An objective of the loop."""
 
-    def __init__(
-        self,
-        network: VisionTransformer,
-        preprocessing: Preprocessing,
-        batches: Batches,
-        held_out: Samples | None,
-        *,
-        dropout_share: float = 0.0,
-    ) -> None:
-        self._network, self._preprocessing = network, preprocessing
-        self._batches, self._held_out, self._dropout_share = batches, held_out, dropout_share
+    network: VisionTransformer
+    preprocessing: Preprocessing
+    batches: Batches
+    held_out: Samples | None
+    dropout_share: float = 0.0
 
     def loss(self, step: int) -> Tensor:
-        device = next(self._network.parameters()).device
-        images = normalise(self._batches.pixels(step, device), self._preprocessing)
-        seed = seed_of(self._batches.seed, Draw.DROPOUT, step)
-        with dropout(self._network, self._dropout_share, seed=seed) if self._dropout_share else nullcontext():
-            logits = self._network(images)
-        return F.cross_entropy(logits, self._batches.classes(step, device))
+        device = next(self.network.parameters()).device
+        images = normalise(self.batches.pixels(step, device), self.preprocessing)
+        seed = seed_of(self.batches.seed, Draw.DROPOUT, step)
+        with dropout(self.network, self.dropout_share, seed=seed) if self.dropout_share else nullcontext():
+            logits = self.network(images)
+        return F.cross_entropy(logits, self.batches.classes(step, device))
 
     def measure(self, network: VisionTransformer) -> Measured | None:
-        if self._held_out is None:
-            return None
-        return measure(network, self._held_out, self._preprocessing)
+        return None if self.held_out is None else measure(network, self.held_out, self.preprocessing)

@@ -61,25 +61,16 @@ def pretrain(
     classes = count_classes(train)
     check_sizes(preprocessing, held_out)
     hidden = config.width if recipe.hidden_head else None
-    network = initialised(
-        replace(config, num_classes=classes, representation_size=hidden, representation="tanh"), recipe.seed
-    )
+    config = replace(config, num_classes=classes, representation_size=hidden, representation="tanh")
+    network = initialised(config, recipe.seed)
     known = identity("pretrain", asdict(recipe), network, preprocessing, train, held_out)
     snapshot = Snapshot(work, "pre-training", identity=known)
     network.to(best_device())
-    batches = Batches(
-        samples=train,
-        size=preprocessing.size,
-        batch=recipe.batch,
-        seed=recipe.seed,
-        augmentation=recipe.augmentation,
-    )
+    crops, size = recipe.augmentation, preprocessing.size
+    batches = Batches(samples=train, size=size, batch=recipe.batch, seed=recipe.seed, augmentation=crops)
     course = Course.over(recipe.epochs, batches, linear, warm_up_share=recipe.warm_up_share, clip=recipe.clip)
     objective = Classification(network, preprocessing, batches, held_out, dropout_share=recipe.dropout)
     adam = optimiser(network, rate=recipe.rate, weight_decay=recipe.weight_decay)
     learned = learn(network, objective, course, [adam], title="pre-training", snapshot=snapshot)
-    return Fitted(
-        model=learned.network.cpu(),
-        history=learned.history,
-        recipe={"method": "pretrain", **asdict(recipe)},
-    )
+    taken = {"method": "pretrain", **asdict(recipe)}
+    return Fitted(model=learned.network.cpu(), history=learned.history, recipe=taken)
