@@ -115,12 +115,8 @@ def _pool(model: VisionTransformer, tokens: Tensor) -> Tensor:
 
 def _distance(model: VisionTransformer, matrices: Tensor) -> Tensor:
     """(B, L, H)."""
-    rows, columns = model.config.grid
-    y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
-    apart = torch.hypot(
-        (y.reshape(-1, 1) - y.reshape(1, -1)).to(matrices.dtype),
-        (x.reshape(-1, 1) - x.reshape(1, -1)).to(matrices.dtype),
-    )
+    places = torch.cartesian_prod(*map(torch.arange, model.config.grid)).to(matrices.dtype)  # (N, 2)
+    apart = torch.hypot(*(places[:, None] - places).unbind(-1))
     first = len(model.config.prefix)
     return (matrices[..., first:, first:] * apart).sum(-1).mean(-1)
 

@@ -11,7 +11,7 @@ from export.fit.listing import Listing, first_few, list_images
 from export.fit.methods import Recipe, learn, of_crops
 from export.fit.report.folder import write_report
 from export.fit.report.judged import Judged, judge, percent
-from export.fit.report.report import Report
+from export.fit.report.page import Report
 from export.fit.split import LeftOut, Split, split
 from export.fit.workspace import workspace
 from export.image_spec import image_spec

@@ -1,18 +1,24 @@
-"""The report as one HTML page that holds its charts and images and needs nothing else."""
+"""The report of a run as one HTML page that holds its charts and images and needs nothing else."""
 
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any
 
+from export.fit.dataset import Dataset
 from export.fit.report.chart import Chart
 from export.fit.report.confusion import mistaken_pairs
 from export.fit.report.judged import Judged, percent
 from export.fit.report.mistakes import Mistake, picture
-from export.fit.report.report import Report
+from export.fit.split import LeftOut
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.describe import flat
+from model.fit.fitted import Point
 
 TEMPLATE = Path(__file__).with_name("page.html")
 MOST_LABELS = 200  # of the table
@@ -34,6 +40,34 @@ MAPS = (
     "answer less what it adds to that of the right label; red speaks for the answer, blue for the right label. "
     "Rollout: how strongly each patch is attended to, through all layers. A click opens them larger."
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    checkpoint: Checkpoint  # what was learned
+    images: Path  # a folder or a CSV
+    folder: Path  # of the report
+    following: str  # the command that comes next
+    history: Sequence[Point]
+    dataset: Dataset
+    judged: Judged | None  # None where there are no labels
+    headline: str
+    notes: Sequence[str]  # sentences on the images
+    left_out: Sequence[LeftOut]
+
+    @cached_property
+    def origin(self) -> str:
+        """Where the model is from, in a sentence."""
+        recipe, now = self.checkpoint.recipe, datetime.now().astimezone()
+        return (
+            f"Learned by the method {recipe['method']} from {recipe['checkpoint']} and the images in {self.images}, on "
+            f"{now:%Y-%m-%d} at {now:%H:%M}."
+        )
+
+    @property
+    def counts(self) -> list[int]:
+        """How many images of each label were learned from."""
+        return [*self.dataset.count(self.dataset.train).values()]
 
 
 def page(report: Report, charts: Sequence[Chart], mistakes: Sequence[Mistake]) -> str:
