@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.facts import Facts
 from model.config import ViTConfig
 from model.positions import Grid, resize_positions
 
@@ -51,6 +52,11 @@ def grid_of(stated: dict[str, Any], config: ViTConfig) -> Grid:
     """Rows and columns of the positions in a file that states its `image_size`."""
     height, width = pair(stated["image_size"])
     return height // config.patch_size, width // config.patch_size
+
+
+def resolve_heads(facts: Facts, known: int | None, origin: str, *, width: int) -> int:
+    """The published number of heads; where there is none a person has to give it."""
+    return facts.resolve("heads", known, origin) if known else facts.need({"heads": max(width // 64, 1)})[0]
 
 
 def square_grid(rows: int, slots: Iterable[int] = range(MOST_SLOTS + 1)) -> Grid:

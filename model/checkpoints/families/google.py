@@ -13,7 +13,7 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.flax_layers import NAMES, SCANNED, as_torch
-from model.checkpoints.recipe import resolve_recipe
+from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, join, join_blocks, square_grid
 from model.config import ViTConfig, stem_stride
@@ -54,7 +54,16 @@ def recognises(source: Source) -> bool:
 def describe(source: Source, facts: Facts) -> Description:
     """All facts follow from shapes but the preprocessing and, without a table of positions, the image size."""
     root = _root(source) or ""
-    _check_head(source, root)
+    if f"{root}head/kernel" not in source:
+        raise CheckpointError(
+            f"{source.file.name} has no {root}head/kernel: it is an image tower, such as SigLIP's, or a backbone, and"
+            " not a classifier"
+        )
+    if root.endswith("img/") and any("txt/" in key for key in source.names):
+        raise CheckpointError(
+            f"{source.file.name} has a text tower: its {root}head/kernel gives an embedding to compare with text, not"
+            " classes"
+        )
     library: Library = "vit_jax" if root + POSITIONS_OF_VIT_JAX in source else "big_vision"
     source = _renamed(source)
     scanned = f"{SCANNED}.norm1.scale" in source
@@ -103,34 +112,13 @@ def _recipe(library: Library, size: tuple[int, int]) -> tuple[Preprocessing, str
     reads four. TensorFlow's "area" weighs parts of pixels; Pillow's "hamming" is nearest to it.
     """
     half, rows, columns = (0.5, 0.5, 0.5), *size
-    recipe = Preprocessing(
-        size=size,
-        resize_mode="squash",
-        resize_size=size,
-        crop="none",
-        interpolation="bilinear_sampled",
-        mean=half,
-        std=half,
-    )
+    recipe = squashed(size, "bilinear_sampled", mean=half, std=half)
     if library == "vit_jax":
         return recipe, "vit_jax input_pipeline.py: tf.image.resize to a square"
     resized = (round(rows * 256 / 224), round(columns * 256 / 224))
     shortest = replace(recipe, resize_mode="shortest", resize_size=resized, interpolation="hamming")
     cropped = replace(shortest, crop="center", crop_rounding="floor")
     return cropped, "big_vision configs/vit_i1k.py: resize_small(256)|central_crop(224)"
-
-
-def _check_head(source: Source, root: str) -> None:
-    if f"{root}head/kernel" not in source:
-        raise CheckpointError(
-            f"{source.file.name} has no {root}head/kernel: it is an image tower, such as SigLIP's, or a backbone, and"
-            " not a classifier"
-        )
-    if root.endswith("img/") and any("txt/" in key for key in source.names):
-        raise CheckpointError(
-            f"{source.file.name} has a text tower: its {root}head/kernel gives an embedding to compare with text, not"
-            " classes"
-        )
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:

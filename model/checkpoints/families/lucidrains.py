@@ -10,12 +10,11 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.recipe import resolve_recipe
+from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, square_grid
 from model.config import ViTConfig
 from model.positions import Grid
-from model.preprocessing import Preprocessing
 
 NAMES = (
     (r"^pos_embedding$", "pos_embed"),
@@ -72,15 +71,7 @@ def describe(source: Source, facts: Facts) -> Description:
     size = (grid[0] * patch, grid[1] * patch) if grid else stated[0]
     preprocessing = resolve_recipe(
         facts,
-        Preprocessing(
-            size=size,
-            resize_mode="squash",
-            resize_size=size,
-            crop="none",
-            interpolation="bilinear",
-            mean=mean,
-            std=std,
-        ),
+        squashed(size, "bilinear", mean=mean, std=std),
         "none in vit-pytorch: torchvision's Resize to the size of the network",
         sized_by="the table of positions",
     )

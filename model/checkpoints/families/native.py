@@ -20,6 +20,7 @@ from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
 FAMILY = "vit-serve"
+STORED = ("name", "labels", "wordnet", "score", "figures", "recipe", "history")  # as they are
 
 
 def recognises(source: Source) -> bool:
@@ -63,17 +64,9 @@ def _config(source: Source) -> ViTConfig:
 
 def save(checkpoint: Checkpoint, path: Path) -> None:
     """Write the file that this module loads, whole or not at all. Raises OSError, such as for a full disk."""
-    stated = {
-        "name": checkpoint.name,
-        "config": checkpoint.model.config.to_json(),
-        "preprocessing": checkpoint.preprocessing.to_json(),
-        "labels": checkpoint.labels,
-        "wordnet": checkpoint.wordnet,
-        "score": checkpoint.score,
-        "figures": checkpoint.figures,
-        "recipe": checkpoint.recipe,
-        "history": checkpoint.history,
-    }
+    stated = {name: getattr(checkpoint, name) for name in STORED}
+    stated["config"] = checkpoint.model.config.to_json()
+    stated["preprocessing"] = checkpoint.preprocessing.to_json()
     state = {key: tensor.contiguous() for key, tensor in checkpoint.model.state_dict().items()}
     with replacing(path) as temporary:
         try:

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.tensors import pair
 from model.config import RopeConfig
 
 KINDS: dict[str, Literal["index", "centered", "learned"]] = {  # timm's rope_type
@@ -49,5 +50,5 @@ def rope(name: str, stated: dict[str, Any]) -> RopeConfig | None:
         pairs="halves" if stated["rope_rotate_half"] else "neighbours",
         axes=axes,
         offset=0.0 if kind == "mixed" else float(stated["rope_grid_offset"]),
-        reference=(reference, reference) if isinstance(reference, int) else reference and tuple(reference),
+        reference=reference and pair(reference),
     )

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families import timm_eva
 from model.checkpoints.families.timm_architectures import Architecture, table
+from model.checkpoints.tensors import pair
 from model.config import PositionResize, ViTConfig, stem_stride
 
 # What this network can do, argument by argument: timm's values to those of ViTConfig.
@@ -14,13 +15,7 @@ TRANSLATIONS: dict[str, dict[Any, Any]] = {
     "pos_embed": {"learn": "learned", "": "none", "none": "none"},
     "rel_pos_type": {"mlp": "table", "bias": "table"},
     "norm_layer": {"layernorm": "layer", "rmsnorm": "rms"},
-    "act_layer": {
-        "gelu": "gelu",
-        "gelu_tanh": "gelu_tanh",
-        "quick_gelu": "quick_gelu",
-        "silu": "silu",
-        "swish": "silu",
-    },
+    "act_layer": {name: name for name in ("gelu", "gelu_tanh", "quick_gelu", "silu")} | {"swish": "silu"},
     "block_fn": {
         "Block": "pre_norm",
         "RelPosBlock": "pre_norm",
@@ -71,6 +66,10 @@ def network(
     norm, norm_eps = _norm(architecture, stated["norm_layer"])
     stem, block = _stem(architecture, stated["embed_layer"]), translated["block_fn"]
     relative = bool(stated.get("use_rel_pos_bias") or stated.get("use_shared_rel_pos_bias"))
+    of_tables: PositionResize = "none" if stated.get("rel_pos_type") == "mlp" else "geometric"
+    pool = translated["global_pool"]
+    if stated["pool_include_prefix"] and (stated["class_token"] or stated["reg_tokens"]):
+        pool = {"mean": "mean_all", "map": "map_all"}.get(pool, pool)
     _check_combination(architecture, stated, relative=relative)
     hidden = int(stated["embed_dim"] * stated["mlp_ratio"])
     hidden += -hidden % (stated.get("swiglu_align_to") or 1)
@@ -92,7 +91,7 @@ def network(
             distillation_token=distilled,
             registers=stated["reg_tokens"],
             positions=translated["pos_embed"],
-            position_resize=_position_resize(architecture, stated, relative=relative),
+            position_resize=of_tables if relative else architecture.position_resize,
             relative_bias=relative,
             rope=timm_eva.rope(architecture.name, stated),
             norm_pre=stated["pre_norm"],
@@ -106,8 +105,8 @@ def network(
             qk_norm=stated["qk_norm"],
             activation=translated["act_layer"],
             gated_mlp=translated["mlp_layer"] != "plain",
-            final_norm=_final_norm(stated),
-            pool=_pool(stated, translated["global_pool"]),
+            final_norm=final_norm(architecture, arguments),
+            pool=pool,
             pool_heads=stated.get("attn_pool_num_heads"),
             pool_mlp_dim=None if pool_ratio is None else int(stated["embed_dim"] * pool_ratio),
             distillation_head=distilled,
@@ -118,7 +117,11 @@ def network(
 
 def final_norm(architecture: Architecture, arguments: dict[str, Any]) -> Literal["before_pool", "after_pool", "none"]:
     """Where the last norm stands."""
-    return _final_norm(_as_vision_transformer(architecture, arguments))
+    stated = _as_vision_transformer(architecture, arguments)
+    if not stated["final_norm"]:
+        return "none"
+    after = stated["global_pool"] in ("avg", "avgmax", "max") if stated["fc_norm"] is None else stated["fc_norm"]
+    return "after_pool" if after else "before_pool"
 
 
 def patch_side(architecture: Architecture, arguments: dict[str, Any]) -> int | None:
@@ -155,25 +158,6 @@ def _check_combination(architecture: Architecture, stated: dict[str, Any], *, re
         )
 
 
-def _position_resize(architecture: Architecture, stated: dict[str, Any], *, relative: bool) -> PositionResize:
-    if not relative:
-        return architecture.position_resize
-    return "none" if stated.get("rel_pos_type") == "mlp" else "geometric"
-
-
-def _pool(stated: dict[str, Any], pool: Any) -> Any:
-    with_prefix = {"mean": "mean_all", "map": "map_all"}
-    prefix = stated["class_token"] or stated["reg_tokens"]
-    return with_prefix.get(pool, pool) if stated["pool_include_prefix"] and prefix else pool
-
-
-def _final_norm(stated: dict[str, Any]) -> Literal["before_pool", "after_pool", "none"]:
-    if not stated["final_norm"]:
-        return "none"
-    after = stated["global_pool"] in ("avg", "avgmax", "max") if stated["fc_norm"] is None else stated["fc_norm"]
-    return "after_pool" if after else "before_pool"
-
-
 def _translated(architecture: Architecture, argument: str, value: Any) -> Any:
     for theirs, ours in TRANSLATIONS[argument].items():
         if value == theirs:
@@ -207,7 +191,7 @@ def _stem(architecture: Architecture, layer: Any) -> tuple[int, ...] | None:
 
 
 def _side(architecture: Architecture, size: Any) -> int:
-    sides = {size} if isinstance(size, int) else set(size)
-    if len(sides) != 1:
+    height, width = pair(size)
+    if height != width:
         raise CheckpointError(f"{architecture.name} has patches of {size}; only square ones are supported")
-    return int(sides.pop())
+    return height

@@ -8,7 +8,7 @@ from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import imagenet, need_recipe, resolve_recipe
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import fit_positions, square_grid
+from model.checkpoints.tensors import fit_positions, resolve_heads, square_grid
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
@@ -82,9 +82,7 @@ def describe(source: Source, facts: Facts) -> Description:
             width=width,
             depth=depth,
             mlp_dim=source.shape("blocks.0.mlp.fc2.weight")[1],
-            heads=facts.resolve("heads", heads, f"torchvision's {architecture}")
-            if heads
-            else facts.need({"heads": max(width // 64, 1)})[0],
+            heads=resolve_heads(facts, heads, f"torchvision's {architecture}", width=width),
             num_classes=source.shape("head.weight")[0],
             position_resize="bicubic_corners",
             norm_eps=facts.resolve("norm_eps", 1e-6, "torchvision's VisionTransformer"),
