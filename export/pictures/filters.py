@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from export.pictures.picture import Picture
-from export.pictures.tiles import sheet
+from export.pictures.picture import Picture, sheet
 from model.patch_embed import DualNormPatchEmbed
 from model.vit import VisionTransformer
 

@@ -4,8 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from export.pictures.picture import Picture
-from export.pictures.tiles import Bar, sheet
+from export.pictures.picture import Bar, Picture, sheet
 from model.attention import Attention
 from model.vit import VisionTransformer
 

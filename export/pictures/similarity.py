@@ -7,8 +7,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from export.pictures.picture import Picture
-from export.pictures.tiles import Bar, sheet
+from export.pictures.picture import Bar, Picture, sheet
 from model.rope import Rope
 from model.vit import VisionTransformer
 

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from model.checkpoints import zero_shot
-from model.checkpoints.assign import assign, first_few
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
-from model.checkpoints.facts import Facts
+from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.families import (
     facebook,
     google,
@@ -24,8 +23,8 @@ from model.checkpoints.families import (
 )
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
-from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
+from model.checkpoints.tensors import assign, first_few
 from model.vit import VisionTransformer
 
 

@@ -1,9 +1,9 @@
-"""Steps that several families share on the way from a file's tensors to the network's; `state` has our names.
+"""Steps that several families share on the way from a file's tensors to the network's, and the last, which is strict.
 
-Each step changes `state` in place.
+`state` has our names, and each step changes it in place.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isqrt, prod
 from typing import Any
 
@@ -14,10 +14,12 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
 from model.config import ViTConfig
 from model.positions import Grid, resize_positions
+from model.vit import VisionTransformer
 
 State = dict[str, Tensor]
 
 PREFIX = ("cls_token", "dist_token", "reg_token")
+MOST_NAMED = 8  # in a message
 MOST_SLOTS = 2  # in tables for a square, where registers have none
 
 
@@ -99,3 +101,28 @@ def fit_positions(state: State, config: ViTConfig, grid: Grid | None = None) -> 
 def _batched(tokens: Tensor) -> Tensor:
     """One token (D,), or some in any shape (..., D), to (1, n, D)."""
     return tokens.reshape(1, -1, tokens.shape[-1])
+
+
+def assign(model: VisionTransformer, tensors: dict[str, Tensor], names_in_file: Mapping[str, str]) -> None:
+    """Copy tensors into parameters of the same name and shape. Raises CheckpointError unless all match; it calls a
+    tensor that has no place as the file does.
+    """
+    expected = model.state_dict()
+    complaints = [
+        *(f"unused: {names_in_file.get(key, key)}" for key in sorted(tensors.keys() - expected.keys())),
+        *(f"missing: {key}" for key in sorted(expected.keys() - tensors.keys())),
+        *(
+            f"{key} is {tuple(tensors[key].shape)}, not {tuple(expected[key].shape)}"
+            for key in sorted(expected.keys() & tensors.keys())
+            if tensors[key].shape != expected[key].shape
+        ),
+    ]
+    if complaints:
+        raise CheckpointError(f"the tensors do not fit the network: {first_few(complaints, separator='; ')}")
+    model.load_state_dict(tensors)
+
+
+def first_few(names: Sequence[str], *, separator: str = ", ") -> str:
+    """Some of the names for a message, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return separator.join(names[:MOST_NAMED]) + more

@@ -22,8 +22,8 @@ from tqdm import tqdm
 
 from model.config import ViTConfig
 from model.fit.loop import Course, learn
-from model.fit.normalise import normalise
-from model.fit.schedule import linear
+from model.fit.measure import normalise
+from model.fit.optimiser import linear
 from model.fit.snapshot import Snapshot, digest_of_weights
 from model.preprocessing import Preprocessing
 from model.shapes import LABELS, draw

@@ -1,16 +1,17 @@
-"""Learning the class of each image, by cross-entropy."""
+"""Learning the class of each image, by cross-entropy and with dropout."""
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.fit.batches import Batches
 from model.fit.chance import Draw, seed_of
-from model.fit.dropout import dropout
-from model.fit.measure import Measured, measure
-from model.fit.normalise import normalise
+from model.fit.measure import Measured, measure, normalise
 from model.fit.samples import Samples
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
@@ -36,3 +37,31 @@ class Classification:
 
     def measure(self, network: VisionTransformer) -> Measured | None:
         return None if self.held_out is None else measure(network, self.held_out, self.preprocessing)
+
+
+@contextmanager
+def dropout(network: VisionTransformer, share: float, *, seed: int) -> Iterator[None]:
+    """Dropout where the paper has it, put in from outside: a network does the same in training and evaluation.
+
+    While it lasts, `share` of the numbers are zero behind the positions and each dense layer but qkv (appendix B.1).
+
+    In an MLP the first layer's are dropped behind the activation, as in vit_jax `models_vit.py`. The seed decides which
+    numbers, and changes nothing of the random numbers that others draw.
+    """
+
+    def before(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+        return (F.dropout(inputs[0], share), *inputs[1:])
+
+    def after(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
+        return F.dropout(output, share)
+
+    device = next(network.parameters()).device
+    with torch.random.fork_rng([device] if device.type == "cuda" else []), ExitStack() as hooks:
+        torch.manual_seed(seed)
+        hooks.enter_context(network.norm_pre.register_forward_pre_hook(before))
+        for name, module in network.blocks.named_modules():
+            if name.endswith(("attn.proj", "mlp.fc2")):
+                hooks.enter_context(module.register_forward_hook(after))
+            if name.endswith("mlp.fc2"):
+                hooks.enter_context(module.register_forward_pre_hook(before))
+        yield

@@ -16,15 +16,13 @@ from model.fit.augment import Augmentation
 from model.fit.batches import Batches
 from model.fit.choosing import divide, worse
 from model.fit.classification import Classification
-from model.fit.device import best_device
 from model.fit.fitted import Fitted
 from model.fit.loop import Course, Diverged, Learned, learn
 from model.fit.measure import Measured, logits, measured
-from model.fit.network import Read, with_new_head
-from model.fit.optimiser import optimiser
+from model.fit.network import Read, best_device, with_new_head
+from model.fit.optimiser import cosine, optimiser
 from model.fit.probe import features, fit_head
 from model.fit.samples import Samples, check_sizes, count_classes
-from model.fit.schedule import cosine
 from model.fit.snapshot import Snapshot, identity
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer

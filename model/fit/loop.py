@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, Self
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from model.fit.batches import Batches
-from model.fit.device import mixed_precision
 from model.fit.fitted import Point
 from model.fit.measure import Measured
-from model.fit.schedule import Schedule
+from model.fit.optimiser import Schedule
 from model.fit.snapshot import Snapshot
 from model.vit import VisionTransformer
 
@@ -105,7 +106,7 @@ def learn(
         for optimiser, largest in zip(optimisers, rates, strict=True):
             for group, rate in zip(optimiser.param_groups, largest, strict=True):
                 group["lr"] = rate * factor
-        with mixed_precision(device):
+        with _mixed_precision(device):
             loss = objective.loss(run.step)
         loss.backward()
         nn.utils.clip_grad_norm_(network.parameters(), course.clip)
@@ -123,6 +124,12 @@ def learn(
             snapshot.save(_state(run, modules, optimisers))
     bar.close()
     return Learned(network=measured.eval(), history=tuple(run.history))
+
+
+def _mixed_precision(device: torch.device) -> AbstractContextManager[object]:
+    """bfloat16 where CUDA has it, which needs no scaling of the loss; float32 elsewhere."""
+    has_it = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return torch.autocast("cuda", dtype=torch.bfloat16) if has_it else nullcontext()
 
 
 def _is_point(step: int, course: Course) -> bool:

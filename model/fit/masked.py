@@ -12,15 +12,12 @@ from model.config import ViTConfig
 from model.fit.augment import FROM_NOTHING, Augmentation
 from model.fit.batches import Batches
 from model.fit.chance import Draw, generator
-from model.fit.device import best_device
 from model.fit.fitted import Fitted
 from model.fit.loop import Course, learn
-from model.fit.measure import CHUNK, Measured
-from model.fit.network import initialised
-from model.fit.normalise import normalise
-from model.fit.optimiser import optimiser
+from model.fit.measure import CHUNK, Measured, normalise
+from model.fit.network import best_device, initialised
+from model.fit.optimiser import cosine, optimiser
 from model.fit.samples import Samples, check_sizes
-from model.fit.schedule import cosine
 from model.fit.snapshot import Snapshot, identity
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer

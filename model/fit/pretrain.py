@@ -8,13 +8,11 @@ from model.config import ViTConfig
 from model.fit.augment import FROM_NOTHING, Augmentation
 from model.fit.batches import Batches
 from model.fit.classification import Classification
-from model.fit.device import best_device
 from model.fit.fitted import Fitted
 from model.fit.loop import Course, learn
-from model.fit.network import initialised
-from model.fit.optimiser import optimiser
+from model.fit.network import best_device, initialised
+from model.fit.optimiser import linear, optimiser
 from model.fit.samples import Samples, check_sizes, count_classes
-from model.fit.schedule import linear
 from model.fit.snapshot import Snapshot, identity
 from model.preprocessing import Preprocessing
 

@@ -12,8 +12,8 @@ import torch
 from export.calibration import calibration_error
 from export.fit.dataset import Part
 from model.checkpoints.checkpoint import Checkpoint
-from model.fit.device import best_device
 from model.fit.measure import logits
+from model.fit.network import best_device
 
 TOP = 5
 NORMAL = 1.959964  # of 95 %

@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
-from model.checkpoints.facts import Facts
+from model.checkpoints.facts import Facts, Score, resolve_score
 from model.checkpoints.families.huggingface_images import describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS, Json
-from model.checkpoints.score import Score, resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, grid_of, join_blocks, pair
 from model.config import ViTConfig

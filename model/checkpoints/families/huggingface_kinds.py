@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.score import Score
+from model.checkpoints.facts import Score
 from model.config import RopeConfig, stem_stride
 
 Json = dict[str, Any]

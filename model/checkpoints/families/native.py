@@ -8,11 +8,10 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.checkpoints.assign import assign
 from model.checkpoints.checkpoint import Checkpoint, Description
-from model.checkpoints.facts import Facts
-from model.checkpoints.score import resolve_score
+from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.source import Source
+from model.checkpoints.tensors import assign
 from model.config import ViTConfig
 from model.durable import replacing
 from model.positions import resize
