@@ -100,8 +100,4 @@ class ParallelBlock(EncoderBlock):
         return self.ls1(self.attn(normed)), self.ls1(self.mlp(normed))
 
 
-BLOCKS: dict[str, type[EncoderBlock]] = {
-    "pre_norm": Block,
-    "res_post": ResPostBlock,
-    "parallel": ParallelBlock,
-}
+BLOCKS: dict[str, type[EncoderBlock]] = {"pre_norm": Block, "res_post": ResPostBlock, "parallel": ParallelBlock}

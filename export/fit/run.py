@@ -31,14 +31,7 @@ class NotReported(Exception):
 
 
 def run(
-    source: Description,
-    images: Path,
-    out: Path,
-    *,
-    recipe: Recipe,
-    seed: int,
-    strict: bool,
-    replace: bool,
+    source: Description, images: Path, out: Path, *, recipe: Recipe, seed: int, strict: bool, replace: bool
 ) -> Report:
     """Learn from `images`, and write `out`, a .safetensors file, and its report beside it.
 

@@ -83,10 +83,7 @@ def judge(checkpoint: Checkpoint, images: Part) -> Judged:
     found = logits(checkpoint.model.to(best_device()), images.samples, checkpoint.preprocessing, title="judging")
     checkpoint.model.cpu()
     return Judged(
-        labels=checkpoint.labels,
-        files=images.files,
-        right=images.samples.classes.numpy(),
-        logits=found.numpy(),
+        labels=checkpoint.labels, files=images.files, right=images.samples.classes.numpy(), logits=found.numpy()
     )
 
 

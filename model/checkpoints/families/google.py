@@ -97,12 +97,7 @@ def describe(source: Source, facts: Facts) -> Description:
         pool="cls" if class_token else "map" if "attn_pool.latent" in source else "mean",
         representation_size=source.shape("pre_logits.kernel")[1] if "pre_logits.kernel" in source else None,
     )
-    return Description(
-        family=library,
-        architecture=f"{library} ViT",
-        config=config,
-        preprocessing=preprocessing,
-    )
+    return Description(family=library, architecture=f"{library} ViT", config=config, preprocessing=preprocessing)
 
 
 def _recipe(library: Library, size: tuple[int, int]) -> tuple[Preprocessing, str]:

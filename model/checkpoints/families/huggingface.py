@@ -216,8 +216,5 @@ def _score(problem_type: str | None) -> Score | None:
     """As in pipelines/image_classification.py. Raises CheckpointError for a regression."""
     if problem_type == "regression":
         raise CheckpointError("config.json says problem_type regression: the outputs are numbers, not scores of labels")
-    known: dict[str | None, Score] = {
-        "multi_label_classification": "sigmoid",
-        "single_label_classification": "softmax",
-    }
+    known: dict[str | None, Score] = {"multi_label_classification": "sigmoid", "single_label_classification": "softmax"}
     return known.get(problem_type)
