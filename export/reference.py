@@ -143,7 +143,8 @@ def _evidence(model: VisionTransformer, layers: list[_Layer], classes: Tensor) -
             value = value.unflatten(-1, (block.attn.heads, -1))  # (B, T, H, d)
         mixed = torch.einsum("bhit,bthd->bihd", matrix, value).flatten(2).requires_grad_()
         attended = _linear_attention(block, mixed)
-        of_mixed = torch.stack([_pulled_back(attended, g, mixed) for g in behind.unbind(1)], dim=1)
+        pulled = [torch.autograd.grad(attended, mixed, g, retain_graph=True)[0] for g in behind.unbind(1)]
+        of_mixed = torch.stack(pulled, dim=1)
         of_heads = of_mixed.unflatten(-1, (block.attn.heads, -1)).unbind(1)
         agreed = (torch.einsum("bihd,bthd->bhit", of_class, value) for of_class in of_heads)
         by_head.append(torch.stack([(matrix * of_class).sum(2) for of_class in agreed], dim=1))
@@ -154,21 +155,10 @@ def _evidence(model: VisionTransformer, layers: list[_Layer], classes: Tensor) -
 
 def _gradients(chosen: Tensor, streams: list[Tensor]) -> dict[int, Tensor]:
     """Gradients of (B, K) numbers with respect to the streams that they depend on: (B, K, T, D) by index of stream."""
-    of_classes = [
-        torch.autograd.grad(of_class.sum(), streams, retain_graph=True, allow_unused=True)
-        for of_class in chosen.unbind(1)
-    ]
-    return {
-        index: torch.stack(list(gradients), dim=1)
-        for index, gradients in enumerate(zip(*of_classes, strict=True))
-        if gradients[0] is not None
-    }
-
-
-def _pulled_back(out: Tensor, gradient: Tensor, of: Tensor) -> Tensor:
-    """The gradient with respect to `of` of the sum of `out` with weights `gradient`."""
-    (pulled,) = torch.autograd.grad(out, of, gradient, retain_graph=True)
-    return pulled
+    classes = chosen.sum(0)  # an image has no part in the numbers of another
+    of_classes = [torch.autograd.grad(k, streams, retain_graph=True, allow_unused=True) for k in classes]
+    of_streams = enumerate(zip(*of_classes, strict=True))
+    return {i: torch.stack(gradients, dim=1) for i, gradients in of_streams if gradients[0] is not None}
 
 
 def _dot(gradients: Tensor, stream: Tensor) -> Tensor:

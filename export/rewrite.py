@@ -208,12 +208,10 @@ def _fold_layer_scale(block: nn.Module) -> None:
     if isinstance(block, ParallelBlock):
         branches = {"ls1": ["attn.proj", "mlp.fc2"]}
     for name, projections in branches.items():
-        scale = getattr(block, name, None)
-        layers = [block.get_submodule(path) for path in projections]
-        if not isinstance(scale, LayerScale) or not all(isinstance(layer, nn.Linear) for layer in layers):
-            continue
-        for layer in layers:
-            assert isinstance(layer, nn.Linear)
-            layer.weight.mul_(scale.gamma[:, None])
-            layer.bias.mul_(scale.gamma)
-        setattr(block, name, nn.Identity())
+        scale, layers = getattr(block, name, None), [block.get_submodule(path) for path in projections]
+        linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
+        if isinstance(scale, LayerScale) and linear == layers:
+            for layer in linear:
+                layer.weight.mul_(scale.gamma[:, None])
+                layer.bias.mul_(scale.gamma)
+            setattr(block, name, nn.Identity())

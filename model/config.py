@@ -19,18 +19,9 @@ PrefixToken = Literal["class", "distillation", "register"]
 
 # Beyond these a size is a mistake, and torch's counts of elements could overflow.
 LARGEST = {
-    "image_size": 2**16,
-    "patch_size": 2**16,
-    "width": 2**20,
-    "depth": 2**10,
-    "mlp_dim": 2**20,
-    "heads": 2**10,
-    "num_classes": 2**20,
-    "stem_layers": 2**10,
-    "attn_dim": 2**20,
-    "representation_size": 2**20,
-    "pool_heads": 2**10,
-    "pool_mlp_dim": 2**20,
+    **dict.fromkeys(("image_size", "patch_size"), 2**16),
+    **dict.fromkeys(("width", "mlp_dim", "num_classes", "attn_dim", "representation_size", "pool_mlp_dim"), 2**20),
+    **dict.fromkeys(("depth", "heads", "stem_layers", "pool_heads"), 2**10),
 }
 SMALLEST = {"num_classes": 0}  # the others must be 1 at least
 MOST_REGISTERS = 2**10
