@@ -165,7 +165,6 @@ def _write_graphs(
 
 
 def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The fields of a manifest that the checkpoint has."""
     config = checkpoint.model.config
     return {
         **{name: getattr(checkpoint, name) for name in SHARED},

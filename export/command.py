@@ -98,7 +98,6 @@ def export(options: argparse.Namespace) -> None:
 
 
 def measured(manifest: Manifest) -> Iterator[str]:
-    """Sentences on what was measured with images."""
     if agreement := manifest.agreement:
         other = "PyTorch" if manifest.precision == "fp32" else "fp32"
         yield (

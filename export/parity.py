@@ -114,7 +114,6 @@ def largest_of(*differences: float) -> float:
 
 
 def _relative(expected: npt.NDArray[np.floating], found: npt.NDArray[np.floating]) -> float:
-    """The largest difference, relative to the largest magnitude."""
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 

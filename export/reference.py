@@ -68,7 +68,6 @@ def _layers(model: VisionTransformer, images: Tensor) -> list[_Layer]:
 
 
 def _of_classes(checkpoint: Checkpoint, tokens: Tensor, layers: list[_Layer], classes: Tensor) -> dict[str, Tensor]:
-    """The outputs that need a head."""
     model = checkpoint.model
     evidence, rest = _evidence(model, layers, classes)
     with torch.no_grad():

@@ -160,7 +160,7 @@ class HeadTokensBlock(EncoderBlock):
     """A last block that computes only the first `tokens` tokens: no logit depends on the others."""
 
     def __init__(self, source: Block, *, tokens: int) -> None:
-        super().__init__()
+        nn.Module.__init__(self)  # its layers are those of `source`
         self.norm1, self.attn, self.ls1 = source.norm1, source.attn, source.ls1
         self.norm2, self.mlp, self.ls2 = source.norm2, source.mlp, source.ls2
         self.tokens = tokens

@@ -106,7 +106,6 @@ def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: 
 
 
 def headline(learned: Checkpoint, judged: Judged | None) -> str:
-    """The accuracy of the model, in a sentence or two."""
     figures = learned.figures
     if judged is None:
         return (
@@ -123,7 +122,6 @@ def headline(learned: Checkpoint, judged: Judged | None) -> str:
 def _notes(
     listing: Listing, chosen: Split, dataset: Dataset, left_out: tuple[LeftOut, ...], fitted: Fitted
 ) -> Iterator[str]:
-    """Sentences on the images and on the run."""
     train, held_out = len(dataset.train.files), len(dataset.held_out.files)
     tenth = "A tenth of each label was held out" if dataset.labels else "A tenth was held out"
     how = tenth if chosen.chosen else "The held-out images were given"

@@ -12,8 +12,6 @@ SHARE = 10  # one image of 10 is held out
 
 
 class LeftOut(NamedTuple):
-    """An image that cannot be used."""
-
     file: Path
     reason: str
 

@@ -42,6 +42,4 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint(Description):
-    """With the weights."""
-
     model: VisionTransformer  # in eval mode

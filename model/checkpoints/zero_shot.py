@@ -62,7 +62,6 @@ def head(folder: Path, description: Description) -> dict[str, Tensor]:
 
 
 def _text_tower(folder: Path) -> tuple[Any, Any]:
-    """transformers' model, image tower included, and its tokeniser."""
     try:
         # Imported here: nothing else needs it, and it is installed for this alone.
         from transformers import AutoModel, AutoTokenizer

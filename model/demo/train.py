@@ -46,8 +46,6 @@ CHUNK = 500  # images that one worker draws at a time
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Everything that the weights depend on."""
-
     images: int = 60_000
     steps: int = 8_000
     batch: int = 64

@@ -128,7 +128,6 @@ class _Runs:
         return _Choice(None, flip, tried)
 
     def whole(self, choice: _Choice) -> Learned:
-        """Of all images."""
         start = self._probed(None)
         if choice.rate is None:
             return Learned(network=start, history=())

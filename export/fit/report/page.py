@@ -57,7 +57,6 @@ class Report:
 
     @cached_property
     def origin(self) -> str:
-        """Where the model is from, in a sentence."""
         recipe, now = self.checkpoint.recipe, datetime.now().astimezone()
         return (
             f"Learned by the method {recipe['method']} from {recipe['checkpoint']} and the images in {self.images}, on "
@@ -66,12 +65,10 @@ class Report:
 
     @property
     def counts(self) -> list[int]:
-        """How many images of each label were learned from."""
         return [*self.dataset.count(self.dataset.train).values()]
 
 
 def page(report: Report, charts: Sequence[Chart], mistakes: Sequence[Mistake]) -> str:
-    """HTML."""
     checkpoint, judged = report.checkpoint, report.judged
     tried = checkpoint.recipe.get("tried")
     recipe = {name: value for name, value in checkpoint.recipe.items() if name != "tried"}

@@ -16,9 +16,8 @@ from model.checkpoints.facts import Facts
 from model.checkpoints.families.openclip import CONFIG, OTHERS
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known
-from model.checkpoints.families.timm_layers import absent_layers, classes, conv_patches, fused_layers
+from model.checkpoints.families.timm_layers import as_ours, grid_of_file, slots
 from model.checkpoints.families.timm_network import final_norm, network, patch_side, with_arguments
-from model.checkpoints.families.timm_positions import grid_of_file, learned_rope, positions, relative_tables, slots
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
 from model.checkpoints.source import Source
@@ -122,13 +121,7 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     (architecture, _), config, renamed = find(description.architecture), description.config, _renamed(source)
     arguments = _arguments(renamed, _described(source), Facts(description.overrides), architecture)
     state = renamed.tensors()
-    conv_patches(state, config)
-    fused_layers(state, config)
-    absent_layers(state, config)
-    relative_tables(state, config)
-    learned_rope(state, config)
-    classes(state, config)
-    positions(state, config, slots(arguments, config))
+    as_ours(state, config, slots(arguments, config))
     return state
 
 

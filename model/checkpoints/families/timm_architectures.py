@@ -19,8 +19,6 @@ TABLE = Path(__file__).with_name("timm_architectures.json")
 
 
 class Architecture(NamedTuple):
-    """One of timm's entry points."""
-
     name: str
     model_class: str
     arguments: dict[str, Any]  # every argument of the class
@@ -40,7 +38,6 @@ def table() -> dict[str, Any]:
 
 
 def is_known(name: str) -> bool:
-    """Whether `find` finds it."""
     known = table()
     return name in known["aliases"] or name.partition(".")[0] in known["architectures"]
 

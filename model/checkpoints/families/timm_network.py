@@ -3,10 +3,9 @@
 from typing import Any, Literal
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.families import timm_eva
 from model.checkpoints.families.timm_architectures import Architecture, table
 from model.checkpoints.tensors import pair
-from model.config import PositionResize, ViTConfig, stem_stride
+from model.config import PositionResize, RopeConfig, ViTConfig, stem_stride
 
 # What this network can do, argument by argument: timm's values to those of ViTConfig.
 TRANSLATIONS: dict[str, dict[Any, Any]] = {
@@ -39,6 +38,11 @@ UNSUPPORTED: dict[str, str] = {
     "avgmax": "pooling by maximum",
     "max": "pooling by maximum",
     "prr": "patch representation refinement",
+}
+ROPES: dict[str, Literal["index", "centered", "learned"]] = {  # timm's rope_type
+    "cat": "index",
+    "dinov3": "centered",
+    "mixed": "learned",
 }
 FACTORY_ARGUMENTS = {"strict_img_size", "pretrained_strict", "out_indices", "features_only"}  # without effect here
 
@@ -93,7 +97,7 @@ def network(
             positions=translated["pos_embed"],
             position_resize=of_tables if relative else architecture.position_resize,
             relative_bias=relative,
-            rope=timm_eva.rope(architecture.name, stated),
+            rope=_rope(architecture.name, stated),
             norm_pre=stated["pre_norm"],
             block=block,
             norm=norm,
@@ -116,7 +120,6 @@ def network(
 
 
 def final_norm(architecture: Architecture, arguments: dict[str, Any]) -> Literal["before_pool", "after_pool", "none"]:
-    """Where the last norm stands."""
     stated = _as_vision_transformer(architecture, arguments)
     if not stated["final_norm"]:
         return "none"
@@ -141,7 +144,7 @@ def _as_vision_transformer(architecture: Architecture, arguments: dict[str, Any]
     elif architecture.model_class == "VisionTransformerRelPos":
         stated.update(pos_embed="", use_rel_pos_bias=True)
     elif architecture.model_class == "Eva":
-        stated.update(timm_eva.as_vision_transformer(architecture.name, stated))
+        stated.update(_of_eva(architecture.name, stated))
     return stated
 
 
@@ -181,7 +184,6 @@ def _norm(architecture: Architecture, layer: Any) -> tuple[Any, float]:
 
 
 def _stem(architecture: Architecture, layer: Any) -> tuple[int, ...] | None:
-    """Units a stage of a hybrid's ResNet."""
     if layer is None:
         return None
     if isinstance(layer, list | tuple) and all(isinstance(units, int) for units in layer):
@@ -195,3 +197,44 @@ def _side(architecture: Architecture, size: Any) -> int:
     if height != width:
         raise CheckpointError(f"{architecture.name} has patches of {size}; only square ones are supported")
     return height
+
+
+def _of_eva(name: str, stated: dict[str, Any]) -> dict[str, Any]:
+    """Eva's arguments (models/eva.py) under VisionTransformer's names. Raises CheckpointError for two final norms."""
+    after = stated["global_pool"] == "avg" if stated["use_fc_norm"] is None else stated["use_fc_norm"]
+    before = not after if stated["use_post_transformer_norm"] is None else stated["use_post_transformer_norm"]
+    if before and after:
+        raise CheckpointError(f"{name} has a norm before its pool and one after it, which is not supported")
+    return {
+        "pos_embed": "learn" if stated["use_abs_pos_emb"] else "",
+        "reg_tokens": stated["num_reg_tokens"],
+        "pre_norm": stated["use_pre_transformer_norm"],
+        "block_fn": "ResPostBlock" if stated["use_post_norm"] else "Block",
+        "init_values": stated["init_values"] is not None,
+        "scale_attn_norm": stated["scale_attn_inner"],
+        "scale_mlp_norm": stated["scale_mlp"],
+        "scale_mlp": False,  # of Beit, where it means another arrangement
+        "final_norm": before or after,
+        "fc_norm": after,
+        "pool_include_prefix": stated["global_pool"] == "map",
+        **({"mlp_layer": "SwiGLU", "act_layer": "silu"} if stated["swiglu_mlp"] else {"swiglu_align_to": 0}),
+    }
+
+
+def _rope(name: str, stated: dict[str, Any]) -> RopeConfig | None:
+    """Raises CheckpointError for a kind that is not supported."""
+    if not stated.get("use_rot_pos_emb"):
+        return None
+    kind = stated["rope_type"]
+    if kind not in ROPES:
+        raise CheckpointError(f"{name} has rope_type={kind!r}: supported are {', '.join(map(repr, ROPES))}")
+    axes = {"ij": "yx", "xy": "xy"}.get(stated["rope_grid_indexing"], stated["rope_grid_indexing"])
+    reference = stated["ref_feat_shape"] if kind == "cat" else None
+    return RopeConfig(
+        kind=ROPES[kind],
+        temperature=float(stated["rope_temperature"]),
+        pairs="halves" if stated["rope_rotate_half"] else "neighbours",
+        axes=axes,
+        offset=0.0 if kind == "mixed" else float(stated["rope_grid_offset"]),
+        reference=reference and pair(reference),
+    )
