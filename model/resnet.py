@@ -56,9 +56,7 @@ class Root(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         x = F.relu(self.norm(self.conv(images)))
-        return F.max_pool2d(
-            pad_same(x, 3, 2), kernel_size=3, stride=2
-        )  # after a ReLU, padding with zeros equals padding with -inf
+        return F.max_pool2d(pad_same(x, 3, 2), kernel_size=3, stride=2)  # after a ReLU, zeros pad as -inf does
 
 
 def shortcut(channels: int, width: int, *, stride: int, numerics: Numerics) -> nn.Sequential:

@@ -11,16 +11,7 @@ from torch import Tensor, nn
 from model.checkpoints import zero_shot
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts, resolve_score
-from model.checkpoints.families import (
-    facebook,
-    google,
-    huggingface,
-    lucidrains,
-    native,
-    openclip,
-    timm,
-    torchvision,
-)
+from model.checkpoints.families import facebook, google, huggingface, lucidrains, native, openclip, timm, torchvision
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
@@ -49,16 +40,7 @@ class Family(Protocol):
 
 
 # The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
-FAMILIES: tuple[Family, ...] = (
-    native,
-    google,
-    huggingface,
-    openclip,
-    torchvision,
-    lucidrains,
-    facebook,
-    timm,
-)
+FAMILIES: tuple[Family, ...] = (native, google, huggingface, openclip, torchvision, lucidrains, facebook, timm)
 
 HEADS = {f"{head}.{kind}" for head in ("head", "head_dist") for kind in ("weight", "bias")}
 
@@ -179,11 +161,7 @@ def _labelled(description: Description, labels: str | None, prompts: tuple[str, 
     own = Labels(description.labels, description.labels_from, description.wordnet)
     chosen = choose(description.config.num_classes, own, dataset=description.dataset, given=labels)
     return replace(
-        description,
-        labels=chosen.names,
-        wordnet=chosen.wordnet,
-        labels_from=chosen.origin,
-        labels_advice=chosen.advice,
+        description, labels=chosen.names, wordnet=chosen.wordnet, labels_from=chosen.origin, labels_advice=chosen.advice
     )
 
 

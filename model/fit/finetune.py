@@ -139,7 +139,7 @@ class _Runs:
         It is not run again: its snapshot becomes its result.
         """
         title = f"rate-{rate}"
-        snapshot = self._snapshot(title)
+        snapshot = Snapshot(self.work, title, identity=self.identity)
         stored = snapshot.load()
         if stored is not None and "logits" in stored:
             return stored["logits"]
@@ -174,9 +174,5 @@ class _Runs:
         )
         objective = Classification(network, self.preprocessing, batches, held_out)
         course = Course.over(epochs, batches, cosine, warm_up_share=WARM_UP, clip=CLIP)
-        return learn(
-            network, objective, course, [optimiser(network, rate=rate)], title=title, snapshot=self._snapshot(title)
-        )
-
-    def _snapshot(self, name: str) -> Snapshot:
-        return Snapshot(self.work, name, identity=self.identity)
+        snapshot = Snapshot(self.work, title, identity=self.identity)
+        return learn(network, objective, course, [optimiser(network, rate=rate)], title=title, snapshot=snapshot)

@@ -67,6 +67,8 @@ DROPPED = (
     r"(.*\.)?embeddings\.mask_token|decoder\..*|.*\.(relative_position_index|position_ids)"
     r"|text_model\..*|text_projection\.weight|logit_(scale|bias)"
 )
+# As in pipelines/image_classification.py.
+SCORES: dict[str | None, Score] = {"multi_label_classification": "sigmoid", "single_label_classification": "softmax"}
 TEXTS = "text_model.embeddings.token_embedding.weight"
 CLASSIFYING = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how classes with a head are named
 
@@ -140,7 +142,10 @@ def describe(source: Source, facts: Facts) -> Description:
     for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
         origin = "config.json" if key in tower else f"transformers' default for {model_type}"
         values[field] = facts.resolve(field, values[field], architecture if field in fields else origin)
-    score, origin = _score(source.config.get("problem_type")), "config.json"
+    problem = source.config.get("problem_type")
+    if problem == "regression":
+        raise CheckpointError("config.json says problem_type regression: the outputs are numbers, not scores of labels")
+    score, origin = SCORES.get(problem), "config.json"
     if text_tower := kind.compares is not None and TEXTS in in_file and not classes:
         score, origin = kind.compares, f"how {architecture} compares images with text"
     return Description(
@@ -210,11 +215,3 @@ def _labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
         )
     names = tuple(labels[number] for number in numbers)
     return () if names == tuple(f"LABEL_{i}" for i in range(classes)) else names
-
-
-def _score(problem_type: str | None) -> Score | None:
-    """As in pipelines/image_classification.py. Raises CheckpointError for a regression."""
-    if problem_type == "regression":
-        raise CheckpointError("config.json says problem_type regression: the outputs are numbers, not scores of labels")
-    known: dict[str | None, Score] = {"multi_label_classification": "sigmoid", "single_label_classification": "softmax"}
-    return known.get(problem_type)

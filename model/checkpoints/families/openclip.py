@@ -63,6 +63,9 @@ def describe(source: Source, facts: Facts) -> Description:
     recipe = preprocessing(source, facts, pair(stated["image_size"]))
     heads = stated["width"] // stated["head_width"]
     eps = (stated["norm_kwargs"] or {}).get("eps", 1e-5)
+    tanh = (stated["act_kwargs"] or {}).get("approximate") == "tanh"
+    quick = source.json(CONFIG)["model_cfg"].get("quick_gelu")
+    activation: Any = "quick_gelu" if quick else "gelu_tanh" if tanh else "gelu"
     return Description(
         family=FAMILY,
         architecture="open_clip.VisionTransformer",
@@ -78,7 +81,7 @@ def describe(source: Source, facts: Facts) -> Description:
             norm_pre=not stated["no_ln_pre"],
             norm_eps=facts.resolve("norm_eps", eps, CONFIG),
             layer_scale=stated["ls_init_value"] is not None,
-            activation=facts.resolve("activation", _activation(source, stated), CONFIG),
+            activation=facts.resolve("activation", activation, CONFIG),
             final_norm="after_pool" if stated["final_ln_after_pool"] else "before_pool",
             pool=POOLS[stated["pool_type"]],
             representation_size=source.shape("visual.proj")[1],
@@ -126,9 +129,3 @@ def _stated(source: Source) -> dict[str, Any]:
     if stated["pool_type"] not in POOLS:
         raise CheckpointError(f"{CONFIG} has the pool_type {stated['pool_type']}, which is not supported")
     return stated
-
-
-def _activation(source: Source, stated: dict[str, Any]) -> Any:
-    if source.json(CONFIG)["model_cfg"].get("quick_gelu"):
-        return "quick_gelu"
-    return "gelu_tanh" if (stated["act_kwargs"] or {}).get("approximate") == "tanh" else "gelu"
