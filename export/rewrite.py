@@ -116,8 +116,8 @@ class FusedAttention(nn.Module):
 
     def _query(self, tokens: Tensor, queries: int | None) -> Tensor:
         query = self._normed(self.q_norm, self.q(tokens[:, :queries]))
-        turned = query if queries is not None else self.rope(query)  # the first tokens are no patches: nothing turns
-        return self.q_rounding(turned)
+        # The first tokens are no patches: nothing turns.
+        return self.q_rounding(query if queries is not None else self.rope(query))
 
     def _key(self, tokens: Tensor) -> Tensor:
         return self.k_rounding(self.rope(self._normed(self.k_norm, self.k(tokens))))

@@ -1,7 +1,7 @@
 """Sizes and switches of a Vision Transformer: one frozen record. Without torch."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -208,10 +208,6 @@ class ViTConfig:
     def embedding(self) -> int:
         """Width of the vector that the head reads."""
         return self.representation_size or self.features
-
-    def resized(self, image_size: tuple[int, int]) -> Self:
-        """The same network for images of another (height, width)."""
-        return replace(self, image_size=image_size)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

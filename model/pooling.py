@@ -37,8 +37,7 @@ class AttentionPool(nn.Module):
     def weights(self, tokens: Tensor) -> Tensor:
         """Attention of the learned query after softmax, (B, H, 1, N)."""
         q, k, _ = self._heads(tokens)
-        scores: Tensor = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
-        return scores.softmax(dim=-1)
+        return (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(dim=-1)
 
     def _heads(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         q = self.q(self.latent).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (1, H, 1, d)

@@ -1,5 +1,6 @@
 """Positions for another number of patches. Libraries interpolate differently, and the logits depend on it."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -77,7 +78,7 @@ def resize(model: VisionTransformer, image_size: tuple[int, int]) -> VisionTrans
 
     The `position_resize` of the model selects the interpolation; fixed positions are computed anew.
     """
-    config = model.config.resized(image_size)
+    config = replace(model.config, image_size=image_size)
     (old_rows, old_columns), (rows, columns) = old, new = model.config.grid, config.grid
     axes = {"pos_embed_x": ((1, old_columns), (1, columns)), "pos_embed_y": ((old_rows, 1), (rows, 1))}
     grids, method, state = {"pos_embed": (old, new), **axes}, config.position_resize, model.state_dict()

@@ -65,16 +65,13 @@ class Judged:
         """(C,): the share of a label's images that got it; NaN without images."""
         return _shares(self.confusion.diagonal(), self.confusion.sum(1))
 
-    def precision(self) -> npt.NDArray[np.float64]:
-        """(C,): the share of the images with this answer for which it is right; NaN where it was never given."""
-        return _shares(self.confusion.diagonal(), self.confusion.sum(0))
-
     def by_label(self) -> list[dict[str, Any]]:
-        """JSON: each label's number of images, recall and precision."""
-        numbers = zip(self.labels, self.confusion.sum(1).tolist(), self.recall(), self.precision(), strict=True)
+        """JSON: each label's number of images, recall, and precision: the share of its answers that are right."""
+        precision = _shares(self.confusion.diagonal(), self.confusion.sum(0))  # NaN where it was never given
+        numbers = zip(self.labels, self.confusion.sum(1).tolist(), self.recall(), precision, strict=True)
         return [
-            {"label": label, "images": images, "recall": _or_none(recall), "precision": _or_none(precision)}
-            for label, images, recall, precision in numbers
+            {"label": label, "images": images, "recall": _or_none(recall), "precision": _or_none(right)}
+            for label, images, recall, right in numbers
         ]
 
 

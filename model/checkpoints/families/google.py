@@ -7,7 +7,6 @@ then each kind by itself. Google counts the stages and units of a hybrid's ResNe
 
 import re
 from dataclasses import replace
-from typing import Literal
 
 from torch import Tensor
 
@@ -57,8 +56,6 @@ NAMES = (
     (r"/", "."),
 )
 
-Library = Literal["vit_jax", "big_vision"]
-
 # No root, and the roots of flax.linen, of flax.optim, and of two-tower models of big_vision and vit_jax.
 ROOTS = ("", "params/", "opt/target/", "params/img/", "img/")
 POSITIONS_OF_VIT_JAX = "Transformer/posembed_input/pos_embedding"
@@ -101,7 +98,7 @@ def describe(source: Source, facts: Facts) -> Description:
             f"{source.file.name} has a text tower: its {root}head/kernel gives an embedding to compare with text, not"
             " classes"
         )
-    library: Library = "vit_jax" if root + POSITIONS_OF_VIT_JAX in source else "big_vision"
+    library = "vit_jax" if root + POSITIONS_OF_VIT_JAX in source else "big_vision"
     source = _renamed(source)
     scanned = f"{SCANNED}.norm1.scale" in source
     block, axes = (SCANNED, 1) if scanned else ("blocks.0", 0)
@@ -137,7 +134,7 @@ def describe(source: Source, facts: Facts) -> Description:
     return Description(family=library, architecture=f"{library} ViT", config=config, preprocessing=preprocessing)
 
 
-def _recipe(library: Library, size: tuple[int, int]) -> tuple[Preprocessing, str]:
+def _recipe(library: str, size: tuple[int, int]) -> tuple[Preprocessing, str]:
     """Preprocessing to pixels from -1 to 1, and the file of the library that has it.
 
     TensorFlow and Pillow resize differently: Pillow reads every pixel when it scales down, TensorFlow's "bilinear"

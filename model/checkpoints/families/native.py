@@ -1,6 +1,7 @@
 """Checkpoints of this project: one safetensors file whose metadata holds everything but the tensors."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,14 @@ def recognises(source: Source) -> bool:
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    stated, config = _stated(source), _config(source)
+    stated = _stated(source)
+    config = ViTConfig.from_json(stated["config"])
     size = facts.resolve("image_size", config.image_size, "metadata")
     return Description(
         name=facts.resolve("name", stated["name"], "metadata"),
         family=FAMILY,
         architecture="vit",
-        config=config.resized(size),
+        config=replace(config, image_size=size),
         preprocessing=Preprocessing.from_json(stated["preprocessing"]).resized(size),
         labels=tuple(stated["labels"]),
         wordnet=tuple(stated.get("wordnet", ())),
@@ -45,7 +47,7 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    state, saved = source.tensors(), _config(source)
+    state, saved = source.tensors(), ViTConfig.from_json(_stated(source)["config"])
     if saved.image_size == description.config.image_size:
         return state
     model = VisionTransformer(saved)
@@ -55,10 +57,6 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
 
 def _stated(source: Source) -> dict[str, Any]:
     return json.loads(source.metadata[FAMILY])
-
-
-def _config(source: Source) -> ViTConfig:
-    return ViTConfig.from_json(_stated(source)["config"])
 
 
 def save(checkpoint: Checkpoint, path: Path) -> None:

@@ -62,8 +62,7 @@ def _for_every_head(rows: Tensor, width: int, heads: int) -> Tensor:
     shared, rest = divmod(len(rows), width)
     if rest or not shared or heads % shared:
         return rows
-    by_head: Tensor = rows.unflatten(0, (shared, width))
-    return by_head.repeat_interleave(heads // shared, 0).flatten(0, 1)
+    return rows.unflatten(0, (shared, width)).repeat_interleave(heads // shared, 0).flatten(0, 1)
 
 
 def _absent_layers(state: State, config: ViTConfig) -> None:
