@@ -116,14 +116,14 @@ def describe(source: Source, facts: Facts) -> Description:
         fields["head_bias"] = classes > 0 or "logit_bias" in in_file
     size = pair(stated["image_size"])
     preprocessing = describe_images(source, facts, processor=kind.processor, size=size)
-    if "image_size" not in facts.overrides:
-        if preprocessing.size != size and not kind.interpolates:
-            raise CheckpointError(
-                f"the image processor gives {preprocessing.size} and {architecture} takes {size}, which transformers "
-                f"rejects: choose a size with --set image_size={size[0]},{size[1]}; positions are resized if needed"
-            )
-        if "stem_layers" not in fields:  # the convolutions of a stem see what no patch covers
-            preprocessing = preprocessing.in_patches(stated["patch_size"])
+    chosen = "image_size" in facts.overrides
+    if preprocessing.size != size and not (kind.interpolates or chosen):
+        raise CheckpointError(
+            f"the image processor gives {preprocessing.size} and {architecture} takes {size}, which transformers "
+            f"rejects: choose a size with --set image_size={size[0]},{size[1]}; positions are resized if needed"
+        )
+    if kind.compares or not ("stem_layers" in fields or chosen):  # a stem's convolutions see what no patch covers
+        preprocessing = preprocessing.in_patches(stated["patch_size"])
     values = {
         "image_size": preprocessing.size,
         "patch_size": stated["patch_size"],
