@@ -1,14 +1,53 @@
-"""Agreement of the lean graph with the float32 network, and the accuracy of both."""
+"""The answers of the float32 network and of the lean graph for the same images: their agreement, and their accuracy."""
 
+import time
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
+import torch
 
 from app.bundle import Agreement
+from app.inference.engine import Engine
 from app.inference.scoring import scores
-from export.answers import Answers
 from export.images import Images
+from export.progress import bars
+from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint
+
+BATCH = 8
+TIME_LIMIT_S = {"drawn": 60.0, "folder": 600.0}  # no further batch is begun after it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """Logits (images, classes) of both, and the right labels (images,) where they are known."""
+
+    expected: npt.NDArray[np.float32]  # of PyTorch
+    lean: npt.NDArray[np.float32]  # of the lean graph
+    labels: npt.NDArray[np.int64] | None
+
+
+def answers(checkpoint: Checkpoint, images: Images, engine: Engine) -> Answers:
+    """Answers for the judged images, or for as many of them as TIME_LIMIT_S allows."""
+    end = time.monotonic() + TIME_LIMIT_S[images.source]
+    expected: list[npt.NDArray[np.float32]] = []
+    lean: list[npt.NDArray[np.float32]] = []
+    with bars() as shown:
+        for start in shown.track(range(0, len(images.judged), BATCH), description="comparing with fp32"):
+            if lean and time.monotonic() > end:
+                break
+            batch = images.judged[start : start + BATCH]
+            with torch.inference_mode():
+                expected.append(checkpoint.model(normalised(batch, checkpoint)).numpy())
+            lean.append(engine.run("classify", batch)["logits"])
+    compared = sum(map(len, lean))
+    return Answers(
+        expected=np.concatenate(expected),
+        lean=np.concatenate(lean),
+        labels=None if images.labels is None else images.labels[:compared],
+    )
 
 
 def agreement(answers: Answers, images: Images, checkpoint: Checkpoint) -> Agreement:

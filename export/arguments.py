@@ -6,13 +6,17 @@ from typing import NoReturn
 from export.messages import worded
 
 CHECKPOINT = "a file with weights, a folder as a model hub stores it, or hf://org/name[@revision]"
-SET = "override a fact of the checkpoint, or give one that the file does not contain, such as heads=12"
 
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with the message alone: the usage would fill the screen."""
         self.exit(2, f"{worded(message)}. --help lists every option.\n")
+
+
+def add_set(parser: argparse.ArgumentParser) -> None:
+    help = "override a fact of the checkpoint, or give one that the file does not contain, such as heads=12"
+    parser.add_argument("--set", type=assignment, action="append", default=[], metavar="FACT=VALUE", help=help)
 
 
 def image_size(text: str) -> str:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import sys
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,7 @@ from app.inference.engine import Engine
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
-from export.agreement import agreement
-from export.answers import Answers, answers
+from export.agreement import Answers, agreement, answers
 from export.calibration import Uncalibrated, calibration
 from export.combine import combine
 from export.graphs import ExplainGraph
@@ -39,7 +37,6 @@ from export.known_answer import known_answer
 from export.onnx_file import cast_apart, externalise, part
 from export.parity import check_parity
 from export.pictures.model_pictures import model_pictures
-from export.pictures.picture import Picture
 from export.precision import model_for
 from export.progress import working
 from export.trace import trace
@@ -49,6 +46,10 @@ from model.vit import VisionTransformer
 
 GIVEN_PARITY = 8  # given images that parity is checked on, besides drawn ones
 GRAPHS = (CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH)
+SHARED = (  # fields of a manifest that a checkpoint has too
+    *("name", "family", "labels", "labels_from", "wordnet", "prompts"),
+    *("score", "temperature", "overrides", "figures", "recipe"),
+)
 PACKAGES = ("torch", "onnx", "onnxscript", "numpy", "pillow")
 
 
@@ -118,7 +119,11 @@ def _fill(
         answer = known_answer(checkpoint, engine, precision)
     with working("drawing"):
         pictures = model_pictures(checkpoint.model, comparison.distance)
-        files = _write_pictures(pictures, folder)
+        files = [picture_file(picture.name, kind) for picture in pictures for kind in PICTURE_FORMATS]
+        place = (folder / files[0]).parent
+        place.mkdir()
+        for picture in pictures:
+            picture.write(place)
     manifest = Manifest(
         format=3,
         **_facts(checkpoint),
@@ -159,37 +164,16 @@ def _write_graphs(
     return engine, shapes
 
 
-def _write_pictures(pictures: Sequence[Picture], folder: Path) -> list[str]:
-    """Their files, relative to the folder of the bundle."""
-    files = [picture_file(picture.name, kind) for picture in pictures for kind in PICTURE_FORMATS]
-    place = (folder / files[0]).parent
-    place.mkdir()
-    for picture in pictures:
-        picture.write(place)
-    return files
-
-
 def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The fields of a manifest that the checkpoint has."""
     config = checkpoint.model.config
     return {
-        "name": checkpoint.name,
-        "family": checkpoint.family,
+        **{name: getattr(checkpoint, name) for name in SHARED},
         "image": image_spec(checkpoint.preprocessing),
         "tokens": Tokens(patch=config.patch_size, grid=config.grid, prefix=config.prefix),
         "layers": config.depth,
         "heads": config.heads,
         "pool": config.pool,
         "features": config.embedding,
-        "labels": checkpoint.labels,
-        "labels_from": checkpoint.labels_from,
-        "prompts": checkpoint.prompts,
-        "wordnet": checkpoint.wordnet,
-        "score": checkpoint.score,
-        "temperature": checkpoint.temperature,
-        "overrides": checkpoint.overrides,
-        "figures": checkpoint.figures,
-        "recipe": checkpoint.recipe,
     }
 
 

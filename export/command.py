@@ -12,7 +12,7 @@ from shlex import quote
 from typing import get_args
 
 from app.bundle import Manifest, Precision
-from export.arguments import CHECKPOINT, SET, Parser, assignment, image_size
+from export.arguments import CHECKPOINT, Parser, add_set, image_size
 from export.fit.command import fit, fit_parser
 from export.messages import stop, tell
 from export.progress import working
@@ -98,7 +98,6 @@ def export(options: argparse.Namespace) -> None:
 
 
 def measured(manifest: Manifest) -> Iterator[str]:
-    """Sentences on what was measured with images."""
     if agreement := manifest.agreement:
         other = "PyTorch" if manifest.precision == "fp32" else "fp32"
         yield (
@@ -185,14 +184,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_facts(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        type=assignment,
-        action="append",
-        default=[],
-        metavar="FACT=VALUE",
-        help=SET,
-    )
+    add_set(parser)
     parser.add_argument(
         "--labels",
         metavar="FILE",

@@ -52,7 +52,10 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     spec = image_spec(checkpoint.preprocessing)
     pixels: list[Pixels] = []
     classes: list[int] = []
-    for file, found in decoded(_some(files, spec.size), spec):
+    most = min(MOST, max(FEWEST, MOST_BYTES // (3 * spec.size[0] * spec.size[1])), len(files))  # that fit in memory
+    even = np.linspace(0, len(files) - 1, most).round().astype(int)
+    chosen = [files[place] for place in np.random.default_rng(SEED).permutation(even)]
+    for file, found in decoded(chosen, spec):
         if isinstance(found, str):
             print(f"{file} is skipped: {found}", file=sys.stderr)  # noqa: T201
             continue
@@ -80,13 +83,6 @@ def visible_files(folder: Path) -> Iterator[Path]:
     for root, folders, names in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (Path(root, name) for name in names if not name.startswith("."))
-
-
-def _some(files: list[Path], size: tuple[int, int]) -> list[Path]:
-    """As many as fit in memory at this size, evenly chosen, in a random order."""
-    most = min(MOST, max(FEWEST, MOST_BYTES // (3 * size[0] * size[1])), len(files))
-    even = np.linspace(0, len(files) - 1, most).round().astype(int)
-    return [files[place] for place in np.random.default_rng(SEED).permutation(even)]
 
 
 def decoded(files: Sequence[Path], spec: ImageSpec) -> Iterator[tuple[Path, Pixels | str]]:

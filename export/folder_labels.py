@@ -43,7 +43,6 @@ def _matched(folders: Collection[str], ids: Sequence[str], plain: Callable[[str]
 
 
 def _places(ids: Sequence[str]) -> dict[str, int]:
-    """Indices of those that are there once."""
     count = Counter(ids)
     return {id: index for index, id in enumerate(ids) if count[id] == 1}
 

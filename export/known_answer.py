@@ -65,7 +65,6 @@ def _reference(checkpoint: Checkpoint, image: Pixels) -> Outputs:
 
 
 def _numbers(expected: Outputs) -> dict[str, object]:
-    """The fields of a known answer that outputs for one image fill."""
     return {
         "logits": tuple(_short(x) for x in expected["logits"][0]) if "logits" in expected else (),
         "classes": tuple(int(index) for index in expected["classes"][0]) if "classes" in expected else (),

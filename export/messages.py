@@ -8,16 +8,8 @@ from typing import NoReturn
 BY_MAKE = "BY_MAKE"  # set by the Makefile
 FLAGS = ("replace", "calibrate")
 VARIABLES = (
-    "checkpoint",
-    "out",
-    "labels",
-    "prompt",
-    "precision",
-    "image-size",
-    "pictures",
-    "images",
-    "method",
-    "from-scratch",
+    *("checkpoint", "out", "labels", "prompt", "precision", "image-size", "pictures"),
+    *("images", "method", "from-scratch"),
 )
 OPTION = re.compile(r"--([a-z-]+)( [^-\s]([^\s:]*[^\s:,;.])?)?")  # and its value, if it has one
 

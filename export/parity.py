@@ -61,6 +61,9 @@ def check_parity(
     batches = np.split(pixels, np.cumsum(BATCHES)[:-1])
     if given is not None:
         batches.append(given)
+    tolerances: dict[str, float] = dict(TOLERANCES)
+    if precision != "fp32":
+        tolerances = dict.fromkeys(TOLERANCES, math.inf) | dict.fromkeys(LOOSE, LOWER[precision])
     worst: dict[str, float] = {}
     distances = []
     for batch in batches:
@@ -73,7 +76,7 @@ def check_parity(
         found = max_differences(expected, explained)
         for name, values in engine.run("classify", batch).items():
             found[name] = largest_of(found[name], _relative(expected[name], values))
-        allowed = _tolerances(precision)
+        allowed = tolerances
         if any(found[name] > allowed[name] for name in found):
             exact = reference(in_float64(checkpoint), batch, explained.get("classes"))
             rounding = max_differences(exact, expected)
@@ -83,12 +86,6 @@ def check_parity(
             worst[name] = max(worst.get(name, 0.0), difference)
     parity = Parity(pictures=sum(map(len, batches)), **worst)
     return Compared(parity, np.concatenate(distances[: len(BATCHES)]))
-
-
-def _tolerances(precision: Precision) -> dict[str, float]:
-    if precision == "fp32":
-        return dict(TOLERANCES)
-    return dict.fromkeys(TOLERANCES, math.inf) | dict.fromkeys(LOOSE, LOWER[precision])
 
 
 def max_differences(expected: Outputs, found: Outputs) -> dict[str, float]:
@@ -117,7 +114,6 @@ def largest_of(*differences: float) -> float:
 
 
 def _relative(expected: npt.NDArray[np.floating], found: npt.NDArray[np.floating]) -> float:
-    """The largest difference, relative to the largest magnitude."""
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
@@ -125,8 +121,7 @@ def unexplained(outputs: Outputs) -> npt.NDArray[np.float64]:
     """Logits less all their parts, (B, K)."""
     logits = np.take_along_axis(outputs["logits"], outputs["classes"], axis=1)
     parts = outputs["evidence"].sum(axis=(2, 3), dtype=np.float64) + outputs["evidence_rest"].sum(axis=2)
-    difference: npt.NDArray[np.float64] = logits - parts
-    return difference
+    return logits - parts
 
 
 def in_float64(checkpoint: Checkpoint) -> Checkpoint:

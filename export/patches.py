@@ -53,8 +53,7 @@ class FoldedPatchEmbed(nn.Module):
         pixels = patches.reshape(-1, rows * columns, p * p * 3).float()
         if self.norm_patch is not None:
             pixels = self.norm_patch(pixels * self.scale + self.shift)
-        tokens: Tensor = self.norm(self.proj(pixels))
-        return tokens
+        return self.norm(self.proj(pixels))
 
 
 class StemPatchEmbed(nn.Module):
@@ -67,8 +66,7 @@ class StemPatchEmbed(nn.Module):
         self.scale, self.shift = nn.Parameter(scale.float()), nn.Parameter(shift.float())
 
     def forward(self, images: Tensor) -> Tensor:
-        tokens: Tensor = self.source((images.float() * self.scale + self.shift).permute(0, 3, 1, 2))
-        return tokens
+        return self.source((images.float() * self.scale + self.shift).permute(0, 3, 1, 2))
 
 
 class FixedConv2d(nn.Module):

@@ -139,10 +139,7 @@ class Rounding(nn.Module):
         integers = torch.onnx.ops.symbolic(
             "QuantizeLinear", (x, *scale), dtype=self.zero.dtype, shape=x.shape, version=19
         )
-        out: Tensor = torch.onnx.ops.symbolic(
-            "DequantizeLinear", (integers, *scale), dtype=x.dtype, shape=x.shape, version=19
-        )
-        return out
+        return torch.onnx.ops.symbolic("DequantizeLinear", (integers, *scale), dtype=x.dtype, shape=x.shape, version=19)
 
 
 class QuantisedLinear(nn.Module):

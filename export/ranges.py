@@ -59,14 +59,8 @@ def _run(checkpoint: Checkpoint, pixels: Pixels, hooks: Sequence[tuple[nn.Module
 
 
 def _magnitudes(found: list[Tensor]) -> Hook:
-    def hook(_module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        found.append(output.abs().flatten(0, -2).amax(0))
-
-    return hook
+    return lambda _module, _inputs, output: found.append(output.abs().flatten(0, -2).amax(0))
 
 
 def _ends(found: list[Tensor]) -> Hook:
-    def hook(_module: nn.Module, inputs: tuple[Tensor, ...], _output: Tensor) -> None:
-        found.append(torch.stack(inputs[0].aminmax()))
-
-    return hook
+    return lambda _module, inputs, _output: found.append(torch.stack(inputs[0].aminmax()))

@@ -69,7 +69,6 @@ class Readout:
         return replace(self, direction=self.direction * factor[:, None, None])
 
     def scaled(self, factor: float) -> Self:
-        """The same numbers times `factor`."""
         return replace(self, direction=factor * self.direction, constant=factor * self.constant)
 
     def _biased(self, bias: Tensor | None) -> Self:

@@ -68,7 +68,6 @@ def _layers(model: VisionTransformer, images: Tensor) -> list[_Layer]:
 
 
 def _of_classes(checkpoint: Checkpoint, tokens: Tensor, layers: list[_Layer], classes: Tensor) -> dict[str, Tensor]:
-    """The outputs that need a head."""
     model = checkpoint.model
     evidence, rest = _evidence(model, layers, classes)
     with torch.no_grad():
@@ -115,12 +114,8 @@ def _pool(model: VisionTransformer, tokens: Tensor) -> Tensor:
 
 def _distance(model: VisionTransformer, matrices: Tensor) -> Tensor:
     """(B, L, H)."""
-    rows, columns = model.config.grid
-    y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
-    apart = torch.hypot(
-        (y.reshape(-1, 1) - y.reshape(1, -1)).to(matrices.dtype),
-        (x.reshape(-1, 1) - x.reshape(1, -1)).to(matrices.dtype),
-    )
+    places = torch.cartesian_prod(*map(torch.arange, model.config.grid)).to(matrices.dtype)  # (N, 2)
+    apart = torch.hypot(*(places[:, None] - places).unbind(-1))
     first = len(model.config.prefix)
     return (matrices[..., first:, first:] * apart).sum(-1).mean(-1)
 
@@ -147,7 +142,8 @@ def _evidence(model: VisionTransformer, layers: list[_Layer], classes: Tensor) -
             value = value.unflatten(-1, (block.attn.heads, -1))  # (B, T, H, d)
         mixed = torch.einsum("bhit,bthd->bihd", matrix, value).flatten(2).requires_grad_()
         attended = _linear_attention(block, mixed)
-        of_mixed = torch.stack([_pulled_back(attended, g, mixed) for g in behind.unbind(1)], dim=1)
+        pulled = [torch.autograd.grad(attended, mixed, g, retain_graph=True)[0] for g in behind.unbind(1)]
+        of_mixed = torch.stack(pulled, dim=1)
         of_heads = of_mixed.unflatten(-1, (block.attn.heads, -1)).unbind(1)
         agreed = (torch.einsum("bihd,bthd->bhit", of_class, value) for of_class in of_heads)
         by_head.append(torch.stack([(matrix * of_class).sum(2) for of_class in agreed], dim=1))
@@ -158,21 +154,10 @@ def _evidence(model: VisionTransformer, layers: list[_Layer], classes: Tensor) -
 
 def _gradients(chosen: Tensor, streams: list[Tensor]) -> dict[int, Tensor]:
     """Gradients of (B, K) numbers with respect to the streams that they depend on: (B, K, T, D) by index of stream."""
-    of_classes = [
-        torch.autograd.grad(of_class.sum(), streams, retain_graph=True, allow_unused=True)
-        for of_class in chosen.unbind(1)
-    ]
-    return {
-        index: torch.stack(list(gradients), dim=1)
-        for index, gradients in enumerate(zip(*of_classes, strict=True))
-        if gradients[0] is not None
-    }
-
-
-def _pulled_back(out: Tensor, gradient: Tensor, of: Tensor) -> Tensor:
-    """The gradient with respect to `of` of the sum of `out` with weights `gradient`."""
-    (pulled,) = torch.autograd.grad(out, of, gradient, retain_graph=True)
-    return pulled
+    classes = chosen.sum(0)  # an image has no part in the numbers of another
+    of_classes = [torch.autograd.grad(k, streams, retain_graph=True, allow_unused=True) for k in classes]
+    of_streams = enumerate(zip(*of_classes, strict=True))
+    return {i: torch.stack(gradients, dim=1) for i, gradients in of_streams if gradients[0] is not None}
 
 
 def _dot(gradients: Tensor, stream: Tensor) -> Tensor:
@@ -187,8 +172,7 @@ def _still(norm: nn.Module, x: Tensor, at: Tensor | None = None) -> Tensor:
     assert isinstance(norm, nn.LayerNorm | nn.RMSNorm | UnitNorm)
     spread = (x if at is None else at).detach()
     if isinstance(norm, UnitNorm):
-        unit: Tensor = x / spread.norm(dim=-1, keepdim=True)
-        return unit
+        return x / spread.norm(dim=-1, keepdim=True)
     if isinstance(norm, nn.LayerNorm):
         x, spread = x - x.mean(-1, keepdim=True), spread - spread.mean(-1, keepdim=True)
     scale = (spread.square().mean(-1, keepdim=True) + (norm.eps or 0)).sqrt()
@@ -199,8 +183,7 @@ def _still(norm: nn.Module, x: Tensor, at: Tensor | None = None) -> Tensor:
 def _linear_attention(block: EncoderBlock, mixed: Tensor) -> Tensor:
     """The output of a block's attention, from the values (B, T, H * d) weighted by attention."""
     projected = block.attn.proj(_still(block.attn.norm, mixed))
-    out: Tensor = _still(block.norm1, projected) if isinstance(block, ResPostBlock) else block.ls1(projected)
-    return out
+    return _still(block.norm1, projected) if isinstance(block, ResPostBlock) else block.ls1(projected)
 
 
 def _linear_head(model: VisionTransformer, streams: list[Tensor]) -> tuple[Tensor, Tensor]:
@@ -231,5 +214,4 @@ def _linear_classifier(model: VisionTransformer, vector: Tensor, at: Tensor) -> 
         hidden = model.pre_logits(read_at).detach()
         rate = hidden.tanh() / hidden if model.config.representation == "tanh" else 1.0
         read, read_at = model.pre_logits(read) * rate, hidden * rate
-    logits: Tensor = model.head(_still(model.head_norm, read, read_at))
-    return logits
+    return model.head(_still(model.head_norm, read, read_at))

@@ -82,8 +82,7 @@ class FusedAttention(nn.Module):
 
     def forward(self, tokens: Tensor, queries: int | None = None) -> Tensor:
         """Tokens (B, T, D) to (B, T, D), or to (B, queries, D) for the first `queries` tokens alone."""
-        out: Tensor = self.proj(self.norm(self.mixed(tokens, queries)))
-        return out
+        return self.proj(self.norm(self.mixed(tokens, queries)))
 
     def mixed(self, tokens: Tensor, queries: int | None = None) -> Tensor:
         """The values weighted by attention, heads side by side, (B, queries, H * d)."""
@@ -93,7 +92,7 @@ class FusedAttention(nn.Module):
             return by_head.transpose(1, 2).flatten(2)
         query, key = self._query(tokens, queries).to(value.dtype), self._key(tokens).to(value.dtype)
         bias = () if self.bias is None else (None, None, self.bias[:, :, :queries])
-        mixed: Tensor = torch.onnx.ops.symbolic(
+        return torch.onnx.ops.symbolic(
             "com.microsoft::MultiHeadAttention",
             (query, key, value, *bias),
             {"num_heads": self.heads},
@@ -101,7 +100,6 @@ class FusedAttention(nn.Module):
             shape=query.shape,
             version=1,
         )
-        return mixed
 
     def weights(self, tokens: Tensor) -> Tensor:
         """Attention after softmax, (B, H, T, T), in float32 and beside the fused operator.
@@ -114,25 +112,21 @@ class FusedAttention(nn.Module):
         scores = query @ key.unflatten(-1, (self.heads, width)).permute(0, 2, 3, 1)
         if self.bias is not None:
             scores = scores + self.bias
-        weights: Tensor = scores.softmax(dim=-1)
-        return weights
+        return scores.softmax(dim=-1)
 
     def _query(self, tokens: Tensor, queries: int | None) -> Tensor:
         query = self._normed(self.q_norm, self.q(tokens[:, :queries]))
-        turned = query if queries is not None else self.rope(query)  # the first tokens are no patches: nothing turns
-        out: Tensor = self.q_rounding(turned)
-        return out
+        # The first tokens are no patches: nothing turns.
+        return self.q_rounding(query if queries is not None else self.rope(query))
 
     def _key(self, tokens: Tensor) -> Tensor:
-        key: Tensor = self.k_rounding(self.rope(self._normed(self.k_norm, self.k(tokens))))
-        return key
+        return self.k_rounding(self.rope(self._normed(self.k_norm, self.k(tokens))))
 
     def _normed(self, norm: nn.Module, x: Tensor) -> Tensor:
         """`norm` applied to each head; x and the result are (B, T, H * width of a head)."""
         if isinstance(norm, nn.Identity):
             return x
-        out: Tensor = norm(x.unflatten(-1, (self.heads, -1))).flatten(2)
-        return out
+        return norm(x.unflatten(-1, (self.heads, -1))).flatten(2)
 
 
 class FusedRope(nn.Module):
@@ -152,7 +146,7 @@ class FusedRope(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         # A row for each token: the operator also takes the first one alone, but OpenVINO reads that as the row of all.
         rows = torch.arange(x.shape[1]).expand(x.shape[0], -1)
-        out: Tensor = torch.onnx.ops.symbolic(
+        return torch.onnx.ops.symbolic(
             "com.microsoft::RotaryEmbedding",
             (x.to(self.cos.dtype), rows, self.cos, self.sin),
             {"interleaved": self.neighbours},
@@ -160,14 +154,13 @@ class FusedRope(nn.Module):
             shape=x.shape,
             version=1,
         )
-        return out
 
 
 class HeadTokensBlock(EncoderBlock):
     """A last block that computes only the first `tokens` tokens: no logit depends on the others."""
 
     def __init__(self, source: Block, *, tokens: int) -> None:
-        super().__init__()
+        nn.Module.__init__(self)  # its layers are those of `source`
         self.norm1, self.attn, self.ls1 = source.norm1, source.attn, source.ls1
         self.norm2, self.mlp, self.ls2 = source.norm2, source.mlp, source.ls2
         self.tokens = tokens
@@ -215,12 +208,10 @@ def _fold_layer_scale(block: nn.Module) -> None:
     if isinstance(block, ParallelBlock):
         branches = {"ls1": ["attn.proj", "mlp.fc2"]}
     for name, projections in branches.items():
-        scale = getattr(block, name, None)
-        layers = [block.get_submodule(path) for path in projections]
-        if not isinstance(scale, LayerScale) or not all(isinstance(layer, nn.Linear) for layer in layers):
-            continue
-        for layer in layers:
-            assert isinstance(layer, nn.Linear)
-            layer.weight.mul_(scale.gamma[:, None])
-            layer.bias.mul_(scale.gamma)
-        setattr(block, name, nn.Identity())
+        scale, layers = getattr(block, name, None), [block.get_submodule(path) for path in projections]
+        linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
+        if isinstance(scale, LayerScale) and linear == layers:
+            for layer in linear:
+                layer.weight.mul_(scale.gamma[:, None])
+                layer.bias.mul_(scale.gamma)
+            setattr(block, name, nn.Identity())

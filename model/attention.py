@@ -33,8 +33,7 @@ class Attention(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         q, k, v = self._heads(tokens)
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=self.bias())  # (B, H, T, d)
-        out: Tensor = self.proj(self.norm(mixed.transpose(1, 2).flatten(2)))
-        return out
+        return self.proj(self.norm(mixed.transpose(1, 2).flatten(2)))
 
     def weights(self, tokens: Tensor) -> Tensor:
         """Attention after softmax, (B, H, T, T): entry [i, j] is how much token i reads from token j."""

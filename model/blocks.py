@@ -9,12 +9,16 @@ from model.norm import LayerScale, norm_layer
 
 
 class EncoderBlock(nn.Module):
-    """Attention and an MLP, whose outputs are added to the tokens. Subclasses build them and place the norms."""
+    """Attention and an MLP, whose outputs are added to the tokens. Subclasses place the norms."""
 
-    norm1: nn.LayerNorm | nn.RMSNorm
-    attn: Attention
-    ls1: LayerScale | nn.Identity
-    mlp: Mlp
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.norm1 = norm_layer(config, config.width)
+        self.attn = Attention(config)
+        self.ls1 = LayerScale(config.width) if config.layer_scale else nn.Identity()
+        self.norm2 = norm_layer(config, config.width)
+        self.mlp = Mlp(config)
+        self.ls2 = LayerScale(config.width) if config.layer_scale else nn.Identity()
 
     def forward(self, tokens: Tensor) -> Tensor:
         tokens = tokens + self.attended(tokens)  # computed once: the gradient keeps every sum
@@ -27,8 +31,7 @@ class EncoderBlock(nn.Module):
 
     def attended(self, tokens: Tensor) -> Tensor:
         """What attention adds to the tokens that enter the block, (B, T, D)."""
-        out: Tensor = self.ls1(self.attn(self.read(tokens)))
-        return out
+        return self.ls1(self.attn(self.read(tokens)))
 
     def transformed(self, tokens: Tensor) -> Tensor:
         """What the MLP adds to the tokens with attention, (B, T, D)."""
@@ -36,8 +39,7 @@ class EncoderBlock(nn.Module):
 
     def read(self, tokens: Tensor) -> Tensor:
         """The input of attention, (B, T, D)."""
-        normed: Tensor = self.norm1(tokens)
-        return normed
+        return self.norm1(tokens)
 
     def attention(self, tokens: Tensor) -> Tensor:
         """Attention matrices (B, H, T, T) of the tokens that enter the block."""
@@ -47,37 +49,18 @@ class EncoderBlock(nn.Module):
 class Block(EncoderBlock):
     """Norm, then attention or MLP, then the residual sum (paper, equations 2 and 3)."""
 
-    def __init__(self, config: ViTConfig) -> None:
-        super().__init__()
-        self.norm1 = norm_layer(config, config.width)
-        self.attn = Attention(config)
-        self.ls1 = LayerScale(config.width) if config.layer_scale else nn.Identity()
-        self.norm2 = norm_layer(config, config.width)
-        self.mlp = Mlp(config)
-        self.ls2 = LayerScale(config.width) if config.layer_scale else nn.Identity()
-
     def transformed(self, tokens: Tensor) -> Tensor:
-        out: Tensor = self.ls2(self.mlp(self.norm2(tokens)))
-        return out
+        return self.ls2(self.mlp(self.norm2(tokens)))
 
 
 class ResPostBlock(EncoderBlock):
     """Attention or MLP, then norm, then the residual sum (Swin v2, arXiv 2111.09883; timm ResPostBlock)."""
 
-    def __init__(self, config: ViTConfig) -> None:
-        super().__init__()
-        self.attn = Attention(config)
-        self.norm1 = norm_layer(config, config.width)
-        self.mlp = Mlp(config)
-        self.norm2 = norm_layer(config, config.width)
-
     def attended(self, tokens: Tensor) -> Tensor:
-        out: Tensor = self.norm1(self.attn(tokens))
-        return out
+        return self.norm1(self.attn(tokens))
 
     def transformed(self, tokens: Tensor) -> Tensor:
-        out: Tensor = self.norm2(self.mlp(tokens))
-        return out
+        return self.norm2(self.mlp(tokens))
 
     def read(self, tokens: Tensor) -> Tensor:
         return tokens
@@ -90,11 +73,8 @@ class ParallelBlock(EncoderBlock):
     """
 
     def __init__(self, config: ViTConfig) -> None:
-        super().__init__()
-        self.norm1 = norm_layer(config, config.width)
-        self.attn = Attention(config)
-        self.mlp = Mlp(config)
-        self.ls1 = LayerScale(config.width) if config.layer_scale else nn.Identity()
+        super().__init__(config)
+        del self.norm2, self.ls2
 
     def forward(self, tokens: Tensor) -> Tensor:
         attended, transformed = self.branches(tokens)
@@ -105,8 +85,4 @@ class ParallelBlock(EncoderBlock):
         return self.ls1(self.attn(normed)), self.ls1(self.mlp(normed))
 
 
-BLOCKS: dict[str, type[EncoderBlock]] = {
-    "pre_norm": Block,
-    "res_post": ResPostBlock,
-    "parallel": ParallelBlock,
-}
+BLOCKS: dict[str, type[EncoderBlock]] = {"pre_norm": Block, "res_post": ResPostBlock, "parallel": ParallelBlock}

@@ -1,7 +1,7 @@
 """Sizes and switches of a Vision Transformer: one frozen record. Without torch."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -19,18 +19,9 @@ PrefixToken = Literal["class", "distillation", "register"]
 
 # Beyond these a size is a mistake, and torch's counts of elements could overflow.
 LARGEST = {
-    "image_size": 2**16,
-    "patch_size": 2**16,
-    "width": 2**20,
-    "depth": 2**10,
-    "mlp_dim": 2**20,
-    "heads": 2**10,
-    "num_classes": 2**20,
-    "stem_layers": 2**10,
-    "attn_dim": 2**20,
-    "representation_size": 2**20,
-    "pool_heads": 2**10,
-    "pool_mlp_dim": 2**20,
+    **dict.fromkeys(("image_size", "patch_size"), 2**16),
+    **dict.fromkeys(("width", "mlp_dim", "num_classes", "attn_dim", "representation_size", "pool_mlp_dim"), 2**20),
+    **dict.fromkeys(("depth", "heads", "stem_layers", "pool_heads"), 2**10),
 }
 SMALLEST = {"num_classes": 0}  # the others must be 1 at least
 MOST_REGISTERS = 2**10
@@ -217,10 +208,6 @@ class ViTConfig:
     def embedding(self) -> int:
         """Width of the vector that the head reads."""
         return self.representation_size or self.features
-
-    def resized(self, image_size: tuple[int, int]) -> Self:
-        """The same network for images of another (height, width)."""
-        return replace(self, image_size=image_size)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

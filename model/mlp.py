@@ -45,5 +45,4 @@ class Mlp(nn.Module):
             hidden = self.activation(gate) * value
         else:
             hidden = self.activation(hidden)
-        out: Tensor = self.fc2(self.norm(hidden))
-        return out
+        return self.fc2(self.norm(hidden))

@@ -16,8 +16,7 @@ class UnitNorm(nn.Module):
     """Vectors (..., F) to the same directions with length 1: what CLIP and SigLIP compare with text."""
 
     def forward(self, vectors: Tensor) -> Tensor:
-        out: Tensor = vectors / vectors.norm(dim=-1, keepdim=True)
-        return out
+        return vectors / vectors.norm(dim=-1, keepdim=True)
 
 
 class LayerScale(nn.Module):

@@ -23,8 +23,7 @@ class PatchEmbed(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         features = images if self.backbone is None else self.backbone(images)
         patches: Tensor = self.proj(features)  # (B, D, rows, columns)
-        tokens: Tensor = self.norm(patches.flatten(2).transpose(1, 2))  # (B, rows * columns, D)
-        return tokens
+        return self.norm(patches.flatten(2).transpose(1, 2))  # (B, rows * columns, D)
 
 
 class DualNormPatchEmbed(nn.Module):
@@ -45,5 +44,4 @@ class DualNormPatchEmbed(nn.Module):
         p = self.patch_size
         patches = images.unfold(2, p, p).unfold(3, p, p)  # (B, 3, rows, columns, p, p)
         patches = patches.permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)  # (B, rows * columns, p * p * 3)
-        tokens: Tensor = self.norm(self.proj(self.norm_patch(patches)))
-        return tokens
+        return self.norm(self.proj(self.norm_patch(patches)))

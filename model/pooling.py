@@ -27,8 +27,7 @@ class AttentionPool(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         pooled: Tensor = self.proj(self.mixed(tokens))
-        out: Tensor = pooled + self.mlp(self.norm(pooled))
-        return out
+        return pooled + self.mlp(self.norm(pooled))
 
     def mixed(self, tokens: Tensor) -> Tensor:
         """The values weighted by the attention of the learned query, heads side by side, (B, D)."""
@@ -38,8 +37,7 @@ class AttentionPool(nn.Module):
     def weights(self, tokens: Tensor) -> Tensor:
         """Attention of the learned query after softmax, (B, H, 1, N)."""
         q, k, _ = self._heads(tokens)
-        scores: Tensor = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
-        return scores.softmax(dim=-1)
+        return (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(dim=-1)
 
     def _heads(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         q = self.q(self.latent).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (1, H, 1, d)

@@ -1,5 +1,6 @@
 """Positions for another number of patches. Libraries interpolate differently, and the logits depend on it."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -77,17 +78,13 @@ def resize(model: VisionTransformer, image_size: tuple[int, int]) -> VisionTrans
 
     The `position_resize` of the model selects the interpolation; fixed positions are computed anew.
     """
-    config = model.config.resized(image_size)
+    config = replace(model.config, image_size=image_size)
     (old_rows, old_columns), (rows, columns) = old, new = model.config.grid, config.grid
-    method = config.position_resize
-    state = model.state_dict()
+    axes = {"pos_embed_x": ((1, old_columns), (1, columns)), "pos_embed_y": ((old_rows, 1), (rows, 1))}
+    grids, method, state = {"pos_embed": (old, new), **axes}, config.position_resize, model.state_dict()
     for name, table in state.items():
-        if name == "pos_embed":
-            state[name] = resize_positions(table, old, new, method)
-        elif name == "pos_embed_x":
-            state[name] = resize_positions(table, (1, old_columns), (1, columns), method)
-        elif name == "pos_embed_y":
-            state[name] = resize_positions(table, (old_rows, 1), (rows, 1), method)
+        if name in grids:
+            state[name] = resize_positions(table, *grids[name], method)
         elif name.endswith("relative_position_bias_table"):
             state[name] = resize_relative_bias(table, old, new, method)
     resized = VisionTransformer(config)

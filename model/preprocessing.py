@@ -6,6 +6,8 @@ from typing import Any, Literal, Self
 
 from model.config import check_literals, tuples
 
+Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "bilinear_sampled"]
+Channels = tuple[float, float, float]  # red, green, blue
 LARGEST_SIDE = 2**16  # pixels
 
 
@@ -17,9 +19,9 @@ class Preprocessing:
     resize_mode: Literal["shortest", "squash"]  # keep the aspect, or scale both sides regardless of it
     resize_size: tuple[int, int]  # (height, width) to resize to, or with "shortest" just to cover
     crop: Literal["center", "none"]
-    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "bilinear_sampled"]
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    interpolation: Interpolation
+    mean: Channels
+    std: Channels
     crop_rounding: Literal["half_even", "floor"] = "half_even"  # of half a pixel: torchvision and timm, or transformers
     remainder: tuple[int, int] = (0, 0)  # rows at the bottom and columns at the right of the crop that fit no patch
 

@@ -56,9 +56,7 @@ class Root(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         x = F.relu(self.norm(self.conv(images)))
-        return F.max_pool2d(
-            pad_same(x, 3, 2), kernel_size=3, stride=2
-        )  # after a ReLU, padding with zeros equals padding with -inf
+        return F.max_pool2d(pad_same(x, 3, 2), kernel_size=3, stride=2)  # after a ReLU, zeros pad as -inf does
 
 
 def shortcut(channels: int, width: int, *, stride: int, numerics: Numerics) -> nn.Sequential:
@@ -113,5 +111,4 @@ class ResNet(nn.Module):
             self.channels = EXPANSION * width
 
     def forward(self, images: Tensor) -> Tensor:
-        out: Tensor = self.stages(self.stem(images))
-        return out
+        return self.stages(self.stem(images))

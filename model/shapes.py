@@ -20,8 +20,6 @@ MIN_CONTRAST = 80.0  # Euclidean distance in 8-bit RGB between the shape and the
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One image, its mask and its label."""
-
     pixels: npt.NDArray[np.uint8]  # (height, width, 3) RGB
     mask: npt.NDArray[np.uint8]  # (height, width), 255 on the shape
     label: int  # index into LABELS

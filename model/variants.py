@@ -27,6 +27,5 @@ def variant(
     if name not in VARIANTS:
         raise ValueError(f"unknown variant {name!r}, known are {', '.join(VARIANTS)}")
     size, patch = name.split("/")
-    width, depth, mlp_dim, heads = SIZES[size]
-    sizes: dict[str, Any] = {"width": width, "depth": depth, "mlp_dim": mlp_dim, "heads": heads}
-    return ViTConfig(image_size=image_size, patch_size=int(patch), num_classes=num_classes, **{**sizes, **changes})
+    sizes = zip(("width", "depth", "mlp_dim", "heads"), SIZES[size], strict=True)
+    return ViTConfig(image_size=image_size, patch_size=int(patch), num_classes=num_classes, **dict(sizes) | changes)

@@ -15,7 +15,6 @@ from model.config import ViTConfig
 from model.norm import UnitNorm, norm_layer
 from model.patch_embed import DualNormPatchEmbed, PatchEmbed
 from model.pooling import AttentionPool
-from model.sincos import sincos2d
 
 
 class VisionTransformer(nn.Module):
@@ -92,8 +91,7 @@ class VisionTransformer(nn.Module):
             patches = patches + positions
         prefix = [token for token in (self.cls_token, self.dist_token, self.reg_token) if token is not None]
         tokens = torch.cat([*(token.expand(patches.shape[0], -1, -1) for token in prefix), patches], dim=1)
-        out: Tensor = self.norm_pre(tokens)
-        return out
+        return self.norm_pre(tokens)
 
     def layers(self, images: Tensor) -> list[Tensor]:
         """Tokens that enter the first block, and those that leave each block: L + 1 of (B, T, D)."""
@@ -147,8 +145,7 @@ class VisionTransformer(nn.Module):
                 return torch.cat([tokens[:, 0], patches.mean(dim=1)], dim=-1)
             case "map" | "map_all":
                 assert self.attn_pool is not None
-                vector: Tensor = self.attn_pool(patches if self.config.pool == "map" else tokens)
-                return vector
+                return self.attn_pool(patches if self.config.pool == "map" else tokens)
 
     def attentions(self, images: Tensor) -> Tensor:
         """Every attention matrix after softmax, (B, L, H, T, T)."""
@@ -157,3 +154,16 @@ class VisionTransformer(nn.Module):
             assert isinstance(block, EncoderBlock)
             matrices.append(block.attention(tokens))
         return torch.stack(matrices, dim=1)
+
+
+def sincos2d(grid: tuple[int, int], width: int) -> Tensor:
+    """Fixed positions (1, rows * columns, D): sin x, cos x, sin y, cos y, a quarter of the width each.
+
+    big_vision `models/vit.py` posemb_sincos_2d (arXiv 2205.01580), vit-pytorch `simple_vit.py`. MoCo v3 and MAE use
+    other frequencies; their files hold the table, which is loaded as learned positions.
+    """
+    rows, columns = grid
+    frequencies = 10_000.0 ** -(torch.arange(width // 4) / (width // 4 - 1))
+    places = torch.cartesian_prod(torch.arange(rows), torch.arange(columns))  # (N, 2)
+    y, x = (place[:, None] * frequencies for place in places.unbind(1))  # each (N, D/4)
+    return torch.cat([x.sin(), x.cos(), y.sin(), y.cos()], dim=1).unsqueeze(0)

@@ -3,16 +3,21 @@
 import argparse
 from pathlib import Path
 
-from export.arguments import CHECKPOINT, SET, Parser, assignment, image_size
+from export.arguments import CHECKPOINT, Parser, add_set, assignment, image_size
 from export.fit.methods import FROM_SCRATCH, RECIPES, describe, recipe
 from export.fit.report.folder import PAGE
 from export.fit.run import NotReported, run
-from export.fit.scratch import scratch
 from export.messages import stop, tell
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.families.native import FAMILY
+from model.checkpoints.tensors import pair
 from model.fit.pretrain import POSITIONS
-from model.variants import VARIANTS
+from model.preprocessing import Preprocessing
+from model.variants import VARIANTS, variant
+
+IMAGE_SIZE = "224,224"  # pixels
+MIDDLE = (0.5, 0.5, 0.5)  # pixels become numbers from -1 to 1, as in vit_jax
 
 
 def fit(options: argparse.Namespace) -> None:
@@ -55,6 +60,26 @@ def _source(options: argparse.Namespace) -> Description:
     return load_checkpoint(options.checkpoint, overrides=dict(options.set) | size, head_of_zeros=True)
 
 
+def scratch(name: str, *, image_size: str | None, positions: str) -> Description:
+    """A variant such as "S/16" without weights, for images of "height,width" pixels. Raises ValueError."""
+    size = pair([int(side) for side in (image_size or IMAGE_SIZE).split(",")])
+    return Description(
+        name=name,
+        family=FAMILY,
+        architecture="vit",
+        config=variant(name, image_size=size, num_classes=0, **POSITIONS[positions]),
+        preprocessing=Preprocessing(
+            size=size,
+            resize_mode="shortest",
+            resize_size=size,
+            crop="center",
+            interpolation="bilinear",
+            mean=MIDDLE,
+            std=MIDDLE,
+        ),
+    )
+
+
 def fit_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m export fit",
@@ -64,7 +89,7 @@ def fit_parser() -> argparse.ArgumentParser:
         epilog=f"recipes, with their defaults:\n{describe()}",
     )
     parser.add_argument("checkpoint", nargs="?", help=CHECKPOINT)
-    parser.add_argument("--set", type=assignment, action="append", default=[], metavar="FACT=VALUE", help=SET)
+    add_set(parser)
     parser.add_argument(
         "--image-size",
         type=image_size,

@@ -29,7 +29,6 @@ class Dataset:
     left_out: tuple[LeftOut, ...]  # images that cannot be decoded
 
     def count(self, part: Part) -> dict[str, int]:
-        """The number of images of `part` by label."""
         found = Counter(part.samples.classes.tolist())
         return {label: found[index] for index, label in enumerate(self.labels)}
 

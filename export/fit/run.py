@@ -11,7 +11,7 @@ from export.fit.listing import Listing, first_few, list_images
 from export.fit.methods import Recipe, learn, of_crops
 from export.fit.report.folder import write_report
 from export.fit.report.judged import Judged, judge, percent
-from export.fit.report.report import Report
+from export.fit.report.page import Report
 from export.fit.split import LeftOut, Split, split
 from export.fit.workspace import workspace
 from export.image_spec import image_spec
@@ -31,14 +31,7 @@ class NotReported(Exception):
 
 
 def run(
-    source: Description,
-    images: Path,
-    out: Path,
-    *,
-    recipe: Recipe,
-    seed: int,
-    strict: bool,
-    replace: bool,
+    source: Description, images: Path, out: Path, *, recipe: Recipe, seed: int, strict: bool, replace: bool
 ) -> Report:
     """Learn from `images`, and write `out`, a .safetensors file, and its report beside it.
 
@@ -113,7 +106,6 @@ def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: 
 
 
 def headline(learned: Checkpoint, judged: Judged | None) -> str:
-    """The accuracy of the model, in a sentence or two."""
     figures = learned.figures
     if judged is None:
         return (
@@ -130,7 +122,6 @@ def headline(learned: Checkpoint, judged: Judged | None) -> str:
 def _notes(
     listing: Listing, chosen: Split, dataset: Dataset, left_out: tuple[LeftOut, ...], fitted: Fitted
 ) -> Iterator[str]:
-    """Sentences on the images and on the run."""
     train, held_out = len(dataset.train.files), len(dataset.held_out.files)
     tenth = "A tenth of each label was held out" if dataset.labels else "A tenth was held out"
     how = tenth if chosen.chosen else "The held-out images were given"

@@ -12,8 +12,6 @@ SHARE = 10  # one image of 10 is held out
 
 
 class LeftOut(NamedTuple):
-    """An image that cannot be used."""
-
     file: Path
     reason: str
 
@@ -40,7 +38,8 @@ def split(listing: Listing, *, seed: int) -> Split:
     groups: dict[bytes, list[tuple[Labelled, bool]]] = defaultdict(list)
     for image, held_out in given:
         try:
-            groups[_digest(image.file)].append((image, held_out))
+            with image.file.open("rb") as content:
+                groups[hashlib.file_digest(content, "sha256").digest()].append((image, held_out))
         except OSError as error:
             left_out.append(LeftOut(image.file, error.strerror or str(error)))
     unique: dict[bytes, tuple[Labelled, bool]] = {}
@@ -67,11 +66,6 @@ def split(listing: Listing, *, seed: int) -> Split:
         across=across,
         left_out=tuple(left_out),
     )
-
-
-def _digest(file: Path) -> bytes:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").digest()
 
 
 def _choose(labels: dict[bytes, str], *, seed: int) -> set[bytes]:

@@ -30,15 +30,11 @@ def workspace(folder: Path) -> Iterator[Path]:
         try:
             yield folder
         except BaseException:
-            _forget_pixels(folder)
+            for file in folder.glob(f"*{PIXELS}"):
+                file.unlink()
+            if not any(folder.iterdir()):
+                folder.rmdir()
             raise
         shutil.rmtree(folder)
     finally:
         os.close(lock)
-
-
-def _forget_pixels(folder: Path) -> None:
-    for file in folder.glob(f"*{PIXELS}"):
-        file.unlink()
-    if not any(folder.iterdir()):
-        folder.rmdir()

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from export.pictures.picture import Picture
-from export.pictures.tiles import Sheet
+from export.pictures.picture import Picture, sheet
 from model.patch_embed import DualNormPatchEmbed
 from model.vit import VisionTransformer
 
@@ -32,11 +31,11 @@ def filters(model: VisionTransformer) -> Picture | None:
     if not len(shares):
         return None
     title = f"Principal components of the {words}"
-    sheet = Sheet(
-        title=title,
-        note=f"The first {len(shares)} hold {100 * shares.sum():.1f} % of the variance of {len(kernels)} filters. "
+    png = sheet(
+        title,
+        f"The first {len(shares)} hold {100 * shares.sum():.1f} % of the variance of {len(kernels)} filters. "
         "Each on its own scale; gray is 0.",
-        tiles=[_displayed(component) for component in found.components],
+        [_displayed(component) for component in found.components],
         columns=COLUMNS,
         zoom=max(1, round(TILE_PX / kernels.shape[-1])),
         captions=[f"{number}: {100 * share:.1f} %" for number, share in enumerate(shares, 1)],
@@ -47,7 +46,7 @@ def filters(model: VisionTransformer) -> Picture | None:
         "explained_variance_ratio": shares.round(DECIMALS).tolist(),
         "components": found.components.round(DECIMALS).tolist(),
     }
-    return Picture(name="filters", title=title, png=sheet.png(), numbers=numbers)
+    return Picture(name="filters", title=title, png=png, numbers=numbers)
 
 
 def rgb_filters(model: VisionTransformer) -> tuple[Floats, str, str]:

@@ -14,13 +14,9 @@ from model.vit import VisionTransformer
 
 def model_pictures(model: VisionTransformer, distance: npt.NDArray[np.floating]) -> list[Picture]:
     """The pictures that this model has, given the attention distance of the reference images, (images, L, H)."""
-    mean = _mean_distance(distance, patch_size=model.config.patch_size)
-    return [picture for picture in (filters(model), positions(model), relative_bias(model), mean) if picture]
-
-
-def _mean_distance(distance: npt.NDArray[np.floating], *, patch_size: int) -> Picture:
-    """The attention distance by layer and head (paper, Fig. 7 right)."""
     mean = MeanDistance(pictures=len(distance), distance=distance.mean(axis=0, dtype=np.float64).tolist())
-    numbers = AttentionDistance(reference=mean, served=None, patch_size=patch_size)
-    title = "Mean attention distance by layer and head"
-    return Picture(name=DISTANCE, title=title, png=draw_distance(title, numbers), numbers=numbers.model_dump())
+    numbers = AttentionDistance(reference=mean, served=None, patch_size=model.config.patch_size)
+    title = "Mean attention distance by layer and head"  # paper, Fig. 7 right
+    png = draw_distance(title, numbers)
+    last = Picture(name=DISTANCE, title=title, png=png, numbers=numbers.model_dump())
+    return [picture for picture in (filters(model), positions(model), relative_bias(model), last) if picture]

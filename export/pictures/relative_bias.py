@@ -4,8 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from export.pictures.picture import Picture
-from export.pictures.tiles import Bar, Sheet
+from export.pictures.picture import Bar, Picture, sheet
 from model.attention import Attention
 from model.vit import VisionTransformer
 
@@ -22,18 +21,18 @@ def relative_bias(model: VisionTransformer) -> Picture | None:
     bias = biases(model)
     title = "Relative position bias by layer, mean over heads"
     bar = Bar(low=float(bias.min()), high=float(bias.max()), label="Added to scores")
-    sheet = Sheet(
-        title=title,
-        note=f"The query patch is in the middle, the patches that it reads are up to {rows - 1} rows and "
+    png = sheet(
+        title,
+        f"The query patch is in the middle, the patches that it reads are up to {rows - 1} rows and "
         f"{columns - 1} columns away.",
-        tiles=[bar.colors(of_layer) for of_layer in bias],
+        [bar.colors(of_layer) for of_layer in bias],
         columns=min(COLUMNS, len(bias)),
         zoom=max(1, round(TILE_PX / max(bias.shape[1:]))),
         captions=[f"layer {layer}" for layer in range(len(bias))],
         bar=bar,
     )
     numbers = {"grid": (rows, columns), "bias": bias.round(DECIMALS).tolist()}
-    return Picture(name="relative_bias", title=title, png=sheet.png(), numbers=numbers)
+    return Picture(name="relative_bias", title=title, png=png, numbers=numbers)
 
 
 def biases(model: VisionTransformer) -> npt.NDArray[np.float64]:

@@ -7,8 +7,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from export.pictures.picture import Picture
-from export.pictures.tiles import Bar, Sheet
+from export.pictures.picture import Bar, Picture, sheet
 from model.rope import Rope
 from model.vit import VisionTransformer
 
@@ -35,13 +34,11 @@ def positions(model: VisionTransformer) -> Picture | None:
     shown_rows, shown_columns = shown(rows), shown(columns)
     patches = [row * columns + column for row in shown_rows for column in shown_columns]
     bar = Bar(low=-1, high=1, label="Cosine similarity")
-    shown_patches = (
-        "Each patch" if len(patches) == rows * columns else f"{len(patches)} of {rows * columns} patches, each"
-    )
-    sheet = Sheet(
-        title=title,
-        note=f"{shown_patches} against all {rows} x {columns}.",
-        tiles=[bar.colors(similarity[patch].reshape(grid)) for patch in patches],
+    what = "Each patch" if len(patches) == rows * columns else f"{len(patches)} of {rows * columns} patches, each"
+    png = sheet(
+        title,
+        f"{what} against all {rows} x {columns}.",
+        [bar.colors(similarity[patch].reshape(grid)) for patch in patches],
         columns=len(shown_columns),
         zoom=max(1, SHEET_PX // max(len(shown_rows) * rows, len(shown_columns) * columns)),
         axes=(shown_rows, shown_columns),
@@ -52,7 +49,7 @@ def positions(model: VisionTransformer) -> Picture | None:
         "patches": [divmod(patch, columns) for patch in patches],
         "similarity": similarity[patches].round(DECIMALS).tolist(),
     }
-    return Picture(name="positions", title=title, png=sheet.png(), numbers=numbers)
+    return Picture(name="positions", title=title, png=png, numbers=numbers)
 
 
 def rotary(model: VisionTransformer) -> Tensor | None:
@@ -70,8 +67,7 @@ def cosine_similarity(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
     """(N, N) of vectors (N, D); the similarity of a vector of zeros is 0 to all vectors, itself included."""
     length = np.linalg.norm(table, axis=1, keepdims=True)
     unit = table / np.where(length > 0, length, 1.0)
-    similarity: npt.NDArray[np.float64] = unit @ unit.T
-    return similarity
+    return unit @ unit.T
 
 
 def shown(side: int) -> range:

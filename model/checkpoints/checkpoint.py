@@ -16,7 +16,7 @@ class CheckpointError(Exception):
 class Description:
     """Everything but the weights."""
 
-    name: str
+    name: str = ""  # a family's loader leaves it to the source unless the file has one
     family: str  # the library whose outputs the model reproduces
     architecture: str  # the name in that library
     config: ViTConfig
@@ -42,6 +42,4 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint(Description):
-    """With the weights."""
-
     model: VisionTransformer  # in eval mode

@@ -27,13 +27,11 @@ def report(description: Description) -> str:
         **flat({"recipe": description.recipe, "figures": description.figures}),
     }
     origins = {**description.origins, "labels": description.labels_from or ("metadata" if description.labels else "")}
-    rows = [_row(name, value, origins.get(name.removeprefix("preprocessing."), "")) for name, value in facts.items()]
-    names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
-    return "\n".join(f"{name:<{names}}  {value:<{values}}  {origin}".rstrip() for name, value, origin in rows)
-
-
-def _row(name: str, value: Any, origin: str) -> tuple[str, str, str]:
-    return name, "?" if origin == MISSING else str(value), origin
+    found = [origins.get(name.removeprefix("preprocessing."), "") for name in facts]
+    values = ["?" if origin == MISSING else str(value) for value, origin in zip(facts.values(), found, strict=True)]
+    rows = [*zip(facts, values, found, strict=True)]
+    name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
+    return "\n".join(f"{name:<{name_width}}  {value:<{value_width}}  {origin}".rstrip() for name, value, origin in rows)
 
 
 def _labels(description: Description) -> str:

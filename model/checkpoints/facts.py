@@ -2,12 +2,14 @@
 
 import ast
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from model.checkpoints.checkpoint import CheckpointError
 
 T = TypeVar("T")
 
+Score = Literal["softmax", "sigmoid"]
+IMAGENET_21K = 21843  # classes of Google's version, in every library that has its weights
 MISSING = "missing"  # the origin of a fact that a person still has to give
 
 LARGEST = 1e9  # magnitude of a number that a person sets: no fact comes near it
@@ -78,3 +80,23 @@ def _typed(value: Any, like: Any) -> Any:
 def _text(value: Any) -> str:
     """As one types it after `--set`, without the parentheses, which a shell would want quoted."""
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def resolve_score(facts: Facts, classes: int, *, stated: Score | None = None, origin: str = "") -> Score:
+    """The score that the checkpoint states at `origin`, else that which training with so many classes implies.
+
+    Google trained its ImageNet-21k models with a sigmoid for each label (big_vision configs/vit_i21k.py,
+    `config.loss = 'sigmoid_xent'`): softmax of their logits is not a probability that was ever fitted.
+    """
+    if stated is not None:
+        score: Score = stated
+    elif classes == IMAGENET_21K:
+        score, origin = "sigmoid", "trained on ImageNet-21k with sigmoid_xent: big_vision configs/vit_i21k.py"
+    elif classes == 1:
+        score, origin = "sigmoid", "one class, whose softmax is always 1"
+    else:
+        score, origin = "softmax", "the usual loss of classifiers"
+    score = facts.resolve("score", score, origin)
+    if score not in get_args(Score):
+        raise CheckpointError(f"--set score={score}: it is softmax or sigmoid")
+    return score

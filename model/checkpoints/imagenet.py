@@ -42,5 +42,4 @@ def names_of(wordnet: Sequence[str]) -> tuple[str, ...] | None:
 
 @cache
 def _table() -> dict[str, Any]:
-    table: dict[str, Any] = json.loads(gzip.decompress(TABLE.read_bytes()))
-    return table
+    return json.loads(gzip.decompress(TABLE.read_bytes()))

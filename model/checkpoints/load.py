@@ -9,23 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from model.checkpoints import zero_shot
-from model.checkpoints.assign import assign, first_few
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
-from model.checkpoints.facts import Facts
-from model.checkpoints.families import (
-    facebook,
-    google,
-    huggingface,
-    huggingface_clip,
-    lucidrains,
-    native,
-    openclip,
-    timm,
-    torchvision,
-)
+from model.checkpoints.facts import Facts, resolve_score
+from model.checkpoints.families import facebook, google, huggingface, lucidrains, native, openclip, timm, torchvision
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
+from model.checkpoints.tensors import assign, first_few
 from model.vit import VisionTransformer
 
 
@@ -36,7 +26,8 @@ class Family(Protocol):
         """Whether the tensors' names, and the JSON files beside them, are those of this library."""
 
     def describe(self, source: Source, facts: Facts) -> Description:
-        """Everything but the weights, without reading a tensor; each fact goes through `facts`.
+        """Everything but the weights, without reading a tensor; each fact goes through `facts`. The name, and the score
+        that the number of classes implies, may be left to the caller.
 
         Raises CheckpointError or ValueError, with the reason, for a file that cannot be loaded faithfully.
         """
@@ -49,17 +40,7 @@ class Family(Protocol):
 
 
 # The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
-FAMILIES: tuple[Family, ...] = (
-    native,
-    google,
-    huggingface,
-    huggingface_clip,
-    openclip,
-    torchvision,
-    lucidrains,
-    facebook,
-    timm,
-)
+FAMILIES: tuple[Family, ...] = (native, google, huggingface, openclip, torchvision, lucidrains, facebook, timm)
 
 HEADS = {f"{head}.{kind}" for head in ("head", "head_dist") for kind in ("weight", "bias")}
 
@@ -140,7 +121,12 @@ def _describe(
         raise CheckpointError(_unknown(source))
     facts = Facts(overrides)
     try:
-        description = _without_head(family.describe(source, facts), facts)
+        description = family.describe(source, facts)
+        if "name" not in facts.origins:
+            description = replace(description, name=facts.resolve("name", source.name, "name of the checkpoint"))
+        if "score" not in facts.origins:
+            description = replace(description, score=resolve_score(facts, description.config.num_classes))
+        description = _without_head(description, facts)
         facts.check_overrides()
     except (CheckpointError, ValueError) as error:  # ValueError: facts are out of range or contradictory
         if facts.missing:  # what an example stands for may be the cause
@@ -175,11 +161,7 @@ def _labelled(description: Description, labels: str | None, prompts: tuple[str, 
     own = Labels(description.labels, description.labels_from, description.wordnet)
     chosen = choose(description.config.num_classes, own, dataset=description.dataset, given=labels)
     return replace(
-        description,
-        labels=chosen.names,
-        wordnet=chosen.wordnet,
-        labels_from=chosen.origin,
-        labels_advice=chosen.advice,
+        description, labels=chosen.names, wordnet=chosen.wordnet, labels_from=chosen.origin, labels_advice=chosen.advice
     )
 
 

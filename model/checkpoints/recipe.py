@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
-from model.preprocessing import Preprocessing
+from model.preprocessing import Channels, Interpolation, Preprocessing
 
 CropRounding = Literal["half_even", "floor"]
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -19,16 +19,16 @@ EXAMPLE: dict[str, Any] = {
 }
 
 
-def imagenet(side: int, *, resized: int, interpolation: Literal["bilinear", "bicubic"]) -> Preprocessing:
+def imagenet(side: int, *, resized: int, interpolation: Interpolation) -> Preprocessing:
     """A square of `side` pixels from the middle of an image whose shorter side becomes `resized`."""
+    whole = squashed((side, side), interpolation, mean=IMAGENET_MEAN, std=IMAGENET_STD)
+    return replace(whole, resize_mode="shortest", resize_size=(resized, resized), crop="center")
+
+
+def squashed(size: tuple[int, int], kind: Interpolation, *, mean: Channels, std: Channels) -> Preprocessing:
+    """A resize to (height, width) regardless of the aspect."""
     return Preprocessing(
-        size=(side, side),
-        resize_mode="shortest",
-        resize_size=(resized, resized),
-        crop="center",
-        interpolation=interpolation,
-        mean=IMAGENET_MEAN,
-        std=IMAGENET_STD,
+        size=size, resize_mode="squash", resize_size=size, crop="none", interpolation=kind, mean=mean, std=std
     )
 
 

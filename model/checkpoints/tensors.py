@@ -1,21 +1,25 @@
-"""Steps that several families share on the way from a file's tensors to the network's; `state` has our names.
+"""Steps that several families share on the way from a file's tensors to the network's, and the last, which is strict.
 
-Each step changes `state` in place.
+`state` has our names, and each step changes it in place.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isqrt, prod
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.facts import Facts
 from model.config import ViTConfig
 from model.positions import Grid, resize_positions
+from model.vit import VisionTransformer
 
 State = dict[str, Tensor]
 
 PREFIX = ("cls_token", "dist_token", "reg_token")
+MOST_NAMED = 8  # in a message
 MOST_SLOTS = 2  # in tables for a square, where registers have none
 
 
@@ -39,6 +43,22 @@ def join_blocks(state: State, config: ViTConfig) -> None:
             state[f"{k}.bias"] = torch.zeros_like(state[f"{q}.bias"])
         join(state, f"blocks.{i}.attn.qkv", (q, k, v))
         join(state, f"blocks.{i}.mlp.fc1", (f"blocks.{i}.mlp.fc1_g", f"blocks.{i}.mlp.fc1"))
+
+
+def pair(size: int | Sequence[int]) -> tuple[int, int]:
+    """(height, width) of a size, which is one number for a square."""
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
+
+
+def grid_of(stated: dict[str, Any], config: ViTConfig) -> Grid:
+    """Rows and columns of the positions in a file that states its `image_size`."""
+    height, width = pair(stated["image_size"])
+    return height // config.patch_size, width // config.patch_size
+
+
+def resolve_heads(facts: Facts, known: int | None, origin: str, *, width: int) -> int:
+    """The published number of heads; where there is none a person has to give it."""
+    return facts.resolve("heads", known, origin) if known else facts.need({"heads": max(width // 64, 1)})[0]
 
 
 def square_grid(rows: int, slots: Iterable[int] = range(MOST_SLOTS + 1)) -> Grid:
@@ -81,3 +101,28 @@ def fit_positions(state: State, config: ViTConfig, grid: Grid | None = None) -> 
 def _batched(tokens: Tensor) -> Tensor:
     """One token (D,), or some in any shape (..., D), to (1, n, D)."""
     return tokens.reshape(1, -1, tokens.shape[-1])
+
+
+def assign(model: VisionTransformer, tensors: dict[str, Tensor], names_in_file: Mapping[str, str]) -> None:
+    """Copy tensors into parameters of the same name and shape. Raises CheckpointError unless all match; it calls a
+    tensor that has no place as the file does.
+    """
+    expected = model.state_dict()
+    complaints = [
+        *(f"unused: {names_in_file.get(key, key)}" for key in sorted(tensors.keys() - expected.keys())),
+        *(f"missing: {key}" for key in sorted(expected.keys() - tensors.keys())),
+        *(
+            f"{key} is {tuple(tensors[key].shape)}, not {tuple(expected[key].shape)}"
+            for key in sorted(expected.keys() & tensors.keys())
+            if tensors[key].shape != expected[key].shape
+        ),
+    ]
+    if complaints:
+        raise CheckpointError(f"the tensors do not fit the network: {first_few(complaints, separator='; ')}")
+    model.load_state_dict(tensors)
+
+
+def first_few(names: Sequence[str], *, separator: str = ", ") -> str:
+    """Some of the names for a message, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return separator.join(names[:MOST_NAMED]) + more

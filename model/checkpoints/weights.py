@@ -46,8 +46,6 @@ WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "net.", "network.", "back
 
 
 class Stored(NamedTuple):
-    """A tensor in a file."""
-
     shape: tuple[int, ...]
     read: Callable[[], Tensor]
 

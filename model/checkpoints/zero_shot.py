@@ -62,7 +62,6 @@ def head(folder: Path, description: Description) -> dict[str, Tensor]:
 
 
 def _text_tower(folder: Path) -> tuple[Any, Any]:
-    """transformers' model, image tower included, and its tokeniser."""
     try:
         # Imported here: nothing else needs it, and it is installed for this alone.
         from transformers import AutoModel, AutoTokenizer
@@ -89,8 +88,7 @@ def _features(tower: Any, tokeniser: Any, labels: tuple[str, ...], prompt: str) 
     batches = (texts[start : start + BATCH] for start in range(0, len(texts), BATCH))
     outputs = [tower.get_text_features(**_tokens(tower, tokeniser, batch)) for batch in batches]
     features = torch.cat([output.pooler_output for output in outputs])
-    normed: Tensor = features / features.norm(dim=-1, keepdim=True)
-    return normed
+    return features / features.norm(dim=-1, keepdim=True)
 
 
 def _tokens(tower: Any, tokeniser: Any, texts: list[str]) -> Any:

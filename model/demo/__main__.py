@@ -1,7 +1,6 @@
 """`python -m model.demo`: train the demo model, measure it, or draw its held-out images."""
 
 import argparse
-import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -43,16 +42,17 @@ def main() -> None:
 def train_and_save(path: Path) -> None:
     """What an interrupted run has learned lies in a folder beside the file, and the next run goes on with it."""
     work = path.with_name(f"{path.name}.work")
+    model = train(Recipe(), work=work)
     checkpoint = Checkpoint(
         name="shapes",
         family=FAMILY,
         architecture="vit",
         config=CONFIG,
-        model=train(Recipe(), work=work),
+        model=model,
         preprocessing=PREPROCESSING,
         labels=LABELS,
+        figures=evaluate(model),
     )
-    checkpoint = dataclasses.replace(checkpoint, figures=evaluate(checkpoint.model))
     print(json.dumps(checkpoint.figures, indent=2))  # noqa: T201
     save(checkpoint, path)
     shutil.rmtree(work, ignore_errors=True)

@@ -5,7 +5,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from model.demo.train import PREPROCESSING
-from model.fit.normalise import normalise
+from model.fit.measure import normalise
 from model.shapes import held_out
 from model.vit import VisionTransformer
 

@@ -22,8 +22,8 @@ from tqdm import tqdm
 
 from model.config import ViTConfig
 from model.fit.loop import Course, learn
-from model.fit.normalise import normalise
-from model.fit.schedule import linear
+from model.fit.measure import normalise
+from model.fit.optimiser import linear
 from model.fit.snapshot import Snapshot, digest_of_weights
 from model.preprocessing import Preprocessing
 from model.shapes import LABELS, draw
@@ -46,8 +46,6 @@ CHUNK = 500  # images that one worker draws at a time
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Everything that the weights depend on."""
-
     images: int = 60_000
     steps: int = 8_000
     batch: int = 64
@@ -109,23 +107,24 @@ def batches(data: Dataset, recipe: Recipe, *, start: int = 0) -> Iterator[tuple[
             yield pixels, data.labels[rows], covered.flatten(1)
 
 
+@dataclass
 class Shapes:
     """The objective: the label of each image, and with a head beside it that of each patch."""
 
-    def __init__(self, network: VisionTransformer, patch_head: nn.Linear, data: Dataset, recipe: Recipe) -> None:
-        self._network, self._patch_head = network, patch_head
-        self._data, self._recipe = data, recipe
-        self._batches: Iterator[tuple[Tensor, Tensor, Tensor]] | None = None
+    network: VisionTransformer
+    patch_head: nn.Linear
+    data: Dataset
+    recipe: Recipe
+    rest: Iterator[tuple[Tensor, Tensor, Tensor]] | None = None  # of the batches
 
     def loss(self, step: int) -> Tensor:
-        if self._batches is None:
-            self._batches = batches(self._data, self._recipe, start=step)
-        pixels, labels, covered = next(self._batches)
-        tokens = self._network.encode(normalise(pixels, PREPROCESSING))
+        self.rest = self.rest or batches(self.data, self.recipe, start=step)
+        pixels, labels, covered = next(self.rest)
+        tokens = self.network.encode(normalise(pixels, PREPROCESSING))
         patch_labels = torch.where(covered.bool(), labels[:, None], BACKGROUND)
-        patch_logits = self._patch_head(tokens[:, 1:])
+        patch_logits = self.patch_head(tokens[:, 1:])
         of_patches = F.cross_entropy(patch_logits.flatten(0, 1), patch_labels.flatten())
-        return F.cross_entropy(self._network.classify(tokens), labels) + of_patches
+        return F.cross_entropy(self.network.classify(tokens), labels) + of_patches
 
     def measure(self, network: VisionTransformer) -> None:
         """Nothing is held out while it learns: new images are drawn to evaluate it."""
@@ -154,7 +153,5 @@ def train(recipe: Recipe, *, data: Dataset | None = None, work: Path | None = No
         warm_up=recipe.warm_up,
         average_decay=recipe.average_decay,
     )
-    objective = Shapes(network, patch_head, data, recipe)
-    return learn(
-        network, objective, course, optimisers, title="training", beside=[patch_head], snapshot=snapshot
-    ).network
+    objective, beside = Shapes(network, patch_head, data, recipe), [patch_head]
+    return learn(network, objective, course, optimisers, title="training", beside=beside, snapshot=snapshot).network

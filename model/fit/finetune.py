@@ -16,15 +16,13 @@ from model.fit.augment import Augmentation
 from model.fit.batches import Batches
 from model.fit.choosing import divide, worse
 from model.fit.classification import Classification
-from model.fit.device import best_device
 from model.fit.fitted import Fitted
 from model.fit.loop import Course, Diverged, Learned, learn
 from model.fit.measure import Measured, logits, measured
-from model.fit.network import Read, with_new_head
-from model.fit.optimiser import optimiser
+from model.fit.network import Read, best_device, with_new_head
+from model.fit.optimiser import cosine, optimiser
 from model.fit.probe import features, fit_head
 from model.fit.samples import Samples, check_sizes, count_classes
-from model.fit.schedule import cosine
 from model.fit.snapshot import Snapshot, identity
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
@@ -70,7 +68,7 @@ def finetune(
     classes = count_classes(train)
     check_sizes(preprocessing, train, held_out)
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
-    runs = _Runs(network.to(best_device()), preprocessing, train, held_out, recipe, work=work)
+    runs = _Runs(network.to(best_device()), preprocessing, train, held_out, recipe, work)
     choice = runs.choice()
     learned = runs.whole(choice)
     taken = replace(recipe, epochs=runs.epochs, augmentation=replace(recipe.augmentation, flip=choice.flip))
@@ -88,43 +86,36 @@ class _Choice(NamedTuple):
     tried: dict[str, Measured]  # the probe, and the short runs up to that rate; empty if nothing was to be chosen
 
 
+@dataclass
 class _Runs:
     """Runs that start from a probe of what they learn from."""
 
-    def __init__(
-        self,
-        network: VisionTransformer,
-        preprocessing: Preprocessing,
-        train: Samples,
-        held_out: Samples | None,
-        recipe: FinetuneRecipe,
-        *,
-        work: Path | None,
-    ) -> None:
-        self._network, self._preprocessing, self._recipe = network, preprocessing, recipe
-        self._train, self._held_out, self._work = train, held_out, work
-        self._features = features(network, train, preprocessing)
-        self._identity = identity("finetune", asdict(recipe), network, preprocessing, train, held_out)
+    network: VisionTransformer
+    preprocessing: Preprocessing
+    train: Samples
+    held_out: Samples | None
+    recipe: FinetuneRecipe
+    work: Path | None
 
-    @property
-    def epochs(self) -> float:
-        """Of the whole run."""
-        if self._recipe.epochs is not None:
-            return self._recipe.epochs
-        return max(EPOCHS, LEAST_STEPS * self._recipe.batch / len(self._train))
+    def __post_init__(self) -> None:
+        self.features = features(self.network, self.train, self.preprocessing)
+        recipe = asdict(self.recipe)
+        self.identity = identity("finetune", recipe, self.network, self.preprocessing, self.train, self.held_out)
+        least = max(EPOCHS, LEAST_STEPS * self.recipe.batch / len(self.train))
+        self.epochs = least if self.recipe.epochs is None else self.recipe.epochs  # of the whole run
 
     def choice(self) -> _Choice:
         """By some of the images. If every class has one image, the last rate is taken, without mirroring."""
-        rates, flip = self._recipe.rates, self._recipe.augmentation.flip
-        learning, choosing = divide(self._train.classes, self._recipe.seed)
+        rates, flip = self.recipe.rates, self.recipe.augmentation.flip
+        learning, choosing = divide(self.train.classes, self.recipe.seed)
         if not len(choosing) or (len(rates) == 1 and flip is not None):
             return _Choice(rates[-1], bool(flip), {})
         start = self._probed(learning)
-        others = Samples(pixels=self._train.pixels[choosing], classes=self._train.classes[choosing])
-        probed = logits(start, others, self._preprocessing)
+        others = Samples(pixels=self.train.pixels[choosing], classes=self.train.classes[choosing])
+        probed = logits(start, others, self.preprocessing)
         if flip is None:
             mirrored = replace(others, pixels=others.pixels.flip(2))
-            flip = not worse(logits(start, mirrored, self._preprocessing), probed, others.classes)
+            flip = not worse(logits(start, mirrored, self.preprocessing), probed, others.classes)
         if len(rates) == 1:
             return _Choice(rates[0], flip, {})
         tried = {PROBE: measured(probed, others.classes)}
@@ -137,13 +128,10 @@ class _Runs:
         return _Choice(None, flip, tried)
 
     def whole(self, choice: _Choice) -> Learned:
-        """Of all images."""
         start = self._probed(None)
         if choice.rate is None:
             return Learned(network=start, history=())
-        return self._run(
-            start, None, self._held_out, rate=choice.rate, flip=choice.flip, epochs=self.epochs, title="fine-tuning"
-        )
+        return self._run(start, None, rate=choice.rate, flip=choice.flip, epochs=self.epochs, title="fine-tuning")
 
     def _short(self, rate: float, start: VisionTransformer, rows: Tensor, others: Samples, *, flip: bool) -> Tensor:
         """The logits that a short run from `rows` gives for others, NaN if it diverged.
@@ -151,16 +139,15 @@ class _Runs:
         It is not run again: its snapshot becomes its result.
         """
         title = f"rate-{rate}"
-        snapshot = self._snapshot(title)
+        snapshot = Snapshot(self.work, title, identity=self.identity)
         stored = snapshot.load()
         if stored is not None and "logits" in stored:
-            kept: Tensor = stored["logits"]
-            return kept
+            return stored["logits"]
         network = copy.deepcopy(start)
-        epochs = min(self.epochs, CHOOSING_STEPS * self._recipe.batch / len(rows))
+        epochs = min(self.epochs, CHOOSING_STEPS * self.recipe.batch / len(rows))
         try:
-            self._run(network, rows, None, rate=rate, flip=flip, epochs=epochs, title=title)
-            answers = logits(network, others, self._preprocessing)
+            self._run(network, rows, rate=rate, flip=flip, epochs=epochs, title=title)
+            answers = logits(network, others, self.preprocessing)
         except Diverged:
             answers = torch.full((len(others), network.config.num_classes), torch.nan)
         snapshot.save({"logits": answers})
@@ -168,34 +155,24 @@ class _Runs:
 
     def _probed(self, rows: Tensor | None) -> VisionTransformer:
         """The network with the head that these images teach, or all."""
-        network, chosen = copy.deepcopy(self._network), slice(None) if rows is None else rows
-        fit_head(network, self._features[chosen], self._train.classes[chosen])
+        network, chosen = copy.deepcopy(self.network), slice(None) if rows is None else rows
+        fit_head(network, self.features[chosen], self.train.classes[chosen])
         return network
 
     def _run(
-        self,
-        network: VisionTransformer,
-        rows: Tensor | None,
-        held_out: Samples | None,
-        *,
-        rate: float,
-        flip: bool,
-        epochs: float,
-        title: str,
+        self, network: VisionTransformer, rows: Tensor | None, *, rate: float, flip: bool, epochs: float, title: str
     ) -> Learned:
-        recipe = self._recipe
+        """From some of the images, or from all, with curves of the held-out images."""
+        recipe, held_out = self.recipe, self.held_out if rows is None else None
         batches = Batches(
-            samples=self._train,
-            size=self._preprocessing.size,
+            samples=self.train,
+            size=self.preprocessing.size,
             batch=recipe.batch,
             seed=recipe.seed,
             augmentation=replace(recipe.augmentation, flip=flip),
             among=rows,
         )
-        objective = Classification(network, self._preprocessing, batches, held_out)
+        objective = Classification(network, self.preprocessing, batches, held_out)
         course = Course.over(epochs, batches, cosine, warm_up_share=WARM_UP, clip=CLIP)
-        adam = optimiser(network, rate=rate)
-        return learn(network, objective, course, [adam], title=title, snapshot=self._snapshot(title))
-
-    def _snapshot(self, name: str) -> Snapshot:
-        return Snapshot(self._work, name, identity=self._identity)
+        snapshot = Snapshot(self.work, title, identity=self.identity)
+        return learn(network, objective, course, [optimiser(network, rate=rate)], title=title, snapshot=snapshot)

@@ -8,8 +8,6 @@ from model.vit import VisionTransformer
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One point of the curves of a run."""
-
     step: int  # steps done
     epoch: float  # times that each image was seen, so far
     learning_rate: float  # of the last step

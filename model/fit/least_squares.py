@@ -41,8 +41,7 @@ def least_squares(
         shrunk = s**2 / (s**2 + strength * len(x))  # (K,)
         residual = targets - offset - u @ (shrunk[:, None] * projected)
         leverage = 1 / len(x) + u**2 @ shrunk
-        predicted: Tensor = targets - residual / (1 - leverage)[:, None]
-        return predicted
+        return targets - residual / (1 - leverage)[:, None]
 
     best = min(strengths, key=lambda strength: (left_out(strength) - targets).square().sum().item())
     standardised = vh.T @ ((s / (s**2 + best * len(x)))[:, None] * projected)  # (F, C)

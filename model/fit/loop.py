@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from model.fit.batches import Batches
-from model.fit.device import mixed_precision
 from model.fit.fitted import Point
 from model.fit.measure import Measured
-from model.fit.schedule import Schedule
+from model.fit.optimiser import Schedule
 from model.fit.snapshot import Snapshot
 from model.vit import VisionTransformer
 
@@ -37,8 +38,6 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """Length and learning rate of a run."""
-
     steps: int
     steps_per_epoch: int
     schedule: Schedule
@@ -50,13 +49,8 @@ class Course:
     def over(cls, epochs: float, batches: Batches, schedule: Schedule, *, warm_up_share: float, clip: float) -> Self:
         """So many epochs, of a step at least."""
         steps = max(1, round(epochs * batches.steps_per_epoch))
-        return cls(
-            steps=steps,
-            steps_per_epoch=batches.steps_per_epoch,
-            schedule=schedule,
-            warm_up=round(warm_up_share * steps),
-            clip=clip,
-        )
+        warm_up, in_epoch = round(warm_up_share * steps), batches.steps_per_epoch
+        return cls(steps=steps, steps_per_epoch=in_epoch, schedule=schedule, warm_up=warm_up, clip=clip)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +61,6 @@ class Learned:
 
 @dataclass
 class Progress:
-    """The state of a run."""
-
     step: int = 0
     loss: Tensor | float = 0.0  # summed over the steps since the last point
     since: int = 0  # those steps
@@ -105,7 +97,7 @@ def learn(
         for optimiser, largest in zip(optimisers, rates, strict=True):
             for group, rate in zip(optimiser.param_groups, largest, strict=True):
                 group["lr"] = rate * factor
-        with mixed_precision(device):
+        with _mixed_precision(device):
             loss = objective.loss(run.step)
         loss.backward()
         nn.utils.clip_grad_norm_(network.parameters(), course.clip)
@@ -115,24 +107,30 @@ def learn(
         if averaged is not None:
             averaged.update_parameters(network)
         run.loss, run.since, run.step = run.loss + loss.detach().double(), run.since + 1, run.step + 1
-        if _is_point(run.step, course):
-            _add_point(run, course, objective, measured, rate=max(rates[0]) * factor)
+        ended = run.step % course.steps_per_epoch == 0 or run.step == course.steps
+        if ended or run.step % max(1, course.steps // POINTS) == 0:
+            _add_point(run, course, objective if ended else None, measured, rate=max(rates[0]) * factor)
             bar.set_postfix(loss=f"{run.history[-1].train_loss:.3f}")
         bar.update()
         if snapshot.due or run.step == course.steps:
-            snapshot.save(_state(run, modules, optimisers))
+            weights = {"modules": modules.state_dict(), "optimisers": [each.state_dict() for each in optimisers]}
+            snapshot.save({**asdict(run), **weights})
     bar.close()
     return Learned(network=measured.eval(), history=tuple(run.history))
 
 
-def _is_point(step: int, course: Course) -> bool:
-    return step % course.steps_per_epoch == 0 or step == course.steps or step % max(1, course.steps // POINTS) == 0
+def _mixed_precision(device: torch.device) -> AbstractContextManager[object]:
+    """bfloat16 where CUDA has it, which needs no scaling of the loss; float32 elsewhere."""
+    has_it = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return torch.autocast("cuda", dtype=torch.bfloat16) if has_it else nullcontext()
 
 
-def _add_point(run: Progress, course: Course, objective: Objective, network: VisionTransformer, *, rate: float) -> None:
+def _add_point(
+    run: Progress, course: Course, objective: Objective | None, network: VisionTransformer, *, rate: float
+) -> None:
+    """With `objective`, held-out images are measured."""
     loss = float(run.loss) / run.since
-    ended = run.step % course.steps_per_epoch == 0 or run.step == course.steps
-    held_out = objective.measure(network) if ended and math.isfinite(loss) else None
+    held_out = objective.measure(network) if objective and math.isfinite(loss) else None
     if not math.isfinite(loss if held_out is None else held_out.loss):
         raise Diverged(f"the loss is no finite number after step {run.step}: a lower learning rate may help")
     point = Point(
@@ -145,14 +143,6 @@ def _add_point(run: Progress, course: Course, objective: Objective, network: Vis
     )
     run.history.append(point)
     run.loss, run.since = 0.0, 0
-
-
-def _state(run: Progress, modules: nn.Module, optimisers: Sequence[Optimizer]) -> dict[str, Any]:
-    return {
-        **asdict(run),
-        "modules": modules.state_dict(),
-        "optimisers": [optimiser.state_dict() for optimiser in optimisers],
-    }
 
 
 def _restored(snapshot: Snapshot, modules: nn.Module, optimisers: Sequence[Optimizer]) -> Progress:

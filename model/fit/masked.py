@@ -12,15 +12,12 @@ from model.config import ViTConfig
 from model.fit.augment import FROM_NOTHING, Augmentation
 from model.fit.batches import Batches
 from model.fit.chance import Draw, generator
-from model.fit.device import best_device
 from model.fit.fitted import Fitted
 from model.fit.loop import Course, learn
-from model.fit.measure import CHUNK, Measured
-from model.fit.network import initialised
-from model.fit.normalise import normalise
-from model.fit.optimiser import optimiser
+from model.fit.measure import CHUNK, Measured, normalise
+from model.fit.network import best_device, initialised
+from model.fit.optimiser import cosine, optimiser
 from model.fit.samples import Samples, check_sizes
-from model.fit.schedule import cosine
 from model.fit.snapshot import Snapshot, identity
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
@@ -63,16 +60,10 @@ def masked(
     network = initialised(replace(config, num_classes=0, representation_size=None), recipe.seed)
     known = identity("masked", asdict(recipe), network, preprocessing, train, held_out)
     snapshot = Snapshot(work, "masked", identity=known)
-    device = best_device()
-    network.to(device)
-    colours = ColourHead(config.width).to(device)
-    batches = Batches(
-        samples=train,
-        size=preprocessing.size,
-        batch=recipe.batch,
-        seed=recipe.seed,
-        augmentation=recipe.augmentation,
-    )
+    colours = ColourHead(config.width).to(best_device())
+    network.to(best_device())
+    crops, size = recipe.augmentation, preprocessing.size
+    batches = Batches(samples=train, size=size, batch=recipe.batch, seed=recipe.seed, augmentation=crops)
     course = Course.over(recipe.epochs, batches, cosine, warm_up_share=recipe.warm_up_share, clip=recipe.clip)
     objective = MaskedPatches(network, colours, preprocessing, batches, held_out)
     adam = optimiser(network, rate=recipe.rate, weight_decay=recipe.weight_decay, beside=[colours])
@@ -97,8 +88,7 @@ class ColourHead(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        out: Tensor = self.linear(tokens)
-        return out
+        return self.linear(tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,34 +118,30 @@ class Corruption:
         return torch.where(self.hidden.unsqueeze(-1), mask.to(patches.dtype), taken)
 
 
+@dataclass(frozen=True)
 class MaskedPatches:
     """An objective of the loop. What is corrupted depends on the seed of the batches and the step alone."""
 
-    def __init__(
-        self,
-        network: VisionTransformer,
-        colours: ColourHead,
-        preprocessing: Preprocessing,
-        batches: Batches,
-        held_out: Samples | None,
-    ) -> None:
-        self._network, self._colours, self._preprocessing = network, colours, preprocessing
-        self._batches, self._held_out = batches, held_out
+    network: VisionTransformer
+    colours: ColourHead
+    preprocessing: Preprocessing
+    batches: Batches
+    held_out: Samples | None
 
     def loss(self, step: int) -> Tensor:
-        pixels = self._batches.pixels(step, self._colours.mask.device)
-        logits, targets = self._predict(self._network, pixels, generator(self._batches.seed, Draw.CORRUPTION, step))
+        pixels = self.batches.pixels(step, self.colours.mask.device)
+        logits, targets = self._predict(self.network, pixels, generator(self.batches.seed, Draw.CORRUPTION, step))
         return F.cross_entropy(logits, targets)
 
     @torch.no_grad()
     def measure(self, network: VisionTransformer) -> Measured | None:
         """Of the corrupted patches, which are the same each time."""
-        if self._held_out is None:
+        if self.held_out is None:
             return None
         loss = right = count = 0.0
-        for number, pixels in enumerate(self._held_out.pixels.split(CHUNK)):
-            chance = generator(self._batches.seed, Draw.MEASUREMENT, number)
-            shown = pixels.to(self._colours.mask.device).permute(0, 3, 1, 2).float()
+        for number, pixels in enumerate(self.held_out.pixels.split(CHUNK)):
+            chance = generator(self.batches.seed, Draw.MEASUREMENT, number)
+            shown = pixels.to(self.colours.mask.device).permute(0, 3, 1, 2).float()
             logits, targets = self._predict(network, shown, chance)
             loss += F.cross_entropy(logits.double(), targets, reduction="sum").item()
             right, count = right + (logits.argmax(1) == targets).sum().item(), count + len(targets)
@@ -168,12 +154,12 @@ class MaskedPatches:
         corruption = Corruption.draw(images, patches_each, chance, pixels.device)
 
         def corrupt(module: nn.Module, inputs: tuple[Any, ...], patches: Tensor) -> Tensor:
-            return corruption.apply(patches, self._colours.mask)
+            return corruption.apply(patches, self.colours.mask)
 
         with network.patch_embed.register_forward_hook(corrupt):
-            tokens = network.encode(normalise(pixels, self._preprocessing))
+            tokens = network.encode(normalise(pixels, self.preprocessing))
         patches = tokens[:, len(network.config.prefix) :, -network.config.width :]
-        return self._colours(patches[corruption.corrupted]), colours[corruption.corrupted]
+        return self.colours(patches[corruption.corrupted]), colours[corruption.corrupted]
 
 
 def mean_colours(pixels: Tensor, patch_size: int) -> Tensor:

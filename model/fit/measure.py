@@ -7,7 +7,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from tqdm import tqdm
 
-from model.fit.normalise import normalise
 from model.fit.samples import Samples
 from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
@@ -46,3 +45,9 @@ def logits(
 def network_input(pixels: Tensor, preprocessing: Preprocessing, device: torch.device) -> Tensor:
     """Pixels uint8 (B, height, width, 3) to float (B, 3, height, width) on the device, normalised."""
     return normalise(pixels.to(device).permute(0, 3, 1, 2), preprocessing)
+
+
+def normalise(pixels: Tensor, preprocessing: Preprocessing) -> Tensor:
+    """As the service: pixels (B, 3, height, width), from 0 to 255 of any type, to (pixel / 255 - mean) / std."""
+    mean, std = (torch.tensor(v, device=pixels.device).view(3, 1, 1) for v in (preprocessing.mean, preprocessing.std))
+    return (pixels.float() / 255 - mean) / std

@@ -38,6 +38,11 @@ def with_new_head(
     return (new if config.image_size == image_size else resize(new, image_size)).eval()
 
 
+def best_device() -> torch.device:
+    """A GPU with CUDA if there is one, else the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def initialised(config: ViTConfig, seed: int) -> VisionTransformer:
     """A network whose first weights the seed decides."""
     with torch.random.fork_rng([]):

@@ -1,6 +1,7 @@
-"""Adam with decoupled weight decay."""
+"""Adam with decoupled weight decay, and the learning rate over the steps of a run, as a factor of the largest."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 from model.vit import VisionTransformer
 
 BETAS = (0.9, 0.999)  # paper, section 4.1
+Schedule = Callable[[int, int, int], float]  # step, from 0, and the numbers of all steps and of those that warm up
 
 
 def optimiser(
@@ -24,3 +26,15 @@ def optimiser(
 def decays(name: str, parameter: Tensor) -> bool:
     """Matrices and filters do; biases, norms, tokens, positions and scales of layers do not."""
     return parameter.ndim > 1 and name.endswith(".weight")
+
+
+def cosine(step: int, steps: int, warm_up: int) -> float:
+    """Rises linearly for `warm_up` steps, then falls to zero along a half cosine (paper, appendix B.1.1)."""
+    if step < warm_up:
+        return (step + 1) / warm_up
+    return (1 + math.cos(math.pi * (step - warm_up) / max(1, steps - warm_up))) / 2
+
+
+def linear(step: int, steps: int, warm_up: int) -> float:
+    """Falls linearly to zero (paper, Table 3), and is smaller than that during the first `warm_up` steps."""
+    return min(1.0, (step + 1) / max(1, warm_up)) * max(0.0, 1 - step / steps)

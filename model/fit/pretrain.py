@@ -8,13 +8,11 @@ from model.config import ViTConfig
 from model.fit.augment import FROM_NOTHING, Augmentation
 from model.fit.batches import Batches
 from model.fit.classification import Classification
-from model.fit.device import best_device
 from model.fit.fitted import Fitted
 from model.fit.loop import Course, learn
-from model.fit.network import initialised
-from model.fit.optimiser import optimiser
+from model.fit.network import best_device, initialised
+from model.fit.optimiser import linear, optimiser
 from model.fit.samples import Samples, check_sizes, count_classes
-from model.fit.schedule import linear
 from model.fit.snapshot import Snapshot, identity
 from model.preprocessing import Preprocessing
 
@@ -61,25 +59,16 @@ def pretrain(
     classes = count_classes(train)
     check_sizes(preprocessing, held_out)
     hidden = config.width if recipe.hidden_head else None
-    network = initialised(
-        replace(config, num_classes=classes, representation_size=hidden, representation="tanh"), recipe.seed
-    )
+    config = replace(config, num_classes=classes, representation_size=hidden, representation="tanh")
+    network = initialised(config, recipe.seed)
     known = identity("pretrain", asdict(recipe), network, preprocessing, train, held_out)
     snapshot = Snapshot(work, "pre-training", identity=known)
     network.to(best_device())
-    batches = Batches(
-        samples=train,
-        size=preprocessing.size,
-        batch=recipe.batch,
-        seed=recipe.seed,
-        augmentation=recipe.augmentation,
-    )
+    crops, size = recipe.augmentation, preprocessing.size
+    batches = Batches(samples=train, size=size, batch=recipe.batch, seed=recipe.seed, augmentation=crops)
     course = Course.over(recipe.epochs, batches, linear, warm_up_share=recipe.warm_up_share, clip=recipe.clip)
     objective = Classification(network, preprocessing, batches, held_out, dropout_share=recipe.dropout)
     adam = optimiser(network, rate=recipe.rate, weight_decay=recipe.weight_decay)
     learned = learn(network, objective, course, [adam], title="pre-training", snapshot=snapshot)
-    return Fitted(
-        model=learned.network.cpu(),
-        history=learned.history,
-        recipe={"method": "pretrain", **asdict(recipe)},
-    )
+    taken = {"method": "pretrain", **asdict(recipe)}
+    return Fitted(model=learned.network.cpu(), history=learned.history, recipe=taken)

@@ -7,11 +7,10 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from model.fit.device import best_device
 from model.fit.fitted import Fitted
 from model.fit.least_squares import least_squares
 from model.fit.measure import CHUNK, network_input
-from model.fit.network import Read, with_new_head
+from model.fit.network import Read, best_device, with_new_head
 from model.fit.samples import Samples, check_sizes, count_classes
 from model.fit.temperature import temperature
 from model.preprocessing import Preprocessing

@@ -42,8 +42,7 @@ class Snapshot:
                 f"{self.path} is of another run: {'; '.join(changed)}. Run that one again to go on with it, or remove "
                 f"{self.path.parent} to begin anew"
             )
-        state: dict[str, Any] = stored["state"]
-        return state
+        return stored["state"]
 
     @property
     def due(self) -> bool:

@@ -34,7 +34,11 @@ def curves(history: Sequence[Point]) -> Chart:
         axes = Axes(left=LEFT, right=RIGHT, top=top, bottom=bottom, across=epochs, down=ticks)
         axes.draw(drawing, across="Epochs", down=name)
         for series, kind in lines:
-            _draw(drawing, [(axes.x(epoch), axes.y(value)) for epoch, value in series], kind)
+            places = [(axes.x(epoch), axes.y(value)) for epoch, value in series]
+            if len(places) > 1:
+                drawing.path(places, kind)
+            for place in places if len(places) <= MOST_DOTS else ():
+                drawing.dot(*place, kind)
     return Chart(
         name="curves",
         title="Learning curves",
@@ -52,10 +56,3 @@ Series = list[tuple[float, float]]  # epoch, value
 def _series(history: Sequence[Point], value: Callable[[Point], float | None]) -> Series:
     found = [(point.epoch, value(point)) for point in history]
     return [(epoch, number) for epoch, number in found if number is not None and isfinite(number)]
-
-
-def _draw(drawing: Drawing, places: Series, kind: str) -> None:
-    if len(places) > 1:
-        drawing.path(places, kind)
-    for x, y in places if len(places) <= MOST_DOTS else ():
-        drawing.dot(x, y, kind)

@@ -3,18 +3,15 @@
 import csv
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from export.fit.dataset import Part
 from export.fit.listing import COLUMNS, HELD_OUT, TRAIN
 from export.fit.report.confusion import confusion
 from export.fit.report.curves import curves
 from export.fit.report.mistakes import mistakes, write
-from export.fit.report.page import page
+from export.fit.report.page import Report, page
 from export.fit.report.reliability import reliability
-from export.fit.report.report import Report
 from model.durable import replacing_folder
 
 PAGE, NUMBERS, SPLIT = "index.html", "report.json", "split.csv"
@@ -52,12 +49,10 @@ def _numbers(report: Report) -> dict[str, Any]:
 
 def _write_split(report: Report, file: Path) -> None:
     """The side of each image, in the form that --images takes. Files are relative to the folder."""
-    dataset = report.dataset
-    labels = dataset.labels or ("",)
-
-    def rows(part: Part, side: str) -> Iterator[tuple[str, str, str]]:
-        for image, index in zip(part.files, part.samples.classes.tolist(), strict=True):
-            yield os.path.relpath(image.absolute(), report.folder.absolute()), labels[index], side
-
+    labels, start = report.dataset.labels or ("",), report.folder.absolute()
     with file.open("w", encoding="utf-8", newline="") as text:
-        csv.writer(text).writerows([COLUMNS, *rows(dataset.train, TRAIN), *rows(dataset.held_out, HELD_OUT)])
+        lines = csv.writer(text)
+        lines.writerow(COLUMNS)
+        for part, side in ((report.dataset.train, TRAIN), (report.dataset.held_out, HELD_OUT)):
+            for image, index in zip(part.files, part.samples.classes.tolist(), strict=True):
+                lines.writerow((os.path.relpath(image.absolute(), start), labels[index], side))

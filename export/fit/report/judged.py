@@ -12,8 +12,8 @@ import torch
 from export.calibration import calibration_error
 from export.fit.dataset import Part
 from model.checkpoints.checkpoint import Checkpoint
-from model.fit.device import best_device
 from model.fit.measure import logits
+from model.fit.network import best_device
 
 TOP = 5
 NORMAL = 1.959964  # of 95 %
@@ -29,8 +29,7 @@ class Judged:
     @cached_property
     def answers(self) -> npt.NDArray[np.int64]:
         """(N,): the likeliest classes."""
-        answers: npt.NDArray[np.int64] = self.logits.argmax(1)
-        return answers
+        return self.logits.argmax(1)
 
     @cached_property
     def scores(self) -> npt.NDArray[np.float64]:
@@ -66,16 +65,13 @@ class Judged:
         """(C,): the share of a label's images that got it; NaN without images."""
         return _shares(self.confusion.diagonal(), self.confusion.sum(1))
 
-    def precision(self) -> npt.NDArray[np.float64]:
-        """(C,): the share of the images with this answer for which it is right; NaN where it was never given."""
-        return _shares(self.confusion.diagonal(), self.confusion.sum(0))
-
     def by_label(self) -> list[dict[str, Any]]:
-        """JSON: each label's number of images, recall and precision."""
-        numbers = zip(self.labels, self.confusion.sum(1).tolist(), self.recall(), self.precision(), strict=True)
+        """JSON: each label's number of images, recall, and precision: the share of its answers that are right."""
+        precision = _shares(self.confusion.diagonal(), self.confusion.sum(0))  # NaN where it was never given
+        numbers = zip(self.labels, self.confusion.sum(1).tolist(), self.recall(), precision, strict=True)
         return [
-            {"label": label, "images": images, "recall": _or_none(recall), "precision": _or_none(precision)}
-            for label, images, recall, precision in numbers
+            {"label": label, "images": images, "recall": _or_none(recall), "precision": _or_none(right)}
+            for label, images, recall, right in numbers
         ]
 
 
@@ -84,10 +80,7 @@ def judge(checkpoint: Checkpoint, images: Part) -> Judged:
     found = logits(checkpoint.model.to(best_device()), images.samples, checkpoint.preprocessing, title="judging")
     checkpoint.model.cpu()
     return Judged(
-        labels=checkpoint.labels,
-        files=images.files,
-        right=images.samples.classes.numpy(),
-        logits=found.numpy(),
+        labels=checkpoint.labels, files=images.files, right=images.samples.classes.numpy(), logits=found.numpy()
     )
 
 
@@ -104,8 +97,7 @@ def percent(share: float | None) -> str:
 
 
 def _shares(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    shares: npt.NDArray[np.float64] = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
-    return shares
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
 
 
 def _or_none(share: np.float64) -> float | None:

@@ -1,18 +1,24 @@
-"""The report as one HTML page that holds its charts and images and needs nothing else."""
+"""The report of a run as one HTML page that holds its charts and images and needs nothing else."""
 
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any
 
+from export.fit.dataset import Dataset
 from export.fit.report.chart import Chart
 from export.fit.report.confusion import mistaken_pairs
 from export.fit.report.judged import Judged, percent
 from export.fit.report.mistakes import Mistake, picture
-from export.fit.report.report import Report
+from export.fit.split import LeftOut
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.describe import flat
+from model.fit.fitted import Point
 
 TEMPLATE = Path(__file__).with_name("page.html")
 MOST_LABELS = 200  # of the table
@@ -29,6 +35,7 @@ FIGURES = {  # in words; all are shares, but for numbers of images and the loss
     "calibration_error": "calibration error of the scores",
     "left_out_accuracy": "accuracy on the images that were learned from, each left out in turn",
 }
+PAIRS = ("right label", "answer", "images", "of")  # heads of the table of mistakes
 MAPS = (
     "Each image is followed by the evidence and by the rollout. Evidence: what each patch adds to the logit of the "
     "answer less what it adds to that of the right label; red speaks for the answer, blue for the right label. "
@@ -36,21 +43,50 @@ MAPS = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    checkpoint: Checkpoint  # what was learned
+    images: Path  # a folder or a CSV
+    folder: Path  # of the report
+    following: str  # the command that comes next
+    history: Sequence[Point]
+    dataset: Dataset
+    judged: Judged | None  # None where there are no labels
+    headline: str
+    notes: Sequence[str]  # sentences on the images
+    left_out: Sequence[LeftOut]
+
+    @cached_property
+    def origin(self) -> str:
+        recipe, now = self.checkpoint.recipe, datetime.now().astimezone()
+        return (
+            f"Learned by the method {recipe['method']} from {recipe['checkpoint']} and the images in {self.images}, on "
+            f"{now:%Y-%m-%d} at {now:%H:%M}."
+        )
+
+    @property
+    def counts(self) -> list[int]:
+        return [*self.dataset.count(self.dataset.train).values()]
+
+
 def page(report: Report, charts: Sequence[Chart], mistakes: Sequence[Mistake]) -> str:
-    """HTML."""
-    checkpoint, judged = report.checkpoint, report.judged
+    checkpoint, judged, found = report.checkpoint, report.judged, report.checkpoint.figures
     tried = checkpoint.recipe.get("tried")
     recipe = {name: value for name, value in checkpoint.recipe.items() if name != "tried"}
     settings = [(name, _setting(value)) for name, value in flat(recipe).items()]
+    figures = [(words, _value(name, found[name])) for name, words in FIGURES.items() if name in found]
+    pairs = mistaken_pairs(judged) if judged else []
     parts = [
         f'<p class="headline">{_text(report.headline)}</p>',
         f'<p class="note">{_text(report.origin)}</p>',
         f"<p>Next: <code>{_text(report.following)}</code></p>",
         f"<ul>{''.join(f'<li>{_text(note)}</li>' for note in report.notes)}</ul>",
         *map(_figure, charts),
-        *([_labels(judged, report.counts), _pairs(judged), _mistakes(judged, mistakes)] if judged else ()),
+        _labels(judged, report.counts) if judged else "",
+        _section("Commonest mistakes", _table(PAIRS, pairs, texts=2)) if pairs else "",
+        _mistakes(judged, mistakes) if judged else "",
         _section("Learning rates that were tried", _tried(tried)) if tried else "",
-        _section("Figures", _table((), _figures(checkpoint.figures), texts=1)),
+        _section("Figures", _table((), figures, texts=1)),
         _section("Recipe", _table((), settings, texts=2)),
     ]
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
@@ -88,12 +124,6 @@ def _labels(judged: Judged, counts: Sequence[int]) -> str:
     return _section("Labels", f'<p class="note">{note}{more}</p>', table)
 
 
-def _pairs(judged: Judged) -> str:
-    pairs = mistaken_pairs(judged)
-    heads = ("right label", "answer", "images", "of")
-    return _section("Commonest mistakes", _table(heads, pairs, texts=2)) if pairs else ""
-
-
 def _mistakes(judged: Judged, mistakes: Sequence[Mistake]) -> str:
     title = "Most confident mistakes"
     if not mistakes:
@@ -118,10 +148,6 @@ def _tried(tried: dict[str, dict[str, float]]) -> str:
     rows = [(name, percent(found["accuracy"]), f"{found['loss']:.3g}") for name, found in tried.items()]
     note = "Each learned from four fifths of the images to learn from, and was judged by the rest."
     return f'<p class="note">{note}</p>\n{_table(("rate", "accuracy", "loss"), rows, texts=1)}'
-
-
-def _figures(figures: dict[str, float]) -> list[tuple[str, str]]:
-    return [(words, _value(name, figures[name])) for name, words in FIGURES.items() if name in figures]
 
 
 def _value(name: str, figure: float) -> str:

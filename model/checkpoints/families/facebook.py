@@ -5,8 +5,7 @@ linear classifier on features of the last blocks: a folder with both files is on
 embeddings.
 """
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from torch import Tensor
 
@@ -14,11 +13,9 @@ from model.checkpoints.checkpoint import Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.timm_architectures import is_known
 from model.checkpoints.recipe import imagenet, resolve_recipe
-from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import fit_positions, square_grid
+from model.checkpoints.tensors import fit_positions, resolve_heads, square_grid
 from model.config import PositionResize, ViTConfig
-from model.preprocessing import Preprocessing
 
 NAMES = (
     (r"^blocks\.\d+\.(\d+)\.", r"blocks.\1."),  # DINOv2's chunks for FSDP; blocks are numbered through
@@ -33,35 +30,25 @@ TRAINING_ONLY = r"mask_token|head\.(mlp|last_layer)\..*|(dino|ibot)_head\..*|dec
 HEADS = {192: 3, 384: 6, 512: 8, 768: 12, 1024: 16, 1280: 16, 1536: 24}  # of every published width
 
 
-@dataclass(frozen=True, kw_only=True)
-class Member:
+class Member(NamedTuple):
     """What a repository's code fixes. All evaluate with bicubic interpolation and ImageNet's mean and std."""
 
     name: str
     position_resize: PositionResize
     pool: Literal["cls", "mean", "cls_mean"]
+    evaluation: str  # the file with the preprocessing
     crop_share: float = 0.875  # side of the crop over the short side after the resize: 224 / 256
     large_crop_share: float | None = None  # the same above 224 pixels, where it differs
     side: int | None = None  # pixels of the crop; None if it is what the table of positions was trained for
-    evaluation: str  # the file with the preprocessing
 
 
-DEIT = Member(name="DeiT", position_resize="bicubic", pool="cls", evaluation="deit main.py, --eval-crop-ratio")
-DEIT3 = Member(
-    name="DeiT-3", position_resize="bicubic", pool="cls", crop_share=1.0, evaluation="deit README_revenge.md"
-)
-MAE = Member(
-    name="MAE", position_resize="bicubic", pool="mean", large_crop_share=1.0, evaluation="mae util/datasets.py"
-)
-DINO = Member(name="DINO", position_resize="bicubic_offset", pool="cls_mean", evaluation="dino eval_linear.py")
-DINOV2 = Member(
-    name="DINOv2",
-    position_resize="bicubic_offset",
-    pool="cls_mean",
-    side=224,  # the table is of 518 pixels: positions are interpolated
-    evaluation="dinov2 data/transforms.py",
-)
-DINOV2_REGISTERS = replace(DINOV2, name="DINOv2 with registers", position_resize="bicubic_antialias")
+DEIT = Member("DeiT", "bicubic", "cls", "deit main.py, --eval-crop-ratio")
+DEIT3 = Member("DeiT-3", "bicubic", "cls", "deit README_revenge.md", crop_share=1.0)
+MAE = Member("MAE", "bicubic", "mean", "mae util/datasets.py", large_crop_share=1.0)
+DINO = Member("DINO", "bicubic_offset", "cls_mean", "dino eval_linear.py")
+# The tables of DINOv2 are of 518 pixels: positions are interpolated.
+DINOV2 = Member("DINOv2", "bicubic_offset", "cls_mean", "dinov2 data/transforms.py", side=224)
+DINOV2_REGISTERS = DINOV2._replace(name="DINOv2 with registers", position_resize="bicubic_antialias")
 
 
 def recognises(source: Source) -> bool:
@@ -93,14 +80,14 @@ def describe(source: Source, facts: Facts) -> Description:
     assert member is not None
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
     grid, _ = square_grid(source.shape("pos_embed")[1])
-    share = source.arguments.get("eval_crop_ratio")  # DeiT's, where the file has its command line
-    recipe = _recipe(member, member.side or grid * patch, share)
-    sized_by = "" if member.side else "the table of positions"
-    preprocessing = resolve_recipe(facts, recipe, (DEIT if share else member).evaluation, sized_by=sized_by)
-    if width in HEADS:
-        heads = facts.resolve("heads", HEADS[width], f"all published models of width {width}")
-    else:
-        (heads,) = facts.need({"heads": max(width // 64, 1)})
+    side, stated = member.side or grid * patch, source.arguments.get("eval_crop_ratio")  # DeiT's, of its command line
+    share = stated or (side > 224 and member.large_crop_share) or member.crop_share
+    preprocessing = resolve_recipe(
+        facts,
+        imagenet(side, resized=int(side / share), interpolation="bicubic"),
+        (DEIT if stated else member).evaluation,
+        sized_by="" if member.side else "the table of positions",
+    )
     num_classes, features = source.shape("head.weight") if "head.weight" in source else (0, width)
     vectors = features // width  # that the head reads side by side
     if num_classes:
@@ -112,7 +99,6 @@ def describe(source: Source, facts: Facts) -> Description:
         pool = facts.resolve("pool", pool, f"a backbone of {member.name} without the file of a linear head beside it")
     gated = source.shape("blocks.0.mlp.fc1.weight")[0] != source.shape("blocks.0.mlp.fc2.weight")[1]
     return Description(
-        name=facts.resolve("name", source.name, "the file's name"),
         family="facebookresearch",
         architecture=member.name,
         config=ViTConfig(
@@ -121,7 +107,7 @@ def describe(source: Source, facts: Facts) -> Description:
             width=width,
             depth=source.count(r"blocks\.(\d+)\."),
             mlp_dim=source.shape("blocks.0.mlp.fc2.weight")[1],
-            heads=heads,
+            heads=resolve_heads(facts, HEADS.get(width), f"all published models of width {width}", width=width),
             num_classes=num_classes,
             distillation_token="dist_token" in source,
             registers=source.shape("reg_token")[1] if "reg_token" in source else 0,
@@ -135,17 +121,11 @@ def describe(source: Source, facts: Facts) -> Description:
             distillation_head="head_dist.weight" in source,
         ),
         preprocessing=preprocessing,
-        score=resolve_score(facts, num_classes),
         advice=f"Its preprocessing is that of {member.name}, as facebookresearch publishes it. If timm made the file, "
         "give --set architecture=NAME."
         if member in (DEIT, MAE, DINO)  # nothing in their files is theirs alone
         else "",
     )
-
-
-def _recipe(member: Member, side: int, share: float | None) -> Preprocessing:
-    share = share or (side > 224 and member.large_crop_share) or member.crop_share
-    return imagenet(side, resized=int(side / share), interpolation="bicubic")
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:

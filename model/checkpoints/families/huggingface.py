@@ -1,7 +1,8 @@
-"""Hugging Face transformers: ...ForImageClassification and backbones, named as by version 4 or 5 (modeling_*.py).
+"""Hugging Face transformers: image classifiers, backbones and image towers, named as by version 4 or 5 (modeling_*.py).
 
 Version 5 renamed the blocks (transformers #41693, conversion_mapping.py), and there are files from every stage of that
-change, so the place of the blocks and each name in them change separately.
+change, so the place of the blocks and each name in them change separately. CLIP, MetaCLIP 2 and SigLIP are in
+models/clip, models/metaclip_2 and models/siglip; SigLIP 2 of a fixed resolution is stored as SigLIP.
 """
 
 import re
@@ -10,31 +11,36 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.checkpoints.checkpoint import Description
-from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_config import check_head, describe_model, grid_of, kind_of
-from model.checkpoints.families.huggingface_kinds import DEFAULTS, KINDS
+from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.facts import Facts, Score, resolve_score
+from model.checkpoints.families.huggingface_images import describe_images
+from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS, Json
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import fit_positions, join_blocks
+from model.checkpoints.tensors import fit_positions, grid_of, join_blocks, pair
+from model.config import ViTConfig
 from model.positions import resize_relative_bias
 
-PATCHES = r"(.*\.)?embeddings\.patch_embeddings\.(projection\.)?weight"  # DINOv3's without the second part
+PATCHES = r"(.*\.)?embeddings\.patch_embedding(s\.projection|s|)\.weight"  # of ViT, DINOv3 and CLIP
 NAMES = (
+    (r"^(.*\.)?vision_model\.", ""),
     (r"^(.*\.)?embeddings\.", ""),
+    (r"^class_embedding$", "cls_token"),
     (r"^distillation_token$", "dist_token"),
     (r"^register_tokens$", "reg_token"),
-    (r"^position_embeddings$", "pos_embed"),
-    (r"^patch_embeddings\.(projection\.)?(?=weight|bias)", "patch_embed.proj."),
+    (r"^position_embedding(s|\.weight)$", "pos_embed"),
+    (r"^patch_embedding(s\.projection|s|)\.(?=weight|bias)", "patch_embed.proj."),
     (r"^patch_embeddings\.backbone\.bit\.embedder\.convolution\.", "patch_embed.backbone.stem.conv."),
     (r"^patch_embeddings\.backbone\.bit\.embedder\.", "patch_embed.backbone.stem."),
     (r"^patch_embeddings\.backbone\.bit\.encoder\.(stages\.\d+)\.layers\.", r"patch_embed.backbone.\1.blocks."),
     (r"^(.*\.)?(encoder\.)?layers?\.(?=\d)", "blocks."),
-    (r"\.layernorm_before\.", ".norm1."),
-    (r"\.layernorm_after\.", ".norm2."),
+    (r"\.(layernorm_before|layer_norm1)\.", ".norm1."),
+    (r"\.(layernorm_after|layer_norm2)\.", ".norm2."),
     (r"\.attention\.(attention\.query|q_proj)\.", ".attn.q."),
     (r"\.attention\.(attention\.key|k_proj)\.", ".attn.k."),
     (r"\.attention\.(attention\.value|v_proj)\.", ".attn.v."),
     (r"\.attention\.(output\.dense|o_proj)\.", ".attn.proj."),
+    (r"\.self_attn\.([qkv])_proj\.", r".attn.\1."),
+    (r"\.self_attn\.out_proj\.", ".attn.proj."),
     (r"\.mlp\.gate_proj\.", ".mlp.fc1_g."),
     (r"\.(intermediate\.dense|mlp\.weights_in|mlp\.up_proj)\.", ".mlp.fc1."),
     (r"\.(output\.dense|mlp\.weights_out|mlp\.down_proj)\.", ".mlp.fc2."),
@@ -42,15 +48,33 @@ NAMES = (
     (r"\.layer_scale([12])\.lambda1$", r".ls\1.gamma"),
     (r"^(blocks\.\d+\.).*relative_position_bias_table$", r"\1attn.relative_position_bias_table"),
     (r"^(?!blocks\.).*relative_position_bias_table$", "relative_position_bias_table"),  # of all layers
+    (r"^pre_layrnorm\.", "norm_pre."),  # transformers spells it so
+    (r"^post_layernorm\.", "norm."),
+    (r"^head\.probe$", "attn_pool.latent"),
+    (r"^head\.attention\.in_proj_", "attn_pool.qkv."),
+    (r"^head\.attention\.out_proj\.", "attn_pool.proj."),
+    (r"^head\.layernorm\.", "attn_pool.norm."),
+    (r"^head\.mlp\.", "attn_pool.mlp."),
     (r"^(.*\.)?pooler\.layernorm\.", "fc_norm."),
-    (r"^(.*\.)?pooler\.dense\.", "pre_logits."),
-    (r"^(?!patch_embed\.)(.*\.)?(layernorm|norm)\.", "norm."),
+    (r"^((.*\.)?pooler\.dense|visual_projection)\.", "pre_logits."),
+    (r"^(?!patch_embed\.|attn_pool\.)(.*\.)?(layernorm|norm)\.", "norm."),
     (r"^(cls_)?classifier\.", "head."),  # the first beside a distillation_classifier
     (r"^distillation_classifier\.", "head_dist."),
 )
 # A mask token is for masked image modelling, a decoder is of ViTMAEForPreTraining. The index is computed from the grid;
-# early files contain it.
-DROPPED = r"(.*\.)?embeddings\.mask_token|decoder\..*|.*\.relative_position_index"
+# early files contain it. The rest is of text towers and of the comparison with text.
+DROPPED = (
+    r"(.*\.)?embeddings\.mask_token|decoder\..*|.*\.(relative_position_index|position_ids)"
+    r"|text_model\..*|text_projection\.weight|logit_(scale|bias)"
+)
+# As in pipelines/image_classification.py.
+SCORES: dict[str | None, Score] = {"multi_label_classification": "sigmoid", "single_label_classification": "softmax"}
+TEXTS = "text_model.embeddings.token_embedding.weight"
+CLASSIFYING = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how classes with a head are named
+
+# Microsoft's BEiT of ImageNet-22k numbers its 21,841 labels as Google's 21,843, without the two that it does not have
+# (models/beit/convert_beit_unilm_to_pytorch.py): the classes are the labels in that order.
+NUMBERS_22K = [number for number in range(21843) if number not in (9205, 15027)]
 
 
 def recognises(source: Source) -> bool:
@@ -58,37 +82,99 @@ def recognises(source: Source) -> bool:
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    kind = kind_of(source.config, KINDS, supported="image classifiers")
-    stated, source = _stated(source), source.renamed(NAMES, dropping=DROPPED)
+    """All facts are in config.json, or follow from its model_type."""
+    model_type = source.config.get("model_type", "")
+    if model_type not in KINDS:
+        raise CheckpointError(
+            f"config.json has the model_type {model_type or None}; supported are {', '.join(KINDS)}"
+            if source.config
+            else "there is no config.json beside these weights of transformers: download it from their source"
+        )
+    kind, stated, tower, in_file = KINDS[model_type], _stated(source), _tower(source), source.names
+    source = source.renamed(NAMES, dropping=DROPPED)
+    architectures = source.config.get("architectures")
+    architecture: str = architectures[0] if architectures else f"a {model_type} model"
+    classes = source.shape("head.weight")[0] if "head.weight" in source else 0
+    dense = source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None
+    if not classes and architecture.endswith(CLASSIFYING):
+        raise CheckpointError(f"{source.file.name} holds {architecture} without classifier.weight")
+    if not classes and stated.get("vision_use_head") is False:
+        raise CheckpointError(f"{architecture} has no attention pool (vision_use_head), and so no output to serve")
+    # What a classifier beside another model reads is not written anywhere.
+    if classes and (kind.compares or dense) and architectures and not architecture.endswith(CLASSIFYING):
+        raise CheckpointError(
+            f"config.json names {architecture}, which has no classifier, but {source.file.name} has one. It "
+            "is not known what that one reads: save the model as ...ForImageClassification"
+        )
+    if stated["num_channels"] != 3:
+        raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
     fields = kind.switches(stated)
-    # The convolutions of a stem see what no patch covers.
-    in_patches = "stem_layers" not in fields and "image_size" not in facts.overrides
-    if "head.weight" not in source:
-        fields |= _pooler(source, fields)
-    elif "pre_logits.weight" in source:  # the pooler, which transformers' classifiers do not have
-        check_head(source)
-    return describe_model(
-        source,
-        facts,
-        stated,
-        {
-            "patch_size": stated["patch_size"],
-            "qkv_bias": stated["qkv_bias"],
-            "distillation_head": "head_dist.weight" in source,
-            **fields,
-        },
-        written=source.config,
-        processor=kind.processor,
-        interpolates=kind.interpolates,
-        patch=stated["patch_size"] if in_patches else None,
+    if not classes:
+        fields |= {**(kind.headless or {}), "representation_size": dense}
+    if kind.compares:
+        fields["patch_bias"] = "patch_embed.proj.bias" in source
+        fields["head_bias"] = classes > 0 or "logit_bias" in in_file
+    size = pair(stated["image_size"])
+    preprocessing = describe_images(source, facts, processor=kind.processor, size=size)
+    chosen = "image_size" in facts.overrides
+    if preprocessing.size != size and not (kind.interpolates or chosen):
+        raise CheckpointError(
+            f"the image processor gives {preprocessing.size} and {architecture} takes {size}, which transformers "
+            f"rejects: choose a size with --set image_size={size[0]},{size[1]}; positions are resized if needed"
+        )
+    if kind.compares or not ("stem_layers" in fields or chosen):  # a stem's convolutions see what no patch covers
+        preprocessing = preprocessing.in_patches(stated["patch_size"])
+    values = {
+        "image_size": preprocessing.size,
+        "patch_size": stated["patch_size"],
+        "width": stated["hidden_size"],
+        "depth": stated["num_hidden_layers"],
+        "mlp_dim": stated["intermediate_size"],
+        "heads": stated["num_attention_heads"],
+        "num_classes": classes,
+        "position_resize": "bicubic",
+        "norm_eps": stated["layer_norm_eps"],
+        "qkv_bias": stated["qkv_bias"],
+        "activation": ACTIVATIONS.get(stated["hidden_act"], stated["hidden_act"]),
+        "distillation_head": "head_dist.weight" in source,
+        **fields,
+    }
+    for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
+        origin = "config.json" if key in tower else f"transformers' default for {model_type}"
+        values[field] = facts.resolve(field, values[field], architecture if field in fields else origin)
+    problem = source.config.get("problem_type")
+    if problem == "regression":
+        raise CheckpointError("config.json says problem_type regression: the outputs are numbers, not scores of labels")
+    score, origin = SCORES.get(problem), "config.json"
+    if text_tower := kind.compares is not None and TEXTS in in_file and not classes:
+        score, origin = kind.compares, f"how {architecture} compares images with text"
+    return Description(
+        family="transformers",
+        architecture=architecture,
+        config=ViTConfig(**values),
+        preprocessing=preprocessing,
+        labels=_labels(source.config.get("id2label"), classes) if classes else (),
+        labels_from="config.json",
+        score=resolve_score(facts, classes, stated=score, origin=origin),
+        text_tower=text_tower,
     )
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     config, state = description.config, source.renamed(NAMES, dropping=DROPPED).tensors()
-    if not config.representation_size:  # ...ForImageClassification builds its model without a dense pooler
-        state = {name: tensor for name, tensor in state.items() if not name.startswith("pre_logits.")}
+    # ...ForImageClassification does not use what is for other outputs.
+    used = {
+        "pre_logits.": config.representation_size,
+        "attn_pool.": config.pools_by_attention,
+        "norm.": config.final_norm != "none",
+    }
+    unused = tuple(layer for layer, is_used in used.items() if not is_used)
+    state = {name: tensor for name, tensor in state.items() if not name.startswith(unused)}
     join_blocks(state, config)
+    for kind in ("weight", "bias"):
+        if f"attn_pool.qkv.{kind}" in state:  # of torch.nn.MultiheadAttention
+            q, kv = state.pop(f"attn_pool.qkv.{kind}").tensor_split([config.width])
+            state |= {f"attn_pool.q.{kind}": q, f"attn_pool.kv.{kind}": kv}
     grid = grid_of(_stated(source), config)
     fit_positions(state, config, grid)
     if config.relative_bias:
@@ -102,18 +188,30 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     return state
 
 
-def _pooler(source: Source, switches: dict[str, Any]) -> dict[str, Any]:
-    """What `pooler_output` of a model without a classifier reads, as fields of ViTConfig. Dinov2Model takes the class
-    token alone, ViTModel and DeiTModel put it through a layer with tanh.
+def _stated(source: Source) -> Json:
+    """The configuration of the network, with the defaults of its class."""
+    stated = {**DEFAULTS, **KINDS[source.config["model_type"]].defaults, **_tower(source)}
+    return stated | {"patch_size": pair(stated["patch_size"])[0]}
+
+
+def _tower(source: Source) -> Json:
+    """What config.json states about the network. An old `vision_config_dict` comes before `vision_config`."""
+    towers = (source.config.get("vision_config_dict"), source.config.get("vision_config"))
+    return next((tower for tower in towers if tower is not None), source.config)
+
+
+def _labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
+    """Empty without names: LABEL_0, LABEL_1 and so on are what transformers writes then.
+
+    Raises CheckpointError if they are not numbered one after the other.
     """
-    fields: dict[str, Any] = {"pool": "cls"} if switches.get("pool") == "cls_mean" else {}
-    dense = "pre_logits.weight"
-    return fields | ({"representation_size": source.shape(dense)[0]} if dense in source else {})
-
-
-def _stated(source: Source) -> dict[str, Any]:
-    """config.json with the defaults of its configuration class."""
-    stated = {**DEFAULTS, **KINDS[source.config["model_type"]].defaults, **source.config}
-    if isinstance(stated["patch_size"], list):
-        stated["patch_size"] = stated["patch_size"][0]
-    return stated
+    if not id2label:
+        return ()
+    labels = {int(number): str(label) for number, label in id2label.items()}
+    numbers = sorted(labels)
+    if numbers not in (list(range(len(numbers))), NUMBERS_22K):
+        raise CheckpointError(
+            f"config.json's id2label numbers {len(labels)} labels, but not from 0 to {len(labels) - 1}"
+        )
+    names = tuple(labels[number] for number in numbers)
+    return () if names == tuple(f"LABEL_{i}" for i in range(classes)) else names

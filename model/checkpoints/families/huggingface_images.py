@@ -7,7 +7,6 @@ their pixels differ slightly.
 import re
 from typing import Any, Literal
 
-from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import IMAGENET_MEAN, IMAGENET_STD, need_recipe, resolve_recipe
 from model.checkpoints.source import Source
@@ -69,18 +68,6 @@ def describe_images(source: Source, facts: Facts, *, processor: str, size: tuple
     except ValueError as error:
         return need_recipe(facts, str(error), size=size, crop_rounding=CROP_ROUNDING)
     return resolve_recipe(facts, recipe, FILE)
-
-
-def check_size(preprocessing: Preprocessing, size: tuple[int, int], facts: Facts, *, architecture: str) -> None:
-    """Raises CheckpointError for images of another size than the network's, unless a person has chosen it.
-
-    For the networks that do not interpolate their positions by themselves.
-    """
-    if preprocessing.size != size and "image_size" not in facts.overrides:
-        raise CheckpointError(
-            f"the image processor gives {preprocessing.size} and {architecture} takes {size}, which transformers "
-            f"rejects: choose a size with --set image_size={size[0]},{size[1]}; positions are resized if needed"
-        )
 
 
 def _recipe(content: dict[str, Any], processor: str) -> Preprocessing:

@@ -1,4 +1,4 @@
-"""transformers' model types whose image classifier is a plain ViT, and what config.json means for our network.
+"""transformers' model types whose image network is a plain ViT, and what config.json means for our network.
 
 A key that is not in config.json has the default of the configuration class, models/*/configuration_*.py.
 """
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.facts import Score
 from model.config import RopeConfig, stem_stride
 
 Json = dict[str, Any]
@@ -58,6 +59,8 @@ class Kind(NamedTuple):
     switches: Callable[[Json], Json]  # config.json, with defaults, to fields of ViTConfig
     defaults: Json  # of its configuration class, if they differ from DEFAULTS
     interpolates: bool = False  # whether transformers interpolates positions for another image size by default
+    headless: Json | None = None  # fields of a model without a classifier, where they differ
+    compares: Score | None = None  # of labels that are compared with text: pipelines/zero_shot_image_classification.py
 
 
 def dinov2(stated: Json) -> Json:
@@ -123,17 +126,39 @@ BEIT = {
     "layer_scale_init_value": 0.1,
     "use_mean_pooling": True,
 }
+# A classifier reads `last_hidden_state`, which CLIP takes before its last norm and SigLIP after it. Without one, CLIP
+# projects to the vectors that are compared with text, and what SigLIP's attention pool gives is compared itself.
+CLIP = Kind(
+    "CLIP",
+    lambda _: {"norm_pre": True, "pool": "mean", "final_norm": "none"},
+    {"patch_size": 32, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5},
+    headless={"pool": "cls", "final_norm": "before_pool", "representation": "linear", "representation_bias": False},
+    compares="softmax",
+)
+SIGLIP = Kind(
+    "Siglip",
+    lambda _: {"class_token": False, "pool": "mean"},
+    {"hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6},
+    headless={"pool": "map"},
+    compares="sigmoid",
+)
 KINDS = {
     "vit": Kind("ViT", lambda _: {}, {}),
     "vit_msn": Kind("ViT", lambda _: {}, {"layer_norm_eps": 1e-6}),
     "vit_mae": Kind("ViT", lambda _: {}, {}),
     "deit": Kind("DeiT", lambda _: {"distillation_token": True}, {}),
     "ijepa": Kind("ViT", lambda _: {"class_token": False, "pool": "mean_all"}, {}),
-    "dinov2": Kind("Bit", dinov2, {**DINOV2, "patch_size": 14}, interpolates=True),
-    "dinov2_with_registers": Kind("Bit", dinov2, {**DINOV2, "num_register_tokens": 4}, interpolates=True),
+    "dinov2": Kind("Bit", dinov2, {**DINOV2, "patch_size": 14}, True, headless={"pool": "cls"}),
+    "dinov2_with_registers": Kind("Bit", dinov2, {**DINOV2, "num_register_tokens": 4}, True, headless={"pool": "cls"}),
     "dinov3_vit": Kind("DINOv3ViT", dinov3, DINOV3, interpolates=True),
     "beit": Kind("Beit", beit, BEIT, interpolates=True),
     "data2vec-vision": Kind("Beit", beit, BEIT, interpolates=True),
     # In transformers 4 alone: models/deprecated/vit_hybrid.
     "vit-hybrid": Kind("ViTHybrid", hybrid, {"patch_size": 1, "backbone_config": HYBRID}),
+    "clip": CLIP,
+    "clip_vision_model": CLIP,
+    "metaclip_2": CLIP,
+    "metaclip_2_vision_model": CLIP,
+    "siglip": SIGLIP,
+    "siglip_vision_model": SIGLIP,
 }

@@ -10,13 +10,11 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.recipe import resolve_recipe
-from model.checkpoints.score import resolve_score
+from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, square_grid
 from model.config import ViTConfig
 from model.positions import Grid
-from model.preprocessing import Preprocessing
 
 NAMES = (
     (r"^pos_embedding$", "pos_embed"),
@@ -73,15 +71,7 @@ def describe(source: Source, facts: Facts) -> Description:
     size = (grid[0] * patch, grid[1] * patch) if grid else stated[0]
     preprocessing = resolve_recipe(
         facts,
-        Preprocessing(
-            size=size,
-            resize_mode="squash",
-            resize_size=size,
-            crop="none",
-            interpolation="bilinear",
-            mean=mean,
-            std=std,
-        ),
+        squashed(size, "bilinear", mean=mean, std=std),
         "none in vit-pytorch: torchvision's Resize to the size of the network",
         sized_by="the table of positions",
     )
@@ -89,9 +79,7 @@ def describe(source: Source, facts: Facts) -> Description:
     pool = facts.resolve("pool", "cls" if class_token else "mean", "whether there is a class token")
     if pool not in ("cls", "mean"):
         raise CheckpointError(f"--set pool={pool}: vit-pytorch has cls and mean")
-    num_classes = source.shape("head.weight")[0]
     return Description(
-        name=facts.resolve("name", source.name, "the file's name"),
         family="vit-pytorch",
         architecture="ViT" if grid else "SimpleViT",
         config=ViTConfig(
@@ -101,7 +89,7 @@ def describe(source: Source, facts: Facts) -> Description:
             depth=source.count(r"blocks\.(\d+)\."),
             mlp_dim=source.shape("blocks.0.mlp.fc1.weight")[0],
             heads=heads,
-            num_classes=num_classes,
+            num_classes=source.shape("head.weight")[0],
             patch_norm="dual" if "patch_embed.norm_patch.weight" in source else "none",
             class_token=class_token,
             positions="learned" if grid else "sincos2d",
@@ -113,7 +101,6 @@ def describe(source: Source, facts: Facts) -> Description:
             pool="cls" if pool == "cls" else "mean_all",
         ),
         preprocessing=preprocessing,
-        score=resolve_score(facts, num_classes),
         advice='The class token is read. If the model was built with pool="mean", give --set pool=mean.'
         if class_token and "pool" not in facts.overrides
         else "",

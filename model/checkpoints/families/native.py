@@ -1,6 +1,7 @@
 """Checkpoints of this project: one safetensors file whose metadata holds everything but the tensors."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,10 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.checkpoints.assign import assign
 from model.checkpoints.checkpoint import Checkpoint, Description
-from model.checkpoints.facts import Facts
-from model.checkpoints.score import resolve_score
+from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.source import Source
+from model.checkpoints.tensors import assign
 from model.config import ViTConfig
 from model.durable import replacing
 from model.positions import resize
@@ -20,6 +20,7 @@ from model.preprocessing import Preprocessing
 from model.vit import VisionTransformer
 
 FAMILY = "vit-serve"
+STORED = ("name", "labels", "wordnet", "score", "figures", "recipe", "history")  # as they are
 
 
 def recognises(source: Source) -> bool:
@@ -27,13 +28,14 @@ def recognises(source: Source) -> bool:
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    stated, config = _stated(source), _config(source)
+    stated = _stated(source)
+    config = ViTConfig.from_json(stated["config"])
     size = facts.resolve("image_size", config.image_size, "metadata")
     return Description(
         name=facts.resolve("name", stated["name"], "metadata"),
         family=FAMILY,
         architecture="vit",
-        config=config.resized(size),
+        config=replace(config, image_size=size),
         preprocessing=Preprocessing.from_json(stated["preprocessing"]).resized(size),
         labels=tuple(stated["labels"]),
         wordnet=tuple(stated.get("wordnet", ())),
@@ -45,7 +47,7 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    state, saved = source.tensors(), _config(source)
+    state, saved = source.tensors(), ViTConfig.from_json(_stated(source)["config"])
     if saved.image_size == description.config.image_size:
         return state
     model = VisionTransformer(saved)
@@ -54,27 +56,14 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
 
 
 def _stated(source: Source) -> dict[str, Any]:
-    stated: dict[str, Any] = json.loads(source.metadata[FAMILY])
-    return stated
-
-
-def _config(source: Source) -> ViTConfig:
-    return ViTConfig.from_json(_stated(source)["config"])
+    return json.loads(source.metadata[FAMILY])
 
 
 def save(checkpoint: Checkpoint, path: Path) -> None:
     """Write the file that this module loads, whole or not at all. Raises OSError, such as for a full disk."""
-    stated = {
-        "name": checkpoint.name,
-        "config": checkpoint.model.config.to_json(),
-        "preprocessing": checkpoint.preprocessing.to_json(),
-        "labels": checkpoint.labels,
-        "wordnet": checkpoint.wordnet,
-        "score": checkpoint.score,
-        "figures": checkpoint.figures,
-        "recipe": checkpoint.recipe,
-        "history": checkpoint.history,
-    }
+    stated = {name: getattr(checkpoint, name) for name in STORED}
+    stated["config"] = checkpoint.model.config.to_json()
+    stated["preprocessing"] = checkpoint.preprocessing.to_json()
     state = {key: tensor.contiguous() for key, tensor in checkpoint.model.state_dict().items()}
     with replacing(path) as temporary:
         try:

@@ -10,11 +10,10 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_config import grid_of, pair
 from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD
 from model.checkpoints.recipe import resolve_recipe
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import fit_positions
+from model.checkpoints.tensors import fit_positions, grid_of, pair
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
@@ -64,8 +63,10 @@ def describe(source: Source, facts: Facts) -> Description:
     recipe = preprocessing(source, facts, pair(stated["image_size"]))
     heads = stated["width"] // stated["head_width"]
     eps = (stated["norm_kwargs"] or {}).get("eps", 1e-5)
+    tanh = (stated["act_kwargs"] or {}).get("approximate") == "tanh"
+    quick = source.json(CONFIG)["model_cfg"].get("quick_gelu")
+    activation: Any = "quick_gelu" if quick else "gelu_tanh" if tanh else "gelu"
     return Description(
-        name=facts.resolve("name", source.name, "name of the checkpoint"),
         family=FAMILY,
         architecture="open_clip.VisionTransformer",
         config=ViTConfig(
@@ -80,7 +81,7 @@ def describe(source: Source, facts: Facts) -> Description:
             norm_pre=not stated["no_ln_pre"],
             norm_eps=facts.resolve("norm_eps", eps, CONFIG),
             layer_scale=stated["ls_init_value"] is not None,
-            activation=facts.resolve("activation", _activation(source, stated), CONFIG),
+            activation=facts.resolve("activation", activation, CONFIG),
             final_norm="after_pool" if stated["final_ln_after_pool"] else "before_pool",
             pool=POOLS[stated["pool_type"]],
             representation_size=source.shape("visual.proj")[1],
@@ -128,9 +129,3 @@ def _stated(source: Source) -> dict[str, Any]:
     if stated["pool_type"] not in POOLS:
         raise CheckpointError(f"{CONFIG} has the pool_type {stated['pool_type']}, which is not supported")
     return stated
-
-
-def _activation(source: Source, stated: dict[str, Any]) -> Any:
-    if source.json(CONFIG)["model_cfg"].get("quick_gelu"):
-        return "quick_gelu"
-    return "gelu_tanh" if (stated["act_kwargs"] or {}).get("approximate") == "tanh" else "gelu"

@@ -16,15 +16,12 @@ from model.checkpoints.facts import Facts
 from model.checkpoints.families.openclip import CONFIG, OTHERS
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known
-from model.checkpoints.families.timm_layers import absent_layers, classes, conv_patches, fused_layers
+from model.checkpoints.families.timm_layers import as_ours, grid_of_file, slots
 from model.checkpoints.families.timm_network import final_norm, network, patch_side, with_arguments
-from model.checkpoints.families.timm_positions import grid_of_file, learned_rope, positions, relative_tables, slots
 from model.checkpoints.families.timm_preprocessing import preprocessing
-from model.checkpoints.families.timm_tower import NAMES as TOWER
-from model.checkpoints.families.timm_tower import described, is_tower, projection
 from model.checkpoints.imagenet import names_of
-from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
+from model.checkpoints.tensors import pair
 
 FAMILY = "timm"
 # Classes of the ImageNets as tags name them: 21k is Google's or 21k-P. Heads of other sizes may be embeddings.
@@ -32,7 +29,8 @@ IMAGENETS = {"in1k": (1000,), "in12k": (11821,), "in21k": (21843, 11221), "in22k
 CLASSES = tuple(classes for numbers in IMAGENETS.values() for classes in numbers)
 
 NAMES = (
-    *TOWER,
+    (r"^visual\.trunk\.", ""),  # an image tower of OpenCLIP
+    (r"^visual\.head\.proj\.", "pre_logits."),
     (r"patch_embed\.backbone\.(conv|norm)\.", r"patch_embed.backbone.stem.\1."),  # a stem of the root alone
     (r"blocks\.(\d+)\.gamma_([12])", r"blocks.\1.ls\2.gamma"),  # BEiT, and Facebook's DeiT-3
     (r"\.attn\.([qkv])_proj\.", r".attn.\1."),  # EVA
@@ -64,7 +62,7 @@ def describe(source: Source, facts: Facts) -> Description:
             "this is an image tower of OpenAI or OpenCLIP under names that are not supported: take the model's folder "
             "for transformers, or open_clip_model.safetensors with its open_clip_config.json"
         )
-    config, tower, source = described(source), is_tower(source), _renamed(source)
+    config, tower, source = _described(source), _is_tower(source), _renamed(source)
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
         origin = "config.json" if "architecture" in source.config else CONFIG
@@ -88,7 +86,7 @@ def describe(source: Source, facts: Facts) -> Description:
     projects = not tower and not labels and not trained and _is_projection(architecture, tag, outputs)
     if projects:  # a person who has fine-tuned it to as many classes can say so
         projects = facts.resolve("projection", projects, f"the published head of {architecture.name}")
-    projected = projection(source) or (outputs if projects or tower else 0) or None
+    projected = _projection(source) or (outputs if projects or tower else 0) or None
     num_classes = 0 if projected else num_classes
     arguments = _arguments(source, config, facts, architecture)
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
@@ -116,26 +114,47 @@ def describe(source: Source, facts: Facts) -> Description:
         wordnet=wordnet,
         labels_from="config.json",
         dataset="" if trained else _dataset(tag, num_classes),
-        score=resolve_score(facts, num_classes),
     )
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
     (architecture, _), config, renamed = find(description.architecture), description.config, _renamed(source)
-    arguments = _arguments(renamed, described(source), Facts(description.overrides), architecture)
+    arguments = _arguments(renamed, _described(source), Facts(description.overrides), architecture)
     state = renamed.tensors()
-    conv_patches(state, config)
-    fused_layers(state, config)
-    absent_layers(state, config)
-    relative_tables(state, config)
-    learned_rope(state, config)
-    classes(state, config)
-    positions(state, config, slots(arguments, config))
+    as_ours(state, config, slots(arguments, config))
     return state
 
 
 def _renamed(source: Source) -> Source:
-    return source.renamed(NAMES, dropping=f"{DROPPED}|{OTHERS}" if is_tower(source) else DROPPED)
+    return source.renamed(NAMES, dropping=f"{DROPPED}|{OTHERS}" if _is_tower(source) else DROPPED)
+
+
+def _is_tower(source: Source) -> bool:
+    """A timm network in a file of OpenCLIP, giving embeddings: open_clip/timm_model.py TimmModel, release 3.3.0."""
+    return any(name.startswith("visual.trunk.") for name in source.names)
+
+
+def _described(source: Source) -> dict[str, Any]:
+    """config.json, and what open_clip_config.json says beside it, under timm's names."""
+    stated = source.json(CONFIG).get("model_cfg", {}).get("vision_cfg", {}) if _is_tower(source) else {}
+    if "timm_model_name" not in stated:
+        return source.config
+    return {
+        "architecture": stated["timm_model_name"],
+        "global_pool": stated.get("timm_pool", "avg"),
+        "model_args": {"img_size": stated.get("image_size", 224)},
+        **source.config,
+    }
+
+
+def _projection(source: Source) -> int | None:
+    """Width of the embedding, if a layer after the network gives it; the names of `source` are ours.
+
+    Raises CheckpointError for other layers.
+    """
+    if other := next((name for name in source.names if name.startswith("visual.head.")), None):
+        raise CheckpointError(f"{source.file.name} has {other}: of OpenCLIP's heads, a linear projection is supported")
+    return source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None
 
 
 def _is_clip(source: Source) -> bool:
@@ -206,8 +225,7 @@ def _image_size(
         grid = None if by_hand else grid_of_file(source, usual, slots(arguments, usual))
         if grid is not None and grid != usual.grid:
             size, origin = [side * usual.patch_size for side in grid], "number of positions"
-    height, width = (size, size) if isinstance(size, int) else size
-    return facts.resolve("image_size", (height, width), origin)
+    return facts.resolve("image_size", pair(size), origin)
 
 
 def _is_projection(architecture: Architecture, tag: str | None, outputs: int) -> bool:

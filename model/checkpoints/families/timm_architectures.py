@@ -19,8 +19,6 @@ TABLE = Path(__file__).with_name("timm_architectures.json")
 
 
 class Architecture(NamedTuple):
-    """One of timm's entry points."""
-
     name: str
     model_class: str
     arguments: dict[str, Any]  # every argument of the class
@@ -36,12 +34,10 @@ class Architecture(NamedTuple):
 
 @cache
 def table() -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(TABLE.read_text())
-    return content
+    return json.loads(TABLE.read_text())
 
 
 def is_known(name: str) -> bool:
-    """Whether `find` finds it."""
     known = table()
     return name in known["aliases"] or name.partition(".")[0] in known["architectures"]
 

@@ -1,13 +1,39 @@
-"""Layers that timm joins, splits or leaves out where model/vit.py does not. Each function changes `state` in place."""
+"""Layers that timm joins, splits or leaves out where model/vit.py does not, and positions as timm saves them: tables of
+any size with slots for the prefix, several forms of relative ones, and frequencies of rotary ones.
+"""
+
+import math
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from model.checkpoints.tensors import State, join_blocks
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.source import Source
+from model.checkpoints.tensors import State, fit_positions, join_blocks
 from model.config import ViTConfig
+from model.positions import Grid, resize_relative_bias
+
+LEARNED = "pos_embed"
+RELATIVE = "relative_position_bias_table"
 
 
-def conv_patches(state: State, config: ViTConfig) -> None:
+def as_ours(state: State, config: ViTConfig, slots: int) -> None:
+    """Change `state` in place, whose names are ours. So many rows of a table of positions are for the prefix."""
+    _conv_patches(state, config)
+    _fused_layers(state, config)
+    _absent_layers(state, config)
+    _relative_tables(state, config)
+    if "rope.freqs" in state:  # frequencies of all blocks, (2, L, H, d/2)
+        for i, freqs in enumerate(state.pop("rope.freqs").unbind(1)):
+            state[f"blocks.{i}.attn.rope.freqs"] = freqs
+    _classes(state, config)
+    if LEARNED in state:
+        fit_positions(state, config, _grid(state[LEARNED].shape[1] - slots, config))
+
+
+def _conv_patches(state: State, config: ViTConfig) -> None:
     """Old files hold a matrix: timm's patch embedding was not a convolution yet."""
     weight = state["patch_embed.proj.weight"]
     size = config.patch_size // config.stem_stride
@@ -15,7 +41,7 @@ def conv_patches(state: State, config: ViTConfig) -> None:
         state["patch_embed.proj.weight"] = weight.unflatten(1, (-1, size, size))
 
 
-def fused_layers(state: State, config: ViTConfig) -> None:
+def _fused_layers(state: State, config: ViTConfig) -> None:
     """Layers that timm joins or splits: in_proj, EVA's projections, BEiT's biases, and both parts of SwiGLU.
 
     Where several heads share keys and values (grouped-query attention, arXiv 2305.13245), each gets a copy.
@@ -36,11 +62,10 @@ def _for_every_head(rows: Tensor, width: int, heads: int) -> Tensor:
     shared, rest = divmod(len(rows), width)
     if rest or not shared or heads % shared:
         return rows
-    by_head: Tensor = rows.unflatten(0, (shared, width))
-    return by_head.repeat_interleave(heads // shared, 0).flatten(0, 1)
+    return rows.unflatten(0, (shared, width)).repeat_interleave(heads // shared, 0).flatten(0, 1)
 
 
-def absent_layers(state: State, config: ViTConfig) -> None:
+def _absent_layers(state: State, config: ViTConfig) -> None:
     """Biases that no block has: those of timm's proj_bias=False (AIMv2), zeros here. A LayerScale that scales attention
     alone (Sapiens2): ones here for the MLP."""
     blocks = [f"blocks.{i}." for i in range(config.depth)]
@@ -56,7 +81,7 @@ def absent_layers(state: State, config: ViTConfig) -> None:
                     state[f"{block}{layer}.bias"] = weight.new_zeros(len(weight))
 
 
-def classes(state: State, config: ViTConfig) -> None:
+def _classes(state: State, config: ViTConfig) -> None:
     """The rows of the head that are classes: timm's label_offset is the number of rows before them. A projection to
     embeddings is no head.
     """
@@ -65,3 +90,70 @@ def classes(state: State, config: ViTConfig) -> None:
             state[key.replace("head", "pre_logits")] = state.pop(key)
         elif key in state:
             state[key] = state[key][-config.num_classes :]
+
+
+def slots(arguments: dict[str, Any], config: ViTConfig) -> int:
+    """Rows of a table of positions that are for tokens before the patches: for all of them, or for none."""
+    return 0 if arguments.get("no_embed_class") else len(config.prefix)
+
+
+def grid_of_file(source: Source, config: ViTConfig, slots: int) -> Grid | None:
+    """Rows and columns of patches in the tables of a file; None if it has no table."""
+    if LEARNED in source:
+        return _grid(source.shape(LEARNED)[1] - slots, config)
+    tables = [key for key in source.names if key.endswith(RELATIVE)]
+    return _relative_grid(source.shape(tables[0])[0], config) if tables else None
+
+
+def _relative_tables(state: State, config: ViTConfig) -> None:
+    """A table of biases for each block: its own, the file's table for all blocks, or one that an MLP computes."""
+    if not config.relative_bias:
+        return
+    for i in range(config.depth):
+        target = f"blocks.{i}.attn.{RELATIVE}"
+        for origin in (f"blocks.{i}.attn.", f"blocks.{i}.attn.rel_pos.", "rel_pos_bias.", "shared_rel_pos."):
+            if origin + RELATIVE in state:
+                table = state[origin + RELATIVE]
+                grid = _relative_grid(table.shape[0], config)
+                state[target] = resize_relative_bias(table, grid, config.grid, config.position_resize)
+            elif f"{origin}mlp.fc1.weight" in state:
+                state[target] = log_offset_bias(state, f"{origin}mlp.", config)
+    for key in [key for key in state if "rel_pos" in key]:
+        del state[key]
+
+
+def log_offset_bias(state: State, mlp: str, config: ViTConfig) -> Tensor:
+    """timm's RelPosMlp (layers/pos_embed_rel.py, mode "cr") for every offset, (offsets, H).
+
+    The class token, where there is one, has no bias.
+    """
+    rows, columns = (torch.arange(1 - side, side, dtype=torch.float32) for side in config.grid)
+    offsets = torch.cartesian_prod(rows, columns)
+    logarithms = offsets.sign() * (1 + offsets.abs()).log()
+    hidden = F.relu(F.linear(logarithms, state[f"{mlp}fc1.weight"], state[f"{mlp}fc1.bias"]))
+    table = F.linear(hidden, state[f"{mlp}fc2.weight"], state[f"{mlp}fc2.bias"])
+    return F.pad(table, (0, 0, 0, 3 * config.class_token))
+
+
+def _grid(patches: int, config: ViTConfig) -> Grid:
+    """The network's grid, else a square one. Raises CheckpointError if neither has so many patches."""
+    rows, columns = config.grid
+    side = math.isqrt(max(patches, 0))
+    if patches == rows * columns:
+        return config.grid
+    if side and side**2 == patches:
+        return side, side
+    raise CheckpointError(
+        f"{LEARNED} has positions of {patches} patches, which are neither a square nor {rows} by {columns}"
+    )
+
+
+def _relative_grid(entries: int, config: ViTConfig) -> Grid:
+    rows, columns = config.grid
+    offsets = entries - 3 * config.class_token
+    if offsets == (2 * rows - 1) * (2 * columns - 1):
+        return config.grid
+    side = math.isqrt(max(offsets, 0))
+    if side**2 != offsets or side % 2 == 0:
+        raise CheckpointError(f"{RELATIVE} has {entries} entries, which does not fit a square of offsets")
+    return (side + 1) // 2, (side + 1) // 2

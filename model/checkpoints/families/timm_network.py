@@ -3,9 +3,9 @@
 from typing import Any, Literal
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.families import timm_eva
 from model.checkpoints.families.timm_architectures import Architecture, table
-from model.config import PositionResize, ViTConfig, stem_stride
+from model.checkpoints.tensors import pair
+from model.config import PositionResize, RopeConfig, ViTConfig, stem_stride
 
 # What this network can do, argument by argument: timm's values to those of ViTConfig.
 TRANSLATIONS: dict[str, dict[Any, Any]] = {
@@ -14,13 +14,7 @@ TRANSLATIONS: dict[str, dict[Any, Any]] = {
     "pos_embed": {"learn": "learned", "": "none", "none": "none"},
     "rel_pos_type": {"mlp": "table", "bias": "table"},
     "norm_layer": {"layernorm": "layer", "rmsnorm": "rms"},
-    "act_layer": {
-        "gelu": "gelu",
-        "gelu_tanh": "gelu_tanh",
-        "quick_gelu": "quick_gelu",
-        "silu": "silu",
-        "swish": "silu",
-    },
+    "act_layer": {name: name for name in ("gelu", "gelu_tanh", "quick_gelu", "silu")} | {"swish": "silu"},
     "block_fn": {
         "Block": "pre_norm",
         "RelPosBlock": "pre_norm",
@@ -44,6 +38,11 @@ UNSUPPORTED: dict[str, str] = {
     "avgmax": "pooling by maximum",
     "max": "pooling by maximum",
     "prr": "patch representation refinement",
+}
+ROPES: dict[str, Literal["index", "centered", "learned"]] = {  # timm's rope_type
+    "cat": "index",
+    "dinov3": "centered",
+    "mixed": "learned",
 }
 FACTORY_ARGUMENTS = {"strict_img_size", "pretrained_strict", "out_indices", "features_only"}  # without effect here
 
@@ -71,6 +70,10 @@ def network(
     norm, norm_eps = _norm(architecture, stated["norm_layer"])
     stem, block = _stem(architecture, stated["embed_layer"]), translated["block_fn"]
     relative = bool(stated.get("use_rel_pos_bias") or stated.get("use_shared_rel_pos_bias"))
+    of_tables: PositionResize = "none" if stated.get("rel_pos_type") == "mlp" else "geometric"
+    pool = translated["global_pool"]
+    if stated["pool_include_prefix"] and (stated["class_token"] or stated["reg_tokens"]):
+        pool = {"mean": "mean_all", "map": "map_all"}.get(pool, pool)
     _check_combination(architecture, stated, relative=relative)
     hidden = int(stated["embed_dim"] * stated["mlp_ratio"])
     hidden += -hidden % (stated.get("swiglu_align_to") or 1)
@@ -92,9 +95,9 @@ def network(
             distillation_token=distilled,
             registers=stated["reg_tokens"],
             positions=translated["pos_embed"],
-            position_resize=_position_resize(architecture, stated, relative=relative),
+            position_resize=of_tables if relative else architecture.position_resize,
             relative_bias=relative,
-            rope=timm_eva.rope(architecture.name, stated),
+            rope=_rope(architecture.name, stated),
             norm_pre=stated["pre_norm"],
             block=block,
             norm=norm,
@@ -106,8 +109,8 @@ def network(
             qk_norm=stated["qk_norm"],
             activation=translated["act_layer"],
             gated_mlp=translated["mlp_layer"] != "plain",
-            final_norm=_final_norm(stated),
-            pool=_pool(stated, translated["global_pool"]),
+            final_norm=final_norm(architecture, arguments),
+            pool=pool,
             pool_heads=stated.get("attn_pool_num_heads"),
             pool_mlp_dim=None if pool_ratio is None else int(stated["embed_dim"] * pool_ratio),
             distillation_head=distilled,
@@ -117,8 +120,11 @@ def network(
 
 
 def final_norm(architecture: Architecture, arguments: dict[str, Any]) -> Literal["before_pool", "after_pool", "none"]:
-    """Where the last norm stands."""
-    return _final_norm(_as_vision_transformer(architecture, arguments))
+    stated = _as_vision_transformer(architecture, arguments)
+    if not stated["final_norm"]:
+        return "none"
+    after = stated["global_pool"] in ("avg", "avgmax", "max") if stated["fc_norm"] is None else stated["fc_norm"]
+    return "after_pool" if after else "before_pool"
 
 
 def patch_side(architecture: Architecture, arguments: dict[str, Any]) -> int | None:
@@ -138,7 +144,7 @@ def _as_vision_transformer(architecture: Architecture, arguments: dict[str, Any]
     elif architecture.model_class == "VisionTransformerRelPos":
         stated.update(pos_embed="", use_rel_pos_bias=True)
     elif architecture.model_class == "Eva":
-        stated.update(timm_eva.as_vision_transformer(architecture.name, stated))
+        stated.update(_of_eva(architecture.name, stated))
     return stated
 
 
@@ -153,25 +159,6 @@ def _check_combination(architecture: Architecture, stated: dict[str, Any], *, re
         raise CheckpointError(
             f"{architecture.name} has absolute and relative positions, which are not supported at once"
         )
-
-
-def _position_resize(architecture: Architecture, stated: dict[str, Any], *, relative: bool) -> PositionResize:
-    if not relative:
-        return architecture.position_resize
-    return "none" if stated.get("rel_pos_type") == "mlp" else "geometric"
-
-
-def _pool(stated: dict[str, Any], pool: Any) -> Any:
-    with_prefix = {"mean": "mean_all", "map": "map_all"}
-    prefix = stated["class_token"] or stated["reg_tokens"]
-    return with_prefix.get(pool, pool) if stated["pool_include_prefix"] and prefix else pool
-
-
-def _final_norm(stated: dict[str, Any]) -> Literal["before_pool", "after_pool", "none"]:
-    if not stated["final_norm"]:
-        return "none"
-    after = stated["global_pool"] in ("avg", "avgmax", "max") if stated["fc_norm"] is None else stated["fc_norm"]
-    return "after_pool" if after else "before_pool"
 
 
 def _translated(architecture: Architecture, argument: str, value: Any) -> Any:
@@ -197,7 +184,6 @@ def _norm(architecture: Architecture, layer: Any) -> tuple[Any, float]:
 
 
 def _stem(architecture: Architecture, layer: Any) -> tuple[int, ...] | None:
-    """Units a stage of a hybrid's ResNet."""
     if layer is None:
         return None
     if isinstance(layer, list | tuple) and all(isinstance(units, int) for units in layer):
@@ -207,7 +193,48 @@ def _stem(architecture: Architecture, layer: Any) -> tuple[int, ...] | None:
 
 
 def _side(architecture: Architecture, size: Any) -> int:
-    sides = {size} if isinstance(size, int) else set(size)
-    if len(sides) != 1:
+    height, width = pair(size)
+    if height != width:
         raise CheckpointError(f"{architecture.name} has patches of {size}; only square ones are supported")
-    return int(sides.pop())
+    return height
+
+
+def _of_eva(name: str, stated: dict[str, Any]) -> dict[str, Any]:
+    """Eva's arguments (models/eva.py) under VisionTransformer's names. Raises CheckpointError for two final norms."""
+    after = stated["global_pool"] == "avg" if stated["use_fc_norm"] is None else stated["use_fc_norm"]
+    before = not after if stated["use_post_transformer_norm"] is None else stated["use_post_transformer_norm"]
+    if before and after:
+        raise CheckpointError(f"{name} has a norm before its pool and one after it, which is not supported")
+    return {
+        "pos_embed": "learn" if stated["use_abs_pos_emb"] else "",
+        "reg_tokens": stated["num_reg_tokens"],
+        "pre_norm": stated["use_pre_transformer_norm"],
+        "block_fn": "ResPostBlock" if stated["use_post_norm"] else "Block",
+        "init_values": stated["init_values"] is not None,
+        "scale_attn_norm": stated["scale_attn_inner"],
+        "scale_mlp_norm": stated["scale_mlp"],
+        "scale_mlp": False,  # of Beit, where it means another arrangement
+        "final_norm": before or after,
+        "fc_norm": after,
+        "pool_include_prefix": stated["global_pool"] == "map",
+        **({"mlp_layer": "SwiGLU", "act_layer": "silu"} if stated["swiglu_mlp"] else {"swiglu_align_to": 0}),
+    }
+
+
+def _rope(name: str, stated: dict[str, Any]) -> RopeConfig | None:
+    """Raises CheckpointError for a kind that is not supported."""
+    if not stated.get("use_rot_pos_emb"):
+        return None
+    kind = stated["rope_type"]
+    if kind not in ROPES:
+        raise CheckpointError(f"{name} has rope_type={kind!r}: supported are {', '.join(map(repr, ROPES))}")
+    axes = {"ij": "yx", "xy": "xy"}.get(stated["rope_grid_indexing"], stated["rope_grid_indexing"])
+    reference = stated["ref_feat_shape"] if kind == "cat" else None
+    return RopeConfig(
+        kind=ROPES[kind],
+        temperature=float(stated["rope_temperature"]),
+        pairs="halves" if stated["rope_rotate_half"] else "neighbours",
+        axes=axes,
+        offset=0.0 if kind == "mixed" else float(stated["rope_grid_offset"]),
+        reference=reference and pair(reference),
+    )

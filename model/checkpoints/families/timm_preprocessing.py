@@ -29,7 +29,6 @@ def preprocessing(
     """
 
     def value_of(fact: str, name: str) -> tuple[Any, str]:
-        """The value of timm's `name`, and where it was found."""
         if arguments.get(name):  # not given: None, or an empty interpolation
             return arguments[name], "args in the file"
         if stated.get(name) is not None:

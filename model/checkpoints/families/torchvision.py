@@ -7,9 +7,8 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import imagenet, need_recipe, resolve_recipe
-from model.checkpoints.score import resolve_score
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import fit_positions, square_grid
+from model.checkpoints.tensors import fit_positions, resolve_heads, square_grid
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
@@ -70,12 +69,11 @@ def describe(source: Source, facts: Facts) -> Description:
         others = ", ".join(name for name in source.names if name.startswith("heads")) or "no heads at all"
         raise CheckpointError(f"the classifier is not a single linear layer: the file has {others}")
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
-    depth, classes = source.count(r"blocks\.(\d+)\."), source.shape("head.weight")[0]
+    depth = source.count(r"blocks\.(\d+)\.")
     architecture, heads = CONSTRUCTORS.get((width, depth, patch), ("VisionTransformer", None))
     side = patch * square_grid(source.shape("pos_embed")[1])[0]
     preprocessing = _preprocessing(architecture, side, facts, source.arguments)
     return Description(
-        name=facts.resolve("name", source.name, "name of the checkpoint"),
         family="torchvision",
         architecture=architecture,
         config=ViTConfig(
@@ -84,16 +82,13 @@ def describe(source: Source, facts: Facts) -> Description:
             width=width,
             depth=depth,
             mlp_dim=source.shape("blocks.0.mlp.fc2.weight")[1],
-            heads=facts.resolve("heads", heads, f"torchvision's {architecture}")
-            if heads
-            else facts.need({"heads": max(width // 64, 1)})[0],
-            num_classes=classes,
+            heads=resolve_heads(facts, heads, f"torchvision's {architecture}", width=width),
+            num_classes=source.shape("head.weight")[0],
             position_resize="bicubic_corners",
             norm_eps=facts.resolve("norm_eps", 1e-6, "torchvision's VisionTransformer"),
             representation_size=source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None,
         ),
         preprocessing=preprocessing,
-        score=resolve_score(facts, classes),
     )
 
 

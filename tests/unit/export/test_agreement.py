@@ -1,4 +1,4 @@
-"""export/answers.py and export/agreement.py: shares and differences, of an engine whose every answer is known."""
+"""export/agreement.py: shares and differences, of an engine whose every answer is known."""
 
 import dataclasses
 
@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from app.inference.scoring import scores
-from export import answers as asking
+from export import agreement as asking
 from export import images
-from export.agreement import agreement
-from export.answers import Answers, answers
+from export.agreement import Answers, agreement, answers
 from export.image_spec import image_spec
 from export.images import JUDGED, RANGES, drawn_images
 from export.reference import normalised

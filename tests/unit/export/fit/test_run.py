@@ -10,13 +10,13 @@ import torch
 from PIL import Image
 
 from export.fit import run as running
+from export.fit.command import scratch
 from export.fit.listing import list_images
 from export.fit.methods import recipe
 from export.fit.report import folder as reporting
 from export.fit.report.folder import SPLIT
 from export.fit.report.page import FIGURES
 from export.fit.run import NotReported, run
-from export.fit.scratch import scratch
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import FAMILY
 from tests.golden.test_checkpoints import CASES, overrides_of, path_of

@@ -1,4 +1,4 @@
-"""model/checkpoints/score.py: softmax or sigmoid, in every family."""
+"""model/checkpoints/facts.py: softmax or sigmoid, in every family."""
 
 import pytest
 

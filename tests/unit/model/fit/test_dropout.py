@@ -1,12 +1,11 @@
-"""model/fit/dropout.py: which numbers are dropped, when, and that the seed decides."""
+"""model/fit/classification.py: which numbers are dropped, when, and that the seed decides."""
 
 import pytest
 import torch
 
 from model.fit.augment import Augmentation
 from model.fit.batches import Batches
-from model.fit.classification import Classification
-from model.fit.dropout import dropout
+from model.fit.classification import Classification, dropout
 from model.variants import variant
 from tests.support.samples import PREPROCESSING, SIZE, squares
 from tests.support.toy import toy_model

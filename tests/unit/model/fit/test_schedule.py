@@ -1,8 +1,8 @@
-"""model/fit/schedule.py."""
+"""model/fit/optimiser.py: the learning rate."""
 
 import pytest
 
-from model.fit.schedule import cosine, linear
+from model.fit.optimiser import cosine, linear
 
 
 def test_cosine_rises_to_1_and_falls_to_almost_0():

@@ -1,4 +1,4 @@
-"""model/checkpoints/families/huggingface_clip.py: what the golden files cannot show."""
+"""CLIP and SigLIP of transformers: what the golden files cannot show."""
 
 import json
 

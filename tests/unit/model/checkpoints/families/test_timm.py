@@ -14,8 +14,8 @@ from torch import Tensor
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm_architectures import find, table
+from model.checkpoints.families.timm_layers import slots
 from model.checkpoints.families.timm_network import network, with_arguments
-from model.checkpoints.families.timm_positions import slots
 from model.checkpoints.load import describe_checkpoint
 from model.config import RopeConfig
 from model.positions import resize
