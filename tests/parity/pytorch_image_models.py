@@ -62,10 +62,4 @@ def compare(name: str, folder: Path) -> Row:
     their_logits, our_logits = map(list, zip(*answers, strict=True))
     # A ResNet of random weights multiplies rounding a thousandfold: in float64 the two sides differ by 2e-8 at most.
     rounding = {} if ours.config.stem_layers is None else {"rounding": 1e-4}
-    return Row(
-        name=name,
-        module=module,
-        **rounding,
-        sizes=(own, other),
-        **difference(our_logits, their_logits),
-    )
+    return Row(name=name, module=module, **rounding, sizes=(own, other), **difference(our_logits, their_logits))

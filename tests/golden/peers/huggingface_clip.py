@@ -41,12 +41,7 @@ def make(folder: Path) -> None:
     towers = {"vision_config": TOWER, "text_config": {**TEXT, "vocab_size": 99}}
     named = {**towers, "id2label": PLAIN["id2label"]}
     write(folder / "huggingface-clip-classifier", CLIPForImageClassification(CLIPConfig(**named)), clip)
-    write(
-        folder / "huggingface-metaclip-2",
-        MetaClip2ForImageClassification(MetaClip2Config(**named)),
-        clip,
-        version=5,
-    )
+    write(folder / "huggingface-metaclip-2", MetaClip2ForImageClassification(MetaClip2Config(**named)), clip, version=5)
     write(folder / "huggingface-siglip-classifier", SiglipForImageClassification(SiglipConfig(**named)), siglip)
 
     letters = ["<|startoftext|>", "<|endoftext|>", *_letters(), "ca", "cat</w>"]

@@ -6,13 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.servers import comparison
-from tests.benchmarks.servers.comparison import (
-    Comparison,
-    Finding,
-    equal_table,
-    search,
-    servers_table,
-)
+from tests.benchmarks.servers.comparison import Comparison, Finding, equal_table, search, servers_table
 from tests.benchmarks.servers.contenders import PLAIN_GRAPH, Arrangement, Contender
 from tests.benchmarks.servers.journal import Journal
 from tests.benchmarks.servers.stage import Stage, check

@@ -13,17 +13,9 @@ from tests.support.toy import toy_checkpoint
 
 
 def test_fields_are_read_from_text():
-    given = [
-        ("epochs", "5"),
-        ("rates", "0.01,0.1"),
-        ("augmentation.flip", "no"),
-        ("augmentation.least_area", "0.5"),
-    ]
+    given = [("epochs", "5"), ("rates", "0.01,0.1"), ("augmentation.flip", "no"), ("augmentation.least_area", "0.5")]
     assert recipe("finetune", given, seed=3) == FinetuneRecipe(
-        seed=3,
-        epochs=5.0,
-        rates=(0.01, 0.1),
-        augmentation=Augmentation(flip=False, least_area=0.5),
+        seed=3, epochs=5.0, rates=(0.01, 0.1), augmentation=Augmentation(flip=False, least_area=0.5)
     )
 
 
