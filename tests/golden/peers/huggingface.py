@@ -26,27 +26,7 @@ ODD_MARGIN = {"crop_size": {"height": 20, "width": 20}}  # cut from 25: half a p
 
 
 def make(folder: Path) -> None:
-    from transformers import (
-        BeitConfig,
-        BeitForImageClassification,
-        Data2VecVisionConfig,
-        Data2VecVisionForImageClassification,
-        DeiTConfig,
-        DeiTForImageClassification,
-        DeiTForImageClassificationWithTeacher,
-        Dinov2Config,
-        Dinov2ForImageClassification,
-        Dinov2WithRegistersConfig,
-        Dinov2WithRegistersForImageClassification,
-        DINOv3ViTConfig,
-        DINOv3ViTModel,
-        IJepaConfig,
-        IJepaForImageClassification,
-        ViTConfig,
-        ViTForImageClassification,
-        ViTMSNConfig,
-        ViTMSNForImageClassification,
-    )
+    import transformers as hf
     from transformers.models.beit.image_processing_pil_beit import BeitImageProcessorPil
     from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
     from transformers.models.deit.image_processing_pil_deit import DeiTImageProcessorPil
@@ -58,35 +38,39 @@ def make(folder: Path) -> None:
     beit = BeitImageProcessorPil(**SQUARE)
     relative = {"use_relative_position_bias": True}
 
-    write(folder / "huggingface-vit", ViTForImageClassification(ViTConfig(**PLAIN)), square)
+    write(folder / "huggingface-vit", hf.ViTForImageClassification(hf.ViTConfig(**PLAIN)), square)
     oblong = {**PLAIN, "image_size": [20, 28], "qkv_bias": False, "hidden_act": "gelu_new", "layer_norm_eps": 1e-3}
     write(
         folder / "huggingface-vit-v5",
-        ViTForImageClassification(ViTConfig(**oblong, problem_type="multi_label_classification")),
+        hf.ViTForImageClassification(hf.ViTConfig(**oblong, problem_type="multi_label_classification")),
         ViTImageProcessorPil(size={"height": 20, "width": 28}, resample=1, image_mean=[0.1, 0.2, 0.3], image_std=0.4),
         version=5,
     )
-    write(folder / "huggingface-vit-msn", ViTMSNForImageClassification(ViTMSNConfig(**PLAIN)), square)
-    write(folder / "huggingface-deit", DeiTForImageClassification(DeiTConfig(**PLAIN)), squashed, version=5)
-    write(folder / "huggingface-deit-teacher", DeiTForImageClassificationWithTeacher(DeiTConfig(**PLAIN)), squashed)
-    write(folder / "huggingface-ijepa", IJepaForImageClassification(IJepaConfig(**PLAIN)), square)
+    write(folder / "huggingface-vit-msn", hf.ViTMSNForImageClassification(hf.ViTMSNConfig(**PLAIN)), square)
+    write(folder / "huggingface-deit", hf.DeiTForImageClassification(hf.DeiTConfig(**PLAIN)), squashed, version=5)
+    write(
+        folder / "huggingface-deit-teacher", hf.DeiTForImageClassificationWithTeacher(hf.DeiTConfig(**PLAIN)), squashed
+    )
+    write(folder / "huggingface-ijepa", hf.IJepaForImageClassification(hf.IJepaConfig(**PLAIN)), square)
     large = {**SIZES, "image_size": 36, "mlp_ratio": 2}  # of the position table: these interpolate by themselves
-    write(folder / "huggingface-dinov2", Dinov2ForImageClassification(Dinov2Config(**large)), shortest)
+    write(folder / "huggingface-dinov2", hf.Dinov2ForImageClassification(hf.Dinov2Config(**large)), shortest)
     gated = {**large, "use_swiglu_ffn": True}
-    write(folder / "huggingface-dinov2-v5", Dinov2ForImageClassification(Dinov2Config(**gated)), shortest, version=5)
-    registers = Dinov2WithRegistersConfig(**gated, num_register_tokens=3)
-    write(folder / "huggingface-dinov2-registers", Dinov2WithRegistersForImageClassification(registers), shortest)
-    write(folder / "huggingface-beit", BeitForImageClassification(BeitConfig(**PLAIN, **relative)), beit)
+    write(
+        folder / "huggingface-dinov2-v5", hf.Dinov2ForImageClassification(hf.Dinov2Config(**gated)), shortest, version=5
+    )
+    registers = hf.Dinov2WithRegistersConfig(**gated, num_register_tokens=3)
+    write(folder / "huggingface-dinov2-registers", hf.Dinov2WithRegistersForImageClassification(registers), shortest)
+    write(folder / "huggingface-beit", hf.BeitForImageClassification(hf.BeitConfig(**PLAIN, **relative)), beit)
     both = {**PLAIN, **relative, "image_size": 28, "use_shared_relative_position_bias": True}
     cls = {"use_mean_pooling": False, "layer_scale_init_value": 0.0}
-    write(folder / "huggingface-beit-v5", BeitForImageClassification(BeitConfig(**both, **cls)), beit, version=5)
+    write(folder / "huggingface-beit-v5", hf.BeitForImageClassification(hf.BeitConfig(**both, **cls)), beit, version=5)
     dinov3 = {**PLAIN, "num_register_tokens": 2, "id2label": None}
     imagenet = ViTImageProcessorPil(**SQUARE, image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225])
-    write(folder / "huggingface-dinov3", DINOv3ViTModel(DINOv3ViTConfig(**dinov3)), imagenet)
+    write(folder / "huggingface-dinov3", hf.DINOv3ViTModel(hf.DINOv3ViTConfig(**dinov3)), imagenet)
     gated = {**dinov3, "use_gated_mlp": True, "hidden_act": "silu", "key_bias": True, "rope_theta": 30.0}
-    write(folder / "huggingface-dinov3-v5", DINOv3ViTModel(DINOv3ViTConfig(**gated)), imagenet, version=5)
-    data2vec = Data2VecVisionConfig(**PLAIN, **relative, attn_implementation="eager")  # it cannot be changed later
-    write(folder / "huggingface-data2vec", Data2VecVisionForImageClassification(data2vec), beit)
+    write(folder / "huggingface-dinov3-v5", hf.DINOv3ViTModel(hf.DINOv3ViTConfig(**gated)), imagenet, version=5)
+    data2vec = hf.Data2VecVisionConfig(**PLAIN, **relative, attn_implementation="eager")  # it cannot be changed later
+    write(folder / "huggingface-data2vec", hf.Data2VecVisionForImageClassification(data2vec), beit)
     write_hybrid(folder / "huggingface-vit-hybrid", BitImageProcessorPil(size=25, **ODD_MARGIN))
 
 

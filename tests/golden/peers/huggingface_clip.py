@@ -22,41 +22,35 @@ SHORTEST = {"size": {"shortest_edge": 25}, **ODD_MARGIN}
 
 
 def make(folder: Path) -> None:
-    from transformers import (
-        CLIPConfig,
-        CLIPForImageClassification,
-        CLIPModel,
-        CLIPTokenizer,
-        MetaClip2Config,
-        MetaClip2ForImageClassification,
-        SiglipConfig,
-        SiglipForImageClassification,
-        SiglipModel,
-        SiglipTokenizer,
-    )
+    import transformers as hf
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
     from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
     clip, siglip = CLIPImageProcessorPil(**SHORTEST), SiglipImageProcessorPil(**SQUARE)
     towers = {"vision_config": TOWER, "text_config": {**TEXT, "vocab_size": 99}}
     named = {**towers, "id2label": PLAIN["id2label"]}
-    write(folder / "huggingface-clip-classifier", CLIPForImageClassification(CLIPConfig(**named)), clip)
-    write(folder / "huggingface-metaclip-2", MetaClip2ForImageClassification(MetaClip2Config(**named)), clip, version=5)
-    write(folder / "huggingface-siglip-classifier", SiglipForImageClassification(SiglipConfig(**named)), siglip)
+    write(folder / "huggingface-clip-classifier", hf.CLIPForImageClassification(hf.CLIPConfig(**named)), clip)
+    write(
+        folder / "huggingface-metaclip-2",
+        hf.MetaClip2ForImageClassification(hf.MetaClip2Config(**named)),
+        clip,
+        version=5,
+    )
+    write(folder / "huggingface-siglip-classifier", hf.SiglipForImageClassification(hf.SiglipConfig(**named)), siglip)
 
     letters = ["<|startoftext|>", "<|endoftext|>", *_letters(), "ca", "cat</w>"]
     vocabulary = {token: i for i, token in enumerate(letters)}
-    tokeniser = CLIPTokenizer(vocab=vocabulary, merges=[("c", "a"), ("ca", "t</w>")])
+    tokeniser = hf.CLIPTokenizer(vocab=vocabulary, merges=[("c", "a"), ("ca", "t</w>")])
     ends = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1}
     text = {**TEXT, **ends, "vocab_size": len(letters), "max_position_embeddings": 32}
-    model = CLIPModel(CLIPConfig(vision_config=TOWER, text_config=text, projection_dim=12))
+    model = hf.CLIPModel(hf.CLIPConfig(vision_config=TOWER, text_config=text, projection_dim=12))
     write_beside_texts(folder / "huggingface-clip", model, clip, tokeniser)
 
     case = folder / "huggingface-siglip"
     case.mkdir(parents=True, exist_ok=True)
-    tokeniser = SiglipTokenizer(vocab_file=str(sentence_pieces(case / "spiece.model")))
+    tokeniser = hf.SiglipTokenizer(vocab_file=str(sentence_pieces(case / "spiece.model")))
     text = {**TEXT, "hidden_size": 24, "vocab_size": tokeniser.vocab_size, "max_position_embeddings": 64}
-    model = SiglipModel(SiglipConfig(vision_config=TOWER, text_config=text))
+    model = hf.SiglipModel(hf.SiglipConfig(vision_config=TOWER, text_config=text))
     write_beside_texts(case, model, siglip, tokeniser)
 
 
