@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from model.checkpoints.families.timm_positions import slots
 from model.checkpoints.load import describe_checkpoint
 from model.config import RopeConfig
 from model.positions import resize
-from tests.support.altered import without
+from tests.support.altered import with_more, without
 from tests.support.toy import toy_model
 
 SMALL = {"embed_dim": 24, "depth": 2, "num_heads": 3, "patch_size": 8, "img_size": 32}
@@ -63,9 +64,8 @@ def load(folder: Path, state: dict[str, Tensor], architecture: str, **config: An
 def plain(tmp_path):
     """Writes a vit_base_patch16_224 with changes, returns its folder."""
 
-    def write_plain(*, without: str = "", also: dict[str, Tensor] | None = None, **config: Any) -> Path:
+    def write_plain(*, also: dict[str, Tensor] | None = None, **config: Any) -> Path:
         _, state = toy("vit_base_patch16_224")
-        state.pop(without, None)
         return write(tmp_path, state | (also or {}), config_of("vit_base_patch16_224", **config))
 
     return write_plain
@@ -146,13 +146,6 @@ def test_the_published_size_of_a_lone_file_may_fit_no_whole_patches(tmp_path):
     assert (checkpoint.preprocessing.size, checkpoint.preprocessing.cropped) == ((378, 378), (384, 384))
 
 
-def test_the_stem_of_a_hybrid_needs_whole_patches(tmp_path):
-    """Its convolutions see pixels that no patch covers, so none are cut off."""
-    _, state = toy("vit_tiny_r_s16_p8_224", patch_size=4)
-    with pytest.raises(CheckpointError, match=r"image_size \(37, 39\) is not a multiple of patch_size 16"):
-        load(tmp_path, state, "vit_tiny_r_s16_p8_224", model_args={"patch_size": 4, "img_size": [37, 39]})
-
-
 def test_the_folder_has_every_fact(plain):
     checkpoint = load_checkpoint(plain(recipe={"tag": "mine"}, label_names=NAMES, label_descriptions={"ant": "an ant"}))
     assert (checkpoint.name, checkpoint.family) == ("vit_base_patch16_224.mine", "timm")
@@ -175,29 +168,73 @@ def test_labels_with_gaps_and_without_names(plain):
     assert load_checkpoint(plain()).labels == tuple(f"class {i}" for i in range(5))
 
 
+def as_eva(state: dict[str, Tensor], *, heads: int = 3) -> dict[str, Tensor]:
+    """With separate projections, as models/eva.py saves them; keys and values of the first `heads` heads alone."""
+    changed = {key: tensor for key, tensor in state.items() if ".attn.qkv." not in key}
+    for key in state.keys() - changed.keys():
+        for name, rows in zip("qkv", state[key].chunk(3), strict=True):
+            kept = rows if name == "q" else rows[: heads * 8]
+            changed[key.replace("qkv", f"{name}_proj")] = kept.clone()
+    return changed
+
+
+def with_norm_before(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return as_eva(state) | {"norm.weight": state["fc_norm.weight"].clone()}
+
+
+PLAIN, HYBRID, ROPE = "vit_base_patch16_224", "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224"
+
+
 @pytest.mark.parametrize(
-    ("config", "message"),
+    ("architecture", "change", "config", "message"),
     [
-        ({"model_args": {"global_pool": "avgmax"}}, "global_pool='avgmax': that is pooling by maximum"),
-        ({"model_args": {"global_pool": ""}}, "a label for every token"),
-        ({"model_args": {"attn_layer": "diff"}}, "differential attention"),
-        ({"model_args": {"in_chans": 1}}, "in_chans=1: supported are 3"),
-        ({"model_args": {"act_layer": "relu"}}, "act_layer='relu': supported are 'gelu'"),
-        ({"model_args": {"scale_attn_norm": True}}, "scale_attn_norm without scale_mlp_norm"),
-        ({"model_args": {"rotary": True}}, "vit_base_patch16_224 has no argument rotary"),
-        ({"model_args": {"patch_size": [8, 4]}}, "only square ones"),
-        ({"recipe": {"crop_mode": "border"}}, "crop_mode 'border' is not supported"),
-        ({"recipe": {"interpolation": "random"}}, "interpolation 'random' is none of nearest"),
-        ({"label_names": NAMES[:4]}, "4 labels, the model has 5 classes"),
-        ({"num_classes": 7}, "says 7 classes, the head has 5"),
-        ({"num_classes": 5, "without": "head.weight"}, "says 5 classes, the head has 0"),
-        ({"also": {"head.weight": torch.zeros(5, 24)}}, "the head is all zeros"),
-        ({"also": {"pos_embed": torch.zeros(1, 19, 24)}}, "of 18 patches, which are neither a square nor 4 by 4"),
+        (PLAIN, dict, {"model_args": {"global_pool": "avgmax"}}, "global_pool='avgmax': that is pooling by maximum"),
+        (PLAIN, dict, {"model_args": {"global_pool": ""}}, "a label for every token"),
+        (PLAIN, dict, {"model_args": {"attn_layer": "diff"}}, "differential attention"),
+        (PLAIN, dict, {"model_args": {"in_chans": 1}}, "in_chans=1: supported are 3"),
+        (PLAIN, dict, {"model_args": {"act_layer": "relu"}}, "act_layer='relu': supported are 'gelu'"),
+        (PLAIN, dict, {"model_args": {"scale_attn_norm": True}}, "scale_attn_norm without scale_mlp_norm"),
+        (PLAIN, dict, {"model_args": {"rotary": True}}, "vit_base_patch16_224 has no argument rotary"),
+        (PLAIN, dict, {"model_args": {"patch_size": [8, 4]}}, "only square ones"),
+        (PLAIN, dict, {"recipe": {"crop_mode": "border"}}, "crop_mode 'border' is not supported"),
+        (PLAIN, dict, {"recipe": {"interpolation": "random"}}, "interpolation 'random' is none of nearest"),
+        (PLAIN, dict, {"label_names": NAMES[:4]}, "4 labels, the model has 5 classes"),
+        (PLAIN, dict, {"num_classes": 7}, "says 7 classes, the head has 5"),
+        (PLAIN, without("head.weight"), {"num_classes": 5}, "says 5 classes, the head has 0"),
+        (PLAIN, with_more({"head.weight": torch.zeros(5, 24)}), {}, "the head is all zeros"),
+        (
+            PLAIN,
+            with_more({"pos_embed": torch.zeros(1, 19, 24)}),
+            {},
+            "18 patches, which are neither a square nor 4 by",
+        ),
+        # Its convolutions see pixels that no patch covers, so none are cut off.
+        (HYBRID, dict, {"model_args": {"img_size": [37, 39]}}, r"size \(37, 39\) is not a multiple of patch_size 32"),
+        (ROPE, lambda state: without("v_proj.weight")(as_eva(state)), {}, r"missing: blocks.0.attn.qkv.weight"),
+        (ROPE, as_eva, {"model_args": {"rope_type": "mrope"}}, f"{ROPE}.*rope_type='mrope': supported are 'cat', "),
+        (ROPE, as_eva, {"model_args": {"rope_grid_indexing": "yz"}}, f"{ROPE}.*axes 'yz' is none of yx, xy"),
+        (ROPE, as_eva, {"model_args": {"rope_temperature": -1.0}}, f"{ROPE}.*the temperature of rope"),
+        (ROPE, as_eva, {"model_args": {"num_heads": 4}}, f"{ROPE}.*heads whose width is a multiple of 4, not 6"),
+        ("eva02_tiny_patch14_224", with_norm_before, {}, "a norm before its pool and one after it"),
+        ("vit_base_patch16_sapiens2", partial(as_eva, heads=2), {}, r"attn.qkv.weight is \(56, 24\), not \(72, 24\)"),
     ],
 )
-def test_refusals_say_why(plain, config, message):
+def test_refusals_say_why(tmp_path, architecture, change, config, message):
+    _, state = toy(architecture)
     with pytest.raises(CheckpointError, match=message):
-        load_checkpoint(plain(**config))
+        load(tmp_path, change(state), architecture, **config)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "message"),
+    [
+        ("vit_bas_patch16_224", r"vit_bas_patch16_224 is none of .* did you mean vit_base_patch16_224"),
+        ("resnet50", "architecture resnet50 is none of the 279 plain Vision Transformers"),
+    ],
+)
+def test_an_unknown_architecture_is_refused_with_similar_names(tmp_path, architecture, message):
+    with pytest.raises(CheckpointError, match=message):
+        load(tmp_path, {"fc.weight": torch.ones(5, 24)}, architecture)
 
 
 def test_a_head_of_zeros_can_be_left_out(plain):
@@ -350,54 +387,6 @@ def test_the_name_of_the_norm_says_where_it_stands(tmp_path):
     model, state = toy("vit_base_patch16_224", global_pool="avg", fc_norm=False)
     assert "norm.weight" in state
     assert_loads(tmp_path, state, "vit_base_patch16_224", model_args={"global_pool": "avg"}, to=model)
-
-
-def as_eva(state: dict[str, Tensor], *, heads: int) -> dict[str, Tensor]:
-    """With separate projections, as models/eva.py saves them; keys and values of the first `heads` heads alone."""
-    changed = {key: tensor for key, tensor in state.items() if ".attn.qkv." not in key}
-    for key in state.keys() - changed.keys():
-        for name, rows in zip("qkv", state[key].chunk(3), strict=True):
-            kept = rows if name == "q" else rows[: heads * 8]
-            changed[key.replace("qkv", f"{name}_proj")] = kept.clone()
-    return changed
-
-
-def with_norm_before(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {**state, "norm.weight": state["fc_norm.weight"].clone()}
-
-
-ROPE, SAPIENS = "vit_small_patch16_rope_224", "vit_base_patch16_sapiens2"
-
-
-@pytest.mark.parametrize(
-    ("architecture", "change", "arguments", "message"),
-    [
-        (ROPE, without("attn.v_proj.weight"), {}, r"missing: blocks.0.attn.qkv.weight"),
-        (ROPE, dict, {"rope_type": "mrope"}, f"{ROPE}.*rope_type='mrope': supported are 'cat', 'dinov3', 'mixed'"),
-        (ROPE, dict, {"rope_grid_indexing": "yz"}, f"{ROPE}.*axes 'yz' is none of yx, xy"),
-        (ROPE, dict, {"rope_temperature": -1.0}, f"{ROPE}.*the temperature of rope"),
-        (ROPE, dict, {"num_heads": 4}, f"{ROPE}.*heads whose width is a multiple of 4, not 6"),
-        ("eva02_tiny_patch14_224", with_norm_before, {}, "a norm before its pool and one after it"),
-        (SAPIENS, dict, {}, r"blocks.0.attn.qkv.weight is \(56, 24\), not \(72, 24\)"),  # two for three heads
-    ],
-)
-def test_refusals_of_eva_say_why(tmp_path, architecture, change, arguments, message):
-    _, state = toy(architecture)
-    changed = change(as_eva(state, heads=2 if architecture == SAPIENS else 3))
-    with pytest.raises(CheckpointError, match=message):
-        load(tmp_path, changed, architecture, model_args=arguments)
-
-
-@pytest.mark.parametrize(
-    ("architecture", "message"),
-    [
-        ("vit_bas_patch16_224", r"vit_bas_patch16_224 is none of .* did you mean vit_base_patch16_224"),
-        ("resnet50", "architecture resnet50 is none of the 279 plain Vision Transformers"),
-    ],
-)
-def test_an_unknown_architecture_is_refused_with_similar_names(tmp_path, architecture, message):
-    with pytest.raises(CheckpointError, match=message):
-        load(tmp_path, {"fc.weight": torch.ones(5, 24)}, architecture)
 
 
 def test_background_classes_are_cut_off(tmp_path):
