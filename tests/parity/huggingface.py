@@ -120,8 +120,7 @@ def compare(network: Network, side: int, patch: int, version: int, folder: Path)
 
 
 def processor(side: int, *, squash: bool) -> Any:
-    from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
-    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+    from transformers import BitImageProcessorPil, ViTImageProcessorPil
 
     square = {"height": side, "width": side}
     if squash:

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from tests.golden.peers.huggingface import ODD_MARGIN, PLAIN, SQUARE, randomise, write
+from tests.golden.peers.huggingface import ODD_MARGIN, PLAIN, SQUARE, randomise, seen_by, write
 
 LABELS = ("cat", "dog on a mat", "newt")
 PROMPTS = ("a photo of a {}.", "a drawing of the {}, in ink", "{}")
@@ -23,19 +23,13 @@ SHORTEST = {"size": {"shortest_edge": 25}, **ODD_MARGIN}
 
 def make(folder: Path) -> None:
     import transformers as hf
-    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
-    from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
-    clip, siglip = CLIPImageProcessorPil(**SHORTEST), SiglipImageProcessorPil(**SQUARE)
+    clip, siglip = hf.CLIPImageProcessorPil(**SHORTEST), hf.SiglipImageProcessorPil(**SQUARE)
     towers = {"vision_config": TOWER, "text_config": {**TEXT, "vocab_size": 99}}
     named = {**towers, "id2label": PLAIN["id2label"]}
     write(folder / "huggingface-clip-classifier", hf.CLIPForImageClassification(hf.CLIPConfig(**named)), clip)
-    write(
-        folder / "huggingface-metaclip-2",
-        hf.MetaClip2ForImageClassification(hf.MetaClip2Config(**named)),
-        clip,
-        version=5,
-    )
+    metaclip = hf.MetaClip2ForImageClassification(hf.MetaClip2Config(**named))
+    write(folder / "huggingface-metaclip-2", metaclip, clip, version=5)
     write(folder / "huggingface-siglip-classifier", hf.SiglipForImageClassification(hf.SiglipConfig(**named)), siglip)
 
     letters = ["<|startoftext|>", "<|endoftext|>", *_letters(), "ca", "cat</w>"]
@@ -94,8 +88,7 @@ def write_beside_texts(case: Path, model: nn.Module, processor, tokeniser) -> No
     tokeniser.save_pretrained(case)
     (case / "labels.txt").write_text("\n".join(LABELS) + "\n")
 
-    picture = np.random.default_rng(0).integers(0, 256, (37, 53, 3), dtype=np.uint8)
-    pixels = processor(Image.fromarray(picture), return_tensors="pt")["pixel_values"]
+    picture, pixels = seen_by(processor)
     pipeline = ZeroShotImageClassificationPipeline(model=model, image_processor=processor, tokenizer=tokeniser)
     ranked = pipeline(Image.fromarray(picture), candidate_labels=list(LABELS))
     scores = {answer["label"]: answer["score"] for answer in ranked}
