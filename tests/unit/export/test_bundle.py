@@ -226,14 +226,12 @@ def test_a_bundle_that_another_export_wrote_meanwhile_is_kept(tmp_path, monkeypa
 
 
 def test_a_bundle_is_kept_unless_it_may_be_replaced(tmp_path, already_traced):
-    small = toy_checkpoint()
     out = tmp_path / "taken"
     out.mkdir()
     (out / "manifest.json").write_text("precious")
     with pytest.raises(FileExistsError):
-        write_bundle(small, out, replace=False)
+        write_bundle(toy_checkpoint(), out, replace=False)
     assert (out / "manifest.json").read_text() == "precious"
-    renamed = dataclasses.replace(small, name="second")
-    write_bundle(renamed, out, replace=True)
+    write_bundle(dataclasses.replace(toy_checkpoint(), name="second"), out, replace=True)
     assert load_bundle(out).manifest.name == "second"
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
