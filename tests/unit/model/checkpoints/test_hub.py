@@ -40,11 +40,11 @@ class Hub(BaseHTTPRequestHandler):
                 info = {"id": name, "sha": COMMIT, "siblings": [{"rfilename": file.name} for file in files]}
                 return self.answer(200, json.dumps(info).encode())
             case ["tree", _]:
-                digests = {file: sha1(file.name.encode()).hexdigest() for file in files}
-                entries = [
-                    {"type": "file", "path": file.name, "size": file.stat().st_size, "oid": digest}
-                    for file, digest in digests.items()
-                ]
+                facts = {
+                    file.name: {"size": file.stat().st_size, "oid": sha1(file.name.encode()).hexdigest()}
+                    for file in files
+                }
+                entries = [{"type": "file", "path": name, **of_file} for name, of_file in facts.items()]
                 return self.answer(200, json.dumps(entries).encode())
             case ["resolve", _, file]:
                 if self.command == "GET":

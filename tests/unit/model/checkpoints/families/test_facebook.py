@@ -132,7 +132,7 @@ def test_a_backbone_with_a_norm_for_the_mean_gives_the_mean(saved):
 
 
 def test_a_file_whose_architecture_is_set_by_hand_is_timms(saved):
-    """torch.save({"model": state}) of a network of timm has the names and the container of DeiT."""
+    """torch.save({"model": state}) of a network of timm looks like DeiT."""
     folder = saved(file={"model": state_of("deit/checkpoint.pth")})
     small = {"embed_dim": "24", "depth": "4", "num_heads": "3", "patch_size": "4", "mlp_ratio": "2.0"}
     named = {"architecture": "vit_base_patch16_224.augreg_in21k"}
