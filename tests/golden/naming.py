@@ -87,14 +87,9 @@ def line(row: Row) -> str:
         overrides = stated(row.case) if row.case else {}
         description = describe_checkpoint(row.write(Path(folder), row.classes), overrides=overrides)
     assert len(description.labels) == row.classes
-    cells = (
-        row.file,
-        f"{row.classes:,}",
-        description.labels[0],
-        description.labels_from or "the file's metadata",
-        "yes" if description.wordnet else "no",
-        description.score,
-    )
+    first, wordnet = description.labels[0], "yes" if description.wordnet else "no"
+    origin = description.labels_from or "the file's metadata"
+    cells = (row.file, f"{row.classes:,}", first, origin, wordnet, description.score)
     return f"| {' | '.join(cells)} |"
 
 

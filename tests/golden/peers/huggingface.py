@@ -46,16 +46,14 @@ def make(folder: Path) -> None:
     )
     write(folder / "huggingface-vit-msn", hf.ViTMSNForImageClassification(hf.ViTMSNConfig(**PLAIN)), square)
     write(folder / "huggingface-deit", hf.DeiTForImageClassification(hf.DeiTConfig(**PLAIN)), squashed, version=5)
-    write(
-        folder / "huggingface-deit-teacher", hf.DeiTForImageClassificationWithTeacher(hf.DeiTConfig(**PLAIN)), squashed
-    )
+    teacher = hf.DeiTForImageClassificationWithTeacher(hf.DeiTConfig(**PLAIN))
+    write(folder / "huggingface-deit-teacher", teacher, squashed)
     write(folder / "huggingface-ijepa", hf.IJepaForImageClassification(hf.IJepaConfig(**PLAIN)), square)
     large = {**SIZES, "image_size": 36, "mlp_ratio": 2}  # of the position table: these interpolate by themselves
     write(folder / "huggingface-dinov2", hf.Dinov2ForImageClassification(hf.Dinov2Config(**large)), shortest)
     gated = {**large, "use_swiglu_ffn": True}
-    write(
-        folder / "huggingface-dinov2-v5", hf.Dinov2ForImageClassification(hf.Dinov2Config(**gated)), shortest, version=5
-    )
+    dinov2 = hf.Dinov2ForImageClassification(hf.Dinov2Config(**gated))
+    write(folder / "huggingface-dinov2-v5", dinov2, shortest, version=5)
     registers = hf.Dinov2WithRegistersConfig(**gated, num_register_tokens=3)
     write(folder / "huggingface-dinov2-registers", hf.Dinov2WithRegistersForImageClassification(registers), shortest)
     write(folder / "huggingface-beit", hf.BeitForImageClassification(hf.BeitConfig(**PLAIN, **relative)), beit)

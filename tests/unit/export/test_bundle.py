@@ -32,10 +32,8 @@ EXPORTED = [  # few networks, and in them what those of tests/integration/test_f
     ("norm after the patches, fixed positions", "parallel branches, inner norms"),
     ("learned rotary positions, two heads of the answer", "norms after the branches, root mean square"),
 ]
-IN_INT8 = (
-    "rotary positions beside learned ones, norm in SwiGLU",
-    "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool",
-)
+SWIGLU = "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool"
+IN_INT8 = ("rotary positions beside learned ones, norm in SwiGLU", SWIGLU)
 IN_FP16 = ("rotary positions of DINOv3, registers", "attention pooling and cosine head")
 
 
@@ -153,10 +151,8 @@ def test_the_demo_model_names_the_same_shapes_in_int8(int8_bundle):
 def test_in_int8_an_images_logits_are_the_same_alone_and_among_others(int8_bundle, kind):
     engine, pixels = engine_of(int8_bundle, kind), reference_pixels(load_bundle(int8_bundle).manifest.image, 24)
     pixels[8:16] //= 8  # a range of the whole batch would be wrong for dark images
-    alone, *among_others = (
-        np.concatenate([engine.run("classify", part)["logits"] for part in np.split(pixels, 24 // batch)])
-        for batch in (1, 3, 8)
-    )
+    runs = ([engine.run("classify", part)["logits"] for part in np.split(pixels, 24 // size)] for size in (1, 3, 8))
+    alone, *among_others = map(np.concatenate, runs)
     for found in among_others:
         assert np.abs(found - alone).max() <= 1e-5 * np.abs(alone).max()
 

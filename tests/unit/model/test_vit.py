@@ -50,9 +50,7 @@ def test_the_default_network_is_the_papers_equations_1_to_4():
         return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
 
     picture = images(1)[0]
-    patches = torch.stack(
-        [picture[:, 16 * r : 16 * r + 16, 16 * c : 16 * c + 16].flatten() for r in range(2) for c in range(3)]
-    )
+    patches = picture.unfold(1, 16, 16).unfold(2, 16, 16).permute(1, 2, 0, 3, 4).reshape(6, -1)
     embedded = patches @ w["patch_embed.proj.weight"].flatten(1).T + w["patch_embed.proj.bias"]
     z = torch.cat([w["cls_token"][0], embedded + w["pos_embed"][0]])  # (T, D)
     for block in ("blocks.0", "blocks.1"):

@@ -10,14 +10,9 @@ def row(server, rate, graph="plain export, fp32", common="10 / 20"):
 
 
 def test_the_front_page_shows_the_two_fastest_other_servers_each_by_its_fastest_row(monkeypatch):
-    rows = [
-        row("vit-serve", 20.0, "vit-serve, fp32"),
-        row("One", 17.0),
-        row("Two", 18.0),
-        row("Two, batched", 19.0),
-        row("Three", 16.0),
-        row("Two, batched", 30.0, "plain export, bf16"),
-    ]
+    others = {"One": 17.0, "Two": 18.0, "Two, batched": 19.0, "Three": 16.0}
+    rows = [row("vit-serve", 20.0, "vit-serve, fp32"), row("Two, batched", 30.0, "plain export, bf16")]
+    rows += [row(server, rate) for server, rate in others.items()]
     monkeypatch.setattr(leaders, "rows_of", lambda name: rows)
     assert [(each["server"], each["images/s"]) for each in leaders.fastest("servers")] == [
         ("vit-serve; fp32", 20.0),

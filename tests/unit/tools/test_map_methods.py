@@ -51,10 +51,8 @@ def test_integrated_gradients_are_complete(model, images):
     """Sundararajan et al. 2017, Proposition 1: they add up to the difference of the logit and that of the baseline."""
     baselines = images.mean(dim=(2, 3), keepdim=True).expand_as(images)
     expected = logits(model, images) - logits(model, baselines)
-    missing = [
-        (integrated_gradients(model, images, LABELS, baselines, steps=steps).sum(1) - expected).abs().max()
-        for steps in (16, 512)
-    ]
+    maps = (integrated_gradients(model, images, LABELS, baselines, steps=steps) for steps in (16, 512))
+    missing = [(of_pixels.sum(1) - expected).abs().max() for of_pixels in maps]
     assert missing[1] < 1e-3 * expected.abs().min()
     assert missing[1] < missing[0]
 
@@ -102,9 +100,8 @@ def test_generic_attribution_is_the_recursion_of_the_paper():
         for i, j in np.ndindex(3, 3):
             mean[i, j] = np.mean([max(float(matrix[h, i, j] * slope[h, i, j]), 0) for h in range(2)])
         relevance = relevance + mean @ relevance
-    assert generic_attribution(*(list(each[:, None]) for each in (matrices, gradients)))[0].numpy() == pytest.approx(
-        relevance[0, 1:]
-    )
+    (found,) = generic_attribution(list(matrices[:, None]), list(gradients[:, None]))
+    assert found.numpy() == pytest.approx(relevance[0, 1:])
 
 
 def test_occlusion_of_a_score_that_adds_up_gives_its_parts_back():

@@ -60,10 +60,8 @@ def plain(count: int, seed: int) -> Samples:
     """Images of one colour, so that any patch tells that of all others."""
     colours = torch.tensor([[20, 20, 20], [250, 20, 20], [20, 250, 20], [20, 20, 250]], dtype=torch.uint8)
     rows = torch.randint(4, (count,), generator=chance(seed))
-    return Samples(
-        pixels=colours[rows][:, None, None].expand(-1, *SIZE, -1).contiguous(),
-        classes=torch.zeros(count, dtype=torch.int64),
-    )
+    pixels = colours[rows][:, None, None].expand(-1, *SIZE, -1).contiguous()
+    return Samples(pixels=pixels, classes=torch.zeros(count, dtype=torch.int64))
 
 
 def test_colours_of_hidden_patches_are_learned_from_the_others():

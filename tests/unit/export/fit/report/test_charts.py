@@ -15,10 +15,9 @@ from tests.unit.export.fit.report.test_judged import judged
 
 def shapes(svg: str, tag: str, kind: str | None = None) -> list[dict[str, str]]:
     """Attributes of all shapes of a tag and a class, with their text as `text`."""
-    found = [part for part in ElementTree.fromstring(svg).iter() if part.tag.endswith(f"}}{tag}")]
-    return [
-        part.attrib | {"text": "".join(part.itertext())} for part in found if kind is None or part.get("class") == kind
-    ]
+    parts = [part for part in ElementTree.fromstring(svg).iter() if part.tag.endswith(f"}}{tag}")]
+    found = [part for part in parts if kind in (None, part.get("class"))]
+    return [part.attrib | {"text": "".join(part.itertext())} for part in found]
 
 
 def point(step, **changes):

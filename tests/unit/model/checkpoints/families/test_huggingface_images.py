@@ -10,14 +10,8 @@ from model.checkpoints.facts import Facts
 from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD, FILE, HALF, describe_images
 from model.checkpoints.recipe import IMAGENET_MEAN
 
-BY_HAND = {
-    "resize_mode": "squash",
-    "resize_size": "30,30",
-    "crop": "none",
-    "interpolation": "box",
-    "mean": "0.1,0.2,0.3",
-    "std": "1.0,1.0,1.0",
-}
+BY_HAND = {"resize_mode": "squash", "resize_size": "30,30", "crop": "none", "interpolation": "box"}
+BY_HAND |= {"mean": "0.1,0.2,0.3", "std": "1.0,1.0,1.0"}
 
 
 def described(content, *, facts=None, processor="ViT"):

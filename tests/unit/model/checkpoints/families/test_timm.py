@@ -369,11 +369,9 @@ def test_relative_mlps_are_computed_for_the_size_and_not_interpolated(tmp_path):
     _, state = toy("vit_relpos_small_patch16_224")
     for name in [name for name in state if "relative" in name]:
         del state[name]
+    shapes = {"fc1.weight": (8, 2), "fc1.bias": (8,), "fc2.weight": (3, 8), "fc2.bias": (3,)}
     for i in range(2):
-        state |= {
-            f"blocks.{i}.attn.rel_pos.mlp.{name}": torch.randn(*shape)
-            for name, shape in {"fc1.weight": (8, 2), "fc1.bias": (8,), "fc2.weight": (3, 8), "fc2.bias": (3,)}.items()
-        }
+        state |= {f"blocks.{i}.attn.rel_pos.mlp.{name}": torch.randn(shape) for name, shape in shapes.items()}
     folder = write(tmp_path, state, config_of("vit_relpos_small_patch16_224"))
     small = load_checkpoint(folder).model
     large = load_checkpoint(folder, overrides={"image_size": "(48, 48)"}).model

@@ -53,8 +53,6 @@ def test_the_command_line_in_the_file_comes_first(tmp_path):
 @pytest.mark.parametrize("name", ["heads", "heads.0", "heads.head.0"])
 def test_heads_of_fine_tuning(tmp_path, name):
     tuned = altered("torchvision-vit", tmp_path, tensors=renamed("heads.head", name))
-    one, other = (
-        load_checkpoint(path, overrides=stated("torchvision-vit"))
-        for path in (tuned, GOLDEN / "torchvision-vit/checkpoint.pth")
-    )
+    paths = tuned, GOLDEN / "torchvision-vit/checkpoint.pth"
+    one, other = (load_checkpoint(path, overrides=stated("torchvision-vit")) for path in paths)
     assert torch.equal(one.model.head.weight, other.model.head.weight)
