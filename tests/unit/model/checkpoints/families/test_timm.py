@@ -23,6 +23,7 @@ from model.positions import resize
 from tests.support.altered import with_more, without
 from tests.support.toy import toy_model
 
+PLAIN = "vit_base_patch16_224"
 SMALL = {"embed_dim": 24, "depth": 2, "num_heads": 3, "patch_size": 8, "img_size": 32}
 RECIPE = {"input_size": [3, 32, 32], "crop_pct": 0.9, "interpolation": "bicubic", "mean": [0.4] * 3, "std": [0.2] * 3}
 EVA02 = RopeConfig(reference=(16, 16))
@@ -51,9 +52,9 @@ def write(folder: Path, state: dict[str, Tensor], config: dict[str, Any] | None 
     return folder
 
 
-def config_of(architecture: str, *, model_args: dict[str, Any] | None = None, recipe: Any = None, **root: Any):
-    arguments = SMALL | (model_args or {})
-    return {"architecture": architecture, "model_args": arguments, "pretrained_cfg": RECIPE | (recipe or {}), **root}
+def config_of(architecture: str, *, model_args: Any = (), recipe: Any = (), **root: Any):
+    stated = {"model_args": SMALL | dict(model_args), "pretrained_cfg": RECIPE | dict(recipe)}
+    return {"architecture": architecture, **stated, **root}
 
 
 def load(folder: Path, state: dict[str, Tensor], architecture: str, **config: Any):
@@ -63,12 +64,8 @@ def load(folder: Path, state: dict[str, Tensor], architecture: str, **config: An
 @pytest.fixture
 def plain(tmp_path):
     """Writes a vit_base_patch16_224 with changes, returns its folder."""
-
-    def write_plain(*, also: dict[str, Tensor] | None = None, **config: Any) -> Path:
-        _, state = toy("vit_base_patch16_224")
-        return write(tmp_path, state | (also or {}), config_of("vit_base_patch16_224", **config))
-
-    return write_plain
+    _, state = toy(PLAIN)
+    return lambda also=(), **config: write(tmp_path, state | dict(also), config_of(PLAIN, **config))
 
 
 @torch.inference_mode()
@@ -182,7 +179,7 @@ def with_norm_before(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return as_eva(state) | {"norm.weight": state["fc_norm.weight"].clone()}
 
 
-PLAIN, HYBRID, ROPE = "vit_base_patch16_224", "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224"
+HYBRID, ROPE = "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224"
 
 
 @pytest.mark.parametrize(
@@ -292,21 +289,21 @@ def test_openclip_describes_its_tower_and_may_project_its_output(tmp_path):
         load_checkpoint(write(folder, tensors), overrides=SIZES)
 
 
-def lone(folder: Path, architecture: str, **arguments: Any) -> Path:
-    _, state = toy(architecture, **arguments)
-    return write(folder, state) / "model.safetensors"
+@pytest.fixture
+def lone(tmp_path):
+    """A vit_base_patch16_224 without config.json."""
+    return write(tmp_path, toy(PLAIN)[1]) / "model.safetensors"
 
 
-def test_a_lone_file_needs_its_architecture(tmp_path):
-    file = lone(tmp_path, "vit_base_patch16_224")
+def test_a_lone_file_needs_its_architecture(lone):
     with pytest.raises(CheckpointError, match="--set architecture=vit_base_patch16_224"):
-        load_checkpoint(file)
-    checkpoint = load_checkpoint(file, overrides=SIZES | {"architecture": "vit_base_patch16_224.augreg_in21k"})
+        load_checkpoint(lone)
+    checkpoint = load_checkpoint(lone, overrides=SIZES | {"architecture": "vit_base_patch16_224.augreg_in21k"})
     assert checkpoint.config.image_size == checkpoint.preprocessing.size == (32, 32)  # as its positions are
     assert checkpoint.preprocessing.mean == (0.5, 0.5, 0.5)
     assert checkpoint.origins["mean"] == "timm, vit_base_patch16_224.augreg_in21k"
     assert checkpoint.origins["image_size"] == "number of positions"
-    old_name = load_checkpoint(file, overrides=SIZES | {"architecture": "vit_base_patch16_224_in21k"})
+    old_name = load_checkpoint(lone, overrides=SIZES | {"architecture": "vit_base_patch16_224_in21k"})
     assert old_name.name == checkpoint.name
 
 
@@ -337,14 +334,12 @@ def test_an_oblong_table_whose_rows_happen_to_be_a_square(tmp_path):
         load_checkpoint(file, overrides=given | {"image_size": "24,24"})
 
 
-def test_preprocessing_that_tags_disagree_on_must_be_given(tmp_path):
-    file = lone(tmp_path, "vit_base_patch16_224")
-    with pytest.raises(
-        CheckpointError, match=r"crop_pct depends on .* --set architecture= one of .*\.augreg_in21k_ft_in1k"
-    ):
-        load_checkpoint(file, overrides=SIZES | {"architecture": "vit_base_patch16_224"})
+def test_preprocessing_that_tags_disagree_on_must_be_given(lone):
+    given = SIZES | {"architecture": PLAIN}
+    with pytest.raises(CheckpointError, match=r"crop_pct depends on .* architecture= one of .*\.augreg_in21k_ft_in1k"):
+        load_checkpoint(lone, overrides=given)
     by_hand = {"mean": "0,0,0", "std": "1,1,1", "resize_size": "(40, 40)"}
-    checkpoint = load_checkpoint(file, overrides=SIZES | by_hand | {"architecture": "vit_base_patch16_224"})
+    checkpoint = load_checkpoint(lone, overrides=given | by_hand)
     assert checkpoint.preprocessing.mean == (0, 0, 0)
     assert checkpoint.preprocessing.resize_size == (40, 40)
 
@@ -431,26 +426,24 @@ def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(trained)
     assert description.origins["mean"] == description.origins["interpolation"] == "args in the file"
 
 
-@pytest.mark.parametrize("arguments", [{"gp": "avg"}, {"gp": None, "model_kwargs": {"global_pool": "avg"}}])
-def test_a_training_checkpoint_is_pooled_as_its_command_line_says(trained, arguments):
-    path, model = trained("vit_tiny_patch16_224", of=toy("vit_tiny_patch16_224", global_pool="avg"), **arguments)
-    checkpoint = load_checkpoint(path, overrides=SIZES)
-    assert (checkpoint.config.pool, checkpoint.origins["global_pool"]) == ("mean", "args in the file")
-    assert_same(checkpoint.model, model)
+TINY, ROTARY, AVERAGE = "vit_tiny_patch16_224", "vit_small_patch16_dinov3", {"global_pool": "avg"}
 
 
 @pytest.mark.parametrize(
-    ("arch", "size", "arguments"),
+    ("arch", "network", "arguments"),
     [
-        ("vit_tiny_patch16_224", (16, 32), {"input_size": [3, 16, 32]}),  # as many rows as a square of 24 has patches
-        ("vit_tiny_patch16_224", (16, 32), {"model_kwargs": {"img_size": (16, 32)}}),
-        ("vit_small_patch16_dinov3", (48, 48), {"img_size": 48}),  # rotary positions, and no table that tells the size
+        (TINY, AVERAGE, {"gp": "avg"}),
+        (TINY, AVERAGE, {"gp": None, "model_kwargs": AVERAGE}),
+        (TINY, {"image_size": (16, 32)}, {"input_size": [3, 16, 32]}),  # as many rows as a square of 24 has patches
+        (TINY, {"image_size": (16, 32)}, {"model_kwargs": {"img_size": (16, 32)}}),
+        (ROTARY, {"image_size": (48, 48)}, {"img_size": 48}),  # no table of positions tells the size
     ],
 )
-def test_a_training_checkpoint_has_the_size_of_its_command_line(trained, arch, size, arguments):
-    path, _ = trained(arch, of=toy(arch, image_size=size), **arguments)
-    description = describe_checkpoint(path, overrides=SIZES)
-    assert (description.config.image_size, description.origins["image_size"]) == (size, "args in the file")
+def test_a_training_checkpoint_has_the_pool_and_the_size_of_its_command_line(trained, arch, network, arguments):
+    path, model = trained(arch, of=toy(arch, **network), **arguments)
+    checkpoint = load_checkpoint(path, overrides=SIZES)
+    assert [checkpoint.origins[fact] for fact in network] == ["args in the file"]
+    assert_same(checkpoint.model, model)
 
 
 @pytest.mark.parametrize("arch", ["vit_small_patch16_224", "hf-hub:timm/vit_small_patch16_224.augreg_in21k_ft_in1k"])
