@@ -28,17 +28,14 @@ def make(folder: Path) -> None:
     from timm.models.vision_transformer import VisionTransformer
 
     deit = random(VisionTransformer(**PLAIN, num_classes=CLASSES))
-    write(folder / "deit", {"checkpoint.pth": {"model": deit.state_dict()}}, deit)
-
     distilled = random(VisionTransformerDistilled(**PLAIN, num_classes=CLASSES))
-    write(folder / "deit-distilled", {"checkpoint.pth": {"model": distilled.state_dict()}}, distilled)
+    mae = random(VisionTransformer(**PLAIN, num_classes=CLASSES, global_pool="avg", fc_norm=True))
+    for name, model in (("deit", deit), ("deit-distilled", distilled), ("mae", mae)):
+        write(folder / name, {"checkpoint.pth": {"model": model.state_dict()}}, model)
 
     deit3 = random(VisionTransformer(**PLAIN, num_classes=CLASSES, no_embed_class=True, init_values=1))
     state = renamed(deit3, (r"\.ls([12])\.gamma", r".gamma_\1"))
     write(folder / "deit-3", {"checkpoint.pth": {"model": state}}, deit3, share=1)
-
-    mae = random(VisionTransformer(**PLAIN, num_classes=CLASSES, global_pool="avg", fc_norm=True))
-    write(folder / "mae", {"checkpoint.pth": {"model": mae.state_dict()}}, mae)
 
     backbone = random(VisionTransformer(**PLAIN, num_classes=0))
     four = Classifier(backbone, 4 * 24, lambda cls, patches: torch.cat(cls, dim=1))
