@@ -19,14 +19,10 @@ from tests.parity.comparison import Row, difference, logits, randomise, released
 
 Json = dict[str, Any]
 
-NARROW: Json = {
-    "hidden_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "id2label": {i: f"thing {i}" for i in range(7)},
-}
+SIZES: Json = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3}
+NARROW: Json = {**SIZES, "id2label": {i: f"thing {i}" for i in range(7)}}
 PLAIN: Json = {**NARROW, "intermediate_size": 96}
-TEXT: Json = {"hidden_size": 48, "num_hidden_layers": 1, "num_attention_heads": 3, "vocab_size": 64}
+TEXT: Json = {**SIZES, "num_hidden_layers": 1, "vocab_size": 64}
 GATED: Json = {**NARROW, "use_swiglu_ffn": True}
 RELATIVE: Json = {**PLAIN, "use_relative_position_bias": True}
 SHARED: Json = {**PLAIN, "use_shared_relative_position_bias": True}

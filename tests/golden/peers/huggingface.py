@@ -12,15 +12,9 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
 
-SIZES = {
-    "hidden_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "patch_size": 4,
-    "image_size": 20,
-    "id2label": {0: "cat", 1: "dog", 2: "newt", 3: "owl", 4: "yak"},
-}
-PLAIN = {**SIZES, "intermediate_size": 40}
+SIZES = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "patch_size": 4, "image_size": 20}
+NAMED = {**SIZES, "id2label": {0: "cat", 1: "dog", 2: "newt", 3: "owl", 4: "yak"}}
+PLAIN = {**NAMED, "intermediate_size": 40}
 SQUARE = {"size": {"height": 20, "width": 20}}
 ODD_MARGIN = {"crop_size": {"height": 20, "width": 20}}  # cut from 25: half a pixel is left over
 
@@ -36,20 +30,16 @@ def make(folder: Path) -> None:
 
     write(folder / "huggingface-vit", hf.ViTForImageClassification(hf.ViTConfig(**PLAIN)), square)
     oblong = {**PLAIN, "image_size": [20, 28], "qkv_bias": False, "hidden_act": "gelu_new", "layer_norm_eps": 1e-3}
-    write(
-        folder / "huggingface-vit-v5",
-        hf.ViTForImageClassification(hf.ViTConfig(**oblong, problem_type="multi_label_classification")),
-        hf.ViTImageProcessorPil(
-            size={"height": 20, "width": 28}, resample=1, image_mean=[0.1, 0.2, 0.3], image_std=0.4
-        ),
-        version=5,
-    )
+    model = hf.ViTForImageClassification(hf.ViTConfig(**oblong, problem_type="multi_label_classification"))
+    moments = {"image_mean": [0.1, 0.2, 0.3], "image_std": 0.4}
+    processor = hf.ViTImageProcessorPil(size={"height": 20, "width": 28}, resample=1, **moments)
+    write(folder / "huggingface-vit-v5", model, processor, version=5)
     write(folder / "huggingface-vit-msn", hf.ViTMSNForImageClassification(hf.ViTMSNConfig(**PLAIN)), square)
     write(folder / "huggingface-deit", hf.DeiTForImageClassification(hf.DeiTConfig(**PLAIN)), squashed, version=5)
     teacher = hf.DeiTForImageClassificationWithTeacher(hf.DeiTConfig(**PLAIN))
     write(folder / "huggingface-deit-teacher", teacher, squashed)
     write(folder / "huggingface-ijepa", hf.IJepaForImageClassification(hf.IJepaConfig(**PLAIN)), square)
-    large = {**SIZES, "image_size": 36, "mlp_ratio": 2}  # of the position table: these interpolate by themselves
+    large = {**NAMED, "image_size": 36, "mlp_ratio": 2}  # of the position table: these interpolate by themselves
     write(folder / "huggingface-dinov2", hf.Dinov2ForImageClassification(hf.Dinov2Config(**large)), shortest)
     gated = {**large, "use_swiglu_ffn": True}
     dinov2 = hf.Dinov2ForImageClassification(hf.Dinov2Config(**gated))

@@ -12,11 +12,11 @@ import torch
 from PIL import Image
 from torch import nn
 
-from tests.golden.peers.huggingface import ODD_MARGIN, PLAIN, SQUARE, randomise, seen_by, write
+from tests.golden.peers.huggingface import ODD_MARGIN, PLAIN, SIZES, SQUARE, randomise, seen_by, write
 
 LABELS = ("cat", "dog on a mat", "newt")
 PROMPTS = ("a photo of a {}.", "a drawing of the {}, in ink", "{}")
-TOWER = {key: value for key, value in PLAIN.items() if key != "id2label"}
+TOWER = {**SIZES, "intermediate_size": 40}
 TEXT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
 SHORTEST = {"size": {"shortest_edge": 25}, **ODD_MARGIN}
 
@@ -59,19 +59,10 @@ def sentence_pieces(file: Path) -> Path:
     from sentencepiece import SentencePieceTrainer
 
     model = BytesIO()  # a path would stand in the model
-    SentencePieceTrainer.train(
-        sentence_iterator=iter([string.ascii_lowercase, *LABELS, *PROMPTS]),
-        model_writer=model,
-        vocab_size=48,
-        model_type="bpe",
-        hard_vocab_limit=False,
-        normalization_rule_name="identity",
-        bos_id=-1,
-        pad_id=-1,
-        eos_id=1,
-        unk_id=2,
-        minloglevel=2,
-    )
+    texts = iter([string.ascii_lowercase, *LABELS, *PROMPTS])
+    kind = {"model_type": "bpe", "vocab_size": 48, "hard_vocab_limit": False, "normalization_rule_name": "identity"}
+    ids = {"bos_id": -1, "pad_id": -1, "eos_id": 1, "unk_id": 2}
+    SentencePieceTrainer.train(sentence_iterator=texts, model_writer=model, minloglevel=2, **kind, **ids)
     file.write_bytes(model.getvalue())
     return file
 

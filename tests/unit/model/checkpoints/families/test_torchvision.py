@@ -20,9 +20,7 @@ from tests.support.published import stated
         (1280, 32, 14, 518, 16, 518, "bicubic", "ViT_H_14_Weights.IMAGENET1K_SWAG_E2E_V1"),
     ],
 )
-def test_published_weights_are_known_by_their_sizes(
-    tmp_path, width, depth, patch, side, heads, resize, interpolation, entry
-):
+def test_published_weights_are_known_by_sizes(tmp_path, width, depth, patch, side, heads, resize, interpolation, entry):
     shapes = {
         "class_token": (1, 1, width),
         "conv_proj.weight": (width, 3, patch, patch),
