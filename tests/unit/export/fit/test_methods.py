@@ -14,19 +14,16 @@ from tests.support.toy import toy_checkpoint
 
 def test_fields_are_read_from_text():
     given = [("epochs", "5"), ("rates", "0.01,0.1"), ("augmentation.flip", "no"), ("augmentation.least_area", "0.5")]
-    assert recipe("finetune", given, seed=3) == FinetuneRecipe(
-        seed=3, epochs=5.0, rates=(0.01, 0.1), augmentation=Augmentation(flip=False, least_area=0.5)
-    )
+    augmentation = Augmentation(flip=False, least_area=0.5)
+    expected = FinetuneRecipe(seed=3, epochs=5.0, rates=(0.01, 0.1), augmentation=augmentation)
+    assert recipe("finetune", given, seed=3) == expected
+    assert recipe("probe", [("read", "cls")], seed=3) == ProbeRecipe(read="cls")  # without chance it takes no seed
 
 
 def test_other_parts_of_a_part_stay_those_of_the_recipe():
     found = recipe("pretrain", [("augmentation.flip", "yes")], seed=0)
     assert found.augmentation == replace(PretrainRecipe().augmentation, flip=True)
     assert found.augmentation.least_area != Augmentation().least_area
-
-
-def test_a_recipe_without_chance_takes_no_seed():
-    assert recipe("probe", [("read", "cls")], seed=3) == ProbeRecipe(read="cls")
 
 
 @pytest.mark.parametrize(

@@ -56,13 +56,8 @@ class Hub(BaseHTTPRequestHandler):
 
     def answer(self, status, body=b"", headers=()):
         self.send_response(status)
-        for key, value in {
-            "Content-Length": str(len(body)),
-            "Content-Type": "application/json",
-            "ETag": f'"{sha1(body).hexdigest()}"',
-            "X-Repo-Commit": COMMIT,
-            **dict(headers),
-        }.items():
+        usual = {"Content-Length": str(len(body)), "Content-Type": "application/json", "X-Repo-Commit": COMMIT}
+        for key, value in {**usual, "ETag": f'"{sha1(body).hexdigest()}"', **dict(headers)}.items():
             self.send_header(key, value)
         self.end_headers()
         if self.command == "GET":

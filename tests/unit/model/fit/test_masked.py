@@ -41,6 +41,7 @@ def test_half_is_corrupted_as_the_paper_says():
     assert not (moved & (hidden | ~corrupted)).any()
     assert hidden[corrupted].float().mean().item() == pytest.approx(0.8, abs=0.01)
     assert moved[corrupted].float().mean().item() == pytest.approx(0.1, abs=0.01)
+    assert Corruption.draw(1, 1, chance(), torch.device("cpu")).source.tolist() == [0]  # there is no other
 
 
 def test_embeddings_become_the_mask_or_another_or_stay():
@@ -49,11 +50,6 @@ def test_embeddings_become_the_mask_or_another_or_stay():
     out = drawn.apply(patches, torch.full((3,), -1.0))
     expected = torch.where(drawn.hidden, -1, drawn.source.view(4, 10)).float()
     assert torch.equal(out, expected.unsqueeze(-1).expand(4, 10, 3))
-
-
-def test_a_single_patch_has_no_other():
-    drawn = Corruption.draw(1, 1, chance(), torch.device("cpu"))
-    assert drawn.source.tolist() == [0]
 
 
 def plain(count: int, seed: int) -> Samples:
