@@ -53,14 +53,14 @@ def test_make_passes_its_variables_and_other_options(target):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "missing"),
+    ("target", "given", "missing"),
     [
-        (["export", "CHECKPOINT=x"], "OUT="),
-        (["fit", "OUT=x"], "IMAGES="),
-        (["fit", "OUT=x", "IMAGES=x"], "CHECKPOINT="),
+        ("export", ["CHECKPOINT=x"], "OUT="),
+        ("fit", ["OUT=x"], "IMAGES="),
+        ("fit", ["OUT=x", "IMAGES=x"], "CHECKPOINT="),
     ],
 )
-def test_make_names_a_variable_that_is_missing(arguments, missing):
-    done = made(*arguments)
-    assert f"make {arguments[0]} needs {missing}" in done.stderr
+def test_make_names_a_variable_that_is_missing(target, given, missing):
+    done = made(target, *given)
+    assert f"make {target} needs {missing}" in done.stderr
     assert done.stdout == ""
