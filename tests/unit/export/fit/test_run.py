@@ -122,7 +122,6 @@ def test_fine_tuning_has_curves(images, tmp_path):
     learn(images, tmp_path / "mine.safetensors", method="finetune", given=given)
     points = json.loads((tmp_path / "mine.report" / "curves.json").read_text())
     assert points[-1]["epoch"] == 2.0
-    assert points[-1]["held_out_loss"] > 0
     found = load_checkpoint(tmp_path / "mine.safetensors")
     assert list(found.history) == points
     assert not torch.equal(found.model.blocks[0].attn.qkv.weight, CHECKPOINT.model.blocks[0].attn.qkv.weight)

@@ -38,8 +38,7 @@ def test_mae_cuts_nothing_off_above_224_pixels(saved):
     assert state["pos_embed"].shape[1:] == (17, 24)  # 4 x 4 patches of 4 pixels
     for side, resized in ((224, 256), (256, 256)):
         table = torch.zeros(1, 1 + (side // 4) ** 2, 24)
-        description = describe_checkpoint(saved(mae={"model": state | {"pos_embed": table}}), overrides=HEADS)
-        recipe = description.preprocessing
+        recipe = describe_checkpoint(saved(mae={"model": state | {"pos_embed": table}}), overrides=HEADS).preprocessing
         assert (recipe.size, recipe.resize_size) == ((side, side), (resized, resized))
 
 
@@ -96,7 +95,7 @@ def test_maes_pretrained_encoder_gives_its_class_token(saved):
 
 def test_a_linear_head_on_the_class_token_of_dinov2(saved):
     """As most people fine-tune the backbone of torch.hub."""
-    state = torch.load(GOLDEN / "dinov2/checkpoint.hub/pretrain.pth", weights_only=True)
+    state = state_of("dinov2/checkpoint.hub/pretrain.pth")
     state |= {"classifier.weight": torch.ones(6, state["cls_token"].shape[-1]), "classifier.bias": torch.ones(6)}
     description = describe_checkpoint(saved(tuned=state), overrides=HEADS)
     assert (description.config.pool, description.config.head_layers, description.config.num_classes) == ("cls", 1, 6)
@@ -105,8 +104,8 @@ def test_a_linear_head_on_the_class_token_of_dinov2(saved):
 
 def test_the_order_of_two_files_does_not_matter(saved):
     """A head may be larger than its backbone."""
-    backbone = torch.load(GOLDEN / "dinov2/checkpoint.hub/pretrain.pth", weights_only=True)
-    folder = saved(z=backbone, a={"weight": torch.ones(20_000, 48), "bias": torch.ones(20_000)})
+    head = {"weight": torch.ones(20_000, 48), "bias": torch.ones(20_000)}
+    folder = saved(z=state_of("dinov2/checkpoint.hub/pretrain.pth"), a=head)
     assert len(load_checkpoint(folder, overrides=HEADS).labels) == 20_000
 
 
