@@ -15,7 +15,7 @@ from torch import Tensor
 
 from model.checkpoints import load_checkpoint
 from tests.golden.peers.huggingface import save
-from tests.parity.comparison import Row, difference, logits, randomise, released, seen
+from tests.parity.comparison import Row, difference, randomise, released, seen
 
 Json = dict[str, Any]
 
@@ -105,14 +105,9 @@ def compare(network: Network, side: int, patch: int, version: int, folder: Path)
     other = ((rows + 1) * patch, (columns + 3) * patch)
     resized = load_checkpoint(folder, overrides={"image_size": f"{other[0]},{other[1]}"})
     asked = {} if network.always else {"interpolate_pos_encoding": True}
-    return Row(
-        name=", ".join(filter(None, (f"{type(model).__name__} {side}/{patch}", network.note, f"version {version}"))),
-        sizes=(own, other),
-        **difference(
-            [logits(seen(ours), own), logits(resized.model, other)],
-            [logits(answers(model), own), logits(answers(model, **asked), other)],
-        ),
-    )
+    name = ", ".join(filter(None, (f"{type(model).__name__} {side}/{patch}", network.note, f"version {version}")))
+    theirs = (answers(model), answers(model, **asked))
+    return Row(name=name, **difference((own, other), (seen(ours), resized.model), theirs))
 
 
 def processor(side: int, *, squash: bool) -> Any:
