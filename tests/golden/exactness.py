@@ -1,8 +1,7 @@
 """How far a bundle's numbers are from those of the model's own library: the table of docs/explanations.md.
 
-`python -m tests.golden.exactness` writes it anew. The checkpoints are those of `make_checkpoints.py`: small, with
-random weights, saved by the library, with its output and its attention for one image. Each is exported, and the
-bundle's explaining graph runs on the same pixels.
+`python -m tests.golden.exactness` writes it anew: it exports checkpoints of `make_checkpoints.py`, and the explaining
+graph of each bundle runs on the pixels of the library.
 """
 
 import re
@@ -79,8 +78,7 @@ def of_maps(outputs: Outputs, checkpoint: Checkpoint, expected: dict[str, np.nda
 
 def main() -> None:
     header = "| model and library | output | largest difference, relative | largest difference of a row of attention |"
-    lines = [header, "| --- | --- | --- | --- |", *rows()]
-    table = "\n".join(lines)
+    table = "\n".join([header, "| --- | --- | --- | --- |", *rows()])
     pattern = re.compile(r"(<!-- exactness -->\n).*?(<!-- /exactness -->)", re.DOTALL)
     PAGE.write_text(pattern.sub(lambda match: f"{match[1]}{table}\n{match[2]}", PAGE.read_text()))
 

@@ -11,9 +11,7 @@ from app.drawing.colormaps import COLORMAPS, Colormap
 
 OTHERWISE_NAMED = {"rdbu": "RdBu_r"}  # blue below zero, as weather maps have it
 
-rows = [
-    matplotlib.colormaps[OTHERWISE_NAMED.get(name, name)](np.arange(256), bytes=True)[:, :3]
-    for name in get_args(Colormap)
-]
+maps = (matplotlib.colormaps[OTHERWISE_NAMED.get(name, name)] for name in get_args(Colormap))
+rows = [colormap(np.arange(256), bytes=True)[:, :3] for colormap in maps]
 Image.fromarray(np.stack(rows)).save(COLORMAPS, optimize=True)
 print(f"{Path(COLORMAPS).name}: {len(rows)} colormaps")

@@ -1,9 +1,7 @@
 """Writes model/checkpoints/imagenet.json.gz, the classes of ImageNet's versions, from timm and torchvision.
 
-`python tests/golden/make_labels.py` where both are installed, as for `make parity`; neither is imported. timm's
-data/_info has the WordNet ids (synsets) of each version in the order of its classes, and WordNet's lemmas and
-definitions. torchvision's models/_meta.py has short names for ImageNet-1k. The licences of all three are in
-imagenet_licences.txt beside the table.
+`python tests/golden/make_labels.py` where both are installed, as for `make parity`; neither is imported. The licences
+of their files and of WordNet are in imagenet_licences.txt beside the table.
 """
 
 import gzip
@@ -30,11 +28,8 @@ def main() -> None:
     info = folder("timm") / "data" / "_info"
     versions = {name: (info / file).read_text().split() for name, file in VERSIONS.items()}
     categories = runpy.run_path(str(folder("torchvision") / "models" / "_meta.py"))["_IMAGENET_CATEGORIES"]
-    named = names(
-        dict(zip(versions["ImageNet-1k"], categories, strict=True)),
-        tabbed(info / "imagenet_synset_to_lemma.txt"),
-        tabbed(info / "imagenet_synset_to_definition.txt"),
-    )
+    short = dict(zip(versions["ImageNet-1k"], categories, strict=True))
+    named = names(short, *(tabbed(info / f"imagenet_synset_to_{what}.txt") for what in ("lemma", "definition")))
     place = {wordnet: i for i, wordnet in enumerate(named)}
     table = {
         "source": f"timm {version('timm')}, torchvision {version('torchvision')}",
@@ -48,10 +43,7 @@ def main() -> None:
 
 
 def folder(package: str) -> Path:
-    spec = find_spec(package)
-    assert spec
-    assert spec.submodule_search_locations
-    return Path(spec.submodule_search_locations[0])
+    return Path(find_spec(package).submodule_search_locations[0])
 
 
 def tabbed(path: Path) -> dict[str, str]:

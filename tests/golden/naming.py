@@ -56,6 +56,8 @@ def rows() -> list[Row]:
     tuned = numbered(["cat", *(f"breed {i}" for i in range(1, 1000))])
     beit = numbered(names_of(google), left_out=(9205, 15027))
     named = {"label_names": thousand, "label_descriptions": dict(zip(thousand, names_of(thousand), strict=True))}
+    dino = backbone_and_head("dino-four-blocks", "full.pth", "linearweights.pth", prefix="module.linear.")
+    dinov2 = backbone_and_head("dinov2", "pretrain.pth", "linear_head.pth")
     return [
         Row("Google npz, ImageNet-21k (`augreg`, `B_16.npz`)", google_file, 21843),
         Row("Google npz, fine-tuned on ImageNet (`B_16-…--imagenet2012-….npz`)", google_file, 1000),
@@ -73,18 +75,8 @@ def rows() -> list[Row]:
         Row("Hugging Face folder, BEiT of ImageNet-22k", hub_folder("huggingface-vit", id2label=beit), 21841),
         Row("torchvision, `vit_b_16`", torch_file("torchvision-vit", "heads.head"), 1000, "torchvision-vit"),
         Row("facebookresearch, DeiT", torch_file("deit", "head"), 1000, "deit"),
-        Row(
-            "facebookresearch, DINO with its linear head",
-            backbone_and_head("dino-four-blocks", "full.pth", "linearweights.pth", prefix="module.linear."),
-            1000,
-            "dino-four-blocks",
-        ),
-        Row(
-            "facebookresearch, DINOv2 with its linear head",
-            backbone_and_head("dinov2", "pretrain.pth", "linear_head.pth"),
-            1000,
-            "dinov2",
-        ),
+        Row("facebookresearch, DINO with its linear head", dino, 1000, "dino-four-blocks"),
+        Row("facebookresearch, DINOv2 with its linear head", dinov2, 1000, "dinov2"),
         Row("vit-pytorch", torch_file("vit-pytorch-1.9.2-mean", "mlp_head"), 10, "vit-pytorch-1.9.2-mean"),
         Row("this project's own", native, 7),
     ]
@@ -95,14 +87,9 @@ def line(row: Row) -> str:
         overrides = stated(row.case) if row.case else {}
         description = describe_checkpoint(row.write(Path(folder), row.classes), overrides=overrides)
     assert len(description.labels) == row.classes
-    cells = (
-        row.file,
-        f"{row.classes:,}",
-        description.labels[0],
-        description.labels_from or "the file's metadata",
-        "yes" if description.wordnet else "no",
-        description.score,
-    )
+    first, wordnet = description.labels[0], "yes" if description.wordnet else "no"
+    origin = description.labels_from or "the file's metadata"
+    cells = (row.file, f"{row.classes:,}", first, origin, wordnet, description.score)
     return f"| {' | '.join(cells)} |"
 
 

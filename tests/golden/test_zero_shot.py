@@ -62,9 +62,8 @@ def test_many_labels_are_read_in_batches(tmp_path):
     names = [" ".join(letters) for letters in itertools.permutations("catdo", 4)]
     (tmp_path / "many.txt").write_text("\n".join(names))
     (tmp_path / "few.txt").write_text("\n".join(names[-2:]))
-    many, few = (
-        load_checkpoint(FOLDER / "huggingface-clip", labels=str(tmp_path / f"{count}.txt")) for count in ("many", "few")
-    )
+    clip, files = FOLDER / "huggingface-clip", (tmp_path / "many.txt", tmp_path / "few.txt")
+    many, few = (load_checkpoint(clip, labels=str(file)) for file in files)
     assert len(many.labels) == 120
     torch.testing.assert_close(many.model.head.weight[-2:], few.model.head.weight)
 

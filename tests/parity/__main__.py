@@ -13,12 +13,8 @@ from tqdm import tqdm
 from tests.golden.torchvision_operators import declare
 from tests.parity import huggingface, preprocessing, pytorch_image_models, record, summary, torchvision
 
-PEERS = {
-    "timm": pytorch_image_models,
-    "transformers": huggingface,
-    "torchvision": torchvision,
-    record.PIPELINES: preprocessing,
-}
+PEERS = {"timm": pytorch_image_models, "transformers": huggingface, "torchvision": torchvision}
+PEERS[record.PIPELINES] = preprocessing
 
 
 def main() -> None:

@@ -11,6 +11,9 @@ from torch import Tensor, nn
 
 from model.checkpoints.checkpoint import Checkpoint
 
+Network = Callable[[Tensor], Tensor]
+Size = tuple[int, int]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
@@ -62,20 +65,19 @@ def randomise(model: nn.Module, *, std: float = 0.25) -> nn.Module:
 
 
 @torch.inference_mode()
-def logits(model: Callable[[Tensor], Tensor], size: tuple[int, int]) -> Tensor:
+def logits(model: Network, size: Size) -> Tensor:
     """Of one image of noise, the same in every call."""
     return model(torch.randn(1, 3, *size, generator=torch.Generator().manual_seed(1)))
 
 
-def seen(checkpoint: Checkpoint) -> Callable[[Tensor], Tensor]:
+def seen(checkpoint: Checkpoint) -> Network:
     """The service's network on a crop of which it takes what its patches cover."""
     height, width = checkpoint.preprocessing.size
     return lambda images: checkpoint.model(images[..., :height, :width])
 
 
-def difference(ours: list[Tensor], theirs: list[Tensor]) -> dict[str, Any]:
-    """`errors` and `largest` of a Row."""
-    return {
-        "errors": tuple((a - b).abs().max().item() for a, b in zip(ours, theirs, strict=True)),
-        "largest": min(logits.abs().max().item() for logits in theirs),
-    }
+def difference(sizes: Sequence[Size], ours: Sequence[Network], theirs: Sequence[Network]) -> dict[str, Any]:
+    """`sizes`, `errors` and `largest` of a Row, from a network of each side for each size."""
+    pairs = [(logits(a, size), logits(b, size)) for a, b, size in zip(ours, theirs, sizes, strict=True)]
+    errors = tuple((a - b).abs().max().item() for a, b in pairs)
+    return {"sizes": sizes, "errors": errors, "largest": min(b.abs().max().item() for _, b in pairs)}

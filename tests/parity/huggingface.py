@@ -15,18 +15,14 @@ from torch import Tensor
 
 from model.checkpoints import load_checkpoint
 from tests.golden.peers.huggingface import save
-from tests.parity.comparison import Row, difference, logits, randomise, released, seen
+from tests.parity.comparison import Row, difference, randomise, released, seen
 
 Json = dict[str, Any]
 
-NARROW: Json = {
-    "hidden_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "id2label": {i: f"thing {i}" for i in range(7)},
-}
+SIZES: Json = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3}
+NARROW: Json = {**SIZES, "id2label": {i: f"thing {i}" for i in range(7)}}
 PLAIN: Json = {**NARROW, "intermediate_size": 96}
-TEXT: Json = {"hidden_size": 48, "num_hidden_layers": 1, "num_attention_heads": 3, "vocab_size": 64}
+TEXT: Json = {**SIZES, "num_hidden_layers": 1, "vocab_size": 64}
 GATED: Json = {**NARROW, "use_swiglu_ffn": True}
 RELATIVE: Json = {**PLAIN, "use_relative_position_bias": True}
 SHARED: Json = {**PLAIN, "use_shared_relative_position_bias": True}
@@ -109,19 +105,13 @@ def compare(network: Network, side: int, patch: int, version: int, folder: Path)
     other = ((rows + 1) * patch, (columns + 3) * patch)
     resized = load_checkpoint(folder, overrides={"image_size": f"{other[0]},{other[1]}"})
     asked = {} if network.always else {"interpolate_pos_encoding": True}
-    return Row(
-        name=", ".join(filter(None, (f"{type(model).__name__} {side}/{patch}", network.note, f"version {version}"))),
-        sizes=(own, other),
-        **difference(
-            [logits(seen(ours), own), logits(resized.model, other)],
-            [logits(answers(model), own), logits(answers(model, **asked), other)],
-        ),
-    )
+    name = ", ".join(filter(None, (f"{type(model).__name__} {side}/{patch}", network.note, f"version {version}")))
+    theirs = (answers(model), answers(model, **asked))
+    return Row(name=name, **difference((own, other), (seen(ours), resized.model), theirs))
 
 
 def processor(side: int, *, squash: bool) -> Any:
-    from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
-    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+    from transformers import BitImageProcessorPil, ViTImageProcessorPil
 
     square = {"height": side, "width": side}
     if squash:

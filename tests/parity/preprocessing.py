@@ -117,19 +117,7 @@ def torchvision(folder: Path) -> Iterator[Case]:
 
 
 def transformers(folder: Path) -> Iterator[Case]:
-    from transformers import (
-        BitImageProcessor,
-        DINOv3ViTImageProcessor,
-        ViTConfig,
-        ViTForImageClassification,
-        ViTImageProcessor,
-    )
-    from transformers.models.beit.image_processing_pil_beit import BeitImageProcessorPil
-    from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
-    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
-    from transformers.models.deit.image_processing_pil_deit import DeiTImageProcessorPil
-    from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
-    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+    import transformers as hf
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
@@ -139,24 +127,24 @@ def transformers(folder: Path) -> Iterator[Case]:
 
     dinov2 = {"size": {"shortest_edge": 256}, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
     processors = (
-        ("", 224, ViTImageProcessorPil()),
-        ("", 384, ViTImageProcessorPil(size=square(384))),
-        ("bicubic", 448, ViTImageProcessorPil(size=square(448), resample=3)),
-        ("", 224, DeiTImageProcessorPil()),
-        ("resized to 439", 384, DeiTImageProcessorPil(size=square(439), crop_size=square(384))),
-        ("as DINOv2's", 224, BitImageProcessorPil(**dinov2)),
-        ("resized to 518", 518, BitImageProcessorPil(size={"shortest_edge": 518}, crop_size=square(518))),
-        ("", 224, BeitImageProcessorPil()),
-        ("cropped", 224, BeitImageProcessorPil(size=square(256), do_center_crop=True, crop_size=square(224))),
-        ("", 224, CLIPImageProcessorPil()),
-        ("", 224, SiglipImageProcessorPil()),
-        ("", 224, ViTImageProcessor()),
-        ("", 224, DINOv3ViTImageProcessor()),
-        ("as DINOv2's", 224, BitImageProcessor(**dinov2)),
+        ("", 224, hf.ViTImageProcessorPil()),
+        ("", 384, hf.ViTImageProcessorPil(size=square(384))),
+        ("bicubic", 448, hf.ViTImageProcessorPil(size=square(448), resample=3)),
+        ("", 224, hf.DeiTImageProcessorPil()),
+        ("resized to 439", 384, hf.DeiTImageProcessorPil(size=square(439), crop_size=square(384))),
+        ("as DINOv2's", 224, hf.BitImageProcessorPil(**dinov2)),
+        ("resized to 518", 518, hf.BitImageProcessorPil(size={"shortest_edge": 518}, crop_size=square(518))),
+        ("", 224, hf.BeitImageProcessorPil()),
+        ("cropped", 224, hf.BeitImageProcessorPil(size=square(256), do_center_crop=True, crop_size=square(224))),
+        ("", 224, hf.CLIPImageProcessorPil()),
+        ("", 224, hf.SiglipImageProcessorPil()),
+        ("", 224, hf.ViTImageProcessor()),
+        ("", 224, hf.DINOv3ViTImageProcessor()),
+        ("as DINOv2's", 224, hf.BitImageProcessor(**dinov2)),
     )
     for i, (note, side, processor) in enumerate(processors):
         sizes = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 12}
-        network = ViTForImageClassification(ViTConfig(**sizes, image_size=side, patch_size=side))
+        network = hf.ViTForImageClassification(hf.ViTConfig(**sizes, image_size=side, patch_size=side))
         network.save_pretrained(folder / str(i))
         processor.save_pretrained(folder / str(i))
         kind = type(processor).__name__

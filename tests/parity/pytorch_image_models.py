@@ -12,7 +12,7 @@ from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm_architectures import table
 from model.positions import resize
-from tests.parity.comparison import Row, difference, logits, randomise, seen
+from tests.parity.comparison import Row, difference, randomise, seen
 
 SMALL = {"embed_dim": 48, "depth": 2, "num_heads": 3, "num_classes": 7}
 OWN: dict[str, dict[str, Any]] = {
@@ -47,25 +47,15 @@ def compare(name: str, folder: Path) -> Row:
 
     ours = loaded.model
     rows, columns = ours.config.grid
-    own, other = (
-        loaded.preprocessing.cropped,
-        ((rows + 1) * ours.config.patch_size, (columns + 3) * ours.config.patch_size),
-    )
+    patch, own = ours.config.patch_size, loaded.preprocessing.cropped
+    other = ((rows + 1) * patch, (columns + 3) * patch)
     weights = {"file": str(folder / "model.safetensors"), "num_classes": SMALL["num_classes"]}
     theirs_resized = timm.create_model(name, pretrained=True, pretrained_cfg_overlay=weights, img_size=other, **small)
     if ours.config.position_resize == "none":
         ours_resized = load_checkpoint(folder, overrides={"image_size": str(other)}).model
     else:
         ours_resized = resize(ours, other)
-    pairs = ((theirs, seen(loaded), own), (theirs_resized.eval(), ours_resized, other))
-    answers = [(logits(one, size), logits(another, size)) for one, another, size in pairs]
-    their_logits, our_logits = map(list, zip(*answers, strict=True))
     # A ResNet of random weights multiplies rounding a thousandfold: in float64 the two sides differ by 2e-8 at most.
     rounding = {} if ours.config.stem_layers is None else {"rounding": 1e-4}
-    return Row(
-        name=name,
-        module=module,
-        **rounding,
-        sizes=(own, other),
-        **difference(our_logits, their_logits),
-    )
+    found = difference((own, other), (seen(loaded), ours_resized), (theirs, theirs_resized.eval()))
+    return Row(name=name, module=module, **rounding, **found)

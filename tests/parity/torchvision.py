@@ -9,17 +9,11 @@ import torch
 from torch import nn
 
 from model.checkpoints import load_checkpoint
-from tests.parity.comparison import Row, difference, logits, randomise, released
+from tests.parity.comparison import Row, difference, randomise, released
 
 SIZES = {"vit_b_16": (224, 384), "vit_b_32": (224,), "vit_l_16": (224, 512), "vit_l_32": (224,), "vit_h_14": (224, 518)}
 # What a file of a depth of one's own cannot say; the logits of noise do not depend on it.
-STATED = {
-    "resize_mode": "squash",
-    "crop": "none",
-    "interpolation": "bilinear",
-    "mean": "0.485,0.456,0.406",
-    "std": "0.229,0.224,0.225",
-}
+STATED = {"resize_mode": "squash", "crop": "none", "interpolation": "bilinear", "mean": "0,0,0", "std": "1,1,1"}
 
 
 def title() -> str:
@@ -45,21 +39,14 @@ def compare(constructor: str, side: int, file: Path) -> Row:
 
     heads = theirs.encoder.layers[0].num_heads
     own, other = (side, side), (larger, larger)
+    given = STATED | {"heads": str(heads)}
     ours, ours_resized = (
-        load_checkpoint(
-            file, overrides={**STATED, "heads": str(heads), "image_size": str(size), "resize_size": str(size)}
-        ).model
+        load_checkpoint(file, overrides=given | {"image_size": str(size), "resize_size": str(size)}).model
         for size in (own, other)
     )
-    return Row(
-        name=f"{constructor} {side}/{theirs.patch_size}",
-        sizes=(own, other),
-        rounding=1e-5,  # of sums this wide; in float64 the two sides differ by 1e-7, which is rounded in the file
-        **difference(
-            [logits(ours, own), logits(ours_resized, other)],
-            [logits(theirs, own), logits(theirs_resized, other)],
-        ),
-    )
+    rounding = 1e-5  # of sums this wide; in float64 the two sides differ by 1e-7, which is rounded in the file
+    found = difference((own, other), (ours, ours_resized), (theirs, theirs_resized))
+    return Row(name=f"{constructor} {side}/{theirs.patch_size}", rounding=rounding, **found)
 
 
 def shallow(constructor: str, side: int) -> nn.Module:
@@ -68,12 +55,6 @@ def shallow(constructor: str, side: int) -> nn.Module:
 
     with torch.device("meta"):
         whole = getattr(models, constructor)(image_size=side)
-    return models.VisionTransformer(
-        image_size=side,
-        patch_size=whole.patch_size,
-        num_layers=2,
-        num_heads=whole.encoder.layers[0].num_heads,
-        hidden_dim=whole.hidden_dim,
-        mlp_dim=whole.mlp_dim,
-        num_classes=7,
-    )
+    sizes = {name: getattr(whole, name) for name in ("patch_size", "hidden_dim", "mlp_dim")}
+    heads = whole.encoder.layers[0].num_heads
+    return models.VisionTransformer(**sizes, image_size=side, num_layers=2, num_heads=heads, num_classes=7)

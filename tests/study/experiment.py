@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Protocol
 
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
 from tests.study.run import Run
 
 Results = Mapping[Run, float]
@@ -30,13 +30,10 @@ class Grid:
         return [run for row in self.cells.values() for runs in row.values() for run in runs]
 
     def rows(self, results: Results) -> Rows:
-        return [
-            {
-                self.head: name,
-                **{f"{column}, %": per_cent([results[run] for run in runs]) for column, runs in row.items()},
-            }
-            for name, row in self.cells.items()
-        ]
+        def shown(row: Mapping[str, Sequence[Run]]) -> Row:
+            return {f"{column}, %": per_cent([results[run] for run in runs]) for column, runs in row.items()}
+
+        return [{self.head: name, **shown(row)} for name, row in self.cells.items()]
 
 
 def per_cent(accuracies: Sequence[float]) -> str:

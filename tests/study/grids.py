@@ -17,21 +17,15 @@ def growth() -> Grid:
     """Few-shot accuracy of a small and a larger network, by the number of images of their pre-training (Fig. 4)."""
 
     def cells(name: str, config: ViTConfig, count: int) -> dict[str, list[Run]]:
-        if count:
-            start = Backbone(learned="labels", images=count, config=config)
-            itself = [Run(backbone=start, task=SHAPES)]
-        else:
-            start, itself = Backbone(learned="nothing", config=config), []
+        learned = Backbone(learned="labels", images=count, config=config)
+        start = learned if count else Backbone(learned="nothing", config=config)
         digits = [Run(backbone=start, task=replace(FEW_SHOT, seed=seed)) for seed in range(5)]
+        itself = [Run(backbone=start, task=SHAPES)] if count else []
         return {f"{name} network: shapes": itself, f"{name} network: digits": digits}
 
-    return Grid(
-        head="images of pre-training",
-        cells={
-            f"{count:,}": cells("small", SMALL, count) | cells("large", LARGE, count)
-            for count in (0, 60, 500, 4_000, 32_000)
-        },
-    )
+    counts = (0, 60, 500, 4_000, 32_000)
+    rows = {f"{count:,}": cells("small", SMALL, count) | cells("large", LARGE, count) for count in counts}
+    return Grid(head="images of pre-training", cells=rows)
 
 
 def positions() -> Grid:
@@ -42,10 +36,8 @@ def positions() -> Grid:
         return [Run(backbone=start, task=task) for start in starts]
 
     tasks = {"shapes": SHAPES, "digits, 10 images of each": FEW_SHOT}
-    return Grid(
-        head="positions",
-        cells={kind: {name: runs(kind, task) for name, task in tasks.items()} for kind in POSITIONS},
-    )
+    cells = {kind: {name: runs(kind, task) for name, task in tasks.items()} for kind in POSITIONS}
+    return Grid(head="positions", cells=cells)
 
 
 def unlabelled() -> Grid:
@@ -54,17 +46,9 @@ def unlabelled() -> Grid:
     def runs(start: Backbone, each: int) -> list[Run]:
         return [Run(backbone=start, task=Task(images="shapes", each=each, seed=seed)) for seed in range(3)]
 
-    starts = {
-        "nothing": Backbone(learned="nothing"),
-        "masked patches": Backbone(learned="masked patches"),
-        "labels": Backbone(learned="labels"),
-    }
-    return Grid(
-        head="learned before",
-        cells={
-            name: {f"{each} of each": runs(start, each) for each in (10, 40, 160)} for name, start in starts.items()
-        },
-    )
+    starts = [Backbone(learned="nothing"), Backbone(learned="masked patches"), Backbone(learned="labels")]
+    cells = {str(start.learned): {f"{each} of each": runs(start, each) for each in (10, 40, 160)} for start in starts}
+    return Grid(head="learned before", cells=cells)
 
 
 def resolution() -> Grid:
@@ -73,13 +57,7 @@ def resolution() -> Grid:
     def runs(task: Task, side: int) -> list[Run]:
         return [Run(backbone=Backbone(learned="labels"), task=replace(task, side=side, seed=seed)) for seed in range(3)]
 
-    tasks = {
-        "digits, 20 images of each": Task(each=20),
-        "shapes, 40 images of each": Task(images="shapes", each=40),
-    }
-    return Grid(
-        head="images",
-        cells={
-            name: {f"{side} pixels": runs(task, side) for side in (SIDE, SIDE * 3 // 2)} for name, task in tasks.items()
-        },
-    )
+    tasks = {"digits, 20 images of each": Task(each=20), "shapes, 40 images of each": Task(images="shapes", each=40)}
+    sides = (SIDE, SIDE * 3 // 2)
+    cells = {name: {f"{side} pixels": runs(task, side) for side in sides} for name, task in tasks.items()}
+    return Grid(head="images", cells=cells)

@@ -21,8 +21,7 @@ CHUNK = 400  # shapes that one worker draws at a time
 
 def shapes(folder: Path, part: str, *, count: int | None = None, side: int) -> Samples:
     """The first `count` shapes of a part, in images of `side` pixels, as `draw_shapes` left them in `folder`."""
-    masks = np.load(_file(folder, part, side))[:count]
-    pixels = np.repeat(masks[..., None], 3, axis=3)
+    pixels = np.repeat(np.load(_file(folder, part, side))[:count, ..., None], 3, axis=3)
     labels = np.load(_file(folder, part))[:count]
     return Samples(pixels=torch.from_numpy(pixels), classes=torch.from_numpy(labels))
 

@@ -1,7 +1,7 @@
 """What a network is to learn in the end, from how many images, and how right it is then on others."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -39,13 +39,8 @@ class Task:
         if self.method == "few-shot":
             fitted = probe(network, preprocessing, train, ProbeRecipe())
         else:
-            recipe = FinetuneRecipe(
-                seed=self.seed,
-                rates=(self.rate,),
-                epochs=self.steps / math.ceil(len(train) / BATCH),
-                batch=BATCH,
-                augmentation=CROPS,
-            )
+            how = FinetuneRecipe(seed=self.seed, rates=(self.rate,), batch=BATCH, augmentation=CROPS)
+            recipe = replace(how, epochs=self.steps / math.ceil(len(train) / BATCH))
             fitted = finetune(network, preprocessing, train, None, recipe)
         return measure(fitted.model, held_out, preprocessing).accuracy
 
@@ -62,7 +57,5 @@ class Task:
 def _split(samples: Samples) -> tuple[Samples, Samples]:
     """Four fifths and the last fifth; samples are in no order."""
     at = len(samples) * 4 // 5
-    first, last = (
-        Samples(pixels=samples.pixels[of], classes=samples.classes[of]) for of in (slice(at), slice(at, None))
-    )
-    return first, last
+    pixels, classes = samples.pixels, samples.classes
+    return Samples(pixels=pixels[:at], classes=classes[:at]), Samples(pixels=pixels[at:], classes=classes[at:])

@@ -1,6 +1,7 @@
 """Pre-trained and fine-tuned, or from scratch, with the same budget (paper, section 4.2)."""
 
 from dataclasses import replace
+from itertools import product
 from statistics import fmean
 
 from tests.benchmarks.record import Row, Rows
@@ -22,9 +23,8 @@ STARTS: dict[str, tuple[Backbone, list[Task]]] = {
 
 
 def runs() -> list[Run]:
-    return [
-        run for name in STARTS for rate in RATES for choosing in (True, False) for run in _runs(name, rate, choosing)
-    ]
+    settings = product(STARTS, RATES, (True, False))
+    return [run for name, rate, choosing in settings for run in _runs(name, rate, choosing)]
 
 
 def rows(results: Results) -> Rows:

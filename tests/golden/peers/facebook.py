@@ -28,17 +28,14 @@ def make(folder: Path) -> None:
     from timm.models.vision_transformer import VisionTransformer
 
     deit = random(VisionTransformer(**PLAIN, num_classes=CLASSES))
-    write(folder / "deit", {"checkpoint.pth": {"model": deit.state_dict()}}, deit)
-
     distilled = random(VisionTransformerDistilled(**PLAIN, num_classes=CLASSES))
-    write(folder / "deit-distilled", {"checkpoint.pth": {"model": distilled.state_dict()}}, distilled)
+    mae = random(VisionTransformer(**PLAIN, num_classes=CLASSES, global_pool="avg", fc_norm=True))
+    for name, model in (("deit", deit), ("deit-distilled", distilled), ("mae", mae)):
+        write(folder / name, {"checkpoint.pth": {"model": model.state_dict()}}, model)
 
     deit3 = random(VisionTransformer(**PLAIN, num_classes=CLASSES, no_embed_class=True, init_values=1))
     state = renamed(deit3, (r"\.ls([12])\.gamma", r".gamma_\1"))
     write(folder / "deit-3", {"checkpoint.pth": {"model": state}}, deit3, share=1)
-
-    mae = random(VisionTransformer(**PLAIN, num_classes=CLASSES, global_pool="avg", fc_norm=True))
-    write(folder / "mae", {"checkpoint.pth": {"model": mae.state_dict()}}, mae)
 
     backbone = random(VisionTransformer(**PLAIN, num_classes=0))
     four = Classifier(backbone, 4 * 24, lambda cls, patches: torch.cat(cls, dim=1))
@@ -65,14 +62,9 @@ def make(folder: Path) -> None:
     giant = {"mlp_layer": SwiGLUPacked, "act_layer": nn.SiLU, "reg_tokens": 2, "no_embed_class": True}
     backbone = random(VisionTransformer(**PLAIN, num_classes=0, init_values=1, **giant))
     table = native_table(backbone, size=(GRID, GRID), antialias=True)
-    state = renamed(
-        backbone,
-        (r"^blocks\.([01])\.", r"blocks.0.\1."),
-        (r"^blocks\.([23])\.", r"blocks.1.\1."),
-        (r"\.mlp\.fc1\.", ".mlp.w12."),
-        (r"\.mlp\.fc2\.", ".mlp.w3."),
-        (r"^reg_token$", "register_tokens"),
-    )
+    chunks = (r"^blocks\.([01])\.", r"blocks.0.\1."), (r"^blocks\.([23])\.", r"blocks.1.\1.")
+    mlps = (r"\.mlp\.fc1\.", ".mlp.w12."), (r"\.mlp\.fc2\.", ".mlp.w3.")
+    state = renamed(backbone, *chunks, *mlps, (r"^reg_token$", "register_tokens"))
     slot = torch.full((1, 1, 24), 0.5)  # timm has the class token's position in the token
     state |= {"cls_token": state["cls_token"] - slot, "pos_embed": torch.cat([slot, table], dim=1)}
     state["mask_token"] = torch.ones(1, 24)
@@ -139,15 +131,9 @@ def write(
         torch.save(content, case / name)
     (case / "overrides.json").write_text(json.dumps({"heads": "3", **overrides}) + "\n")
     picture = np.random.default_rng(1).integers(0, 256, (43, 61, 3), dtype=np.uint8)
-    preprocess = transforms.Compose(
-        [
-            transforms.Resize(int(side / share), transforms.InterpolationMode.BICUBIC),
-            transforms.CenterCrop(side),
-            transforms.ToTensor(),
-            transforms.Normalize(MEAN, STD),
-        ]
-    )
-    pixels = preprocess(Image.fromarray(picture))
+    resize = transforms.Resize(int(side / share), transforms.InterpolationMode.BICUBIC)
+    steps = [resize, transforms.CenterCrop(side), transforms.ToTensor(), transforms.Normalize(MEAN, STD)]
+    pixels = transforms.Compose(steps)(Image.fromarray(picture))
     with torch.inference_mode():
         logits = model(pixels[None])[0]
     np.savez_compressed(case / "expected.npz", picture=picture, pixels=pixels.numpy(), logits=logits.numpy())

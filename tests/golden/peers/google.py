@@ -22,6 +22,7 @@ OLD_NAMES = {  # before flax.linen
     "MlpBlock_0": "MlpBlock_3",
 }
 BLOCK, MAP = "Transformer/encoderblock", "MAPHead_0"
+PICTURE = np.random.default_rng(1).integers(0, 256, (61, 83, 3), dtype=np.uint8)
 
 
 def make(folder: Path) -> None:
@@ -109,8 +110,7 @@ class Random:
             for unit in range(1, count + 1):
                 path = f"block{stage + 1}/unit{unit}"
                 sizes = {"1": (1, 1, channels, width), "2": (3, 3, width, width), "3": (1, 1, width, 4 * width)}
-                if unit == 1:
-                    sizes["_proj"] = (1, 1, channels, 4 * width)
+                sizes |= {"_proj": (1, 1, channels, 4 * width)} if unit == 1 else {}
                 for name, size in sizes.items():
                     tree[f"{path}/conv{name}/kernel"] = self.normal(*size)
                     tree |= self.norm(f"{path}/gn{name}", size[-1])
@@ -128,8 +128,7 @@ def classify(tree: Tree, image: Array, *, patch: int) -> Array:
     x = x.reshape(-1, width)
     table = tree.get("Transformer/posembed_input/pos_embedding")
     if table is None:  # big_vision: positions for the patches alone
-        x = x + tree.get("pos_embedding", sincos2d(rows, columns, width))
-        x = x.reshape(-1, width)
+        x = x + tree.get("pos_embedding", sincos2d(rows, columns, width))[0]
     if "cls" in tree:
         x = np.concatenate([tree["cls"][0], x])
     if table is not None:  # vit_jax: for the class token too
@@ -228,11 +227,7 @@ def features(tree: Tree, x: Array) -> Array:
 
 
 def old_names(tree: Tree) -> Tree:
-    renamed = {}
-    for name, array in tree.items():
-        parts = [OLD_NAMES.get(part, part) for part in name.split("/")]
-        renamed["/".join(parts)] = array
-    return renamed
+    return {"/".join(OLD_NAMES.get(part, part) for part in name.split("/")): array for name, array in tree.items()}
 
 
 def with_root(root: str, tree: Tree) -> Tree:
@@ -255,41 +250,32 @@ def from_bfloat16(array: Array) -> Array:
     return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
-def squashed(size: int) -> tuple[Array, Array]:
+def squashed(size: int) -> Array:
     """tf.image.resize with half-pixel centres and no antialiasing, rounded to 8 bits as the service takes them."""
-    picture = noise()
-    height, width, _ = picture.shape
+    height, width, _ = PICTURE.shape
     image = np.empty((size, size, 3))
-    for row in range(size):
-        for column in range(size):
-            y, x = (row + 0.5) * height / size - 0.5, (column + 0.5) * width / size - 0.5
-            top, left = math.floor(y), math.floor(x)
-            corner = picture[top : top + 2, left : left + 2].astype(np.float64)
-            weights = np.outer([top + 1 - y, y - top], [left + 1 - x, x - left])
-            image[row, column] = (corner * weights[..., None]).sum(axis=(0, 1))
-    return picture, np.rint(image).astype(np.uint8)
+    for row, column in np.ndindex(size, size):
+        y, x = (row + 0.5) * height / size - 0.5, (column + 0.5) * width / size - 0.5
+        top, left = math.floor(y), math.floor(x)
+        corner = PICTURE[top : top + 2, left : left + 2].astype(np.float64)
+        weights = np.outer([top + 1 - y, y - top], [left + 1 - x, x - left])
+        image[row, column] = (corner * weights[..., None]).sum(axis=(0, 1))
+    return np.rint(image).astype(np.uint8)
 
 
-def cropped(size: int) -> tuple[Array, Array]:
-    picture = noise()
-    height, width, _ = picture.shape
-    small = round(size * 256 / 224)
-    ratio = small / min(height, width)
-    image = Image.fromarray(picture).resize((round(width * ratio), round(height * ratio)), Image.Resampling.HAMMING)
+def cropped(size: int) -> Array:
+    height, width, _ = PICTURE.shape
+    ratio = round(size * 256 / 224) / min(height, width)
+    image = Image.fromarray(PICTURE).resize((round(width * ratio), round(height * ratio)), Image.Resampling.HAMMING)
     left, top = (image.width - size) // 2, (image.height - size) // 2
-    return picture, np.asarray(image.crop((left, top, left + size, top + size)))
+    return np.asarray(image.crop((left, top, left + size, top + size)))
 
 
-def noise() -> Array:
-    return np.random.default_rng(1).integers(0, 256, (61, 83, 3), dtype=np.uint8)
-
-
-def write(case: Path, file: dict, tree: Tree, images: tuple[Array, Array], *, patch: int, **overrides: str) -> None:
-    picture, image = images
+def write(case: Path, file: dict, tree: Tree, image: Array, *, patch: int, **overrides: str) -> None:
     case.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(case / "checkpoint.npz", **file)
     if overrides:
         (case / "overrides.json").write_text(json.dumps(overrides) + "\n")
     pixels = (image / 127.5 - 1).astype(np.float32)
     logits = classify(tree, pixels, patch=patch).astype(np.float32)
-    np.savez_compressed(case / "expected.npz", picture=picture, pixels=pixels.transpose(2, 0, 1), logits=logits)
+    np.savez_compressed(case / "expected.npz", picture=PICTURE, pixels=pixels.transpose(2, 0, 1), logits=logits)

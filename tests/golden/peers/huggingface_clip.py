@@ -12,56 +12,39 @@ import torch
 from PIL import Image
 from torch import nn
 
-from tests.golden.peers.huggingface import ODD_MARGIN, PLAIN, SQUARE, randomise, write
+from tests.golden.peers.huggingface import ODD_MARGIN, PLAIN, SIZES, SQUARE, randomise, seen_by, write
 
 LABELS = ("cat", "dog on a mat", "newt")
 PROMPTS = ("a photo of a {}.", "a drawing of the {}, in ink", "{}")
-TOWER = {key: value for key, value in PLAIN.items() if key != "id2label"}
+TOWER = {**SIZES, "intermediate_size": 40}
 TEXT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
 SHORTEST = {"size": {"shortest_edge": 25}, **ODD_MARGIN}
 
 
 def make(folder: Path) -> None:
-    from transformers import (
-        CLIPConfig,
-        CLIPForImageClassification,
-        CLIPModel,
-        CLIPTokenizer,
-        MetaClip2Config,
-        MetaClip2ForImageClassification,
-        SiglipConfig,
-        SiglipForImageClassification,
-        SiglipModel,
-        SiglipTokenizer,
-    )
-    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
-    from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
+    import transformers as hf
 
-    clip, siglip = CLIPImageProcessorPil(**SHORTEST), SiglipImageProcessorPil(**SQUARE)
+    clip, siglip = hf.CLIPImageProcessorPil(**SHORTEST), hf.SiglipImageProcessorPil(**SQUARE)
     towers = {"vision_config": TOWER, "text_config": {**TEXT, "vocab_size": 99}}
     named = {**towers, "id2label": PLAIN["id2label"]}
-    write(folder / "huggingface-clip-classifier", CLIPForImageClassification(CLIPConfig(**named)), clip)
-    write(
-        folder / "huggingface-metaclip-2",
-        MetaClip2ForImageClassification(MetaClip2Config(**named)),
-        clip,
-        version=5,
-    )
-    write(folder / "huggingface-siglip-classifier", SiglipForImageClassification(SiglipConfig(**named)), siglip)
+    write(folder / "huggingface-clip-classifier", hf.CLIPForImageClassification(hf.CLIPConfig(**named)), clip)
+    metaclip = hf.MetaClip2ForImageClassification(hf.MetaClip2Config(**named))
+    write(folder / "huggingface-metaclip-2", metaclip, clip, version=5)
+    write(folder / "huggingface-siglip-classifier", hf.SiglipForImageClassification(hf.SiglipConfig(**named)), siglip)
 
     letters = ["<|startoftext|>", "<|endoftext|>", *_letters(), "ca", "cat</w>"]
     vocabulary = {token: i for i, token in enumerate(letters)}
-    tokeniser = CLIPTokenizer(vocab=vocabulary, merges=[("c", "a"), ("ca", "t</w>")])
+    tokeniser = hf.CLIPTokenizer(vocab=vocabulary, merges=[("c", "a"), ("ca", "t</w>")])
     ends = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1}
     text = {**TEXT, **ends, "vocab_size": len(letters), "max_position_embeddings": 32}
-    model = CLIPModel(CLIPConfig(vision_config=TOWER, text_config=text, projection_dim=12))
+    model = hf.CLIPModel(hf.CLIPConfig(vision_config=TOWER, text_config=text, projection_dim=12))
     write_beside_texts(folder / "huggingface-clip", model, clip, tokeniser)
 
     case = folder / "huggingface-siglip"
     case.mkdir(parents=True, exist_ok=True)
-    tokeniser = SiglipTokenizer(vocab_file=str(sentence_pieces(case / "spiece.model")))
+    tokeniser = hf.SiglipTokenizer(vocab_file=str(sentence_pieces(case / "spiece.model")))
     text = {**TEXT, "hidden_size": 24, "vocab_size": tokeniser.vocab_size, "max_position_embeddings": 64}
-    model = SiglipModel(SiglipConfig(vision_config=TOWER, text_config=text))
+    model = hf.SiglipModel(hf.SiglipConfig(vision_config=TOWER, text_config=text))
     write_beside_texts(case, model, siglip, tokeniser)
 
 
@@ -76,19 +59,10 @@ def sentence_pieces(file: Path) -> Path:
     from sentencepiece import SentencePieceTrainer
 
     model = BytesIO()  # a path would stand in the model
-    SentencePieceTrainer.train(
-        sentence_iterator=iter([string.ascii_lowercase, *LABELS, *PROMPTS]),
-        model_writer=model,
-        vocab_size=48,
-        model_type="bpe",
-        hard_vocab_limit=False,
-        normalization_rule_name="identity",
-        bos_id=-1,
-        pad_id=-1,
-        eos_id=1,
-        unk_id=2,
-        minloglevel=2,
-    )
+    texts = iter([string.ascii_lowercase, *LABELS, *PROMPTS])
+    kind = {"model_type": "bpe", "vocab_size": 48, "hard_vocab_limit": False, "normalization_rule_name": "identity"}
+    ids = {"bos_id": -1, "pad_id": -1, "eos_id": 1, "unk_id": 2}
+    SentencePieceTrainer.train(sentence_iterator=texts, model_writer=model, minloglevel=2, **kind, **ids)
     file.write_bytes(model.getvalue())
     return file
 
@@ -105,8 +79,7 @@ def write_beside_texts(case: Path, model: nn.Module, processor, tokeniser) -> No
     tokeniser.save_pretrained(case)
     (case / "labels.txt").write_text("\n".join(LABELS) + "\n")
 
-    picture = np.random.default_rng(0).integers(0, 256, (37, 53, 3), dtype=np.uint8)
-    pixels = processor(Image.fromarray(picture), return_tensors="pt")["pixel_values"]
+    picture, pixels = seen_by(processor)
     pipeline = ZeroShotImageClassificationPipeline(model=model, image_processor=processor, tokenizer=tokeniser)
     ranked = pipeline(Image.fromarray(picture), candidate_labels=list(LABELS))
     scores = {answer["label"]: answer["score"] for answer in ranked}

@@ -11,13 +11,8 @@ from torch import nn
 
 SIZES = {"image_size": 20, "patch_size": 4, "num_layers": 2, "num_heads": 3, "hidden_dim": 24, "mlp_dim": 40}
 # What a file of a width of one's own cannot say.
-STATED = {
-    "heads": 3,
-    "resize_mode": "shortest",
-    "crop": "center",
-    "mean": (0.485, 0.456, 0.406),
-    "std": (0.229, 0.224, 0.225),
-}
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+STATED = {"heads": 3, "resize_mode": "shortest", "crop": "center", "mean": MEAN, "std": STD}
 
 
 def make(folder: Path) -> None:

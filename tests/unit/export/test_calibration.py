@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from app.inference.scoring import scores
 from export.calibration import Uncalibrated, calibration, calibration_error, temperature
 
-seeds = st.integers(0, 2**32 - 1)
-
 
 def drawn(seed: int, images: int, *, classes: int = 5):
     """Logits, and labels that are drawn with the probabilities of the logits."""
@@ -18,7 +16,7 @@ def drawn(seed: int, images: int, *, classes: int = 5):
     return logits, np.array([rng.choice(classes, p=scores(z, "softmax")) for z in logits])
 
 
-@given(seed=seeds, size=st.floats(-3, 3).map(np.exp))
+@given(seed=st.integers(0, 2**32 - 1), size=st.floats(-3, 3).map(np.exp))
 @settings(max_examples=20)
 def test_no_other_temperature_is_likelier(seed, size):
     logits, labels = drawn(seed, 300)
@@ -29,17 +27,6 @@ def test_no_other_temperature_is_likelier(seed, size):
         return sum(np.log(scores(z, "softmax", t)[label]) for z, label in zip(logits, labels, strict=True))
 
     assert likelihood(best) >= max(likelihood(best * step) for step in (0.5, 0.9, 0.99, 1.01, 1.1, 2.0))
-
-
-@given(seed=seeds)
-@settings(max_examples=10)
-def test_scores_that_are_right_have_almost_no_error(seed):
-    logits, labels = drawn(seed, 4000)
-    assert calibration_error(logits, labels) < 0.04
-    found = calibration(3 * logits, labels)
-    assert found.error_before > 0.1
-    assert found.error_after < 0.04
-    assert found.temperature == pytest.approx(3, rel=0.15)
 
 
 def test_the_error_by_hand():
@@ -56,7 +43,10 @@ def test_each_half_has_the_temperature_of_the_other():
     crossed = logits.copy()
     crossed[::2] /= temperature(logits[1::2], labels[1::2])
     crossed[1::2] /= temperature(logits[::2], labels[::2])
-    assert calibration(logits, labels).error_after == pytest.approx(calibration_error(crossed, labels))
+    found = calibration(logits, labels)
+    assert found.temperature == temperature(logits, labels)
+    assert found.error_before == calibration_error(logits, labels)
+    assert found.error_after == pytest.approx(calibration_error(crossed, labels))
 
 
 @pytest.mark.parametrize(

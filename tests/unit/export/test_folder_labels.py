@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from export.folder_labels import folder_labels
-from model.checkpoints.imagenet import version_of
+from model.checkpoints.imagenet import names_of, version_of
 
 LABELS = ("golden retriever", "Star", "T-shirt", "crane", "crane")
 
@@ -22,10 +22,7 @@ LABELS = ("golden retriever", "Star", "T-shirt", "crane", "crane")
 )
 def test_folders_are_called_by_name_wordnet_id_or_index(folders, by, classes):
     assert folder_labels(folders, LABELS, ("n1", "n2", "n3", "n4", "n5")) == (by, classes)
-
-
-def test_names_that_are_numbers_are_names():
-    assert folder_labels({"1", "2"}, ("2", "1"), ()) == ("name", {"1": 1, "2": 0})
+    assert folder_labels({"1", "2"}, ("2", "1"), ()) == ("name", {"1": 1, "2": 0})  # names that are numbers
 
 
 @pytest.mark.parametrize("folders", [set(), {"train", "val"}, {"9"}, {"-1"}, {"²"}, {""}])
@@ -50,15 +47,10 @@ def test_a_folder_that_is_no_label_among_labels_is_refused(folders, message):
 
 @pytest.mark.parametrize("way", ["name", "WordNet id", "index"])
 def test_every_class_of_imagenet_is_found(way):
-    version = version_of(1000)
-    assert version
-    from model.checkpoints.imagenet import names_of
-
-    names = names_of(version.wordnet)
-    assert names
-    folders = {"name": names, "WordNet id": version.wordnet, "index": tuple(map(str, range(1000)))}[way]
-    found = folder_labels(folders, names, version.wordnet)
-    assert found == (way, {folder: index for index, folder in enumerate(folders)})
+    wordnet = version_of(1000).wordnet
+    names = names_of(wordnet)
+    folders = {"name": names, "WordNet id": wordnet, "index": tuple(map(str, range(1000)))}[way]
+    assert folder_labels(folders, names, wordnet) == (way, {folder: index for index, folder in enumerate(folders)})
 
 
 @given(st.sets(st.text(max_size=4), max_size=4), st.lists(st.text(max_size=4), max_size=4))

@@ -26,9 +26,7 @@ def answer(precision, factor):
         ("int8", 1.2, 0.8, 0.1, 0.1 * 5),
     ],
 )
-def test_a_replica_may_differ_by_a_limit_or_by_four_times_what_export_did(
-    precision, factor, logits, attention, distance
-):
+def test_a_limit_or_four_times_what_export_found_is_allowed(precision, factor, logits, attention, distance):
     tolerance = answer(precision, factor).tolerance
     assert tolerance.logits == pytest.approx(logits, rel=0.02)
     assert (tolerance.attention, tolerance.rollout, tolerance.lens >= attention) == (attention, attention, True)

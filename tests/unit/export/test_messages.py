@@ -27,10 +27,10 @@ def test_options_are_in_the_words_of_who_types_them(monkeypatch, sentence, in_ma
     assert worded(sentence) == in_make
 
 
-def made(*arguments: str) -> str:
-    """What make would run, or its error."""
-    command = ["make", "--dry-run", "--assume-old=.venv/.export", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin"}).stdout
+def made(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """What make would run, and its error."""
+    command = ["make", "--dry-run", "--no-print-directory", "--assume-old=.venv/.export", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin"})
 
 
 @pytest.mark.parametrize("target", ["export", "fit"])
@@ -42,26 +42,25 @@ def test_make_passes_its_variables_and_other_options(target):
     flags = FLAGS if target == "export" else ("replace",)
     on = [f"{flag.upper()}=yes" for flag in flags]
     others = [*(f"{name}={value}" for name, value in given.items()), "OPTIONS=--set heads=6"]
-    (line,) = made(target, *others, *on).splitlines()
+    (line,) = made(target, *others, *on).stdout.splitlines()
     words = line.replace('"', "").split()
     assert words[:4] == [f"{BY_MAKE}=yes", ".venv/bin/python", "-m", "export"]
     assert all(f"--{name} {name}-given" in " ".join(words) for name in names)
     assert {f"--{flag}" for flag in flags} <= set(words)
     assert words[-2:] == ["--set", "heads=6"]
-    off = made(target, *others, *(f"{flag.upper()}=no" for flag in flags))
+    off = made(target, *others, *(f"{flag.upper()}=no" for flag in flags)).stdout
     assert not {f"--{flag}" for flag in flags} & set(off.split())
 
 
 @pytest.mark.parametrize(
-    ("arguments", "missing"),
+    ("target", "given", "missing"),
     [
-        (["export", "CHECKPOINT=x"], "OUT="),
-        (["fit", "OUT=x"], "IMAGES="),
-        (["fit", "OUT=x", "IMAGES=x"], "CHECKPOINT="),
+        ("export", ["CHECKPOINT=x"], "OUT="),
+        ("fit", ["OUT=x"], "IMAGES="),
+        ("fit", ["OUT=x", "IMAGES=x"], "CHECKPOINT="),
     ],
 )
-def test_make_names_a_variable_that_is_missing(arguments, missing):
-    command = ["make", "--dry-run", "--no-print-directory", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert f"make {arguments[0]} needs {missing}" in done.stderr
+def test_make_names_a_variable_that_is_missing(target, given, missing):
+    done = made(target, *given)
+    assert f"make {target} needs {missing}" in done.stderr
     assert done.stdout == ""

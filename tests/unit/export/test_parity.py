@@ -52,16 +52,14 @@ def test_a_difference_beyond_tolerance_is_refused(precision, factor):
         check(precision, factor)
 
 
-@pytest.mark.parametrize("factor", [1.001, np.nan])
-def test_a_lean_graph_that_is_wrong_alone_is_refused(factor):
-    with pytest.raises(ParityError, match=r"logits: .* differ by"):
-        check("fp32", factor, lean_alone=True)
-
-
 @pytest.mark.parametrize(
-    ("output", "quantity"),
-    [("evidence_rest", "evidence"), ("evidence_heads", "evidence"), ("distance", "distance"), ("lens", "lens")],
+    ("factor", "wrong", "quantity"),
+    [
+        *((factor, {"lean_alone": True}, "logits") for factor in (1.001, np.nan)),
+        *((1.001, {"scaled": (output,)}, output.split("_")[0]) for output in ("evidence_rest", "evidence_heads")),
+        *((1.001, {"scaled": (output,)}, output) for output in ("distance", "lens")),
+    ],
 )
-def test_one_output_that_is_wrong_is_refused(output, quantity):
+def test_a_lean_graph_or_an_output_that_is_wrong_alone_is_refused(factor, wrong, quantity):
     with pytest.raises(ParityError, match=rf"{quantity}: .* differ by"):
-        check("fp32", 1.001, scaled=(output,))
+        check("fp32", factor, **wrong)

@@ -25,9 +25,8 @@ def in_float64(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def normalised(checkpoint: Checkpoint, pixels: np.ndarray) -> torch.Tensor:
-    mean, std = (
-        torch.tensor(v, dtype=torch.double) for v in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std)
-    )
+    of = checkpoint.preprocessing
+    mean, std = torch.tensor([of.mean, of.std], dtype=torch.double)
     return ((torch.from_numpy(pixels).double() / 255 - mean) / std).permute(0, 3, 1, 2)
 
 

@@ -21,8 +21,8 @@ def pixels():
 
 def unevenness(model, images) -> list[float]:
     """Largest channel over the median channel of what each block's first norm gives."""
-    read = [block.read(tokens) for block, tokens in zip(model.blocks, model.layers(images), strict=False)]
-    ranges = [tokens.abs().amax((0, 1)) for tokens in read]
+    inputs = zip(model.blocks, model.layers(images), strict=False)
+    ranges = (block.read(tokens).abs().amax((0, 1)) for block, tokens in inputs)
     return [(reach.max() / reach.median()).item() for reach in ranges]
 
 

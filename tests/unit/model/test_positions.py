@@ -5,24 +5,14 @@ from typing import get_args
 import pytest
 import torch
 
-from model.config import PositionResize, RopeConfig
+from model.config import PositionResize
 from model.positions import INTERPOLATION, geometric_weights, resize, resize_positions, resize_relative_bias
 from model.variants import variant
+from tests.support.switches import SWITCHES
 from tests.support.toy import toy_model
 
 METHODS = list(INTERPOLATION)
-KINDS = {
-    "learned": {},
-    "learned_2d": {"positions": "learned_2d"},
-    "sincos2d": {"positions": "sincos2d"},
-    "none": {"positions": "none"},
-    "relative": {"positions": "none", "relative_bias": True},
-    "geometric": {"positions": "none", "relative_bias": True, "position_resize": "geometric"},
-    "both": {"relative_bias": True},
-    "rotary": {"positions": "none", "rope": RopeConfig(kind="learned")},
-    "hybrid": {"stem_layers": (1,)},
-    "dual norm": {"patch_norm": "dual"},
-}
+GEOMETRIC = {"positions": "none", "relative_bias": True, "position_resize": "geometric"}
 
 
 def network(**changes):
@@ -113,7 +103,7 @@ def test_every_other_method_is_refused_for_learned_positions():
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+@pytest.mark.parametrize("kind", [{}, GEOMETRIC, *SWITCHES.values()], ids=["plain", "geometric", *SWITCHES])
 def test_networks_of_every_kind_resize(kind):
     model = network(**kind)
     resized = resize(model, (64, 32))
@@ -122,9 +112,7 @@ def test_networks_of_every_kind_resize(kind):
     assert resized(torch.randn(2, 3, 64, 32)).isfinite().all()
     before, after = model.state_dict(), resized.state_dict()
     assert before.keys() == after.keys()
-    changed = {
-        name for name in before if before[name].shape != after[name].shape or (before[name] != after[name]).any()
-    }
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert all("pos_embed" in name or "relative_position_bias_table" in name for name in changed)
 
 

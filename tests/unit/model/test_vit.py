@@ -5,38 +5,11 @@ import math
 import pytest
 import torch
 
-from model.config import RopeConfig
 from model.variants import variant
+from tests.support.switches import SWITCHES
 from tests.support.toy import toy_model
 
 SIZE = (32, 48)  # two rows and three columns of patches
-FAMILIES = {
-    "plain": {},
-    "google pre_logits": {"representation_size": 24, "activation": "gelu_tanh"},
-    "hybrid": {"stem_layers": (1, 1, 1)},
-    "deit distilled": {"distillation_token": True, "distillation_head": True},
-    "deit hugging face": {"distillation_token": True, "norm_eps": 1e-12},
-    "dinov2 giant": {"registers": 4, "layer_scale": True, "gated_mlp": True, "activation": "silu", "pool": "cls_mean"},
-    "dino last blocks": {"head_layers": 2},
-    "dinov2 last blocks": {"head_layers": 2, "pool": "cls_mean"},
-    "beit": {"positions": "none", "relative_bias": True, "pool": "mean", "final_norm": "after_pool"},
-    "beit3": {"inner_norm": True, "pool": "mean"},
-    "ijepa": {"class_token": False, "pool": "mean_all"},
-    "siglip": {"class_token": False, "pool": "map"},
-    "clip": {"norm_pre": True, "patch_bias": False, "activation": "quick_gelu", "head_bias": False},
-    "clip projection": {"norm_pre": True, "representation_size": 24, "representation": "linear", "num_classes": 0},
-    "siglip beside texts": {"class_token": False, "pool": "map", "head": "cosine"},
-    "simple vit": {"class_token": False, "pool": "mean", "positions": "sincos2d", "patch_norm": "dual", "attn_dim": 48},
-    "vit-pytorch one head": {"heads": 1, "attn_proj": False, "qkv_bias": False},
-    "paper 2-d": {"positions": "learned_2d"},
-    "aimv2": {"norm": "rms", "patch_norm": "after", "class_token": False, "pool": "mean"},
-    "eva02": {"rope": RopeConfig(reference=(4, 4)), "gated_mlp": True, "activation": "silu", "mlp_norm": True},
-    "dinov3": {"rope": RopeConfig(kind="centered", pairs="halves"), "positions": "none", "registers": 2},
-    "rope-vit mixed": {"rope": RopeConfig(kind="learned"), "positions": "none"},
-    "perception encoder": {"rope": RopeConfig(axes="xy"), "pool": "map_all", "pool_heads": 4, "pool_mlp_dim": 40},
-    "timm res_post": {"block": "res_post", "class_token": False, "pool": "mean", "final_norm": "none"},
-    "timm parallel": {"block": "parallel", "qk_norm": True, "norm": "rms"},
-}
 
 
 def images(count=3, *, size=SIZE):
@@ -47,7 +20,7 @@ def network(**changes):
     return toy_model(variant("mu/16", **{"image_size": SIZE, "num_classes": 5} | changes))
 
 
-@pytest.fixture(params=FAMILIES.values(), ids=FAMILIES.keys())
+@pytest.fixture(params=[{}, {"heads": 1, "attn_proj": False}, *SWITCHES.values()], ids=["plain", "one head", *SWITCHES])
 def family(request):
     return network(**request.param)
 
@@ -77,9 +50,7 @@ def test_the_default_network_is_the_papers_equations_1_to_4():
         return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
 
     picture = images(1)[0]
-    patches = torch.stack(
-        [picture[:, 16 * r : 16 * r + 16, 16 * c : 16 * c + 16].flatten() for r in range(2) for c in range(3)]
-    )
+    patches = picture.unfold(1, 16, 16).unfold(2, 16, 16).permute(1, 2, 0, 3, 4).reshape(6, -1)
     embedded = patches @ w["patch_embed.proj.weight"].flatten(1).T + w["patch_embed.proj.bias"]
     z = torch.cat([w["cls_token"][0], embedded + w["pos_embed"][0]])  # (T, D)
     for block in ("blocks.0", "blocks.1"):

@@ -5,7 +5,6 @@ import torch
 
 from tests.study import transfer
 from tests.study.__main__ import EXPERIMENTS
-from tests.study.experiment import per_cent
 from tests.study.task import Task
 
 
@@ -28,8 +27,3 @@ def test_the_images_that_choose_are_a_fifth_of_those_to_learn_from(tmp_path):
     (train, judging), (less, choosing) = (Task(choosing=choosing).parts(tmp_path) for choosing in (False, True))
     assert torch.equal(torch.cat([less.pixels, choosing.pixels]), train.pixels)
     assert (len(train), len(judging), len(less), len(choosing)) == (1437, 360, 1149, 288)
-
-
-def test_means_and_ranges():
-    assert per_cent([0.5]) == "50.0"
-    assert per_cent([0.5, 0.7]) == "60.0 (50.0 to 70.0)"

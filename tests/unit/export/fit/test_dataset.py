@@ -50,11 +50,8 @@ def test_broken_files_are_left_out_with_the_reason(tmp_path):
     dataset = read_dataset(split(images, images[4:]), train=SMALL, held_out=SMALL, folder=tmp_path)
     assert dataset.train.files == (images[0].file, images[4].file)
     reasons = [(left.file.name, left.reason.split(":")[0]) for left in dataset.left_out]
-    assert reasons == [
-        ("1.png", "This looks like PNG but cannot be decoded."),
-        ("2.png", "This is not an image of an accepted type"),
-        ("3.png", "No such file or directory"),
-    ]
+    bad = "This looks like PNG but cannot be decoded.", "This is not an image of an accepted type"
+    assert reasons == [("1.png", bad[0]), ("2.png", bad[1]), ("3.png", "No such file or directory")]
 
 
 @pytest.mark.parametrize(

@@ -35,21 +35,16 @@ def test_a_folder_is_a_label(tmp_path, files, labels):
     assert (listing.held_out, listing.notes) == (None, ())
 
 
-@pytest.mark.parametrize("name", ["val", "valid", "validation", "test"])
-def test_train_and_val_inside(tmp_path, name):
-    fill(tmp_path, "train/cat/a.jpg", "train/dog/a.jpg", f"{name}/cat/b.jpg", "test/cat/b.jpg")
+@pytest.mark.parametrize(
+    ("train", "name", "unused"),
+    [("train", "val", "test"), ("train", "valid", "test"), ("Training", "Validation", "test"), ("train", "test", None)],
+)
+def test_train_and_val_inside(tmp_path, train, name, unused):
+    fill(tmp_path, f"{train}/cat/a.jpg", f"{train}/dog/a.jpg", f"{name}/cat/b.jpg", "test/cat/b.jpg")
     listing = list_images(tmp_path)
-    assert shown(listing.train, tmp_path) == [("train/cat/a.jpg", "cat"), ("train/dog/a.jpg", "dog")]
+    assert shown(listing.train, tmp_path) == [(f"{train}/cat/a.jpg", "cat"), (f"{train}/dog/a.jpg", "dog")]
     assert shown(listing.held_out, tmp_path) == [(f"{name}/cat/b.jpg", "cat")]
-    unused = f"{tmp_path} has test beside train and {name}, not used"
-    assert listing.notes == (() if name == "test" else (unused,))
-
-
-def test_names_of_parts_have_any_case(tmp_path):
-    fill(tmp_path, "Training/cat/a.jpg", "Testing/cat/b.jpg")
-    listing = list_images(tmp_path)
-    assert shown(listing.train, tmp_path) == [("Training/cat/a.jpg", "cat")]
-    assert shown(listing.held_out, tmp_path) == [("Testing/cat/b.jpg", "cat")]
+    assert listing.notes == ((f"{tmp_path} has test beside {train} and {name}, not used",) if unused else ())
 
 
 def test_notes_name_unused_files(tmp_path):
@@ -62,22 +57,17 @@ def test_notes_name_unused_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "labelled", "train", "held_out"),
+    ("text", "train", "held_out"),
     [
-        (
-            "\ufeffLabel,note,File\ncat, x ,a.jpg\n  dog , ,sub/b.jpg\n",
-            True,
-            [("a.jpg", "cat"), ("sub/b.jpg", "dog")],
-            None,
-        ),
-        ("file,label,split\n/a.jpg,cat,train\n../b.jpg,cat,val\n", True, [("/a.jpg", "cat")], [("../b.jpg", "cat")]),
-        ("file\na.jpg\n", False, [("a.jpg", "")], None),
+        ("\ufeffLabel,note,File\ncat, x ,a.jpg\n  dog , ,b/c.jpg\n", [("a.jpg", "cat"), ("b/c.jpg", "dog")], None),
+        ("file,label,split\n/a.jpg,cat,train\n../b.jpg,cat,val\n", [("/a.jpg", "cat")], [("../b.jpg", "cat")]),
+        ("file\na.jpg\n", [("a.jpg", "")], None),
     ],
 )
-def test_a_csv(tmp_path, text, labelled, train, held_out):
+def test_a_csv(tmp_path, text, train, held_out):
     path = tmp_path / "images.csv"
     path.write_text(text, encoding="utf-8")
-    listing = list_images(path, labelled=labelled)
+    listing = list_images(path, labelled="label" in text.lower())
     assert listing.train == tuple(Labelled(tmp_path / file, label) for file, label in train)
     assert listing.held_out == (held_out and tuple(Labelled(tmp_path / file, label) for file, label in held_out))
 

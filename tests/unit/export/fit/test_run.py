@@ -19,7 +19,7 @@ from export.fit.report.page import FIGURES
 from export.fit.run import NotReported, run
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import FAMILY
-from tests.golden.test_checkpoints import CASES, overrides_of, path_of
+from tests.golden.test_checkpoints import FOLDER, overrides_of, path_of
 from tests.support.toy import toy_checkpoint
 
 CHECKPOINT = toy_checkpoint(num_classes=0)
@@ -83,9 +83,7 @@ def test_the_page_needs_nothing_else_and_has_words_for_figures_and_names_for_the
 
 def test_mistakes_are_shown_with_their_maps(tmp_path):
     fill(tmp_path / "images" / "train", {"blue": 12, "red <b>": 12})
-    fill(
-        tmp_path / "images" / "val", {"blue": 3, "red <b>": 2}, colors=dict(zip("ab", [COLORS["red"]] * 2, strict=True))
-    )
+    fill(tmp_path / "images" / "val", {"blue": 3, "red <b>": 2}, colors=dict.fromkeys("ab", COLORS["red"]))
     learn(tmp_path / "images", tmp_path / "mine.safetensors")
     folder = tmp_path / "mine.report"
     mistakes = json.loads((folder / "mistakes.json").read_text())
@@ -103,16 +101,15 @@ def test_mistakes_are_shown_with_their_maps(tmp_path):
     assert '<a href="mistakes/01.png"><img' in page
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("dino-four-blocks", "dinov2-registers", "google-hybrid", "google-siglip", "huggingface-deit-teacher"),
-        *("huggingface-dinov3", "huggingface-ijepa", "huggingface-metaclip-2", "mae"),
-    ],
+EVERY_POOL = (
+    *("dino-four-blocks", "dinov2-registers", "google-hybrid", "google-siglip", "huggingface-deit-teacher"),
+    *("huggingface-dinov3", "huggingface-ijepa", "huggingface-metaclip-2", "mae"),
 )
+
+
+@pytest.mark.parametrize("name", EVERY_POOL)
 def test_networks_of_every_pool_learn_and_have_maps(tmp_path, name):
-    case = next(case for case in CASES if case.name == name)
-    source = load_checkpoint(path_of(case), overrides=overrides_of(case), head_of_zeros=True)
+    source = load_checkpoint(path_of(FOLDER / name), overrides=overrides_of(FOLDER / name), head_of_zeros=True)
     fill(tmp_path / "images" / "train", {"blue": 4, "red": 4})
     fill(tmp_path / "images" / "val", {"blue": 1, "red": 1}, colors={"a": COLORS["red"], "b": COLORS["blue"]})
     learn(tmp_path / "images", tmp_path / "mine.safetensors", checkpoint=source)
@@ -125,7 +122,6 @@ def test_fine_tuning_has_curves(images, tmp_path):
     learn(images, tmp_path / "mine.safetensors", method="finetune", given=given)
     points = json.loads((tmp_path / "mine.report" / "curves.json").read_text())
     assert points[-1]["epoch"] == 2.0
-    assert points[-1]["held_out_loss"] > 0
     found = load_checkpoint(tmp_path / "mine.safetensors")
     assert list(found.history) == points
     assert not torch.equal(found.model.blocks[0].attn.qkv.weight, CHECKPOINT.model.blocks[0].attn.qkv.weight)

@@ -9,35 +9,19 @@ import torch.nn.functional as F
 from PIL import Image
 
 from export.pictures.filters import filters, principal_components, rgb_filters
-from model.patch_embed import DualNormPatchEmbed
 from tests.support.toy import toy_checkpoint
-
-
-def oracle(kernels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvectors and eigenvalues of the covariance, largest first."""
-    covariance = np.cov(kernels.reshape(len(kernels), -1), rowvar=False)
-    values, vectors = np.linalg.eigh(covariance)
-    return vectors.T[::-1], values[::-1]
 
 
 def test_components_and_shares_are_those_of_the_covariance():
     kernels = np.random.default_rng(0).normal(size=(40, 3, 4, 4)) * np.linspace(1, 3, 48).reshape(3, 4, 4)
     found = principal_components(kernels)
-    vectors, values = oracle(kernels)
+    values, vectors = np.linalg.eigh(np.cov(kernels.reshape(len(kernels), -1), rowvar=False))
+    values, vectors = values[::-1], vectors.T[::-1]
     assert found.components.shape == (28, 3, 4, 4)
     assert found.explained_variance_ratio == pytest.approx(values[:28] / values.sum())
     alike = np.abs((found.components.reshape(28, -1) * vectors[:28]).sum(axis=1))  # whatever the sign
     assert alike == pytest.approx(1)
-
-
-def test_multiples_of_one_pattern_have_one_component():
-    pattern = np.random.default_rng(1).normal(size=(3, 5, 5))
-    pattern /= np.linalg.norm(pattern)
-    kernels = np.linspace(-2, 7, 12)[:, None, None, None] * pattern
-    (component,), (share,) = principal_components(kernels.astype(np.float32).astype(np.float64))
-    assert share == pytest.approx(1)
-    assert np.abs(component) == pytest.approx(np.abs(pattern), abs=1e-6)
-    assert component.flat[np.abs(component).argmax()] > 0
+    assert all(component.flat[np.abs(component).argmax()] > 0 for component in found.components)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3])
@@ -48,10 +32,7 @@ def test_filters_that_are_all_the_same_have_no_picture(value):
 
 
 def test_the_picture_has_a_tile_for_each_component():
-    model = toy_checkpoint().model
-    found = filters(model)
-    assert found is not None
-    assert found.name == "filters"
+    found = filters(toy_checkpoint().model)
     numbers = found.numbers
     assert (numbers["of"], numbers["filters"]) == ("patch_embed.proj", 32)
     assert np.shape(numbers["components"]) == (28, 3, 8, 8)
@@ -71,7 +52,6 @@ def test_a_hybrid_shows_its_stem():
     assert kernels == pytest.approx(stem.kernel().detach().numpy())
     assert kernels.shape == (64, 3, 7, 7)
     found = filters(model)
-    assert found is not None
     assert "stem" in found.title
     assert found.numbers["of"] == "patch_embed.backbone.stem.conv"
     assert found.numbers["of"] + ".weight" in model.state_dict()
@@ -81,7 +61,6 @@ def test_a_hybrid_shows_its_stem():
 def test_behind_a_norm_of_pixels_the_filters_are_a_convolution_of_the_normed_patch(norm):
     model = toy_checkpoint(patch_norm="dual", norm=norm, patch_bias=False).model
     source = model.patch_embed
-    assert isinstance(source, DualNormPatchEmbed)
     if norm == "layer":
         torch.nn.init.zeros_(source.norm_patch.bias)
     patch = torch.randn(1, 3, 8, 8)

@@ -20,11 +20,8 @@ def test_each_offset_has_the_bias_that_attention_adds(class_token):
             assert found[layer, 2 + y, 4 + x] == pytest.approx(added[asking, read], abs=1e-6)
 
 
-def test_a_model_without_has_no_picture():
+def test_a_bias_that_was_never_trained_is_drawn_and_one_that_is_not_there_is_not():
     assert relative_bias(toy_checkpoint().model) is None
-
-
-def test_a_bias_that_was_never_trained_is_drawn():
     model = toy_checkpoint(relative_bias=True).model
     for block in model.blocks:
         block.attn.relative_position_bias_table.data.zero_()

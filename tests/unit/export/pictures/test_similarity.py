@@ -39,15 +39,10 @@ def test_rows_and_columns_are_not_mixed_up():
             assert np.abs(picture[y + r * zoom, x : x + 5 * zoom : zoom] - expected).max() <= 3, (row, column, r)
 
 
-def test_similarity_is_the_cosine():
+def test_similarity_is_the_cosine_and_an_embedding_of_zeros_is_like_none():
     table = np.random.default_rng(0).normal(size=(6, 9))
-    found = cosine_similarity(table)
-    assert found == pytest.approx(found.T)
-    assert np.diag(found) == pytest.approx(1)
-    assert found[1, 4] == pytest.approx(table[1] @ table[4] / (np.linalg.norm(table[1]) * np.linalg.norm(table[4])))
-
-
-def test_an_embedding_of_zeros_is_like_none():
+    lengths = np.linalg.norm(table, axis=1)
+    assert cosine_similarity(table) == pytest.approx(table @ table.T / np.outer(lengths, lengths))
     assert cosine_similarity(np.array([[0.0, 0.0], [1.0, 2.0]])).tolist() == [[0, 0], [0, pytest.approx(1)]]
 
 
@@ -72,11 +67,8 @@ def test_rotary_positions_are_compared_by_their_angles(kind):
     assert np.array(found.numbers["similarity"]) == pytest.approx(apart.cos().mean((0, 3)).numpy(), abs=1e-4)
 
 
-def test_learned_positions_are_shown_before_rotary_ones():
+def test_learned_positions_are_shown_before_rotary_ones_and_without_any_there_is_no_picture():
     assert positions(toy_checkpoint(rope=RopeConfig()).model).title == "Similarity of position embeddings"
-
-
-def test_without_positions_there_is_no_picture():
     assert positions(toy_checkpoint(positions="none").model) is None
 
 
@@ -86,9 +78,8 @@ def test_of_a_large_grid_some_patches_are_shown():
     rows = [row for row, column in found.numbers["patches"] if column == 0]
     assert rows == list(range(1, 37, 3))
     assert np.shape(found.numbers["similarity"]) == (12 * 3, 37 * 3)
-    assert [
-        row[r * 3 + c] for row, (r, c) in zip(found.numbers["similarity"], found.numbers["patches"], strict=True)
-    ] == [1] * 36
+    pairs = zip(found.numbers["similarity"], found.numbers["patches"], strict=True)
+    assert [of_patch[row * 3 + column] for of_patch, (row, column) in pairs] == [1] * 36
 
 
 @pytest.mark.parametrize("side", [1, 2, 14, 16, 17, 32, 37, 64, 128])

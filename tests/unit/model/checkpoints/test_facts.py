@@ -48,10 +48,8 @@ def test_a_value_of_another_kind_is_refused_with_an_example(stated, text):
 def test_examples_stand_for_missing_facts_which_one_sentence_names():
     facts = Facts({"heads": "3"})
     assert facts.need({"heads": 12, "mean": (0.5, 0.5, 0.5), "image_size": (224, 224)}) == [3, (0.5,) * 3, (224, 224)]
-    assert facts.missing == [
-        "the file does not say mean, image_size: give it, as in this example: --set mean=0.5,0.5,0.5"
-        " --set image_size=224,224"
-    ]
+    example = "--set mean=0.5,0.5,0.5 --set image_size=224,224"
+    assert facts.missing == [f"the file does not say mean, image_size: give it, as in this example: {example}"]
     facts.resolve("image_size", (224, 224), "the table of positions")
     assert facts.origins == {"heads": "set by hand", "mean": "missing", "image_size": "missing"}
 

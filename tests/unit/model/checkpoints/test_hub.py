@@ -40,11 +40,11 @@ class Hub(BaseHTTPRequestHandler):
                 info = {"id": name, "sha": COMMIT, "siblings": [{"rfilename": file.name} for file in files]}
                 return self.answer(200, json.dumps(info).encode())
             case ["tree", _]:
-                digests = {file: sha1(file.name.encode()).hexdigest() for file in files}
-                entries = [
-                    {"type": "file", "path": file.name, "size": file.stat().st_size, "oid": digest}
-                    for file, digest in digests.items()
-                ]
+                facts = {
+                    file.name: {"size": file.stat().st_size, "oid": sha1(file.name.encode()).hexdigest()}
+                    for file in files
+                }
+                entries = [{"type": "file", "path": name, **of_file} for name, of_file in facts.items()]
                 return self.answer(200, json.dumps(entries).encode())
             case ["resolve", _, file]:
                 if self.command == "GET":
@@ -56,13 +56,8 @@ class Hub(BaseHTTPRequestHandler):
 
     def answer(self, status, body=b"", headers=()):
         self.send_response(status)
-        for key, value in {
-            "Content-Length": str(len(body)),
-            "Content-Type": "application/json",
-            "ETag": f'"{sha1(body).hexdigest()}"',
-            "X-Repo-Commit": COMMIT,
-            **dict(headers),
-        }.items():
+        usual = {"Content-Length": str(len(body)), "Content-Type": "application/json", "X-Repo-Commit": COMMIT}
+        for key, value in {**usual, "ETag": f'"{sha1(body).hexdigest()}"', **dict(headers)}.items():
             self.send_header(key, value)
         self.end_headers()
         if self.command == "GET":

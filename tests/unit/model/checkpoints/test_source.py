@@ -3,7 +3,6 @@
 import argparse
 import pickle
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -35,15 +34,6 @@ def test_prefixes_of_wrappers_are_dropped(tmp_path, prefix):
     check(Source(tmp_path / "x.safetensors"))
 
 
-def test_npz_with_bfloat16(tmp_path):
-    values = torch.tensor([1.5, -2.0, 3.25], dtype=torch.bfloat16)
-    np.savez(tmp_path / "x.npz", a=values.view(torch.int16).numpy().view("V2"), b=np.ones((2, 2), np.float16))
-    source = Source(tmp_path / "x.npz")
-    assert source.shape("b") == (2, 2)
-    assert torch.equal(source.tensors()["a"], values.float())
-    assert source.tensors()["b"].dtype == torch.float32
-
-
 class Code:
     def __reduce__(self):
         return (print, ("this ran",))
@@ -57,6 +47,24 @@ def test_code_in_a_pickle_is_refused_and_never_run(tmp_path, save, capsys):
     with pytest.raises(CheckpointError, match="never run"):
         Source(tmp_path / "x.pth")
     assert "this ran" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("notes.txt", b"", "has no weights, such as model"),
+        ("manifest.json", b"", "is a bundle, so it is exported already: make serve BUNDLE="),
+        ("model.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "git lfs pull"),
+        ("x.pth", {"epoch": 3}, "no state dict; it has epoch"),
+    ],
+)
+def test_a_folder_without_weights_is_refused(tmp_path, file, content, message):
+    if isinstance(content, bytes):
+        (tmp_path / file).write_bytes(content)
+    else:
+        torch.save(content, tmp_path / file)
+    with pytest.raises(CheckpointError, match=message):
+        Source(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["safetensors", "zip", "legacy"])
@@ -73,14 +81,6 @@ def test_a_file_that_was_cut_off_is_called_so(tmp_path, kind, share):
         Source(path)
 
 
-def test_a_folder_without_weights_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="has no weights, such as model"):
-        Source(tmp_path)
-    (tmp_path / "manifest.json").touch()
-    with pytest.raises(CheckpointError, match="is a bundle, so it is exported already: make serve BUNDLE="):
-        Source(tmp_path)
-
-
 def test_no_tensor_hides_another_when_prefixes_are_dropped(tmp_path):
     tensors = {"model." + name: tensor for name, tensor in TENSORS.items()}
     twice = next(iter(TENSORS))
@@ -89,21 +89,7 @@ def test_no_tensor_hides_another_when_prefixes_are_dropped(tmp_path):
         Source(tmp_path / "x.safetensors")
 
 
-def test_a_pointer_of_git_lfs_is_called_so(tmp_path):
-    (tmp_path / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
-    with pytest.raises(CheckpointError, match="git lfs pull"):
-        Source(tmp_path)
-
-
-def test_a_file_without_tensors_is_refused(tmp_path):
-    torch.save({"epoch": 3}, tmp_path / "x.pth")
-    with pytest.raises(CheckpointError, match="no state dict; it has epoch"):
-        Source(tmp_path / "x.pth")
-
-
 AVERAGED = {name: tensor + 1 for name, tensor in TENSORS.items()}
-
-
 MOMENTA = {"state": {0: {"exp_avg": torch.ones(2)}}, "param_groups": []}
 
 

@@ -45,17 +45,13 @@ def test_wordnet_ids_are_read_as_names(labels):
         (("cat", ""), ("a {}", "a photo"), '--prompt "a photo" has no {} in place of the label'),
         (("",), (), "labels.txt has no labels"),
         (None, ("a {}",), "--prompt TEXT needs --labels FILE"),
+        ("none", (), "--labels none: CLIPModel has no classes to number, only your labels"),
     ],
 )
 def test_refusals_are_one_clear_sentence(labels, names, prompts, message):
     with pytest.raises(CheckpointError) as refusal:
-        describe_checkpoint(CLIP, labels=labels(*names) if names else None, prompts=prompts)
+        describe_checkpoint(CLIP, labels=labels(*names) if isinstance(names, tuple) else names, prompts=prompts)
     assert str(refusal.value).startswith(message)
-
-
-def test_there_are_no_classes_to_number():
-    with pytest.raises(CheckpointError, match="--labels none: CLIPModel has no classes to number, only your labels"):
-        describe_checkpoint(CLIP, labels="none")
 
 
 @pytest.mark.parametrize("case", ["huggingface-clip-classifier", "huggingface-vit"])

@@ -15,12 +15,8 @@ def test_a_fifth_of_each_class_chooses_and_at_least_one_of_two():
     assert not torch.equal(divide(classes, seed=1)[1], chooses)
 
 
-def test_of_many_images_no_more_choose_than_are_needed():
-    _, chooses = divide(torch.arange(20 * MOST) % 2, seed=0)
-    assert len(chooses) == MOST
-
-
-def test_with_one_image_of_each_class_none_chooses():
+def test_no_more_choose_than_are_needed_and_none_where_each_class_has_one_image():
+    assert len(divide(torch.arange(20 * MOST) % 2, seed=0)[1]) == MOST
     assert [len(rows) for rows in divide(torch.arange(3), seed=0)] == [3, 0]
 
 

@@ -41,6 +41,7 @@ def test_half_is_corrupted_as_the_paper_says():
     assert not (moved & (hidden | ~corrupted)).any()
     assert hidden[corrupted].float().mean().item() == pytest.approx(0.8, abs=0.01)
     assert moved[corrupted].float().mean().item() == pytest.approx(0.1, abs=0.01)
+    assert Corruption.draw(1, 1, chance(), torch.device("cpu")).source.tolist() == [0]  # there is no other
 
 
 def test_embeddings_become_the_mask_or_another_or_stay():
@@ -51,19 +52,12 @@ def test_embeddings_become_the_mask_or_another_or_stay():
     assert torch.equal(out, expected.unsqueeze(-1).expand(4, 10, 3))
 
 
-def test_a_single_patch_has_no_other():
-    drawn = Corruption.draw(1, 1, chance(), torch.device("cpu"))
-    assert drawn.source.tolist() == [0]
-
-
 def plain(count: int, seed: int) -> Samples:
     """Images of one colour, so that any patch tells that of all others."""
     colours = torch.tensor([[20, 20, 20], [250, 20, 20], [20, 250, 20], [20, 20, 250]], dtype=torch.uint8)
     rows = torch.randint(4, (count,), generator=chance(seed))
-    return Samples(
-        pixels=colours[rows][:, None, None].expand(-1, *SIZE, -1).contiguous(),
-        classes=torch.zeros(count, dtype=torch.int64),
-    )
+    pixels = colours[rows][:, None, None].expand(-1, *SIZE, -1).contiguous()
+    return Samples(pixels=pixels, classes=torch.zeros(count, dtype=torch.int64))
 
 
 def test_colours_of_hidden_patches_are_learned_from_the_others():

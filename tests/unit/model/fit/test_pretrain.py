@@ -7,12 +7,11 @@ import pytest
 import torch
 
 from model.fit.augment import Augmentation
-from model.fit.classification import Classification
 from model.fit.finetune import FinetuneRecipe, finetune
 from model.fit.network import initialised
 from model.fit.pretrain import POSITIONS, PretrainRecipe, pretrain
 from model.variants import variant
-from tests.support.runs import interrupted_at, same_weights
+from tests.support.runs import same_weights
 from tests.support.samples import PREPROCESSING, SIZE, squares
 
 TRAIN, HELD_OUT = squares(60), squares(30, seed=1)
@@ -20,18 +19,16 @@ CONFIG = variant("mu/8", image_size=SIZE)
 RECIPE = PretrainRecipe(rate=0.003, epochs=2, batch=16, augmentation=Augmentation(least_area=0.5, flip=True))
 
 
-def run(config=CONFIG, recipe=RECIPE, work=None):
-    return pretrain(config, PREPROCESSING, TRAIN, HELD_OUT, recipe, work=work)
+def run(config=CONFIG, recipe=RECIPE):
+    return pretrain(config, PREPROCESSING, TRAIN, HELD_OUT, recipe)
 
 
 def test_a_network_learns_from_nothing_and_is_fine_tuned():
     fitted = run(recipe=replace(RECIPE, epochs=20, dropout=0.0))
     assert fitted.history[-1].accuracy > 0.6
     assert fitted.model.config == variant("mu/8", image_size=SIZE, num_classes=3, representation_size=32)
-    tuned = finetune(
-        fitted.model, PREPROCESSING, TRAIN, HELD_OUT,
-        FinetuneRecipe(rates=(0.001,), epochs=1, batch=16),
-    )  # fmt: skip
+    recipe = FinetuneRecipe(rates=(0.001,), epochs=1, batch=16)
+    tuned = finetune(fitted.model, PREPROCESSING, TRAIN, HELD_OUT, recipe)
     assert tuned.model.pre_logits is None
 
 
@@ -54,11 +51,9 @@ def test_dropout_is_in_the_loss_and_not_in_measurements():
     assert without.history[-1].held_out_loss == with_dropout.history[-1].held_out_loss
 
 
-def test_the_seed_decides_and_an_interrupted_run_ends_with_the_same_weights(tmp_path):
-    with interrupted_at(5, Classification):
-        run(work=tmp_path)
+def test_the_seed_alone_decides():
     whole = run()
     torch.rand(5)  # the random numbers of others do not count
-    assert same_weights(run(work=tmp_path).model, whole.model)
+    assert same_weights(run().model, whole.model)
     assert not same_weights(run(recipe=replace(RECIPE, seed=1)).model, whole.model)
     assert json.loads(json.dumps(whole.recipe)).keys() == {"method", *asdict(RECIPE)}

@@ -24,14 +24,11 @@ def test_other_arrays_are_refused(pixels, classes, message):
         Samples(pixels=pixels, classes=classes)
 
 
-def test_classes_are_counted():
-    assert count_classes(samples(2, 0, 1, 1)) == 3
-
-
 @pytest.mark.parametrize(
     ("train", "message"),
     [(samples(0, 0), "at least two classes"), (samples(0, 3), "no image to learn from of class 1, 2")],
 )
-def test_a_class_without_an_image_to_learn_from_is_refused(train, message):
+def test_classes_are_counted_and_one_without_an_image_to_learn_from_is_refused(train, message):
+    assert count_classes(samples(2, 0, 1, 1)) == 3
     with pytest.raises(ValueError, match=message):
         count_classes(train)

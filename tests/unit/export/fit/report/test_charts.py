@@ -15,10 +15,9 @@ from tests.unit.export.fit.report.test_judged import judged
 
 def shapes(svg: str, tag: str, kind: str | None = None) -> list[dict[str, str]]:
     """Attributes of all shapes of a tag and a class, with their text as `text`."""
-    found = [part for part in ElementTree.fromstring(svg).iter() if part.tag.endswith(f"}}{tag}")]
-    return [
-        part.attrib | {"text": "".join(part.itertext())} for part in found if kind is None or part.get("class") == kind
-    ]
+    parts = [part for part in ElementTree.fromstring(svg).iter() if part.tag.endswith(f"}}{tag}")]
+    found = [part for part in parts if kind in (None, part.get("class"))]
+    return [part.attrib | {"text": "".join(part.itertext())} for part in found]
 
 
 def point(step, **changes):
@@ -29,13 +28,10 @@ def test_curves_fall_and_rise_as_their_numbers():
     history = [point(s, train_loss=2 - s / 50, held_out_loss=1.0, accuracy=s / 100) for s in range(10, 100, 10)]
     chart = curves(history)
     train, held_out = (shapes(chart.svg, "circle", kind) for kind in ("learned", "right"))
-    down = {
-        name: [float(dot["cy"]) for dot in dots]
-        for name, dots in {"train": train, "loss": held_out[:9], "accuracy": held_out[9:]}.items()
-    }
-    assert down["train"] == sorted(down["train"])  # downwards on the sheet
-    assert len(set(down["loss"])) == 1
-    assert down["accuracy"] == sorted(down["accuracy"], reverse=True)
+    learned, loss, accuracy = ([float(dot["cy"]) for dot in dots] for dots in (train, held_out[:9], held_out[9:]))
+    assert learned == sorted(learned)  # downwards on the sheet
+    assert len(set(loss)) == 1
+    assert accuracy == sorted(accuracy, reverse=True)
     assert (chart.numbers[0]["epoch"], chart.numbers[0]["train_loss"], chart.numbers[0]["accuracy"]) == (1.0, 1.8, 0.1)
 
 
@@ -60,11 +56,8 @@ def test_right_answers_and_mistakes_are_in_their_cells():
     assert [cell["text"] for cell in wrong] == ["1 of 1 images of c: b"]
     assert float(wrong[0]["y"]) - float(right[1]["y"]) == pytest.approx(LARGEST)
     assert wrong[0]["x"] == right[1]["x"]
-    cells = [(0, 0, 2), (1, 1, 1), (2, 1, 1)]
-    assert chart.numbers == {
-        "labels": ("a", "b", "c"),
-        "cells": [dict(zip(("right", "answer", "images"), cell, strict=True)) for cell in cells],
-    }
+    cells = [dict(zip(("right", "answer", "images"), cell, strict=True)) for cell in ((0, 0, 2), (1, 1, 1), (2, 1, 1))]
+    assert chart.numbers == {"labels": ("a", "b", "c"), "cells": cells}
 
 
 @pytest.mark.parametrize(("classes", "named"), [(2, True), (30, True), (60, False), (1000, False)])
@@ -77,11 +70,8 @@ def test_names_are_in_full_where_they_fit(classes, named):
 
 
 def test_the_commonest_mistakes_come_first():
-    assert mistaken_pairs(judged([0, 0, 0, 1, 2], [1, 1, 2, 0, 2])) == [
-        ("a", "b", 2, 3),
-        ("a", "c", 1, 3),
-        ("b", "a", 1, 1),
-    ]
+    pairs = mistaken_pairs(judged([0, 0, 0, 1, 2], [1, 1, 2, 0, 2]))
+    assert pairs == [("a", "b", 2, 3), ("a", "c", 1, 3), ("b", "a", 1, 1)]
 
 
 def test_bars_are_as_high_as_their_answers_are_right():

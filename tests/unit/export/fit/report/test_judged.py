@@ -29,17 +29,15 @@ def judged(right, found, *, classes=3, sure=0.8):
 
 def test_figures():
     figures = judged([0, 0, 0, 1], [0, 0, 1, 1]).figures()
-    assert figures == pytest.approx(
-        {
-            "top1_accuracy": 0.75,
-            "top1_low": 0.3006,  # of 3 in 4, by R's prop.test(3, 4, correct=FALSE)
-            "top1_high": 0.9544,
-            "balanced_accuracy": (2 / 3 + 1) / 2,
-            "loss": -(3 * np.log(0.8) + np.log(0.1)) / 4,
-            "calibration_error": 0.05,
-        },
-        abs=1e-4,
-    )
+    expected = {
+        "top1_accuracy": 0.75,
+        "top1_low": 0.3006,  # of 3 in 4, by R's prop.test(3, 4, correct=FALSE)
+        "top1_high": 0.9544,
+        "balanced_accuracy": (2 / 3 + 1) / 2,
+        "loss": -(3 * np.log(0.8) + np.log(0.1)) / 4,
+        "calibration_error": 0.05,
+    }
+    assert figures == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_five_likeliest_of_many_labels():

@@ -38,8 +38,7 @@ def test_mae_cuts_nothing_off_above_224_pixels(saved):
     assert state["pos_embed"].shape[1:] == (17, 24)  # 4 x 4 patches of 4 pixels
     for side, resized in ((224, 256), (256, 256)):
         table = torch.zeros(1, 1 + (side // 4) ** 2, 24)
-        description = describe_checkpoint(saved(mae={"model": state | {"pos_embed": table}}), overrides=HEADS)
-        recipe = description.preprocessing
+        recipe = describe_checkpoint(saved(mae={"model": state | {"pos_embed": table}}), overrides=HEADS).preprocessing
         assert (recipe.size, recipe.resize_size) == ((side, side), (resized, resized))
 
 
@@ -96,7 +95,7 @@ def test_maes_pretrained_encoder_gives_its_class_token(saved):
 
 def test_a_linear_head_on_the_class_token_of_dinov2(saved):
     """As most people fine-tune the backbone of torch.hub."""
-    state = torch.load(GOLDEN / "dinov2/checkpoint.hub/pretrain.pth", weights_only=True)
+    state = state_of("dinov2/checkpoint.hub/pretrain.pth")
     state |= {"classifier.weight": torch.ones(6, state["cls_token"].shape[-1]), "classifier.bias": torch.ones(6)}
     description = describe_checkpoint(saved(tuned=state), overrides=HEADS)
     assert (description.config.pool, description.config.head_layers, description.config.num_classes) == ("cls", 1, 6)
@@ -105,20 +104,17 @@ def test_a_linear_head_on_the_class_token_of_dinov2(saved):
 
 def test_the_order_of_two_files_does_not_matter(saved):
     """A head may be larger than its backbone."""
-    backbone = torch.load(GOLDEN / "dinov2/checkpoint.hub/pretrain.pth", weights_only=True)
-    folder = saved(z=backbone, a={"weight": torch.ones(20_000, 48), "bias": torch.ones(20_000)})
+    head = {"weight": torch.ones(20_000, 48), "bias": torch.ones(20_000)}
+    folder = saved(z=state_of("dinov2/checkpoint.hub/pretrain.pth"), a=head)
     assert len(load_checkpoint(folder, overrides=HEADS).labels) == 20_000
 
 
-def test_two_files_with_the_same_tensors_are_refused(saved):
+def test_two_files_with_the_same_tensors_and_three_files_are_refused(saved):
     state = state_of("deit/checkpoint.pth")
     with pytest.raises(CheckpointError, match=r"both have blocks\.0\.attn\.proj\.bias: name the file to load"):
         load_checkpoint(saved(one={"model": state}, two={"model": state}), overrides=HEADS)
-
-
-def test_three_files_are_refused(saved):
     with pytest.raises(CheckpointError, match="3 files with weights: name one, such as "):
-        load_checkpoint(saved(one={}, two={}, three={}))
+        load_checkpoint(saved(three={}))
 
 
 def test_a_backbone_with_a_norm_for_the_mean_gives_the_mean(saved):
@@ -132,7 +128,7 @@ def test_a_backbone_with_a_norm_for_the_mean_gives_the_mean(saved):
 
 
 def test_a_file_whose_architecture_is_set_by_hand_is_timms(saved):
-    """torch.save({"model": state}) of a network of timm has the names and the container of DeiT."""
+    """torch.save({"model": state}) of a network of timm looks like DeiT."""
     folder = saved(file={"model": state_of("deit/checkpoint.pth")})
     small = {"embed_dim": "24", "depth": "4", "num_heads": "3", "patch_size": "4", "mlp_ratio": "2.0"}
     named = {"architecture": "vit_base_patch16_224.augreg_in21k"}

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.load import describe_checkpoint
-from tests.support.altered import GOLDEN, altered, renamed
+from tests.support.altered import GOLDEN, altered, renamed, with_more, without
 from tests.support.runs import same_weights
 
 
@@ -36,11 +36,10 @@ def same_model(a, b):
 )
 def test_prefixes_and_names_change_independently(changed, old, new):
     def both(tensors):
-        tensors = renamed(old, new)(tensors)
-        if new == "attention.q_proj":
+        if old == "attention.attention.query":
             tensors = renamed("attention.attention.key", "attention.k_proj")(tensors)
             tensors = renamed("attention.attention.value", "attention.v_proj")(tensors)
-        return tensors
+        return renamed(old, new)(tensors)
 
     assert same_model(load_checkpoint(changed(tensors=both)), load_checkpoint(GOLDEN / "huggingface-vit"))
 
@@ -68,7 +67,7 @@ INDEX = "beit.encoder.layer.0.attention.attention.relative_position_bias.relativ
     ],
 )
 def test_a_file_may_have_tensors_that_the_network_does_not_need(changed, case, more):
-    folder = changed(case, tensors=lambda state: state | more)
+    folder = changed(case, tensors=with_more(more))
     assert same_model(load_checkpoint(folder), load_checkpoint(GOLDEN / f"huggingface-{case}"))
 
 
@@ -93,29 +92,20 @@ def test_labels_without_names_are_numbered(changed, names):
 
 def test_labels_are_in_the_order_of_their_numbers(changed):
     shuffled = {"10": "k"} | {str(i): "abcdefghij"[i] for i in reversed(range(10))}
-
-    def eleven(tensors):
-        return {**tensors, "classifier.weight": torch.ones(11, 24), "classifier.bias": torch.zeros(11)}
-
+    eleven = with_more({"classifier.weight": torch.ones(11, 24), "classifier.bias": torch.zeros(11)})
     assert "".join(describe_checkpoint(changed(id2label=shuffled, tensors=eleven)).labels) == "abcdefghijk"
 
 
 def test_a_backbone_gives_the_output_of_its_pooler(changed):
     """ViTModel's pooler is a layer with tanh on the class token."""
 
-    def backbone(tensors):
-        pooler = {"vit.pooler.dense.weight": torch.randn(24, 24), "vit.pooler.dense.bias": torch.randn(24)}
-        return {k: v for k, v in tensors.items() if "classifier" not in k} | pooler
-
-    path = changed(architectures=["ViTModel"], tensors=backbone)
-    checkpoint = load_checkpoint(path)
+    weight, bias = torch.randn(24, 24), torch.randn(24)
+    pooler = {"vit.pooler.dense.weight": weight, "vit.pooler.dense.bias": bias}
+    folder = changed(architectures=["ViTModel"], tensors=lambda state: without("classifier")(state) | pooler)
+    checkpoint = load_checkpoint(folder)
     model, images = checkpoint.model, torch.randn(2, 3, *checkpoint.config.image_size)
     assert (checkpoint.labels, checkpoint.config.embedding) == ((), 24)
-    pooler = load_file(path / "model.safetensors")
-    expected = torch.tanh(
-        F.linear(model.encode(images)[:, 0], pooler["vit.pooler.dense.weight"], pooler["vit.pooler.dense.bias"])
-    )
-    torch.testing.assert_close(model(images), expected)
+    torch.testing.assert_close(model(images), torch.tanh(F.linear(model.encode(images)[:, 0], weight, bias)))
 
 
 def test_a_person_overrules_config_json(changed):

@@ -23,23 +23,16 @@ def test_saved_values_come_back(tmp_path):
     with torch.inference_mode():
         assert (loaded.model(images) == saved.model(images)).all()
     assert not loaded.model.training
-    assert (loaded.labels, loaded.preprocessing, loaded.model.config) == (
-        saved.labels,
-        saved.preprocessing,
-        saved.model.config,
-    )
-    assert (loaded.figures, loaded.recipe, loaded.history) == (saved.figures, saved.recipe, saved.history)
+    for field in ("labels", "preprocessing", "config", "figures", "recipe", "history"):
+        assert getattr(loaded, field) == getattr(saved, field), field
 
 
 def test_a_disk_that_is_full_leaves_the_file_that_was_there(tmp_path):
     path = tmp_path / "toy.safetensors"
-    save(toy_checkpoint(), path)
-    before = path.read_bytes()
-    assert len(before) > 50_000
+    path.write_text("before")
     with room_for(50_000), pytest.raises(OSError, match="File too large"):
         save(toy_checkpoint(), path)
-    assert [file.name for file in tmp_path.iterdir()] == ["toy.safetensors"]
-    assert path.read_bytes() == before
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["before"]
 
 
 @pytest.mark.parametrize(
@@ -84,10 +77,7 @@ def test_a_file_that_is_missing_or_of_another_kind_is_refused(tmp_path, content)
     ("names", "message"),
     [
         (["blocks.0.attn.q.weight", "rope.freqs", "head.weight"], r"most like timm, .*not have rope\.freqs"),
-        (
-            ["encoder.layer.0.mixer.weight", "embeddings.cls"],
-            "most like Hugging Face transformers, .*encoder.layer.0.mixer",
-        ),
+        (["encoder.layer.0.mixer.weight", "embeddings.cls"], "most like Hugging Face .*encoder.layer.0.mixer"),
         (["conv1.weight", "layer1.0.conv1.weight", "transformer.resblocks.0.x"], "most like OpenAI's CLIP, .*layer1"),
         (["foo", "bar"], "resembles no known family; its first tensors are bar, foo"),
     ],

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from model.checkpoints.families.timm_network import network, with_arguments
 from model.checkpoints.load import describe_checkpoint
 from model.config import RopeConfig
 from model.positions import resize
-from tests.support.altered import without
+from tests.support.altered import with_more, without
 from tests.support.toy import toy_model
 
+PLAIN = "vit_base_patch16_224"
 SMALL = {"embed_dim": 24, "depth": 2, "num_heads": 3, "patch_size": 8, "img_size": 32}
 RECIPE = {"input_size": [3, 32, 32], "crop_pct": 0.9, "interpolation": "bicubic", "mean": [0.4] * 3, "std": [0.2] * 3}
 EVA02 = RopeConfig(reference=(16, 16))
@@ -50,9 +52,9 @@ def write(folder: Path, state: dict[str, Tensor], config: dict[str, Any] | None 
     return folder
 
 
-def config_of(architecture: str, *, model_args: dict[str, Any] | None = None, recipe: Any = None, **root: Any):
-    arguments = SMALL | (model_args or {})
-    return {"architecture": architecture, "model_args": arguments, "pretrained_cfg": RECIPE | (recipe or {}), **root}
+def config_of(architecture: str, *, model_args: Any = (), recipe: Any = (), **root: Any):
+    stated = {"model_args": SMALL | dict(model_args), "pretrained_cfg": RECIPE | dict(recipe)}
+    return {"architecture": architecture, **stated, **root}
 
 
 def load(folder: Path, state: dict[str, Tensor], architecture: str, **config: Any):
@@ -62,13 +64,8 @@ def load(folder: Path, state: dict[str, Tensor], architecture: str, **config: An
 @pytest.fixture
 def plain(tmp_path):
     """Writes a vit_base_patch16_224 with changes, returns its folder."""
-
-    def write_plain(*, without: str = "", also: dict[str, Tensor] | None = None, **config: Any) -> Path:
-        _, state = toy("vit_base_patch16_224")
-        state.pop(without, None)
-        return write(tmp_path, state | (also or {}), config_of("vit_base_patch16_224", **config))
-
-    return write_plain
+    _, state = toy(PLAIN)
+    return lambda also=(), **config: write(tmp_path, state | dict(also), config_of(PLAIN, **config))
 
 
 @torch.inference_mode()
@@ -146,13 +143,6 @@ def test_the_published_size_of_a_lone_file_may_fit_no_whole_patches(tmp_path):
     assert (checkpoint.preprocessing.size, checkpoint.preprocessing.cropped) == ((378, 378), (384, 384))
 
 
-def test_the_stem_of_a_hybrid_needs_whole_patches(tmp_path):
-    """Its convolutions see pixels that no patch covers, so none are cut off."""
-    _, state = toy("vit_tiny_r_s16_p8_224", patch_size=4)
-    with pytest.raises(CheckpointError, match=r"image_size \(37, 39\) is not a multiple of patch_size 16"):
-        load(tmp_path, state, "vit_tiny_r_s16_p8_224", model_args={"patch_size": 4, "img_size": [37, 39]})
-
-
 def test_the_folder_has_every_fact(plain):
     checkpoint = load_checkpoint(plain(recipe={"tag": "mine"}, label_names=NAMES, label_descriptions={"ant": "an ant"}))
     assert (checkpoint.name, checkpoint.family) == ("vit_base_patch16_224.mine", "timm")
@@ -175,29 +165,69 @@ def test_labels_with_gaps_and_without_names(plain):
     assert load_checkpoint(plain()).labels == tuple(f"class {i}" for i in range(5))
 
 
+def as_eva(state: dict[str, Tensor], *, heads: int = 3) -> dict[str, Tensor]:
+    """With separate projections, as models/eva.py saves them; keys and values of the first `heads` heads alone."""
+    changed = {key: tensor for key, tensor in state.items() if ".attn.qkv." not in key}
+    for key in state.keys() - changed.keys():
+        for name, rows in zip("qkv", state[key].chunk(3), strict=True):
+            kept = rows if name == "q" else rows[: heads * 8]
+            changed[key.replace("qkv", f"{name}_proj")] = kept.clone()
+    return changed
+
+
+def with_norm_before(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return as_eva(state) | {"norm.weight": state["fc_norm.weight"].clone()}
+
+
+HYBRID, ROPE = "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224"
+
+
 @pytest.mark.parametrize(
-    ("config", "message"),
+    ("architecture", "change", "config", "message"),
     [
-        ({"model_args": {"global_pool": "avgmax"}}, "global_pool='avgmax': that is pooling by maximum"),
-        ({"model_args": {"global_pool": ""}}, "a label for every token"),
-        ({"model_args": {"attn_layer": "diff"}}, "differential attention"),
-        ({"model_args": {"in_chans": 1}}, "in_chans=1: supported are 3"),
-        ({"model_args": {"act_layer": "relu"}}, "act_layer='relu': supported are 'gelu'"),
-        ({"model_args": {"scale_attn_norm": True}}, "scale_attn_norm without scale_mlp_norm"),
-        ({"model_args": {"rotary": True}}, "vit_base_patch16_224 has no argument rotary"),
-        ({"model_args": {"patch_size": [8, 4]}}, "only square ones"),
-        ({"recipe": {"crop_mode": "border"}}, "crop_mode 'border' is not supported"),
-        ({"recipe": {"interpolation": "random"}}, "interpolation 'random' is none of nearest"),
-        ({"label_names": NAMES[:4]}, "4 labels, the model has 5 classes"),
-        ({"num_classes": 7}, "says 7 classes, the head has 5"),
-        ({"num_classes": 5, "without": "head.weight"}, "says 5 classes, the head has 0"),
-        ({"also": {"head.weight": torch.zeros(5, 24)}}, "the head is all zeros"),
-        ({"also": {"pos_embed": torch.zeros(1, 19, 24)}}, "of 18 patches, which are neither a square nor 4 by 4"),
+        (PLAIN, dict, {"model_args": {"global_pool": "avgmax"}}, "global_pool='avgmax': that is pooling by maximum"),
+        (PLAIN, dict, {"model_args": {"global_pool": ""}}, "a label for every token"),
+        (PLAIN, dict, {"model_args": {"attn_layer": "diff"}}, "differential attention"),
+        (PLAIN, dict, {"model_args": {"in_chans": 1}}, "in_chans=1: supported are 3"),
+        (PLAIN, dict, {"model_args": {"act_layer": "relu"}}, "act_layer='relu': supported are 'gelu'"),
+        (PLAIN, dict, {"model_args": {"scale_attn_norm": True}}, "scale_attn_norm without scale_mlp_norm"),
+        (PLAIN, dict, {"model_args": {"rotary": True}}, "vit_base_patch16_224 has no argument rotary"),
+        (PLAIN, dict, {"model_args": {"patch_size": [8, 4]}}, "only square ones"),
+        (PLAIN, dict, {"recipe": {"crop_mode": "border"}}, "crop_mode 'border' is not supported"),
+        (PLAIN, dict, {"recipe": {"interpolation": "random"}}, "interpolation 'random' is none of nearest"),
+        (PLAIN, dict, {"label_names": NAMES[:4]}, "4 labels, the model has 5 classes"),
+        (PLAIN, dict, {"num_classes": 7}, "says 7 classes, the head has 5"),
+        (PLAIN, without("head.weight"), {"num_classes": 5}, "says 5 classes, the head has 0"),
+        (PLAIN, with_more({"head.weight": torch.zeros(5, 24)}), {}, "the head is all zeros"),
+        (
+            PLAIN,
+            with_more({"pos_embed": torch.zeros(1, 19, 24)}),
+            {},
+            "18 patches, which are neither a square nor 4 by",
+        ),
+        # Its convolutions see pixels that no patch covers, so none are cut off.
+        (HYBRID, dict, {"model_args": {"img_size": [37, 39]}}, r"size \(37, 39\) is not a multiple of patch_size 32"),
+        (ROPE, lambda state: without("v_proj.weight")(as_eva(state)), {}, r"missing: blocks.0.attn.qkv.weight"),
+        (ROPE, as_eva, {"model_args": {"rope_type": "mrope"}}, f"{ROPE}.*rope_type='mrope': supported are 'cat', "),
+        (ROPE, as_eva, {"model_args": {"rope_grid_indexing": "yz"}}, f"{ROPE}.*axes 'yz' is none of yx, xy"),
+        (ROPE, as_eva, {"model_args": {"rope_temperature": -1.0}}, f"{ROPE}.*the temperature of rope"),
+        (ROPE, as_eva, {"model_args": {"num_heads": 4}}, f"{ROPE}.*heads whose width is a multiple of 4, not 6"),
+        ("eva02_tiny_patch14_224", with_norm_before, {}, "a norm before its pool and one after it"),
+        ("vit_base_patch16_sapiens2", partial(as_eva, heads=2), {}, r"attn.qkv.weight is \(56, 24\), not \(72, 24\)"),
     ],
 )
-def test_refusals_say_why(plain, config, message):
+def test_refusals_say_why(tmp_path, architecture, change, config, message):
+    _, state = toy(architecture)
     with pytest.raises(CheckpointError, match=message):
-        load_checkpoint(plain(**config))
+        load(tmp_path, change(state), architecture, **config)
+
+
+def test_an_unknown_architecture_is_refused_with_similar_names(tmp_path):
+    state = {"fc.weight": torch.ones(5, 24)}
+    with pytest.raises(CheckpointError, match=r"vit_bas_patch16_224 is none of .* did you mean vit_base_patch16_224"):
+        load(tmp_path, state, "vit_bas_patch16_224")
+    with pytest.raises(CheckpointError, match="architecture resnet50 is none of the 279 plain Vision Transformers"):
+        load(tmp_path, state, "resnet50")
 
 
 def test_a_head_of_zeros_can_be_left_out(plain):
@@ -255,21 +285,21 @@ def test_openclip_describes_its_tower_and_may_project_its_output(tmp_path):
         load_checkpoint(write(folder, tensors), overrides=SIZES)
 
 
-def lone(folder: Path, architecture: str, **arguments: Any) -> Path:
-    _, state = toy(architecture, **arguments)
-    return write(folder, state) / "model.safetensors"
+@pytest.fixture
+def lone(tmp_path):
+    """A vit_base_patch16_224 without config.json."""
+    return write(tmp_path, toy(PLAIN)[1]) / "model.safetensors"
 
 
-def test_a_lone_file_needs_its_architecture(tmp_path):
-    file = lone(tmp_path, "vit_base_patch16_224")
+def test_a_lone_file_needs_its_architecture(lone):
     with pytest.raises(CheckpointError, match="--set architecture=vit_base_patch16_224"):
-        load_checkpoint(file)
-    checkpoint = load_checkpoint(file, overrides=SIZES | {"architecture": "vit_base_patch16_224.augreg_in21k"})
+        load_checkpoint(lone)
+    checkpoint = load_checkpoint(lone, overrides=SIZES | {"architecture": "vit_base_patch16_224.augreg_in21k"})
     assert checkpoint.config.image_size == checkpoint.preprocessing.size == (32, 32)  # as its positions are
     assert checkpoint.preprocessing.mean == (0.5, 0.5, 0.5)
     assert checkpoint.origins["mean"] == "timm, vit_base_patch16_224.augreg_in21k"
     assert checkpoint.origins["image_size"] == "number of positions"
-    old_name = load_checkpoint(file, overrides=SIZES | {"architecture": "vit_base_patch16_224_in21k"})
+    old_name = load_checkpoint(lone, overrides=SIZES | {"architecture": "vit_base_patch16_224_in21k"})
     assert old_name.name == checkpoint.name
 
 
@@ -300,14 +330,12 @@ def test_an_oblong_table_whose_rows_happen_to_be_a_square(tmp_path):
         load_checkpoint(file, overrides=given | {"image_size": "24,24"})
 
 
-def test_preprocessing_that_tags_disagree_on_must_be_given(tmp_path):
-    file = lone(tmp_path, "vit_base_patch16_224")
-    with pytest.raises(
-        CheckpointError, match=r"crop_pct depends on .* --set architecture= one of .*\.augreg_in21k_ft_in1k"
-    ):
-        load_checkpoint(file, overrides=SIZES | {"architecture": "vit_base_patch16_224"})
+def test_preprocessing_that_tags_disagree_on_must_be_given(lone):
+    given = SIZES | {"architecture": PLAIN}
+    with pytest.raises(CheckpointError, match=r"crop_pct depends on .* architecture= one of .*\.augreg_in21k_ft_in1k"):
+        load_checkpoint(lone, overrides=given)
     by_hand = {"mean": "0,0,0", "std": "1,1,1", "resize_size": "(40, 40)"}
-    checkpoint = load_checkpoint(file, overrides=SIZES | by_hand | {"architecture": "vit_base_patch16_224"})
+    checkpoint = load_checkpoint(lone, overrides=given | by_hand)
     assert checkpoint.preprocessing.mean == (0, 0, 0)
     assert checkpoint.preprocessing.resize_size == (40, 40)
 
@@ -332,11 +360,9 @@ def test_relative_mlps_are_computed_for_the_size_and_not_interpolated(tmp_path):
     _, state = toy("vit_relpos_small_patch16_224")
     for name in [name for name in state if "relative" in name]:
         del state[name]
+    shapes = {"fc1.weight": (8, 2), "fc1.bias": (8,), "fc2.weight": (3, 8), "fc2.bias": (3,)}
     for i in range(2):
-        state |= {
-            f"blocks.{i}.attn.rel_pos.mlp.{name}": torch.randn(*shape)
-            for name, shape in {"fc1.weight": (8, 2), "fc1.bias": (8,), "fc2.weight": (3, 8), "fc2.bias": (3,)}.items()
-        }
+        state |= {f"blocks.{i}.attn.rel_pos.mlp.{name}": torch.randn(shape) for name, shape in shapes.items()}
     folder = write(tmp_path, state, config_of("vit_relpos_small_patch16_224"))
     small = load_checkpoint(folder).model
     large = load_checkpoint(folder, overrides={"image_size": "(48, 48)"}).model
@@ -350,54 +376,6 @@ def test_the_name_of_the_norm_says_where_it_stands(tmp_path):
     model, state = toy("vit_base_patch16_224", global_pool="avg", fc_norm=False)
     assert "norm.weight" in state
     assert_loads(tmp_path, state, "vit_base_patch16_224", model_args={"global_pool": "avg"}, to=model)
-
-
-def as_eva(state: dict[str, Tensor], *, heads: int) -> dict[str, Tensor]:
-    """With separate projections, as models/eva.py saves them; keys and values of the first `heads` heads alone."""
-    changed = {key: tensor for key, tensor in state.items() if ".attn.qkv." not in key}
-    for key in state.keys() - changed.keys():
-        for name, rows in zip("qkv", state[key].chunk(3), strict=True):
-            kept = rows if name == "q" else rows[: heads * 8]
-            changed[key.replace("qkv", f"{name}_proj")] = kept.clone()
-    return changed
-
-
-def with_norm_before(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {**state, "norm.weight": state["fc_norm.weight"].clone()}
-
-
-ROPE, SAPIENS = "vit_small_patch16_rope_224", "vit_base_patch16_sapiens2"
-
-
-@pytest.mark.parametrize(
-    ("architecture", "change", "arguments", "message"),
-    [
-        (ROPE, without("attn.v_proj.weight"), {}, r"missing: blocks.0.attn.qkv.weight"),
-        (ROPE, dict, {"rope_type": "mrope"}, f"{ROPE}.*rope_type='mrope': supported are 'cat', 'dinov3', 'mixed'"),
-        (ROPE, dict, {"rope_grid_indexing": "yz"}, f"{ROPE}.*axes 'yz' is none of yx, xy"),
-        (ROPE, dict, {"rope_temperature": -1.0}, f"{ROPE}.*the temperature of rope"),
-        (ROPE, dict, {"num_heads": 4}, f"{ROPE}.*heads whose width is a multiple of 4, not 6"),
-        ("eva02_tiny_patch14_224", with_norm_before, {}, "a norm before its pool and one after it"),
-        (SAPIENS, dict, {}, r"blocks.0.attn.qkv.weight is \(56, 24\), not \(72, 24\)"),  # two for three heads
-    ],
-)
-def test_refusals_of_eva_say_why(tmp_path, architecture, change, arguments, message):
-    _, state = toy(architecture)
-    changed = change(as_eva(state, heads=2 if architecture == SAPIENS else 3))
-    with pytest.raises(CheckpointError, match=message):
-        load(tmp_path, changed, architecture, model_args=arguments)
-
-
-@pytest.mark.parametrize(
-    ("architecture", "message"),
-    [
-        ("vit_bas_patch16_224", r"vit_bas_patch16_224 is none of .* did you mean vit_base_patch16_224"),
-        ("resnet50", "architecture resnet50 is none of the 279 plain Vision Transformers"),
-    ],
-)
-def test_an_unknown_architecture_is_refused_with_similar_names(tmp_path, architecture, message):
-    with pytest.raises(CheckpointError, match=message):
-        load(tmp_path, {"fc.weight": torch.ones(5, 24)}, architecture)
 
 
 def test_background_classes_are_cut_off(tmp_path):
@@ -444,26 +422,24 @@ def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(trained)
     assert description.origins["mean"] == description.origins["interpolation"] == "args in the file"
 
 
-@pytest.mark.parametrize("arguments", [{"gp": "avg"}, {"gp": None, "model_kwargs": {"global_pool": "avg"}}])
-def test_a_training_checkpoint_is_pooled_as_its_command_line_says(trained, arguments):
-    path, model = trained("vit_tiny_patch16_224", of=toy("vit_tiny_patch16_224", global_pool="avg"), **arguments)
-    checkpoint = load_checkpoint(path, overrides=SIZES)
-    assert (checkpoint.config.pool, checkpoint.origins["global_pool"]) == ("mean", "args in the file")
-    assert_same(checkpoint.model, model)
+TINY, ROTARY, AVERAGE = "vit_tiny_patch16_224", "vit_small_patch16_dinov3", {"global_pool": "avg"}
 
 
 @pytest.mark.parametrize(
-    ("arch", "size", "arguments"),
+    ("arch", "network", "arguments"),
     [
-        ("vit_tiny_patch16_224", (16, 32), {"input_size": [3, 16, 32]}),  # as many rows as a square of 24 has patches
-        ("vit_tiny_patch16_224", (16, 32), {"model_kwargs": {"img_size": (16, 32)}}),
-        ("vit_small_patch16_dinov3", (48, 48), {"img_size": 48}),  # rotary positions, and no table that tells the size
+        (TINY, AVERAGE, {"gp": "avg"}),
+        (TINY, AVERAGE, {"gp": None, "model_kwargs": AVERAGE}),
+        (TINY, {"image_size": (16, 32)}, {"input_size": [3, 16, 32]}),  # as many rows as a square of 24 has patches
+        (TINY, {"image_size": (16, 32)}, {"model_kwargs": {"img_size": (16, 32)}}),
+        (ROTARY, {"image_size": (48, 48)}, {"img_size": 48}),  # no table of positions tells the size
     ],
 )
-def test_a_training_checkpoint_has_the_size_of_its_command_line(trained, arch, size, arguments):
-    path, _ = trained(arch, of=toy(arch, image_size=size), **arguments)
-    description = describe_checkpoint(path, overrides=SIZES)
-    assert (description.config.image_size, description.origins["image_size"]) == (size, "args in the file")
+def test_a_training_checkpoint_has_the_pool_and_the_size_of_its_command_line(trained, arch, network, arguments):
+    path, model = trained(arch, of=toy(arch, **network), **arguments)
+    checkpoint = load_checkpoint(path, overrides=SIZES)
+    assert [checkpoint.origins[fact] for fact in network] == ["args in the file"]
+    assert_same(checkpoint.model, model)
 
 
 @pytest.mark.parametrize("arch", ["vit_small_patch16_224", "hf-hub:timm/vit_small_patch16_224.augreg_in21k_ft_in1k"])

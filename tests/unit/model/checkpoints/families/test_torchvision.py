@@ -20,9 +20,7 @@ from tests.support.published import stated
         (1280, 32, 14, 518, 16, 518, "bicubic", "ViT_H_14_Weights.IMAGENET1K_SWAG_E2E_V1"),
     ],
 )
-def test_published_weights_are_known_by_their_sizes(
-    tmp_path, width, depth, patch, side, heads, resize, interpolation, entry
-):
+def test_published_weights_are_known_by_sizes(tmp_path, width, depth, patch, side, heads, resize, interpolation, entry):
     shapes = {
         "class_token": (1, 1, width),
         "conv_proj.weight": (width, 3, patch, patch),
@@ -53,8 +51,6 @@ def test_the_command_line_in_the_file_comes_first(tmp_path):
 @pytest.mark.parametrize("name", ["heads", "heads.0", "heads.head.0"])
 def test_heads_of_fine_tuning(tmp_path, name):
     tuned = altered("torchvision-vit", tmp_path, tensors=renamed("heads.head", name))
-    one, other = (
-        load_checkpoint(path, overrides=stated("torchvision-vit"))
-        for path in (tuned, GOLDEN / "torchvision-vit/checkpoint.pth")
-    )
+    paths = tuned, GOLDEN / "torchvision-vit/checkpoint.pth"
+    one, other = (load_checkpoint(path, overrides=stated("torchvision-vit")) for path in paths)
     assert torch.equal(one.model.head.weight, other.model.head.weight)
