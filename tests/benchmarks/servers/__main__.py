@@ -8,6 +8,7 @@ requests stand behind each percentile (500).
 
 import argparse
 import shutil
+import sys
 from pathlib import Path
 
 from tests.benchmarks.__main__ import publish
@@ -21,7 +22,6 @@ from tests.benchmarks.servers.comparison import (
     finished,
     servers_table,
     tries_table,
-    warn,
 )
 from tests.benchmarks.servers.contenders import GROUPS
 
@@ -35,10 +35,11 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=500, help="behind each percentile")
     arguments = parser.parse_args()
     for group in arguments.groups or GROUPS:
-        comparisons = [compare(group, arguments.requests)]
-        for rows in (of_group(comparisons) for of_group in TABLES.values()):
+        comparison = compare(group, arguments.requests)
+        for rows in (of_groups([comparison]) for of_groups in TABLES.values()):
             print(table(rows) if rows else "")
-        warn(comparisons)
+        for name, why in comparison.left_out.items():
+            print(f"left out: {name}: {why}", file=sys.stderr)
     done = [group for group in GROUPS if finished(group, arguments.requests)]
     if missing := [group for group in PRECISIONS if group not in done]:
         print(f"The tables are written when there are also: {', '.join(missing)}")

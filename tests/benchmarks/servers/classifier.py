@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from tests.benchmarks.servers.vit import Pixels, Prediction, graph, predictions, threads
+from tests.benchmarks.servers.vit import Pixels, Prediction, graph, number, predictions
 
 Logits = Callable[[Pixels], npt.NDArray[np.float32]]  # of a batch; (images, classes)
 
@@ -26,7 +26,7 @@ def _torch() -> Logits:
     from model.variants import variant
     from model.vit import VisionTransformer
 
-    torch.set_num_threads(threads())
+    torch.set_num_threads(number("THREADS"))
     model = VisionTransformer(variant("S/16")).eval()
     model.load_state_dict(torch.load(graph(), weights_only=True))
 
@@ -42,7 +42,7 @@ def _onnx_runtime() -> Logits:
     import onnxruntime as ort
 
     options = ort.SessionOptions()
-    options.intra_op_num_threads = threads()
+    options.intra_op_num_threads = number("THREADS")
     options.add_session_config_entry("session.intra_op.allow_spinning", os.environ["VIT_BENCH_SPINNING"])
     session = ort.InferenceSession(str(graph()), options, providers=["CPUExecutionProvider"])
     first = session.get_outputs()[0].name  # logits; this project's graphs also have embeddings

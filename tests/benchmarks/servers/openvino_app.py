@@ -17,7 +17,7 @@ import uvicorn
 from fastapi import FastAPI, UploadFile
 from openvino.preprocess import PrePostProcessor
 
-from tests.benchmarks.servers.vit import MAX_WAIT_S, Prediction, crop, graph, max_batch, port, predictions, threads
+from tests.benchmarks.servers.vit import MAX_WAIT_S, Prediction, crop, graph, number, predictions
 
 Answer = asyncio.Future[list[Prediction]]
 
@@ -28,7 +28,7 @@ turn = threading.Lock()  # two threads that start at once may be given one slot
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     global queue
-    options = {"PERFORMANCE_HINT": os.environ["VIT_BENCH_HINT"], "INFERENCE_NUM_THREADS": threads()}
+    options = {"PERFORMANCE_HINT": os.environ["VIT_BENCH_HINT"], "INFERENCE_NUM_THREADS": number("THREADS")}
     if streams := os.environ["VIT_BENCH_STREAMS"]:
         options["NUM_STREAMS"] = int(streams)
     if not os.environ["VIT_BENCH_PINNED"]:
@@ -36,8 +36,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     if precision := os.environ["VIT_BENCH_PRECISION"]:
         options["INFERENCE_PRECISION_HINT"] = precision
     device = "CPU"
-    if max_batch() > 1:
-        device = f"BATCH:CPU({max_batch()})"  # automatic batching of waiting requests
+    if (batch := number("BATCH")) > 1:
+        device = f"BATCH:CPU({batch})"  # automatic batching of waiting requests
         options["AUTO_BATCH_TIMEOUT"] = round(MAX_WAIT_S * 1000)  # its default is a second
     queue = openvino.AsyncInferQueue(openvino.Core().compile_model(network(), device, options))
     queue.set_callback(answered)
@@ -84,4 +84,4 @@ def start(jpeg: bytes, waiting: tuple[asyncio.AbstractEventLoop, Answer]) -> Non
 
 
 if __name__ == "__main__":
-    uvicorn.run(app, host="127.0.0.1", port=port(), log_level="warning")
+    uvicorn.run(app, host="127.0.0.1", port=number("PORT"), log_level="warning")
