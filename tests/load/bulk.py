@@ -46,10 +46,6 @@ class Run:
     right: float  # share of the images that got the label of their folder
 
 
-def main() -> None:
-    publish("bulk", measure(int(sys.argv[1]) if len(sys.argv) > 1 else IMAGES), Path(__file__).parent)
-
-
 def measure(count: int) -> Rows:
     with TemporaryDirectory() as place:
         folder = Path(place, "images")
@@ -168,4 +164,4 @@ def read(out: Path) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    main()
+    publish("bulk", measure(int(sys.argv[1]) if sys.argv[1:] else IMAGES))

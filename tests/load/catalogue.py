@@ -7,7 +7,6 @@ an expected one.
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import httpx
 import numpy as np
@@ -58,7 +57,7 @@ def main() -> None:
         "allocated, MiB": f"{memory[0]:.1f} to {memory[-1]:.1f}",
         "growth, MiB per round": slope(memory[WARM_UP:]),
     }
-    publish("catalogue", [row], Path(__file__).parent)
+    publish("catalogue", [row])
     for answer, times in wrong.items():
         print(f"{answer} ({times} times)", file=sys.stderr)
     sys.exit(bool(wrong))

@@ -115,7 +115,7 @@ def main() -> None:
     run = soak(float(sys.argv[1]) if sys.argv[1:] else SECONDS, module="app")
     control = soak(CONTROL_SECONDS, module="tests.load.leaking")
     rows = [summary("the service", run), summary("with a planted leak", control)]
-    publish("soak", rows, Path(__file__).parent)
+    publish("soak", rows)
     if run.leaks or not control.leaks or run.traffic.wrong:
         raise SystemExit(f"wrong answers: {dict(run.traffic.wrong)}; leaks: {run.leaks}; control: {control.leaks}")
 

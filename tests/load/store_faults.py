@@ -95,11 +95,6 @@ def row(name: str, rounds: list[Observed]) -> Row:
     }
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, running_redis(Path(folder)) as redis:
-        rows = measure(redis)
-    publish("store_faults", rows, Path(__file__).parent)
-
-
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as folder, running_redis(Path(folder)) as redis:
+        publish("store_faults", measure(redis))

@@ -9,7 +9,6 @@ requests stand behind each percentile (500).
 import argparse
 import shutil
 import sys
-from pathlib import Path
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.leaders import PRECISIONS
@@ -25,7 +24,6 @@ from tests.benchmarks.servers.comparison import (
 )
 from tests.benchmarks.servers.contenders import GROUPS
 
-FOLDER = Path(__file__).parents[1]
 TABLES = {"servers": servers_table, "servers_equal": equal_table, "servers_tries": tries_table}
 
 
@@ -47,7 +45,7 @@ def main() -> None:
     every = [compare(group, arguments.requests) for group in done]
     for name, of_groups in TABLES.items():
         if rows := of_groups(every):
-            publish(name, rows, FOLDER, about(every))
+            publish(name, rows, about(every))
     shutil.rmtree(WORK)
 
 
