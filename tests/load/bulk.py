@@ -12,10 +12,10 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -37,8 +37,7 @@ POLLED_EVERY_S = 0.02
 PATH = "/classify?top_k=1&attention=false"  # as the client asks
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(NamedTuple):
     rate: float  # images per second, from the first answer to the last
     first_s: float  # from the start of the process to the first answer
     lost: int
@@ -52,24 +51,27 @@ def measure(count: int) -> Rows:
         write_images(folder, count)
         best, ours = alone(folder, Path(place))
         interrupted = killed(folder, Path(place))
+    closed: Row = {"asked by": "closed loop", "of": "one server", "images/s": round(best, 1), "relative": 1.0}
     rows = [
-        row("closed loop", "one server", best, best),
-        row("python -m app.client", "one server", statistics.median(run.rate for run in ours), best, ours),
-        row("python -m app.client", f"one server, killed {KILLS} times", interrupted.rate, best, [interrupted]),
+        closed | dict.fromkeys(("s until the first answer", "lost", "twice", "right label"), ""),
+        row("one server", best, ours),
+        row(f"one server, killed {KILLS} times", best, [interrupted]),
     ]
     return [{"images": count, **cells} for cells in rows]
 
 
-def row(asked_by: str, server: str, rate: float, best: float, runs: Sequence[Run] = ()) -> Row:
+def row(server: str, best: float, runs: list[Run]) -> Row:
+    rates, seconds, lost, twice, right = zip(*runs, strict=True)
+    rate = statistics.median(rates)
     return {
-        "asked by": asked_by,
+        "asked by": "python -m app.client",
         "of": server,
         "images/s": round(rate, 1),
         "relative": round(rate / best, 2),
-        "s until the first answer": round(statistics.median(run.first_s for run in runs), 1) if runs else "",
-        "lost": sum(run.lost for run in runs) if runs else "",
-        "twice": sum(run.twice for run in runs) if runs else "",
-        "right label": f"{100 * min(run.right for run in runs):.1f} %" if runs else "",
+        "s until the first answer": round(statistics.median(seconds), 1),
+        "lost": sum(lost),
+        "twice": sum(twice),
+        "right label": f"{100 * min(right):.1f} %",
     }
 
 
@@ -121,10 +123,14 @@ def named(server: str, folder: Path, out: Path, *, interrupt: Callable[[], objec
     growth: list[tuple[float, int]] = []
     with out.with_suffix(".log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
         try:
-            for moment, done in lines(process, out):
+            ended = False
+            while not ended:
+                time.sleep(POLLED_EVERY_S)
+                ended = process.poll() is not None
+                moment, done = time.perf_counter(), out.read_bytes().count(b"\n") - 1 if out.exists() else 0
                 if moment > start + 600 + len(asked) / SLOWEST_PER_S:
                     raise TimeoutError(f"{done} of {len(asked)} images are named")
-                if done and done != (growth[-1][1] if growth else 0):
+                if done > (growth[-1][1] if growth else 0):
                     growth.append((moment, done))
                 if interrupt and interrupts and done >= interrupts[0]:
                     interrupt()
@@ -142,15 +148,6 @@ def named(server: str, folder: Path, out: Path, *, interrupt: Callable[[], objec
         twice=sum(len(labels) - 1 for labels in answers.values()),
         right=sum(answers.get(image) == [label] for image, label in asked.items()) / len(asked),
     )
-
-
-def lines(process: subprocess.Popen[bytes], out: Path) -> Iterator[tuple[float, int]]:
-    """The lines below the head of the file `out`, with the time, again and again until the process has ended."""
-    ended = False
-    while not ended:
-        ended = process.poll() is not None
-        yield time.perf_counter(), max(0, out.read_bytes().count(b"\n") - 1) if out.exists() else 0
-        time.sleep(POLLED_EVERY_S)
 
 
 def read(out: Path) -> dict[str, list[str]]:
