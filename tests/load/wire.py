@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.server import Server, running
-from tests.catalogue.json_bodies import bodies
+from tests.catalogue.json_bodies import INFER, bodies
 from tests.load.changes import changed, keep
 from tests.load.connection import JPEG, JSON, Connection, file_part, form, message, post, tensor
 from tests.load.server import descriptors, settled
@@ -27,7 +27,6 @@ STORE_BYTES = 2**20  # soon full, so that stored maps do not count as growth
 DEADLINE = b"X-Request-Timeout: 0.001"
 TOO_LATE = "too late for its deadline"
 JSON_BYTES = 2**13  # of each body that tries to cost more than its size
-INFER = "/v2/models/shapes/infer"
 PIXELS = {"name": "images", "datatype": "UINT8", "shape": [1, 64, 64, 3]}
 HEAD_BYTES = 400  # where most changes are made
 TOKENS = [
