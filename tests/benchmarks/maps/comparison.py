@@ -72,12 +72,10 @@ def _chunks() -> Iterator[Chunk]:
         pixels = np.stack([preprocess(Image.fromarray(s.pixels), manifest.image)[0] for s in samples])
         outputs = engine.run("explain", pixels)
         maps = [Maps.of({name: rows[i] for name, rows in outputs.items()}) for i in range(len(samples))]
+        images = [make_prepared(pixels=each) for each in pixels]
         yield Chunk(
             samples=samples,
-            records=[
-                make_record(maps=each, image=make_prepared(pixels=seen))
-                for each, seen in zip(maps, pixels, strict=True)
-            ],
+            records=[make_record(maps=each, image=image) for each, image in zip(maps, images, strict=True)],
             manifest=manifest,
             score=score,
             model=checkpoint.model,
