@@ -36,17 +36,13 @@ def measure() -> Rows:
             folder = Path(temporary)
             write_graph(folder, variant, size)
             lean, explaining = runs(folder, "classify", size), runs(folder, "explain", size)
-            weights = (folder / WEIGHTS).stat().st_size / 2**20
-        rows.append(
-            {
+            row: Row = {
                 "model": f"ViT-{variant}",
                 "side, pixels": size,
-                "weights, MiB": round(weights),
+                "weights, MiB": round((folder / WEIGHTS).stat().st_size / 2**20),
                 "labels, ms at batch 1": round(lean[0]["ms"], 1),
-                **columns("labels", lean),
-                **columns("labels and maps", explaining),
             }
-        )
+        rows.append(row | columns("labels", lean) | columns("labels and maps", explaining))
     return rows
 
 

@@ -10,9 +10,8 @@ import asyncio
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -35,8 +34,7 @@ STORE_BYTES = 8 * 2**20  # full before the measurement begins
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Soak:
+class Soak(NamedTuple):
     seconds: float
     lowest: np.ndarray  # (WINDOWS, 3): MiB, open files and threads
     p99_ms: list[float]  # by window
@@ -68,12 +66,9 @@ def soak(seconds: float, *, module: str) -> Soak:
         start = time.monotonic()
         with repeated(lambda: samples.append((time.monotonic(), held(server))), every_s=SAMPLE_EVERY_S):
             asyncio.run(traffic.run(start + seconds))
-    return Soak(
-        seconds=seconds,
-        lowest=np.array([np.min(window, axis=0) for window in windows(samples, start, seconds)]),
-        p99_ms=[percentile(window, 0.99) for window in windows(traffic.latencies, start, seconds)],
-        traffic=traffic,
-    )
+    lowest = np.array([np.min(window, axis=0) for window in windows(samples, start, seconds)])
+    p99_ms = [percentile(window, 0.99) for window in windows(traffic.latencies, start, seconds)]
+    return Soak(seconds, lowest, p99_ms, traffic)
 
 
 def windows(timed: list[tuple[float, Value]], start: float, seconds: float) -> list[list[Value]]:
@@ -114,8 +109,7 @@ def summary(name: str, run: Soak) -> Row:
 def main() -> None:
     run = soak(float(sys.argv[1]) if sys.argv[1:] else SECONDS, module="app")
     control = soak(CONTROL_SECONDS, module="tests.load.leaking")
-    rows = [summary("the service", run), summary("with a planted leak", control)]
-    publish("soak", rows)
+    publish("soak", [summary("the service", run), summary("with a planted leak", control)])
     if run.leaks or not control.leaks or run.traffic.wrong:
         raise SystemExit(f"wrong answers: {dict(run.traffic.wrong)}; leaks: {run.leaks}; control: {control.leaks}")
 
