@@ -1,7 +1,6 @@
-"""Throughput and memory against the size of the image and of the model, after the paper's Fig. 12.
+"""Throughput and memory against the size of the image and of the model, after the paper's Fig. 12; random weights.
 
-Weights are random. Labels, and labels with maps, each have a process with the service's engine. It measures one batch
-size after the other, smallest first, and reports the time of each and its peak memory so far.
+Labels, and labels with maps, each have a process, which measures one batch size after the other, smallest first.
 """
 
 import json

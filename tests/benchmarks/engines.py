@@ -1,7 +1,6 @@
 """This service with each engine of the CPU, in each precision: ViT-S/16, JPEG in, JSON out.
 
-Servers are started one after the other, in rounds over all. In each round a server is asked for labels and for labels
-with every map by 16 connections, and then by one. Ratios are those to the first in the same round.
+Servers start one after the other, in rounds over all. Ratios are those to the first in the same round.
 """
 
 import statistics

@@ -1,8 +1,4 @@
-"""Time from start to ready, memory of the serving processes, and bytes on disk.
-
-Private memory is what the processes have allocated. The rest are pages of files, such as the weights, which replicas on
-one machine share.
-"""
+"""Time from start to ready, memory of the serving processes, and bytes on disk; see docs/benchmarks.md."""
 
 import statistics
 import tempfile

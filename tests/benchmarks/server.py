@@ -25,10 +25,8 @@ LOAD_PATIENCE_S = 120.0  # that a load may take beyond its own seconds
 
 
 class Server(subprocess.Popen[bytes]):
-    """Any server on a port of loopback. At the end of a `with` block it is killed, and what it has started too.
-
-    Its output goes to a file, because a process whose pipe is full waits until it is read. An error in the block says
-    how the output ends.
+    """Any server on a port of loopback. At the end of a `with` block it is killed, and what it has started too. An
+    error in the block says how the output ends. That is a file: a process whose pipe is full waits until it is read.
     """
 
     seconds_to_ready: float

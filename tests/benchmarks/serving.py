@@ -1,11 +1,8 @@
 """Images served per second beside raw runs of the model in their best arrangement: JPEG in, JSON out, 16 connections.
 
-First every arrangement of runs, threads and batches has a short loop, for the service's own engine and for the plain
-export in ONNX Runtime (always fp32, labels alone). The best three of each take turns with the server, in rounds. A
-ratio is the median over rounds of the served rate by the rate of the best arrangement in the same round.
-
-The load generator and the server share the cores, and decoding uses them too. So the table also gives the rate that the
-server would reach with all cores to itself: cores / (CPU seconds per image).
+First every arrangement has a short loop, for the service's engine and for the plain export in ONNX Runtime (always
+fp32, labels alone). The best three of each take turns with the server, in rounds. The load generator and the server
+share the cores, so the table also gives the rate with all cores to itself: cores / (CPU seconds per image).
 """
 
 import statistics

@@ -5,6 +5,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,19 +20,14 @@ CONFIGURATIONS = Path(__file__).parents[2] / "docker"
 Start = Callable[[list[int], Path], AbstractContextManager[Server]]
 
 
-def nginx(replicas: list[int], folder: Path) -> AbstractContextManager[Server]:
-    """nginx in front of the ports `replicas`; its files are in `folder`."""
+def in_front(program: str, replicas: list[int], folder: Path) -> AbstractContextManager[Server]:
+    """The program in front of the ports `replicas`; its files are in `folder`."""
     port = free_port()
-    return listening("nginx", nginx_file(replicas, folder, port), port)
+    file = nginx_file if program == "nginx" else haproxy_file
+    return listening(program, file(replicas, folder, port), port)
 
 
-def haproxy(replicas: list[int], folder: Path) -> AbstractContextManager[Server]:
-    """HAProxy in front of the ports `replicas`, once it has found them ready."""
-    port = free_port()
-    return listening("haproxy", haproxy_file(replicas, folder, port), port)
-
-
-BALANCERS: dict[str, Start] = {"nginx": nginx, "haproxy": haproxy}
+BALANCERS: dict[str, Start] = {program: partial(in_front, program) for program in ("nginx", "haproxy")}
 OPTIONS = {"nginx": ("-e", "stderr", "-p", ".", "-c"), "haproxy": ("-db", "-f")}
 
 

@@ -1,7 +1,6 @@
 """`python -m tests.load.bodies`: bodies that try to cost a server memory or time; writes tables in docs/security.md.
 
-Each attack is made ten times, one of JSON three times. Growth is that of allocated memory from before to after; peak is
-the largest resident memory in between, minus that before.
+Growth is that of allocated memory; peak is the largest resident memory meanwhile, minus that before.
 """
 
 import gzip

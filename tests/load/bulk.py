@@ -1,9 +1,8 @@
-"""`python -m tests.load.bulk [IMAGES]`: what `python -m app.client` loses, in speed and in images.
+"""`python -m tests.load.bulk [IMAGES]`: what `python -m app.client` loses, in speed and in images; for docs/api.md.
 
-The client classifies the images of a folder, as a process of its own. First in turn with a closed loop that sends the
-same images on plain sockets: it shows how fast the server can be. Then the server is killed and started again KILLS
-times meanwhile. Each image lies in a folder of its label, so an answer that went to another image shows. The table goes
-to docs/api.md.
+The client takes turns with a closed loop of the same images on plain sockets, which shows how fast the server can be.
+Then the server is killed and started again KILLS times meanwhile. Each image lies in a folder of its label, so an
+answer that went to another image shows.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
-"""`python -m tests.load.catalogue [ROUNDS]`: send the whole catalogue to a real server, ROUNDS times.
+"""`python -m tests.load.catalogue [ROUNDS]`: send the whole catalogue to a real server; for docs/security.md.
 
-It watches the memory of the server and writes the table into docs/security.md. It exits with 1 unless every answer was
-an expected one.
+It exits with 1 unless every answer was an expected one.
 """
 
 import sys

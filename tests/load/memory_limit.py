@@ -1,8 +1,7 @@
 """`python -m tests.load.memory_limit [REQUESTS]`: does a replica stay within the memory limit that Kubernetes gives it?
 
-The real server runs in a control group with the limit of docker/kubernetes/base/deployment.yaml, which the kernel
-enforces, and sees that group as a container would. 16 connections send mixed traffic (`mixture.py`) without a pause.
-Maps are kept in this process's memory. The table goes to docs/benchmarks.md. It needs root, for the control group.
+The server runs in a control group with the limit of docker/kubernetes/base/deployment.yaml, under mixed traffic without
+a pause, with maps in its own memory. The table goes to docs/benchmarks.md. It needs root, for the control group.
 """
 
 import asyncio

@@ -1,10 +1,8 @@
 """`python -m tests.load.overload [SECONDS]`: how requests are answered when more arrive than can be served.
 
-The real server runs ViT-Ti/16 (random weights) with default settings; requests ask for labels and maps of a JPEG of
-500 x 334. Its peak is the highest rate that it answers at in a closed loop, of several numbers of connections. Then, in
-rounds, the peak is measured again, and requests arrive at random times (open loop, Poisson) at multiples of it. Ratios
-are medians of those in one round. The generator shares the cores. Meanwhile /readyz is requested ten times a second.
-The table goes to docs/operations.md.
+The real server runs ViT-Ti/16 (random weights) with default settings. Its peak is the highest rate that it answers at
+in a closed loop. Then, in rounds, the peak is measured again, and requests arrive at random times at multiples of it.
+Ratios are medians of those in one round. The generator shares the cores. The table goes to docs/operations.md.
 """
 
 import statistics

@@ -1,7 +1,6 @@
 """`python -m tests.load.rolling [ROUNDS]`: three replicas restarted in turn, and killed, behind nginx and HAProxy.
 
-Requests arrive at a steady rate throughout (open loop). Replicas let requests wait instead of refusing them, so every
-failure is one that a restart caused. The table goes to docs/deployment.md.
+Replicas let requests wait, so every failure is one that a restart caused. The table goes to docs/deployment.md.
 """
 
 import sys

@@ -1,9 +1,8 @@
 """`python -m tests.load.soak [SECONDS]`: does the server grow, or get slower, while it is in use?
 
-The real server with the demo model is under mixed traffic (`mixture.py`). Twice a second the script reads the memory
-that its processes have allocated, its open files and its threads. Images in work come and go, so each window of time
-counts with its lowest memory, and a line fitted to the windows after the first quarter gives the growth. The same is
-done with a server that has a planted leak (`leaking.py`), which must be found. The table goes to docs/operations.md.
+Images in work come and go, so each window of time counts with its lowest memory, and a line fitted to the windows after
+the first quarter gives the growth. The same is done with a server that has a planted leak, which must be found.
+The table goes to docs/operations.md.
 """
 
 import asyncio

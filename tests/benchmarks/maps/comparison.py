@@ -1,7 +1,6 @@
 """Which map to believe: every method on images whose object is known, and then covered patch by patch in its order.
 
-The demo model on held-out images, through the service's own preprocessing, graphs, choice of maps and trials. Methods
-that need a backward pass run in PyTorch, on the same weights and pixels.
+The demo model, through the service's own code. Methods that need a backward pass run in PyTorch, on the same pixels.
 """
 
 from collections.abc import Iterator

@@ -1,10 +1,8 @@
 """Servers side by side: the same ViT-S/16, a JPEG in, the five likeliest labels as JSON out, on the same cores.
 
-First a search: each arrangement of a server has a few seconds, in turn with its others, and the one with the highest
-rate is measured. Then all servers take turns of seconds, in rounds over all, under three loads: 16 connections (closed
-loop), which give the capacity; requests at random times (open loop) at 80 % of the server's own capacity; and the same
-at one rate for all. Each round begins with another server. What has been measured is in a journal, so that a run that
-was interrupted goes on, and groups can be measured one by one.
+First a search for the arrangement of each server with the highest rate. Then all servers take turns of seconds under
+the three loads of docs/benchmarks.md, in rounds that each begin with another server. What has been measured is in a
+journal, so that a run that was interrupted goes on, and groups can be measured one by one.
 """
 
 import json

@@ -164,11 +164,9 @@ def other(server: str, graph: str, *tries: Arrangement, group: str = "others") -
 
 
 def of_openvino(graph: str, file: str, precision: str, *groups: str) -> list[Contender]:
-    """Without batches and, but for equal graphs, with automatic ones: these may bring more images a second, but answer
-    later.
+    """Without batches and, but for equal graphs, with automatic ones, which answer later.
 
-    OpenVINO chooses a precision that is not given. On a processor with instructions for bf16 it chooses bf16. Layers in
-    int8 stay in int8.
+    OpenVINO chooses a precision that is not given: bf16 where the processor has instructions for it.
     """
     ways = (("THROUGHPUT", 0, True), ("THROUGHPUT", CORES, True), ("THROUGHPUT", CORES, False), ("LATENCY", 0, True))
     found = {"FastAPI + OpenVINO": (groups, tuple(openvino(file, precision, *way) for way in ways))}

@@ -1,8 +1,7 @@
 """OpenVINO behind FastAPI, arranged as its Model Server is: one compiled model, and requests that wait for a free slot.
 
-The slots are an AsyncInferQueue of as many as the compiled model finds best for its performance hint; each image is a
-request of its own (docs.openvino.ai, model-server "Performance tuning" and "optimize-inference, high-level performance
-hints"). Pixels are normalised in the compiled model, by its PrePostProcessor.
+The slots are an AsyncInferQueue of as many as the compiled model finds best for its performance hint (docs.openvino.ai,
+"high-level performance hints"). Pixels are normalised in the compiled model, by its PrePostProcessor.
 """
 
 import asyncio
@@ -20,6 +19,7 @@ from openvino.preprocess import PrePostProcessor
 from tests.benchmarks.servers.vit import MAX_WAIT_S, Prediction, crop, graph, number, predictions
 
 Answer = asyncio.Future[list[Prediction]]
+Waiting = tuple[asyncio.AbstractEventLoop, Answer]
 
 queue: openvino.AsyncInferQueue
 turn = threading.Lock()  # two threads that start at once may be given one slot
@@ -59,7 +59,7 @@ def network() -> openvino.Model:
     return steps.build()
 
 
-def answered(request: openvino.InferRequest, waiting: tuple[asyncio.AbstractEventLoop, Answer]) -> None:
+def answered(request: openvino.InferRequest, waiting: Waiting) -> None:
     """Runs in a thread of OpenVINO."""
     loop, future = waiting
     (best,) = predictions(request.get_output_tensor(0).data)
@@ -77,7 +77,7 @@ async def predict(file: UploadFile) -> dict[str, list[Prediction]]:
     return {"predictions": await future}
 
 
-def start(jpeg: bytes, waiting: tuple[asyncio.AbstractEventLoop, Answer]) -> None:
+def start(jpeg: bytes, waiting: Waiting) -> None:
     pixels = np.ascontiguousarray(crop(jpeg)[np.newaxis])
     with turn:
         queue.start_async(pixels, waiting)  # waits for a free slot

@@ -82,10 +82,7 @@ def signal_all(server: Server, number: signal.Signals) -> None:
 
 @contextmanager
 def up(arrangement: Arrangement, weights: Path) -> Iterator[Server]:
-    """The server, warm and checked: it gives the labels of the weights.
-
-    Raises RuntimeError with the end of its log.
-    """
+    """The server, warm and checked: it gives the labels of the weights. Raises RuntimeError with the end of its log."""
     if not arrangement.python.exists():
         raise RuntimeError("it is not installed: `make bench-servers` installs it")
     port = free_port()
