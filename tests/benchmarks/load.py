@@ -67,7 +67,7 @@ async def answered(connection: Connection, request: bytes) -> Answer:
             body += (await reader.readexactly(size + 2))[:size]
         await reader.readexactly(2)
     else:
-        body = await reader.readexactly(int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0]))
+        body = await reader.readexactly(int(head.lower().split(b"\r\ncontent-length:")[1].split(b"\r\n")[0]))
     return Answer(int(head.split()[1]), head, body)
 
 
