@@ -12,7 +12,7 @@ from tests.benchmarks.learning import comparison as learning
 from tests.benchmarks.maps import comparison as maps
 from tests.benchmarks.maps import what_if
 from tests.benchmarks.page import table, write_pages
-from tests.benchmarks.record import Head, Rows, write_record
+from tests.benchmarks.record import Head, Rows, record_paths, write_record
 from tests.benchmarks.runtimes import comparison as runtimes
 
 BENCHMARKS = {
@@ -34,12 +34,12 @@ FOLDER = Path(__file__).parent
 
 def main() -> None:
     for name in sys.argv[1:] or BENCHMARKS:
-        publish(name, BENCHMARKS[name](), FOLDER)
+        publish(name, BENCHMARKS[name]())
 
 
-def publish(name: str, rows: Rows, folder: Path, more: Head | None = None) -> None:
-    """Write NAME.json into `folder`, print the table, and write the pages. `more` is what else the record says."""
-    write_record(folder / f"{name}.json", rows, more)
+def publish(name: str, rows: Rows, more: Head | None = None) -> None:
+    """Write NAME.json where it is, or beside this, print the table, and write the pages. `more`: see `write_record`."""
+    write_record(record_paths().get(name, FOLDER / f"{name}.json"), rows, more)
     print(table(rows))
     write_pages()
 

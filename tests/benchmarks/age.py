@@ -3,7 +3,7 @@
 It is a hint to measure again, not a fault.
 """
 
-from tests.benchmarks.record import ROOT, git, read_record
+from tests.benchmarks.record import git, read_record, record_paths
 
 # What a request runs through, and the graphs.
 HOT_PATH = (
@@ -12,17 +12,13 @@ HOT_PATH = (
 )
 
 
-def main() -> None:
-    tables = [path for part in ("benchmarks", "load") for path in sorted((ROOT / "tests" / part).glob("*.json"))]
-    counts = {path.stem: changes_since(str(read_record(path).head["commit"])) for path in tables}
-    older = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
-    print(f"Tables older than the code (changes since): {older or 'none'}")
-
-
 def changes_since(commit: str) -> int:
     """Commits to the hot path since this one; 0 without git, or in a clone without the commit."""
     return len(git("log", "--format=%h", f"{commit}..HEAD", "--", *HOT_PATH).splitlines())
 
 
 if __name__ == "__main__":
-    main()
+    tables = {name: path for name, path in record_paths().items() if path.parent.name != "study"}
+    counts = {name: changes_since(str(read_record(path).head["commit"])) for name, path in tables.items()}
+    older = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
+    print(f"Tables older than the code (changes since): {older or 'none'}")

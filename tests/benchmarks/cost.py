@@ -1,7 +1,6 @@
-"""Throughput and memory against the size of the image and of the model, after the paper's Fig. 12.
+"""Throughput and memory against the size of the image and of the model, after the paper's Fig. 12; random weights.
 
-Weights are random. Labels, and labels with maps, each have a process with the service's engine. It measures one batch
-size after the other, smallest first, and reports the time of each and its peak memory so far.
+Labels, and labels with maps, each have a process, which measures one batch size after the other, smallest first.
 """
 
 import json
@@ -36,17 +35,13 @@ def measure() -> Rows:
             folder = Path(temporary)
             write_graph(folder, variant, size)
             lean, explaining = runs(folder, "classify", size), runs(folder, "explain", size)
-            weights = (folder / WEIGHTS).stat().st_size / 2**20
-        rows.append(
-            {
+            row: Row = {
                 "model": f"ViT-{variant}",
                 "side, pixels": size,
-                "weights, MiB": round(weights),
+                "weights, MiB": round((folder / WEIGHTS).stat().st_size / 2**20),
                 "labels, ms at batch 1": round(lean[0]["ms"], 1),
-                **columns("labels", lean),
-                **columns("labels and maps", explaining),
             }
-        )
+        rows.append(row | columns("labels", lean) | columns("labels and maps", explaining))
     return rows
 
 

@@ -1,7 +1,4 @@
-"""Images served per second through each door: the same JPEG at 16 connections, labels alone, the doors in turn.
-
-Pixels need no decoding, so that door says what decoding costs.
-"""
+"""Images served per second through each door: the same JPEG at 16 connections, labels alone, the doors in turn."""
 
 import base64
 import json
@@ -30,14 +27,12 @@ def requests() -> dict[str, bytes]:
     manifest = load_bundle(DEMO_BUNDLE).manifest
     infer = f"/v2/models/{manifest.name}/infer"
     picture = jpeg()
-    text = base64.b64encode(picture).decode()
+    in_json = json.dumps({"image": base64.b64encode(picture).decode()}).encode()
     pixels, _ = preprocess(Image.open(BytesIO(picture)).convert("RGB"), manifest.image)
     element = len(picture).to_bytes(4, "little") + picture
     return {
         FIRST: post(picture, JPEG, path="/classify?attention=false"),
-        "POST /classify, base64 in JSON": post(
-            json.dumps({"image": text}).encode(), JSON, path="/classify?attention=false"
-        ),
+        "POST /classify, base64 in JSON": post(in_json, JSON, path="/classify?attention=false"),
         "POST /, the JPEG as body (Hugging Face)": post(picture, JPEG, path="/"),
         "POST /v2/.../infer, BYTES": tensor(infer, [1], "BYTES", element),
         "POST /v2/.../infer, UINT8 pixels": tensor(infer, [1, *pixels.shape], "UINT8", pixels.tobytes()),
@@ -46,11 +41,8 @@ def requests() -> dict[str, bytes]:
 
 def measure() -> Rows:
     with running(**PATIENT) as server:
-        loads = {
-            name: partial(server.load, request, SECONDS, connections=CONNECTIONS)
-            for name, request in requests().items()
-        }
-        served = in_turn(loads, ROUNDS)
+        load = partial(server.load, seconds=SECONDS, connections=CONNECTIONS)
+        served = in_turn({name: partial(load, request) for name, request in requests().items()}, ROUNDS)
     rates = {name: statistics.median(s["images_per_s"] for s in runs) for name, runs in served.items()}
     return [
         {

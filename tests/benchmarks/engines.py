@@ -1,7 +1,6 @@
 """This service with each engine of the CPU, in each precision: ViT-S/16, JPEG in, JSON out.
 
-Servers are started one after the other, in rounds over all. In each round a server is asked for labels and for labels
-with every map by 16 connections, and then by one. Ratios are those to the first in the same round.
+Servers start one after the other, in rounds over all. Ratios are those to the first in the same round.
 """
 
 import statistics
@@ -42,11 +41,7 @@ class Round(NamedTuple):
 def measure() -> Rows:
     with tempfile.TemporaryDirectory() as temporary:
         bundles = {precision: random_bundle(Path(temporary), VARIANT, precision) for precision in PRECISIONS}
-        servers = {
-            (engine, precision): partial(ask, bundle, engine)
-            for engine in ENGINES
-            for precision, bundle in bundles.items()
-        }
+        servers = {(engine, name): partial(ask, bundles[name], engine) for engine in ENGINES for name in bundles}
         rounds = in_turn(servers, ROUNDS)
     base = next(iter(rounds.values()))
     return [row(*server, of_server, base) for server, of_server in rounds.items()]
@@ -55,13 +50,12 @@ def measure() -> Rows:
 def ask(bundle: Path, engine: str) -> Round:
     with running(bundle, engine=engine, **PATIENT) as server:
         computes_in = httpx.get(f"{server.url}/model").json()["computes_in"]
-        for query in QUERIES.values():
-            server.load(classify_jpeg(query), WARM_UP_SECONDS, connections=CONNECTIONS)
-        rates = {
-            what: server.load(classify_jpeg(query), SECONDS, connections=CONNECTIONS)["images_per_s"]
-            for what, query in QUERIES.items()
-        }
-        lone = server.load(classify_jpeg(QUERIES["labels"]), SECONDS, connections=1)["p50_ms"]
+        requests = {what: classify_jpeg(query) for what, query in QUERIES.items()}
+        for request in requests.values():
+            server.load(request, WARM_UP_SECONDS, connections=CONNECTIONS)
+        loads = {what: server.load(request, SECONDS, connections=CONNECTIONS) for what, request in requests.items()}
+        rates = {what: figures["images_per_s"] for what, figures in loads.items()}
+        lone = server.load(requests["labels"], SECONDS, connections=1)["p50_ms"]
         return Round(computes_in, server.seconds_to_ready, rates, lone)
 
 

@@ -23,8 +23,8 @@ def measure() -> Rows:
     with TemporaryDirectory() as place:
         checkpoints = {"the demo": WEIGHTS}
         for variant in VARIANTS:
-            checkpoints[f"ViT-{variant}"] = Path(place, f"{variant.replace('/', '-')}.safetensors")
-            save(random_checkpoint(variant), checkpoints[f"ViT-{variant}"])
+            path = checkpoints[f"ViT-{variant}"] = Path(place, f"{variant.replace('/', '-')}.safetensors")
+            save(random_checkpoint(variant), path)
         exports = {name: partial(export, checkpoint, Path(place, "bundle")) for name, checkpoint in checkpoints.items()}
         return [
             _row(name, parameters(describe_checkpoint(checkpoints[name]).config), commands)

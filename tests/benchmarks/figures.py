@@ -9,7 +9,7 @@ MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
 EVIDENCE, POSITIVE = "evidence of the predicted label", "positive evidence of the predicted label"
 LAST_LAYER, ROLLOUT = "last layer, mean over heads", "rollout"
 HOTTEST, MASS, INSERTION = "hottest patch on the shape, %", "mass on the shape, %", "insertion area"
-CORRELATION = "correlation of both"
+CORRELATION, REQUESTS = "correlation of both", "requests behind a percentile"
 READY, START = "resident when ready, MiB", "second start, s"
 
 
@@ -54,17 +54,12 @@ def correlation_under_a_blur() -> str:
     return f"{number(row[CORRELATION]):.2f}"
 
 
-def requests() -> str:
-    """Behind each percentile of the servers."""
-    return str(read_record(record_paths()["servers"]).head["requests behind a percentile"])
-
-
 FIGURES: dict[str, Callable[[], str]] = {
     "MiB of the demo": of("memory", "demo", READY),
     "seconds until the demo is ready": of("memory", "demo", START, 1),
     "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
     "seconds until ViT-B/16 is ready": of("memory", "ViT-B/16, fp32", START, 1),
-    "requests behind a percentile": requests,
+    REQUESTS: lambda: str(read_record(record_paths()["servers"]).head[REQUESTS]),
     "images of the maps": of("maps", ROLLOUT, "images"),
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),
     "deletion of evidence": deletion_gain,

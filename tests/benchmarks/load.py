@@ -1,9 +1,8 @@
-"""`python -m tests.benchmarks.load PORT SECONDS (--connections N | --rate R [--seed S])`: load on loopback.
+"""`python -m tests.benchmarks.load PORT SECONDS LOOP`: load on loopback, of the request on standard input.
 
-It prints two lines of JSON: the figures, and the milliseconds of each answer by status.
-
-Standard input is the HTTP/1.1 request, head and body, that is sent again and again. It is sent on plain sockets: on a
-machine that also runs the server, a client library's own CPU time would distort the measurement.
+LOOP is JSON: the other arguments of `closed_loop` or `open_loop`. It prints the figures and the milliseconds of each
+answer by status, in two lines of JSON. The request is sent on plain sockets: on a machine that also runs the server, a
+client library's own CPU time would distort the measurement.
 
 Closed loop: each of N connections sends its next request when the last is answered. Open loop: R requests a second are
 due at random times (Poisson), whether earlier ones are answered or not. Each is timed from the moment it was due, so
@@ -11,7 +10,6 @@ its wait behind others counts in full (no "coordinated omission"). Refusals (503
 counted by name.
 """
 
-import argparse
 import asyncio
 import json
 import math
@@ -19,10 +17,10 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 HOST = "127.0.0.1"
 PATIENCE_S = 30.0  # for the last answers of an open loop
@@ -35,11 +33,6 @@ class Answer(NamedTuple):
     status: int
     head: bytes
     body: bytes
-
-    @property
-    def closes(self) -> bool:
-        """The server takes no other request on this connection."""
-        return b"connection: close" in self.head.lower()
 
 
 class RefusedError(Exception):
@@ -68,19 +61,14 @@ async def answered(connection: Connection, request: bytes) -> Answer:
     reader, writer = connection
     writer.write(request)
     head = await reader.readuntil(b"\r\n\r\n")
-    if b"transfer-encoding: chunked" in head.lower():
-        body = await unchunk(reader)
-    else:
-        body = await reader.readexactly(int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0]))
-    return Answer(int(head.split()[1]), head, body)
-
-
-async def unchunk(reader: asyncio.StreamReader) -> bytes:
     body = b""
-    while size := int(await reader.readuntil(b"\r\n"), 16):
-        body += (await reader.readexactly(size + 2))[:size]
-    await reader.readexactly(2)
-    return body
+    if b"transfer-encoding: chunked" in head.lower():
+        while size := int(await reader.readuntil(b"\r\n"), 16):
+            body += (await reader.readexactly(size + 2))[:size]
+        await reader.readexactly(2)
+    else:
+        body = await reader.readexactly(int(head.lower().split(b"\r\ncontent-length:")[1].split(b"\r\n")[0]))
+    return Answer(int(head.split()[1]), head, body)
 
 
 async def ask(port: int, request: bytes) -> bytes:
@@ -119,7 +107,7 @@ async def open_loop(port: int, request: bytes, seconds: float, rate: float, seed
             answer = await answered(connection, request)
             counted[str(answer.status)] += 1
             latencies.setdefault(str(answer.status), []).append(time.perf_counter() - due)
-            if answer.closes:
+            if b"connection: close" in answer.head.lower():
                 connection[1].close()
             else:
                 idle.append(connection)
@@ -175,20 +163,10 @@ def percentile(latencies: list[float], share: float) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("port", type=int)
-    parser.add_argument("seconds", type=float)
-    loop = parser.add_mutually_exclusive_group(required=True)
-    loop.add_argument("--connections", type=int)
-    loop.add_argument("--rate", type=float)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    port, seconds, loop = map(json.loads, sys.argv[1:])
     request = sys.stdin.buffer.read()
-    run: Coroutine[Any, Any, Found]
-    if arguments.connections:
-        run = closed_loop(arguments.port, repeat(request), arguments.seconds, arguments.connections)
-    else:
-        run = open_loop(arguments.port, request, arguments.seconds, arguments.rate, arguments.seed)
+    closed = "connections" in loop
+    run = closed_loop(port, repeat(request), seconds, **loop) if closed else open_loop(port, request, seconds, **loop)
     figures, latencies = asyncio.run(run)
     print(json.dumps(figures))
     print(json.dumps({status: [round(1000 * each, 3) for each in seconds] for status, seconds in latencies.items()}))

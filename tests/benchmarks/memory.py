@@ -1,8 +1,4 @@
-"""Time from start to ready, memory of the serving processes, and bytes on disk.
-
-Private memory is what the processes have allocated. The rest are pages of files, such as the weights, which replicas on
-one machine share.
-"""
+"""Time from start to ready, memory of the serving processes, and bytes on disk; see docs/benchmarks.md."""
 
 import statistics
 import tempfile
@@ -25,10 +21,9 @@ BUNDLES: tuple[tuple[str, Precision], ...] = (("S/16", "fp32"), *(("B/16", preci
 
 def measure() -> Rows:
     with tempfile.TemporaryDirectory() as temporary:
-        rows = [row("demo", DEMO_BUNDLE)]
-        for variant, precision in BUNDLES:
-            rows.append(row(f"ViT-{variant}, {precision}", random_bundle(Path(temporary), variant, precision)))
-        return rows
+        bundles = (random_bundle(Path(temporary), *each) for each in BUNDLES)
+        named = zip(BUNDLES, bundles, strict=True)
+        return [row("demo", DEMO_BUNDLE), *(row(f"ViT-{', '.join(each)}", bundle) for each, bundle in named)]
 
 
 def row(name: str, bundle: Path) -> Row:
@@ -42,8 +37,8 @@ def row(name: str, bundle: Path) -> Row:
             both = server.resident_mib() + replica.resident_mib()
     return {
         "bundle": name,
-        "weights, MiB": mib((bundle / WEIGHTS).stat().st_size),
-        "bundle on disk, MiB": mib(sum(file.stat().st_size for file in bundle.rglob("*"))),
+        "weights, MiB": round((bundle / WEIGHTS).stat().st_size / 2**20, 1),
+        "bundle on disk, MiB": round(sum(file.stat().st_size for file in bundle.rglob("*")) / 2**20, 1),
         "first start to ready, s": round(first[0], 2),
         "second start, s": round(statistics.median(seconds for seconds, _ in later), 2),
         "second start, CPU s": round(statistics.median(cpu_s for _, cpu_s in later), 2),
@@ -65,7 +60,3 @@ def classify(server: Server) -> None:
     for number in range(REQUESTS):
         path = "/classify?attention=false" if number % 2 else "/classify"
         httpx.post(f"{server.url}{path}", content=jpeg(), timeout=60).raise_for_status()
-
-
-def mib(size: int) -> float:
-    return round(size / 2**20, 1)

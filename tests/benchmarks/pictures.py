@@ -1,12 +1,12 @@
 """A JPEG of the size of an ImageNet image, and the request that sends it."""
 
 from functools import cache
-from io import BytesIO
 
 import numpy as np
 from PIL import Image
 
 from model.shapes import draw
+from tests.catalogue.case import encode
 from tests.load.connection import JPEG, post
 
 
@@ -15,9 +15,7 @@ def jpeg(seed: int = 0) -> bytes:
     """500 x 334, about 50 kB: a drawn scene with enough grain to be as large as a photograph."""
     rng = np.random.default_rng(seed)
     pixels = draw(rng, size=(500, 334)).pixels + rng.normal(0, 12, (334, 500, 3))
-    out = BytesIO()
-    Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(out, "JPEG", quality=80)
-    return out.getvalue()
+    return encode(Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)), "JPEG", quality=80)
 
 
 def classify_jpeg(query: str = "") -> bytes:

@@ -1,18 +1,18 @@
 """Raw loops of a model: runs and nothing else, in every arrangement of runs, threads and batches."""
 
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import onnxruntime as ort
 
 from app.bundle import COMBINED_GRAPH, Bundle
 from app.inference.engine import Graph
 from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
+from tests.benchmarks.servers.classifier import opened as session_of
 
 BATCHES = (1, 2, 3, 4, 6, 8)
 LEAST_RUNS = 2  # of each thread, however long they take
@@ -57,21 +57,16 @@ class RawLoop:
             runs.append(self._open(threads, spinning))
         for run in runs:
             run(batch)
-        rates: list[float] = []
 
-        def loop(run: Run) -> None:
+        def loop(run: Run) -> float:
             start, done = time.perf_counter(), 0
             while done < LEAST_RUNS or time.perf_counter() < start + seconds:
                 run(batch)
                 done += 1
-            rates.append(done * batch / (time.perf_counter() - start))
+            return done * batch / (time.perf_counter() - start)
 
-        loops = [threading.Thread(target=loop, args=(run,)) for run in runs]
-        for each in loops:
-            each.start()
-        for each in loops:
-            each.join()
-        return sum(rates)
+        with ThreadPoolExecutor(count) as pool:
+            return sum(pool.map(loop, runs))
 
     def best(self, count: int, seconds: float) -> list[Arrangement]:
         """Those with the highest rate in a loop of so many seconds each, the best first."""
@@ -84,12 +79,8 @@ def of_bundle(bundle: Bundle, graph: Graph) -> RawLoop:
     manifest = bundle.manifest
 
     def opened(threads: int, spinning: bool) -> Run:
-        engine = OpenVinoEngine(
-            graph=bundle.folder / COMBINED_GRAPH,
-            shapes=manifest.explains,
-            precision=manifest.precision,
-            threads=threads,
-        )
+        path, precision = bundle.folder / COMBINED_GRAPH, manifest.precision
+        engine = OpenVinoEngine(graph=path, shapes=manifest.explains, precision=precision, threads=threads)
         images = np.random.default_rng(0).integers(0, 256, (max(BATCHES), *manifest.image.size, 3), dtype=np.uint8)
         return lambda batch: engine.run(graph, images[:batch])
 
@@ -100,13 +91,9 @@ def of_onnx_runtime(graph: Path) -> RawLoop:
     """`session.run`."""
 
     def opened(threads: int, spinning: bool) -> Run:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
-        session = ort.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+        session = session_of(graph, threads, spinning=spinning)
         (source,) = session.get_inputs()
-        noise = np.random.default_rng(0).integers(0, 256, (max(BATCHES), *source.shape[1:]))
-        images = noise.astype(np.float32)
+        images = np.random.default_rng(0).integers(0, 256, (max(BATCHES), *source.shape[1:])).astype(np.float32)
         return lambda batch: session.run(None, {source.name: images[:batch]})
 
     return RawLoop(opened, spinning=True)

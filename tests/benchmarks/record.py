@@ -5,10 +5,10 @@ import platform
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 import onnxruntime
 from pydantic import JsonValue
@@ -26,8 +26,7 @@ Rows = list[Row]
 Head = Mapping[str, JsonValue]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Record:
+class Record(NamedTuple):
     head: Head
     rows: Rows
 
@@ -60,7 +59,7 @@ def head() -> dict[str, JsonValue]:
     """Commit and date, code that was changed since that commit, the processor and versions."""
     return {
         "commit": git("rev-parse", "HEAD") or "unknown",
-        "uncommitted": list(uncommitted()),
+        "uncommitted": [*uncommitted()],
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "processor": processor(),
         "cores": allowed_cores(),

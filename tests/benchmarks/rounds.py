@@ -1,6 +1,5 @@
 """Measurements that take turns, so that a change of the machine's speed affects them alike."""
 
-import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -19,10 +18,3 @@ def in_turn(
         for key, measure in measurements.items():
             results[key].append(measure())
     return results
-
-
-def cpu_ms(work: Callable[[], object]) -> float:
-    """CPU time of this process for one call."""
-    start = time.process_time()
-    work()
-    return 1000 * (time.process_time() - start)

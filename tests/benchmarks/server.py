@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -25,22 +25,14 @@ LOAD_PATIENCE_S = 120.0  # that a load may take beyond its own seconds
 
 
 class Server(subprocess.Popen[bytes]):
-    """Any server on a port of loopback. At the end of a `with` block it is killed, and what it has started too.
-
-    Its output goes to a file, because a process whose pipe is full waits until it is read. An error in the block says
-    how the output ends.
+    """Any server on a port of loopback. At the end of a `with` block it is killed, and what it has started too. An
+    error in the block says how the output ends. That is a file: a process whose pipe is full waits until it is read.
     """
 
     seconds_to_ready: float
 
     def __init__(
-        self,
-        command: list[str],
-        *,
-        port: int,
-        environment: dict[str, str],
-        folder: Path | None = None,
-        patience_s: float = 0,
+        self, command: list[str], *, port: int, environment: dict[str, str], folder: Path | None, patience_s: float
     ) -> None:
         """It runs in `folder` and leaves its output there, in `log`. With `patience_s` it gets a SIGTERM and so long to
         end by itself.
@@ -84,17 +76,14 @@ class Server(subprocess.Popen[bytes]):
                     os.kill(pid, signal.SIGKILL)
         self._log.close()
 
-    def resident_mib(self) -> float:
-        """Of all its processes; a page that several share is counted once (proportional set size)."""
-        return self._memory_mib("Pss:")
-
     def anonymous_mib(self) -> float:
-        """The allocated part of it, which a leak makes grow. The share of file pages also grows when other programs
-        that use the same libraries end.
+        """The allocated part of its memory, which a leak makes grow. The share of file pages also grows when other
+        programs that use the same libraries end.
         """
-        return self._memory_mib("Pss_Anon:")
+        return self.resident_mib("Pss_Anon:")
 
-    def _memory_mib(self, kind: str) -> float:
+    def resident_mib(self, kind: str = "Pss:") -> float:
+        """Of all its processes; a page that several share is counted once (proportional set size)."""
         kilobytes = 0
         for pid in family(self.pid):
             with suppress(FileNotFoundError, ProcessLookupError):
@@ -110,25 +99,20 @@ class Server(subprocess.Popen[bytes]):
                 ticks += sum(int(field) for field in _stat(pid)[11:15])  # utime stime cutime cstime
         return ticks / os.sysconf("SC_CLK_TCK")
 
-    def load(self, request: bytes, seconds: float, *, connections: int = 0, rate: float = 0) -> dict[str, float]:
+    def load(self, request: bytes, seconds: float, **loop: float) -> dict[str, float]:
         """The figures of tests.benchmarks.load; `cpu_s`, the server's CPU seconds meanwhile; and `others`, the number
-        of cores that unrelated processes used.
+        of cores that unrelated processes used. `connections=N` is a closed loop, `rate=R` with a `seed` an open one.
         """
-        return self.timed_load(request, seconds, connections=connections, rate=rate)[0]
+        return self.timed_load(request, seconds, **loop)[0]
 
     def timed_load(
-        self, request: bytes, seconds: float, *, connections: int = 0, rate: float = 0, seed: int = 0
+        self, request: bytes, seconds: float, **loop: float
     ) -> tuple[dict[str, float], dict[str, list[float]]]:
-        """The figures of `load`, and the milliseconds of each answer by status.
-
-        `seed` chooses the times of an open loop.
-        """
-        loop = ["--connections", str(connections)] if connections else ["--rate", str(rate), "--seed", str(seed)]
-        command = [sys.executable, "-m", "tests.benchmarks.load", str(self.port), str(seconds), *loop]
+        """The figures of `load`, and the milliseconds of each answer by status."""
+        command = [sys.executable, "-m", "tests.benchmarks.load", str(self.port), str(seconds), json.dumps(loop)]
         start, server, machine = time.perf_counter(), self.cpu_seconds(), busy_seconds()
-        done = subprocess.run(
-            command, input=request, capture_output=True, timeout=seconds + LOAD_PATIENCE_S, check=False
-        )
+        patience_s = seconds + LOAD_PATIENCE_S
+        done = subprocess.run(command, input=request, capture_output=True, timeout=patience_s, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr.decode())
         found, latencies = map(json.loads, done.stdout.splitlines())
@@ -139,25 +123,19 @@ class Server(subprocess.Popen[bytes]):
 
 class Process(Server):
     """This project's server: `python -m app`, with settings such as `store_max_bytes=0`, on a free port unless one is
-    given. Unless settings say otherwise, it computes on the CPU and logs warnings alone.
-
-    `inside` makes its command one that runs it in a control group.
+    given. Unless settings say otherwise, it computes on the CPU and logs warnings alone. `inside` makes its command one
+    that runs it in a control group.
     """
 
     def __init__(
-        self,
-        *,
-        module: str = "app",
-        port: int | None = None,
-        inside: Callable[[list[str]], list[str]] = list,
-        **settings: object,
+        self, *, module: str = "app", port: int = 0, inside: Callable[[list[str]], list[str]] = list, **settings: object
     ) -> None:
         port = port or free_port()
         variables = variables_of(**{"device": "cpu", "log_level": "warning", **settings}, port=port)
-        super().__init__(inside([sys.executable, "-m", module]), port=port, environment=variables)
+        command = inside([sys.executable, "-m", module])
+        super().__init__(command, port=port, environment=variables, folder=None, patience_s=0)
 
     def wait_until_ready(self) -> None:
-        """Raises RuntimeError if it ends instead."""
         self.wait_until(partial(is_ready, self.port))
 
 
@@ -171,29 +149,20 @@ def running(bundle: Path = DEMO_BUNDLE, **settings: Any) -> Iterator[Process]:
 
 @contextmanager
 def started(
-    command: list[str],
-    *,
-    port: int,
-    ready: Callable[[], bool],
-    environment: dict[str, str] | None = None,
-    folder: Path | None = None,
+    command: list[str], *, port: int, ready: Callable[[], bool], folder: Path | None = None, **environment: str
 ) -> Iterator[Server]:
-    """Any server that is ready. At the end it has END_TIMEOUT_S to end by itself."""
-    with Server(command, port=port, environment=environment or {}, folder=folder, patience_s=END_TIMEOUT_S) as server:
+    """Any server that is ready, with these variables. At the end it has END_TIMEOUT_S to end by itself."""
+    with Server(command, port=port, environment=environment, folder=folder, patience_s=END_TIMEOUT_S) as server:
         server.wait_until(ready)
         yield server
 
 
 def is_ready(port: int) -> bool:
     """Asked by http.client, because a client of httpx takes 26 ms of a processor to make."""
-    connection = HTTPConnection(HOST, port, timeout=5)
-    try:
+    with closing(HTTPConnection(HOST, port, timeout=5)) as connection, suppress(OSError, HTTPException):
         connection.request("GET", "/readyz")
         return connection.getresponse().status == 200
-    except (OSError, HTTPException):
-        return False
-    finally:
-        connection.close()
+    return False
 
 
 def variables_of(**settings: object) -> dict[str, str]:
@@ -204,8 +173,7 @@ def variables_of(**settings: object) -> dict[str, str]:
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return int(probe.getsockname()[1])
 
 
 def busy_seconds() -> float:
@@ -233,7 +201,6 @@ def _stat(pid: int) -> list[str]:
 
 
 def _started_at(pid: int) -> str | None:
-    try:
+    with suppress(FileNotFoundError, ProcessLookupError):
         return _stat(pid)[19]
-    except (FileNotFoundError, ProcessLookupError):
-        return None
+    return None

@@ -1,11 +1,8 @@
 """Images served per second beside raw runs of the model in their best arrangement: JPEG in, JSON out, 16 connections.
 
-First every arrangement of runs, threads and batches has a short loop, for the service's own engine and for the plain
-export in ONNX Runtime (always fp32, labels alone). The best three of each take turns with the server, in rounds. A
-ratio is the median over rounds of the served rate by the rate of the best arrangement in the same round.
-
-The load generator and the server share the cores, and decoding uses them too. So the table also gives the rate that the
-server would reach with all cores to itself: cores / (CPU seconds per image).
+First every arrangement has a short loop, for the service's engine and for the plain export in ONNX Runtime (always
+fp32, labels alone). The best three of each take turns with the server, in rounds. The load generator and the server
+share the cores, so the table also gives the rate with all cores to itself: cores / (CPU seconds per image).
 """
 
 import statistics
@@ -40,6 +37,8 @@ ROUNDS = 5
 RAW_SECONDS = 1.5
 SECONDS = 6.0
 
+Searched = tuple[RawLoop, list[Arrangement]]  # and its best
+
 
 def measure() -> Rows:
     rows: Rows = []
@@ -47,7 +46,7 @@ def measure() -> Rows:
         folder = Path(temporary)
 
         @cache
-        def plain(variant: str) -> tuple[RawLoop, list[Arrangement]]:
+        def plain(variant: str) -> Searched:
             path = folder / f"{variant.replace('/', '-')}.onnx"
             export_plainly(random_checkpoint(variant).model, path)
             return searched(of_onnx_runtime(path))
@@ -55,31 +54,27 @@ def measure() -> Rows:
         for variant, precision in tqdm(BUNDLES, desc="models"):
             bundle = random_bundle(folder, variant, precision)
             for what, graph in GRAPHS.items():
-                own = searched(of_bundle(load_bundle(bundle), graph))
-                cells = row(bundle, own, plain(variant), explain=graph == "explain")
+                loops = [searched(of_bundle(load_bundle(bundle), graph)), plain(variant)]
+                cells = row(bundle, loops, "" if graph == "explain" else "?attention=false")
                 rows.append({"model and answer": f"ViT-{variant}, {precision}, {what}", **cells})
     return rows
 
 
-def searched(raw: RawLoop) -> tuple[RawLoop, list[Arrangement]]:
-    """The loop, and its best arrangements."""
+def searched(raw: RawLoop) -> Searched:
     return raw, raw.best(CANDIDATES, SEARCH_SECONDS)
 
 
-def row(
-    bundle: Path, own: tuple[RawLoop, list[Arrangement]], plain: tuple[RawLoop, list[Arrangement]], *, explain: bool
-) -> Row:
-    request = classify_jpeg("" if explain else "?attention=false")
-    raw_rates: list[dict[Arrangement, list[float]]] = [
-        {one: [] for one in candidates} for _, candidates in (own, plain)
-    ]
+def row(bundle: Path, loops: list[Searched], query: str) -> Row:
+    """`loops` are that of the bundle and that of the plain export."""
+    request = classify_jpeg(query)
+    raw_rates: list[dict[Arrangement, list[float]]] = [{one: [] for one in candidates} for _, candidates in loops]
     served, waits = [], []
     with running(bundle, **PATIENT) as server:
         server.load(request, SECONDS / 4, connections=CONNECTIONS)
         for _ in range(ROUNDS):
-            for (raw, candidates), rates in zip((own, plain), raw_rates, strict=True):
-                for one in candidates:
-                    rates[one].append(raw.rate(one, RAW_SECONDS))
+            for (raw, _), rates in zip(loops, raw_rates, strict=True):
+                for one, found in rates.items():
+                    found.append(raw.rate(one, RAW_SECONDS))
             figures, milliseconds = server.timed_load(request, SECONDS, connections=CONNECTIONS)
             served.append(figures)
             waits += milliseconds["200"]

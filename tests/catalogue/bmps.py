@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from PIL import Image
 
-from tests.catalogue.case import BLACK_WHITE, COLORS, GRAYS, SIZE, Case, bad, encode, good, quarters, truncations
+from tests.catalogue.case import BINARY, COLORS, GRAYS, SIZE, Case, bad, cuts, encode, good, quarters
 
 
 def bmp(
@@ -44,7 +44,7 @@ def cases() -> list[Case]:
         good("BMP, from the top down", lambda: bmp(lines(down=True), size=(48, -32))),
         good("BMP, with a number of its program", lambda: b"%b%b%b" % (bmp(lines())[:6], b"\1\2\3\4", bmp(lines())[10:])),
         good("BMP, gray", lambda: encode(quarters(GRAYS).convert("L"), "BMP"), GRAYS),
-        good("BMP, 1 bit", lambda: encode(quarters(BLACK_WHITE).convert("1"), "BMP"), BLACK_WHITE),
+        good("BMP, 1 bit", lambda: encode(quarters(BINARY).convert("1"), "BMP"), BINARY),
         good("BMP, palette", lambda: encode(quarters().quantize(4), "BMP")),
         good("BMP, run lengths", lambda: bmp(runs(), bits=8, compression=1, palette=PALETTE, used=4)),
         good("BMP, 32 bits", lambda: bmp(np.dstack([np.asarray(quarters())[::-1, :, ::-1], np.zeros((32, 48), np.uint8)]).tobytes(), bits=32)),
@@ -60,7 +60,7 @@ def cases() -> list[Case]:
         bad("BMP, a JPEG inside", lambda: bmp(encode(quarters(), "JPEG"), compression=4)),
         bad("BMP, a header of 4 GB", lambda: bmp(lines(), header=0xFFFFFFFF)),
         bad("BMP, 2^32 colours", lambda: bmp(lines(), bits=8, used=0xFFFFFFFF)),
-        *truncations("BMP", lambda: bmp(lines())),
+        *cuts("BMP", lambda _: bmp(lines())),
         bad("BMP, the first bytes", lambda: b"BM" + bytes(12)),
         good("BMP, 1 kB behind the end", lambda: bmp(lines()) + bytes(1000)),
         good("BMP, noise", lambda: encode(Image.effect_noise((64, 64), 99), "BMP"), None),

@@ -15,7 +15,7 @@ SIZE = (48, 32)
 COLORS: Colors = ((220, 30, 30), (30, 200, 60), (40, 60, 210), (240, 230, 80))
 GRAYS: Colors = tuple((gray,) * 3 for gray in (20, 90, 160, 250))
 WHITES: Colors = ((255, 255, 255),) * 4
-BLACK_WHITE: Colors = ((0, 0, 0), (255, 255, 255)) * 2
+BINARY: Colors = ((0, 0, 0), (255, 255, 255)) * 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +59,13 @@ def grain() -> Image.Image:
     return Image.fromarray(np.random.default_rng(3).integers(0, 256, (32, 48, 3), dtype=np.uint8))
 
 
-def animation(frames: int) -> dict[str, Any]:
-    """Options of `encode`. What is behind the first frame has other colours."""
-    others = [Image.new("RGB", SIZE, (i % 256, 0, 0)) for i in range(frames - 1)]
-    return {"save_all": True, "append_images": others}
-
-
-def encode(image: Image.Image, format: str = "PNG", **options: Any) -> bytes:
+def encode(image: Image.Image, format: str = "PNG", *, frames: int = 1, **options: Any) -> bytes:
+    """What is behind the first of several frames has other colours."""
+    if frames > 1:
+        options |= {
+            "save_all": True,
+            "append_images": [Image.new("RGB", SIZE, (i % 256, 0, 0)) for i in range(frames - 1)],
+        }
     out = BytesIO()
     image.save(out, format, **options)
     return out.getvalue()
@@ -95,10 +95,16 @@ def stored(orientation: int, upright: Image.Image | None = None) -> Image.Image:
     return upright if turn is None else upright.transpose(turn)
 
 
-def truncations(format: str, make: Callable[[], bytes]) -> list[Case]:
-    return [bad(f"{format}, the first {percent} %", partial(_first, percent, make)) for percent in (10, 50, 90, 99)]
+def oriented(format: str, make: Callable[..., bytes], *, tolerance: int = 0) -> list[Case]:
+    """The same image under each orientation. `make` takes an image and Exif."""
+    return [
+        good(f"{format}, orientation {n}", partial(make, stored(n), exif=exif(n)), tolerance=tolerance) for n in STORED
+    ]
 
 
-def _first(percent: int, make: Callable[[], bytes]) -> bytes:
-    data = make()
-    return data[: len(data) * percent // 100]
+def cuts(format: str, make: Callable[[Image.Image], bytes]) -> list[Case]:
+    def first(percent: int) -> bytes:
+        data = make(grain())
+        return data[: len(data) * percent // 100]
+
+    return [bad(f"{format}, the first {percent} %", partial(first, percent)) for percent in (10, 50, 90, 99)]

@@ -4,7 +4,7 @@ import struct
 
 from PIL import Image
 
-from tests.catalogue.case import COLORS, SIZE, Case, bad, encode, good, quarters, truncations
+from tests.catalogue.case import COLORS, SIZE, Case, bad, cuts, encode, good, quarters
 
 TABLE = bytes(value for color in COLORS for value in color)
 
@@ -57,7 +57,7 @@ def cases() -> list[Case]:
         bad("GIF, codes of 255 bits", lambda: gif(screen(), frame()[:10] + b"\xff" + frame()[11:])),
         bad("GIF, codes that point ahead", lambda: gif(screen(), frame()[:10] + b"\2\xff" + b"\xff" * 255 + b"\0"), 200, 422),
         bad("GIF, an extension without an end", lambda: screen() + b"!\xfe" + b"\xff" * 5000),
-        *truncations("GIF", lambda: encode(Image.effect_noise(SIZE, 90), "GIF"))[:3],
+        *cuts("GIF", lambda _: encode(Image.effect_noise(SIZE, 90), "GIF"))[:3],
         bad("GIF, the first bytes", lambda: b"GIF89a"),
         good("GIF, 1 kB behind the end", lambda: gif(screen(), frame()) + bytes(1000)),
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tests.catalogue.case import GRAYS, Case, bad, encode, exif, good, grain, quarters, stored, truncations
+from tests.catalogue.case import GRAYS, Case, bad, cuts, encode, exif, good, oriented, quarters
 
 SOI, EOI = b"\xff\xd8", b"\xff\xd9"
 
@@ -112,7 +112,7 @@ def cases() -> list[Case]:
         good("JPEG, gray and progressive", lambda: jpeg(quarters(GRAYS).convert("L"), progressive=True), GRAYS, tolerance=close),
         good("JPEG, CMYK as Adobe inverts it", lambda: jpeg(quarters().convert("CMYK")), tolerance=close),
         good("JPEG, YCCK", ycck, tolerance=close),
-        *(good(f"JPEG, orientation {n}", partial(jpeg, stored(n), exif=exif(n)), tolerance=close) for n in range(1, 9)),
+        *oriented("JPEG", jpeg, tolerance=close),
         *(good(f"JPEG, orientation {n!r}", partial(jpeg, exif=exif(n)), tolerance=close) for n in (0, 9, 65535)),
         *(good(f"JPEG, Exif with {name}", partial(spliced, *segments), tolerance=close) for name, segments in {
             "a bad header": [exif_block(b"XX*\0\x08\0\0\0")], "a directory that is its own successor": [exif_block(LOOP)],
@@ -142,7 +142,7 @@ def cases() -> list[Case]:
         good("JPEG, 80 scans", lambda: scans(70), tolerance=close),
         bad("JPEG, 200 scans", lambda: scans(190)),
         bad("JPEG, 20,000 scans", lambda: scans(20_000)),
-        *truncations("JPEG", lambda: jpeg(grain())),
+        *cuts("JPEG", jpeg),
         bad("JPEG, the first bytes", lambda: b"\xff\xd8\xff\xe0"),
         bad("JPEG, start and end", lambda: b"\xff\xd8\xff\xd9"),
         bad("JPEG, no end", lambda: jpeg()[:-2], 200, 422),

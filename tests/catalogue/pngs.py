@@ -8,24 +8,22 @@ import numpy as np
 from PIL import Image, PngImagePlugin
 
 from tests.catalogue.case import (
-    BLACK_WHITE,
+    BINARY,
     COLORS,
     GRAYS,
     SIZE,
     WHITES,
     Case,
     Colors,
-    animation,
     bad,
+    cuts,
     encode,
     exif,
     good,
-    grain,
     grays,
+    oriented,
     quarters,
-    stored,
     translucent,
-    truncations,
 )
 
 MAGIC = b"\x89PNG\r\n\x1a\n"
@@ -95,14 +93,14 @@ def claimed(size: tuple[int, int] = SIZE, *, bits: int = 8, color: int = RGB, re
 
 
 def solid(size: tuple[int, int], mode: str = "RGB") -> bytes:
-    return encode(Image.new(mode, size, 1 if mode == "1" else "teal"), "PNG")
+    return encode(Image.new(mode, size, 1 if mode == "1" else "teal"))
 
 
 def with_text(add: str, *arguments: str, count: int = 1, **options: bool) -> bytes:
     info = PngImagePlugin.PngInfo()
     for _ in range(count):
         getattr(info, add)(*arguments, **options)
-    return encode(quarters(), "PNG", pnginfo=info)
+    return encode(quarters(), pnginfo=info)
 
 
 def half(value: int) -> int:
@@ -123,20 +121,20 @@ def cases() -> list[Case]:
     steps: Colors = tuple((v * 17,) * 3 for v in (0, 5, 10, 15))
     return [
         good("PNG, RGB", plain),
-        good("PNG, RGBA", lambda: encode(translucent(255), "PNG")),
-        good("PNG, RGBA, transparent", lambda: encode(translucent(0), "PNG"), WHITES),
-        good("PNG, RGBA, half transparent", lambda: encode(translucent(128), "PNG"), HALF, tolerance=1),
-        good("PNG, gray", lambda: encode(quarters(GRAYS).convert("L"), "PNG"), GRAYS),
-        good("PNG, gray and alpha", lambda: encode(quarters(GRAYS).convert("LA"), "PNG"), GRAYS),
-        good("PNG, gray and no alpha at all", lambda: encode(Image.merge("LA", [Image.new("L", SIZE, v) for v in (9, 0)]), "PNG"), WHITES),
-        good("PNG, 1 bit", lambda: shallow(1, (0, 1, 0, 1)), BLACK_WHITE),
+        good("PNG, RGBA", lambda: encode(translucent(255))),
+        good("PNG, RGBA, transparent", lambda: encode(translucent(0)), WHITES),
+        good("PNG, RGBA, half transparent", lambda: encode(translucent(128)), HALF, tolerance=1),
+        good("PNG, gray", lambda: encode(quarters(GRAYS).convert("L")), GRAYS),
+        good("PNG, gray and alpha", lambda: encode(quarters(GRAYS).convert("LA")), GRAYS),
+        good("PNG, gray and no alpha at all", lambda: encode(Image.merge("LA", [Image.new("L", SIZE, v) for v in (9, 0)])), WHITES),
+        good("PNG, 1 bit", lambda: shallow(1, (0, 1, 0, 1)), BINARY),
         good("PNG, 1 bit, black is transparent", lambda: shallow(1, (0, 1, 0, 1), chunk(b"tRNS", b"\0\0")), WHITES),
-        good("PNG, 1 bit, white is transparent", lambda: shallow(1, (0, 1, 0, 1), chunk(b"tRNS", b"\0\1")), BLACK_WHITE),
+        good("PNG, 1 bit, white is transparent", lambda: shallow(1, (0, 1, 0, 1), chunk(b"tRNS", b"\0\1")), BINARY),
         good("PNG, gray in 2 bits", lambda: shallow(2, (0, 1, 2, 3)), shades),
         good("PNG, gray in 2 bits, one transparent", lambda: shallow(2, (1, 0, 2, 3), chunk(b"tRNS", b"\0\1")), (WHITES[0], shades[0], *shades[2:])),
         good("PNG, gray in 4 bits", lambda: shallow(4, (0, 5, 10, 15)), steps),
         good("PNG, gray in 4 bits, one transparent", lambda: shallow(4, (5, 0, 10, 15), chunk(b"tRNS", b"\0\5")), (WHITES[0], steps[0], *steps[2:])),
-        good("PNG, gray in 8 bits, one transparent", lambda: encode(quarters(GRAYS).convert("L"), "PNG", transparency=20), first_white(GRAYS)),
+        good("PNG, gray in 8 bits, one transparent", lambda: encode(quarters(GRAYS).convert("L"), transparency=20), first_white(GRAYS)),
         good("PNG, gray in 16 bits", lambda: deep(grays(), color=GRAY), GRAYS, tolerance=1),
         good("PNG, gray in 16 bits, one transparent", lambda: deep(grays(), color=GRAY, extra=(chunk(b"tRNS", bytes((20, 0x80))),)), first_white(GRAYS), tolerance=1),
         good("PNG, gray and alpha in 16 bits", lambda: deep(grays(), np.full_like(grays(), 255), color=GRAY_ALPHA), GRAYS, tolerance=1),
@@ -144,7 +142,7 @@ def cases() -> list[Case]:
         good("PNG, RGB in 16 bits, one transparent", lambda: deep(*color_bands(), color=RGB, extra=(chunk(b"tRNS", bytes((220, 0x80, 30, 0x80, 30, 0x80))),)), first_white(COLORS), tolerance=1),
         good("PNG, RGBA in 16 bits", lambda: deep(*color_bands(), np.full_like(grays(), 255), color=RGBA), tolerance=1),
         good("PNG, RGBA in 16 bits, transparent", lambda: deep(*color_bands(), np.zeros_like(grays()), color=RGBA), WHITES, tolerance=1),
-        good("PNG, RGB, one transparent", lambda: encode(quarters(), "PNG", transparency=COLORS[0]), first_white(COLORS)),
+        good("PNG, RGB, one transparent", lambda: encode(quarters(), transparency=COLORS[0]), first_white(COLORS)),
         good("PNG, palette", palette),
         good("PNG, palette, one transparent", lambda: palette(chunk(b"tRNS", b"\0")), first_white(COLORS)),
         good("PNG, palette, alpha for each", lambda: palette(chunk(b"tRNS", bytes((128,) * 4))), HALF, tolerance=1),
@@ -154,7 +152,7 @@ def cases() -> list[Case]:
         bad("PNG, palette of 1000 bytes", lambda: shallow(2, (0, 1, 2, 3), chunk(b"PLTE", bytes(1000)), color=PALETTE), 200, 422),
         good("PNG, interlaced", interlaced),
         good("PNG, 10,000 IDAT", lambda: split(10_000)),
-        *(good(f"PNG, orientation {n}", partial(encode, stored(n), "PNG", exif=exif(n))) for n in range(1, 9)),
+        *oriented("PNG", encode),
         good("PNG, orientation behind the pixels", lambda: plain(after=(chunk(b"eXIf", exif(3).tobytes()[6:]),)), COLORS[::-1]),
         good("PNG, broken Exif", lambda: plain(chunk(b"eXIf", b"II*\0\xff\xff\xff\xff"))),
         good("PNG, an orientation in XMP alone", lambda: with_text("add_itxt", "XML:com.adobe.xmp", '<x tiff:Orientation="6"/>')),
@@ -168,11 +166,11 @@ def cases() -> list[Case]:
         good("PNG, private chunks", lambda: plain(chunk(b"vpAg", bytes(9)), chunk(b"teSt", bytes(60_000)))),
         bad("PNG, an unknown critical chunk", lambda: plain(chunk(b"TEST", b"x")), 200, 422),
         bad("PNG, as Apple's compiler makes it (CgBI)", lambda: png(chunk(b"CgBI", b"P\0 \2"), header(), chunk(b"IDAT", zlib.compress(bytes(4 * 48 * 32 + 32))[2:-4]))),
-        good("PNG, animated", lambda: encode(quarters(), "PNG", **animation(3))),
-        good("PNG, animated, 1,000 frames", lambda: encode(quarters(), "PNG", **animation(1000))),
+        good("PNG, animated", lambda: encode(quarters(), frames=3)),
+        good("PNG, animated, 1,000 frames", lambda: encode(quarters(), frames=1000)),
         bad("PNG, animated, of no frames", lambda: plain(chunk(b"acTL", bytes(8))), 200, 422),
         bad("PNG, animated, a frame outside", lambda: plain(chunk(b"acTL", struct.pack(">II", 2, 0)), chunk(b"fcTL", struct.pack(">IIIIIHHBB", 0, 9999, 9999, 9999, 9999, 1, 1, 0, 0))), 200, 422),
-        *truncations("PNG", lambda: encode(grain(), "PNG")),
+        *cuts("PNG", encode),
         bad("PNG, the first bytes", lambda: MAGIC),
         bad("PNG, header alone", lambda: png(header())),
         bad("PNG, no header", lambda: png(chunk(b"IDAT", zlib.compress(b"\0")))),
@@ -190,8 +188,8 @@ def cases() -> list[Case]:
         bad("PNG, 13377 x 13377 in 1 bit", lambda: solid((13_377, 13_377), "1")),
         *(bad(f"PNG, {w} x {h}", partial(solid, (w, h))) for w, h in ((1, 60_000), (60_000, 1), (2, 65_535), (1, 65), (16_385, 300))),
         *(good(f"PNG, {w} x {h}", partial(solid, (w, h)), None) for w, h in ((1, 1), (2, 2), (3, 3), (1, 64), (64, 1))),
-        good("PNG, all black", lambda: encode(quarters(BLACKS), "PNG"), BLACKS),
-        good("PNG, all white", lambda: encode(quarters(WHITES), "PNG"), WHITES),
+        good("PNG, all black", lambda: encode(quarters(BLACKS)), BLACKS),
+        good("PNG, all white", lambda: encode(quarters(WHITES)), WHITES),
         *(bad(f"PNG, {bits} bits of colour type {color}", partial(claimed, bits=bits, color=color)) for bits, color in ((3, 0), (8, 5), (16, 3), (0, 0), (255, 255))),
         *(bad(f"PNG, method {name}", partial(claimed, rest=rest)) for name, rest in {"of compression 1": b"\1\0\0", "of filtering 9": b"\0\x09\0", "of interlacing 9": b"\0\0\x09"}.items()),
         bad("PNG, a row filter of 9", lambda: png(header(), chunk(b"IDAT", zlib.compress((b"\x09" + bytes(144)) * 32)))),

@@ -7,22 +7,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, TiffImagePlugin
 
-from tests.catalogue.case import (
-    BLACK_WHITE,
-    GRAYS,
-    SIZE,
-    WHITES,
-    Case,
-    bad,
-    encode,
-    exif,
-    good,
-    grain,
-    grays,
-    quarters,
-    stored,
-    truncations,
-)
+from tests.catalogue.case import BINARY, GRAYS, SIZE, WHITES, Case, bad, cuts, encode, good, grays, oriented, quarters
 from tests.catalogue.jpegs import entry
 
 SHORT, LONG, UNDEFINED = 3, 4, 7
@@ -111,8 +96,8 @@ def cases() -> list[Case]:
             "PackBits": {"compression": "packbits"}, "big-endian deflate": {"compression": "tiff_deflate"},
         }.items()),
         good("TIFF, JPEG inside", lambda: tiff(compression="jpeg", quality=95), tolerance=40),
-        good("TIFF, 1 bit", lambda: tiff(quarters(BLACK_WHITE).convert("1")), BLACK_WHITE),
-        good("TIFF, 1 bit, as a fax", lambda: tiff(quarters(BLACK_WHITE).convert("1"), compression="group4"), BLACK_WHITE),
+        good("TIFF, 1 bit", lambda: tiff(quarters(BINARY).convert("1")), BINARY),
+        good("TIFF, 1 bit, as a fax", lambda: tiff(quarters(BINARY).convert("1"), compression="group4"), BINARY),
         good("TIFF, gray", lambda: tiff(quarters(GRAYS).convert("L")), GRAYS),
         good("TIFF, gray, white is zero", lambda: raw((255 - grays()).tobytes(), bits=8, photometric=0), GRAYS),
         good("TIFF, gray and alpha", lambda: tiff(Image.merge("LA", [Image.new("L", SIZE, v) for v in (9, 0)])), WHITES),
@@ -134,7 +119,7 @@ def cases() -> list[Case]:
         good("TIFF, floats up to 255", lambda: floats(grays()), GRAYS, tolerance=1),
         good("TIFF, floats that are no numbers", odd_floats, GRAYS, tolerance=1),
         good("TIFF, floats that are all no numbers", lambda: floats(np.full((32, 48), np.nan)), ((0, 0, 0),) * 4),
-        *(good(f"TIFF, orientation {n}", partial(tiff, stored(n), exif=exif(n))) for n in range(1, 9)),
+        *oriented("TIFF", tiff),
         good("TIFF, two pictures", lambda: tiff(save_all=True, append_images=[Image.new("RGB", SIZE)])),
         good("TIFF, private tags of 1 MB", lambda: tagged({65_000: bytes(1_000_000)})),
         good("TIFF, 4,000 tags of the same 2 MB", many_tags, None),
@@ -152,7 +137,7 @@ def cases() -> list[Case]:
         bad("TIFF, old JPEG that is none", lambda: raw(b"\xff" * 2000, bits=8, photometric=6, extra=(entry(259, SHORT, 1, 6),))),
         bad("TIFF, tiles of no size", lambda: raw(grays().tobytes(), bits=8, photometric=1, extra=(entry(322, LONG, 1, 0), entry(323, LONG, 1, 0), entry(324, LONG, 1, 8))), 200, 422),
         bad("TIFF, tiles of 2^31 a side", lambda: raw(grays().tobytes(), bits=8, photometric=1, extra=(entry(322, LONG, 1, 2**31), entry(323, LONG, 1, 2**31), entry(324, LONG, 1, 8))), 200, 422),
-        *truncations("TIFF", lambda: tiff(grain())),
+        *cuts("TIFF", tiff),
         bad("TIFF, the first bytes", lambda: b"II*\0"),
         bad("TIFF of more than 4 GB (BigTIFF)", lambda: b"II+\0\x08\0\0\0" + bytes(100), 415),
     ]  # fmt: skip

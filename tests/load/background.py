@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 
@@ -38,11 +38,9 @@ def probed(server: Server, path: str, *, every_s: float) -> Iterator[list[float]
     with httpx.Client(base_url=server.url, timeout=PROBE_TIMEOUT_S) as client:
 
         def probe() -> None:
-            start = time.perf_counter()
-            try:
+            start, good = time.perf_counter(), False
+            with suppress(httpx.TransportError):
                 good = client.get(path).is_success
-            except httpx.TransportError:
-                good = False
             seconds.append(time.perf_counter() - start if good else PROBE_TIMEOUT_S)
 
         with repeated(probe, every_s=every_s):

@@ -5,6 +5,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,19 +20,14 @@ CONFIGURATIONS = Path(__file__).parents[2] / "docker"
 Start = Callable[[list[int], Path], AbstractContextManager[Server]]
 
 
-def nginx(replicas: list[int], folder: Path) -> AbstractContextManager[Server]:
-    """nginx in front of the ports `replicas`; its files are in `folder`."""
+def in_front(program: str, replicas: list[int], folder: Path) -> AbstractContextManager[Server]:
+    """The program in front of the ports `replicas`; its files are in `folder`."""
     port = free_port()
-    return listening("nginx", nginx_file(replicas, folder, port), port)
+    file = nginx_file if program == "nginx" else haproxy_file
+    return listening(program, file(replicas, folder, port), port)
 
 
-def haproxy(replicas: list[int], folder: Path) -> AbstractContextManager[Server]:
-    """HAProxy in front of the ports `replicas`, once it has found them ready."""
-    port = free_port()
-    return listening("haproxy", haproxy_file(replicas, folder, port), port)
-
-
-BALANCERS: dict[str, Start] = {"nginx": nginx, "haproxy": haproxy}
+BALANCERS: dict[str, Start] = {program: partial(in_front, program) for program in ("nginx", "haproxy")}
 OPTIONS = {"nginx": ("-e", "stderr", "-p", ".", "-c"), "haproxy": ("-db", "-f")}
 
 
@@ -47,31 +43,27 @@ def balanced(start: Start, count: int = REPLICAS, /, **settings: Any) -> Iterato
 
 
 def nginx_file(replicas: list[int], folder: Path, port: int) -> Path:
-    text = (CONFIGURATIONS / "nginx.conf").read_text()
-    text = _replaced(r"server replica:8000 resolve (.*);", lambda m: "".join(
-        f"server 127.0.0.1:{replica} {m[1]};\n" for replica in replicas), text)  # fmt: skip
-    text = _replaced(r"listen 8080;", lambda _: f"listen 127.0.0.1:{port};", text)
-    text = _replaced(r"pid /tmp/", lambda _: f"daemon off; pid {folder}/", text)
-    return _written(folder / "nginx.conf", text)
+    changes = {
+        r"server replica:8000 resolve (.*);": "".join(rf"server 127.0.0.1:{one} \1;" + "\n" for one in replicas),
+        r"listen 8080;": f"listen 127.0.0.1:{port};",
+        r"pid /tmp/": f"daemon off; pid {folder}/",
+    }
+    return _changed("nginx.conf", folder, changes)
 
 
 def haproxy_file(replicas: list[int], folder: Path, port: int) -> Path:
-    text = (CONFIGURATIONS / "haproxy.cfg").read_text()
-    text = _replaced(r"server-template .*", lambda _: "\n    ".join(
-        f"server replica{i} 127.0.0.1:{replica}" for i, replica in enumerate(replicas)), text)  # fmt: skip
-    text = _replaced(r"bind :8080", lambda _: f"bind 127.0.0.1:{port}", text)
-    return _written(folder / "haproxy.cfg", text)
+    servers = "\n    ".join(f"server replica{i} 127.0.0.1:{one}" for i, one in enumerate(replicas))
+    return _changed("haproxy.cfg", folder, {r"server-template .*": servers, r"bind :8080": f"bind 127.0.0.1:{port}"})
 
 
-def _replaced(pattern: str, replacement: Callable[[re.Match[str]], str], text: str) -> str:
-    text, count = re.subn(pattern, replacement, text)
-    assert count == 1, f"the configuration contains {pattern} {count} times"
-    return text
-
-
-def _written(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
+def _changed(name: str, folder: Path, changes: dict[str, str]) -> Path:
+    """The shipped file in another folder, with what is put in the place of each pattern."""
+    text = (CONFIGURATIONS / name).read_text()
+    for pattern, replacement in changes.items():
+        text, count = re.subn(pattern, replacement, text)
+        assert count == 1, f"{name} contains {pattern} {count} times"
+    (folder / name).write_text(text)
+    return folder / name
 
 
 def listening(program: str, configuration: Path, port: int) -> AbstractContextManager[Server]:

@@ -1,15 +1,15 @@
 """`python -m tests.load.bodies`: bodies that try to cost a server memory or time; writes tables in docs/security.md.
 
-Each attack is made ten times, one of JSON three times. Growth is that of allocated memory from before to after; peak is
-the largest resident memory in between, minus that before.
+Growth is that of allocated memory; peak is the largest resident memory meanwhile, minus that before.
 """
 
 import gzip
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -17,7 +17,7 @@ from tests.benchmarks.__main__ import publish
 from tests.benchmarks.peak import peak_mib
 from tests.benchmarks.record import Row
 from tests.benchmarks.server import Server, running
-from tests.catalogue.json_bodies import JsonBody, bodies
+from tests.catalogue.json_bodies import bodies
 from tests.load.background import probed
 from tests.load.connection import JSON, Answer, Connection, file_part, form, message, post
 from tests.load.server import reset_peak, settled
@@ -33,8 +33,7 @@ MAX_GROWTH_MIB = 5.0
 Attack = Callable[[Server], list[Answer]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
+class Finding(NamedTuple):
     name: str
     statuses: set[int]
     slowest_s: float
@@ -48,7 +47,7 @@ def once(data: bytes) -> Attack:
         with Connection(server.port) as connection:
             connection.send(data)
             answer = connection.answer()
-            assert answer is not None
+            assert answer
             return [answer]
 
     return attack
@@ -60,14 +59,11 @@ def chunked(body: bytes) -> bytes:
 
 def slow(server: Server) -> list[Answer]:
     """Each sender sends one byte of its body and then nothing."""
-    senders = [Connection(server.port, timeout_s=60) for _ in range(SENDERS)]
-    try:
+    with ExitStack() as stack:
+        senders = [stack.enter_context(Connection(server.port, timeout_s=60)) for _ in range(SENDERS)]
         for sender in senders:
             sender.send(message("POST /classify", "Content-Length: 1000000", body=b"x"))
         return [answer for sender in senders for answer in sender.answers()]
-    finally:
-        for sender in senders:
-            sender.__exit__()
 
 
 def attacks() -> dict[str, Attack]:
@@ -85,11 +81,7 @@ def attacks() -> dict[str, Attack]:
     }
 
 
-def sent(body: JsonBody) -> Attack:
-    return once(post(body.make(JSON_BYTES), JSON, path=body.path))
-
-
-def measure(server: Server, name: str, attack: Attack, *, rounds: int = ROUNDS) -> Finding:
+def measure(server: Server, name: str, attack: Attack, rounds: int) -> Finding:
     settled(server)
     before = server.anonymous_mib()
     reset_peak(server.pid)
@@ -103,9 +95,7 @@ def measure(server: Server, name: str, attack: Attack, *, rounds: int = ROUNDS) 
     peak = peak_mib(server.pid) - at_rest
     settled(server)
     growth = server.anonymous_mib() - before
-    return Finding(
-        name=name, statuses=statuses, slowest_s=slowest, livez_s=max(livez), growth_mib=growth, peak_mib=peak
-    )
+    return Finding(name, statuses, slowest, max(livez), growth, peak)
 
 
 def main() -> None:
@@ -114,28 +104,28 @@ def main() -> None:
         for _ in range(100):
             good(server)
         findings = [
-            measure(server, name, attack, rounds=1 if attack is slow else ROUNDS)
+            measure(server, name, attack, 1 if attack is slow else ROUNDS)
             for name, attack in tqdm(attacks().items(), desc="attacks")
         ]
         in_json: dict[str, list[Finding]] = {}
         for body in tqdm(bodies(), desc="bodies in JSON"):
-            in_json.setdefault(body.path, []).append(measure(server, body.name, sent(body), rounds=JSON_ROUNDS))
+            attack = once(post(body.make(JSON_BYTES), JSON, path=body.path))
+            in_json.setdefault(body.path, []).append(measure(server, body.name, attack, JSON_ROUNDS))
         assert good(server)[0].status == 200
-    folder = Path(__file__).parent
-    publish("bodies", [{"attack": finding.name, **worst([finding])} for finding in findings], folder)
+    publish("bodies", [{"attack": finding.name, **worst([finding])} for finding in findings])
     rows = [{"to": path, "kinds of bodies": len(each), **worst(each)} for path, each in in_json.items()]
-    publish("json_bodies", rows, folder)
-    findings += [finding for each in in_json.values() for finding in each]
-    sys.exit(max(finding.growth_mib for finding in findings) >= MAX_GROWTH_MIB)
+    publish("json_bodies", rows)
+    sys.exit(max(finding.growth_mib for each in (findings, *in_json.values()) for finding in each) >= MAX_GROWTH_MIB)
 
 
 def worst(findings: list[Finding]) -> Row:
+    _, statuses, slowest, livez, growth, peak = zip(*findings, strict=True)
     return {
-        "status": ", ".join(map(str, sorted(set().union(*(finding.statuses for finding in findings))))),
-        "slowest answer, s": round(max(finding.slowest_s for finding in findings), 2),
-        "longest /livez, ms": round(1000 * max(finding.livez_s for finding in findings)),
-        "growth, MiB": round(max(finding.growth_mib for finding in findings), 1),
-        "peak, MiB": round(max(finding.peak_mib for finding in findings), 1),
+        "status": ", ".join(map(str, sorted(set().union(*statuses)))),
+        "slowest answer, s": round(max(slowest), 2),
+        "longest /livez, ms": round(1000 * max(livez)),
+        "growth, MiB": round(max(growth), 1),
+        "peak, MiB": round(max(peak), 1),
     }
 
 

@@ -1,9 +1,8 @@
-"""`python -m tests.load.bulk [IMAGES]`: what `python -m app.client` loses, in speed and in images.
+"""`python -m tests.load.bulk [IMAGES]`: what `python -m app.client` loses, in speed and in images; for docs/api.md.
 
-The client classifies the images of a folder, as a process of its own. First in turn with a closed loop that sends the
-same images on plain sockets: it shows how fast the server can be. Then the server is killed and started again KILLS
-times meanwhile. Each image lies in a folder of its label, so an answer that went to another image shows. The table goes
-to docs/api.md.
+The client takes turns with a closed loop of the same images on plain sockets, which shows how fast the server can be.
+Then the server is killed and started again KILLS times meanwhile. Each image lies in a folder of its label, so an
+answer that went to another image shows.
 """
 
 import asyncio
@@ -12,10 +11,10 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -37,17 +36,12 @@ POLLED_EVERY_S = 0.02
 PATH = "/classify?top_k=1&attention=false"  # as the client asks
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(NamedTuple):
     rate: float  # images per second, from the first answer to the last
     first_s: float  # from the start of the process to the first answer
     lost: int
     twice: int
     right: float  # share of the images that got the label of their folder
-
-
-def main() -> None:
-    publish("bulk", measure(int(sys.argv[1]) if len(sys.argv) > 1 else IMAGES), Path(__file__).parent)
 
 
 def measure(count: int) -> Rows:
@@ -56,24 +50,27 @@ def measure(count: int) -> Rows:
         write_images(folder, count)
         best, ours = alone(folder, Path(place))
         interrupted = killed(folder, Path(place))
+    closed: Row = {"asked by": "closed loop", "of": "one server", "images/s": round(best, 1), "relative": 1.0}
     rows = [
-        row("closed loop", "one server", best, best),
-        row("python -m app.client", "one server", statistics.median(run.rate for run in ours), best, ours),
-        row("python -m app.client", f"one server, killed {KILLS} times", interrupted.rate, best, [interrupted]),
+        closed | dict.fromkeys(("s until the first answer", "lost", "twice", "right label"), ""),
+        row("one server", best, ours),
+        row(f"one server, killed {KILLS} times", best, [interrupted]),
     ]
     return [{"images": count, **cells} for cells in rows]
 
 
-def row(asked_by: str, server: str, rate: float, best: float, runs: Sequence[Run] = ()) -> Row:
+def row(server: str, best: float, runs: list[Run]) -> Row:
+    rates, seconds, lost, twice, right = zip(*runs, strict=True)
+    rate = statistics.median(rates)
     return {
-        "asked by": asked_by,
+        "asked by": "python -m app.client",
         "of": server,
         "images/s": round(rate, 1),
         "relative": round(rate / best, 2),
-        "s until the first answer": round(statistics.median(run.first_s for run in runs), 1) if runs else "",
-        "lost": sum(run.lost for run in runs) if runs else "",
-        "twice": sum(run.twice for run in runs) if runs else "",
-        "right label": f"{100 * min(run.right for run in runs):.1f} %" if runs else "",
+        "s until the first answer": round(statistics.median(seconds), 1),
+        "lost": sum(lost),
+        "twice": sum(twice),
+        "right label": f"{100 * min(right):.1f} %",
     }
 
 
@@ -125,10 +122,14 @@ def named(server: str, folder: Path, out: Path, *, interrupt: Callable[[], objec
     growth: list[tuple[float, int]] = []
     with out.with_suffix(".log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
         try:
-            for moment, done in lines(process, out):
+            ended = False
+            while not ended:
+                time.sleep(POLLED_EVERY_S)
+                ended = process.poll() is not None
+                moment, done = time.perf_counter(), out.read_bytes().count(b"\n") - 1 if out.exists() else 0
                 if moment > start + 600 + len(asked) / SLOWEST_PER_S:
                     raise TimeoutError(f"{done} of {len(asked)} images are named")
-                if done and done != (growth[-1][1] if growth else 0):
+                if done > (growth[-1][1] if growth else 0):
                     growth.append((moment, done))
                 if interrupt and interrupts and done >= interrupts[0]:
                     interrupt()
@@ -148,15 +149,6 @@ def named(server: str, folder: Path, out: Path, *, interrupt: Callable[[], objec
     )
 
 
-def lines(process: subprocess.Popen[bytes], out: Path) -> Iterator[tuple[float, int]]:
-    """The lines below the head of the file `out`, with the time, again and again until the process has ended."""
-    ended = False
-    while not ended:
-        ended = process.poll() is not None
-        yield time.perf_counter(), max(0, out.read_bytes().count(b"\n") - 1) if out.exists() else 0
-        time.sleep(POLLED_EVERY_S)
-
-
 def read(out: Path) -> dict[str, list[str]]:
     """The labels that each image got, from the file of the client. Images that could not be used are not there."""
     labels: dict[str, list[str]] = {}
@@ -168,4 +160,4 @@ def read(out: Path) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    main()
+    publish("bulk", measure(int(sys.argv[1]) if sys.argv[1:] else IMAGES))

@@ -1,13 +1,11 @@
-"""`python -m tests.load.catalogue [ROUNDS]`: send the whole catalogue to a real server, ROUNDS times.
+"""`python -m tests.load.catalogue [ROUNDS]`: send the whole catalogue to a real server; for docs/security.md.
 
-It watches the memory of the server and writes the table into docs/security.md. It exits with 1 unless every answer was
-an expected one.
+It exits with 1 unless every answer was an expected one.
 """
 
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import httpx
 import numpy as np
@@ -25,7 +23,7 @@ WARM_UP = 3  # rounds in which memory may grow: allocators and caches fill
 
 
 def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    rounds = int(sys.argv[1]) if sys.argv[1:] else ROUNDS
     inputs = [(case, case.make()) for case in CASES.values()]
     answers: Counter[int] = Counter()
     wrong: Counter[str] = Counter()
@@ -43,7 +41,7 @@ def main() -> None:
                     wrong[f"{case.name}: {status or 'reset'}"] += 1
             memory.append(server.anonymous_mib())
         after, same = set(family(server.pid)), server.poll() is None
-    resets = answers.pop(0, 0)
+    resets, later = answers.pop(0, 0), memory[WARM_UP:]
     slowest = max(longest, key=longest.__getitem__)
     row: Row = {
         "inputs": len(CASES),
@@ -56,17 +54,12 @@ def main() -> None:
         "same process": "yes" if same else "no",
         "decoders replaced": len(after - before),
         "allocated, MiB": f"{memory[0]:.1f} to {memory[-1]:.1f}",
-        "growth, MiB per round": slope(memory[WARM_UP:]),
+        "growth, MiB per round": round(float(np.polyfit(range(len(later)), later, 1)[0]), 3) if len(later) > 1 else 0.0,
     }
-    publish("catalogue", [row], Path(__file__).parent)
+    publish("catalogue", [row])
     for answer, times in wrong.items():
         print(f"{answer} ({times} times)", file=sys.stderr)
     sys.exit(bool(wrong))
-
-
-def slope(values: list[float]) -> float:
-    """Of the line fitted to values at 0, 1, 2, ..."""
-    return round(float(np.polyfit(range(len(values)), values, 1)[0]), 3) if len(values) > 1 else 0.0
 
 
 if __name__ == "__main__":

@@ -21,11 +21,8 @@ from tests.catalogue.every import CASES
 from tests.support.specs import spec_of
 
 MOST_BYTES = 20_000  # of an input that it starts from
-PREPARER = Preparer(
-    limits=Limits(max_pixels=1_000_000, max_aspect_ratio=64),
-    spec=spec_of((32, 32), (36, 36)),
-    thumbnail_px=64,
-)
+LIMITS = Limits(max_pixels=1_000_000, max_aspect_ratio=64)
+PREPARER = Preparer(limits=LIMITS, spec=spec_of((32, 32), (36, 36)), thumbnail_px=64)
 
 
 def decode(data: bytes) -> None:

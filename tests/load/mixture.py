@@ -12,6 +12,7 @@ from PIL import Image
 
 from tests.benchmarks.load import HOST
 from tests.benchmarks.pictures import classify_jpeg, jpeg
+from tests.catalogue.case import encode
 
 CLIENTS = 4
 TIMEOUT_S = 60
@@ -85,20 +86,10 @@ class Mixture:
 
 
 def image(size: tuple[int, int]) -> bytes:
-    out = BytesIO()
-    Image.open(BytesIO(jpeg())).resize(size).save(out, "JPEG" if size[0] % 3 else "PNG")
-    return out.getvalue()
+    return encode(Image.open(BytesIO(jpeg())).resize(size), "JPEG" if size[0] % 3 else "PNG")
 
 
 def bad_input(good: bytes) -> list[tuple[bytes, int]]:
     """Bodies, and the status that each must get."""
-    sliver = BytesIO()
-    Image.new("L", (1, 6000)).save(sliver, "PNG")
-    return [
-        (b"", 422),
-        (b"hello", 415),
-        (good[: len(good) // 2], 422),
-        (good[:10], 422),
-        (sliver.getvalue(), 422),
-        (b"%PDF-1.4" + good, 415),
-    ]
+    unusable = (b"", good[: len(good) // 2], good[:10], encode(Image.new("L", (1, 6000))))
+    return [*((body, 422) for body in unusable), (b"hello", 415), (b"%PDF-1.4" + good, 415)]

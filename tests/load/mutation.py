@@ -22,8 +22,8 @@ TOKENS = [b"\0", b"\1", b"\x7f", b"\x80", b"\xff"]  # the ends of what a byte ca
 
 
 def main() -> None:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
-    chance = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    seconds = float(sys.argv[1]) if sys.argv[1:] else SECONDS
+    chance = random.Random(int(sys.argv[2]) if sys.argv[2:] else 0)
     made = [case.make() for case in CASES.values() if case.statuses == {200}]
     valid = [data for data in made if len(data) <= MOST_BYTES]
     answers: Counter[int] = Counter()  # 0: none

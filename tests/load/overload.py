@@ -1,10 +1,8 @@
 """`python -m tests.load.overload [SECONDS]`: how requests are answered when more arrive than can be served.
 
-The real server runs ViT-Ti/16 (random weights) with default settings; requests ask for labels and maps of a JPEG of
-500 x 334. Its peak is the highest rate that it answers at in a closed loop, of several numbers of connections. Then, in
-rounds, the peak is measured again, and requests arrive at random times (open loop, Poisson) at multiples of it. Ratios
-are medians of those in one round. The generator shares the cores. Meanwhile /readyz is requested ten times a second.
-The JSON goes beside this file, the table to docs/operations.md.
+The real server runs ViT-Ti/16 (random weights) with default settings. Its peak is the highest rate that it answers at
+in a closed loop. Then, in rounds, the peak is measured again, and requests arrive at random times at multiples of it.
+Ratios are medians of those in one round. The generator shares the cores. The table goes to docs/operations.md.
 """
 
 import statistics
@@ -74,8 +72,7 @@ def row(factor: float, runs: list[Run], peaks: list[float]) -> Row:
         "answered, p50 / p99, ms": times([each for run in runs for each in run.answers]),
         "refused, %": round(100 * total["refused"] / total["offered"], 1),
         "refused, p50 / p99, ms": times([each for run in runs for each in run.refusals]),
-        "timeouts": total["timeouts"],
-        "resets": total["resets"],
+        **{name: total[name] for name in ("timeouts", "resets")},
         "other answers": total["other_statuses"],
         "/readyz, p99, ms": round(percentile(probes, 0.99), 1),
         "/readyz failed": probes.count(PROBE_TIMEOUT_S),
@@ -85,10 +82,5 @@ def row(factor: float, runs: list[Run], peaks: list[float]) -> Row:
     }
 
 
-def main() -> None:
-    rows = measure(float(sys.argv[1]) if sys.argv[1:] else SECONDS)
-    publish("overload", rows, Path(__file__).parent)
-
-
 if __name__ == "__main__":
-    main()
+    publish("overload", measure(float(sys.argv[1]) if sys.argv[1:] else SECONDS))

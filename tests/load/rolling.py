@@ -1,11 +1,9 @@
 """`python -m tests.load.rolling [ROUNDS]`: three replicas restarted in turn, and killed, behind nginx and HAProxy.
 
-Requests arrive at a steady rate throughout (open loop). Replicas let requests wait instead of refusing them, so every
-failure is one that a restart caused. The table goes to docs/deployment.md.
+Replicas let requests wait, so every failure is one that a restart caused. The table goes to docs/deployment.md.
 """
 
 import sys
-from pathlib import Path
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.load import percentile
@@ -20,11 +18,6 @@ RATE = 20.0  # requests a second
 ROUNDS = 10
 
 
-def main() -> None:
-    rows = measure(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS)
-    publish("rolling", rows, Path(__file__).parent)
-
-
 def measure(rounds: int) -> Rows:
     rows: Rows = []
     for name, start in BALANCERS.items():
@@ -34,10 +27,9 @@ def measure(rounds: int) -> Rows:
                     restart_all(running)
             rows.append(row(name, f"SIGTERM, {rounds} times each", traffic))
             with steady(balancer.port, jpeg(), RATE) as traffic:
-                for _ in range(rounds):
-                    for replica in running:
-                        kill_at_work(replica, traffic)
-                        replica.revive()
+                for replica in running * rounds:
+                    kill_at_work(replica, traffic)
+                    replica.revive()
             rows.append(row(name, f"kill -9, {rounds} times each", traffic))
     return rows
 
@@ -57,4 +49,4 @@ def row(balancer: str, what: str, traffic: Traffic) -> Row:
 
 
 if __name__ == "__main__":
-    main()
+    publish("rolling", measure(int(sys.argv[1]) if sys.argv[1:] else ROUNDS))

@@ -1,18 +1,16 @@
 """`python -m tests.load.soak [SECONDS]`: does the server grow, or get slower, while it is in use?
 
-The real server with the demo model is under mixed traffic (`mixture.py`). Twice a second the script reads the memory
-that its processes have allocated, its open files and its threads. Images in work come and go, so each window of time
-counts with its lowest memory, and a line fitted to the windows after the first quarter gives the growth. The same is
-done with a server that has a planted leak (`leaking.py`), which must be found. The table goes to docs/operations.md.
+Images in work come and go, so each window of time counts with its lowest memory, and a line fitted to the windows after
+the first quarter gives the growth. The same is done with a server that has a planted leak, which must be found.
+The table goes to docs/operations.md.
 """
 
 import asyncio
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -35,8 +33,7 @@ STORE_BYTES = 8 * 2**20  # full before the measurement begins
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Soak:
+class Soak(NamedTuple):
     seconds: float
     lowest: np.ndarray  # (WINDOWS, 3): MiB, open files and threads
     p99_ms: list[float]  # by window
@@ -68,12 +65,9 @@ def soak(seconds: float, *, module: str) -> Soak:
         start = time.monotonic()
         with repeated(lambda: samples.append((time.monotonic(), held(server))), every_s=SAMPLE_EVERY_S):
             asyncio.run(traffic.run(start + seconds))
-    return Soak(
-        seconds=seconds,
-        lowest=np.array([np.min(window, axis=0) for window in windows(samples, start, seconds)]),
-        p99_ms=[percentile(window, 0.99) for window in windows(traffic.latencies, start, seconds)],
-        traffic=traffic,
-    )
+    lowest = np.array([np.min(window, axis=0) for window in windows(samples, start, seconds)])
+    p99_ms = [percentile(window, 0.99) for window in windows(traffic.latencies, start, seconds)]
+    return Soak(seconds, lowest, p99_ms, traffic)
 
 
 def windows(timed: list[tuple[float, Value]], start: float, seconds: float) -> list[list[Value]]:
@@ -114,8 +108,7 @@ def summary(name: str, run: Soak) -> Row:
 def main() -> None:
     run = soak(float(sys.argv[1]) if sys.argv[1:] else SECONDS, module="app")
     control = soak(CONTROL_SECONDS, module="tests.load.leaking")
-    rows = [summary("the service", run), summary("with a planted leak", control)]
-    publish("soak", rows, Path(__file__).parent)
+    publish("soak", [summary("the service", run), summary("with a planted leak", control)])
     if run.leaks or not control.leaks or run.traffic.wrong:
         raise SystemExit(f"wrong answers: {dict(run.traffic.wrong)}; leaks: {run.leaks}; control: {control.leaks}")
 

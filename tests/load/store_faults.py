@@ -1,7 +1,6 @@
 """`python -m tests.load.store_faults`: what faults of Redis cost a request; writes the table in docs/operations.md.
 
-A real server with the demo model and a real Redis, under an open loop. While images are classified, a map stored before
-is requested again and again. Faults alternate with a healthy Redis over several rounds.
+While images are classified in an open loop, a map stored before is requested again and again.
 """
 
 import statistics
@@ -57,8 +56,7 @@ def observe(server: Server, fault: Callable[[], object], repair: Callable[[], ob
 
 
 def classified(server: Server) -> dict[str, Any]:
-    result: dict[str, Any] = httpx.post(f"{server.url}/classify", content=jpeg()).json()["results"][0]
-    return result
+    return dict(httpx.post(f"{server.url}/classify", content=jpeg()).json()["results"][0])
 
 
 def measure(redis: RedisServer) -> Rows:
@@ -70,15 +68,15 @@ def measure(redis: RedisServer) -> Rows:
         redis.stop()
         redis.start()
 
-    faults: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-        "healthy": (int, int),
-        "stopped": (redis.stop, restart),
-        "never answers": (redis.freeze, redis.thaw),
-        "full": (partial(limit, 1), partial(limit, 0)),
-    }
     with running() as alone, running(store=redis.url) as server:
-        turns = {name: partial(observe, server, *pair) for name, pair in faults.items()}
-        rounds = in_turn({"in memory": partial(observe, alone, int, int), **turns}, ROUNDS)
+        turns = {
+            "in memory": partial(observe, alone, int, int),  # which do nothing
+            "healthy": partial(observe, server, int, int),
+            "stopped": partial(observe, server, redis.stop, restart),
+            "never answers": partial(observe, server, redis.freeze, redis.thaw),
+            "full": partial(observe, server, partial(limit, 1), partial(limit, 0)),
+        }
+        rounds = in_turn(turns, ROUNDS)
     return [row(name, of_fault) for name, of_fault in rounds.items()]
 
 
@@ -95,11 +93,6 @@ def row(name: str, rounds: list[Observed]) -> Row:
     }
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, running_redis(Path(folder)) as redis:
-        rows = measure(redis)
-    publish("store_faults", rows, Path(__file__).parent)
-
-
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as folder, running_redis(Path(folder)) as redis:
+        publish("store_faults", measure(redis))

@@ -12,9 +12,10 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from tests.benchmarks.server import Server, running
-from tests.catalogue.json_bodies import bodies
+from tests.catalogue.json_bodies import INFER, bodies
 from tests.load.changes import changed, keep
 from tests.load.connection import JPEG, JSON, Connection, file_part, form, message, post, tensor
 from tests.load.server import descriptors, settled
@@ -26,7 +27,6 @@ STORE_BYTES = 2**20  # soon full, so that stored maps do not count as growth
 DEADLINE = b"X-Request-Timeout: 0.001"
 TOO_LATE = "too late for its deadline"
 JSON_BYTES = 2**13  # of each body that tries to cost more than its size
-INFER = "/v2/models/shapes/infer"
 PIXELS = {"name": "images", "datatype": "UINT8", "shape": [1, 64, 64, 3]}
 HEAD_BYTES = 400  # where most changes are made
 TOKENS = [
@@ -58,11 +58,7 @@ def good_requests(image: bytes) -> list[bytes]:
         post(image, "Expect: 100-continue", "Connection: close"),
         post(image, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c"),
         post(image, path="/predict?top_k=2"),
-        post(
-            json.dumps({"inputs": base64.b64encode(image).decode()}).encode(),
-            JSON,
-            path="/",
-        ),
+        post(json.dumps({"inputs": base64.b64encode(image).decode()}).encode(), JSON, path="/"),
         message("GET /v2/models/shapes/config"),
         tensor(INFER, [1], "BYTES", len(image).to_bytes(4, "little") + image),
         tensor(INFER, [2, 64, 64, 3], "UINT8", bytes(2 * 64 * 64 * 3)),
@@ -83,17 +79,17 @@ def attack(server: Server, data: bytes) -> list[str]:
         except TimeoutError:
             outcomes.append("waits")
         except ConnectionResetError:
-            outcomes.append("reset")
+            outcomes.append("resets")
     if any(map(is_bad, outcomes)):
         keep(data)
     return outcomes
 
 
 def is_bad(outcome: str) -> bool:
-    return outcome == "reset" or outcome.startswith("5")
+    return outcome == "resets" or outcome.startswith("5")
 
 
-def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
+def fuzz(server: Server, seconds: float, seed: int) -> dict[str, Any]:
     image = Path("docs/star.jpg").read_bytes()
     requests = good_requests(image)
     for data in requests * 20:
@@ -117,10 +113,7 @@ def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
     return {
         "seconds": seconds,
         "seed": seed,
-        "requests": outcomes.pop("requests", 0),
-        "resets": outcomes.pop("reset", 0),
-        "closed": outcomes.pop("closed", 0),
-        "waits": outcomes.pop("waits", 0),
+        **{name: outcomes.pop(name, 0) for name in ("requests", "resets", "closed", "waits")},
         "statuses": dict(sorted(outcomes.items())),
         "good_afterwards": well,
         "same_process": same,
@@ -132,14 +125,12 @@ def fuzz(server: Server, seconds: float, seed: int) -> dict[str, object]:
 
 
 def main() -> None:
-    seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else 0
     with running(receive_timeout_s=RECEIVE_S, store_max_bytes=STORE_BYTES, log_level="error") as server:
         report = fuzz(server, seconds, seed)
     print(json.dumps(report, indent=2))
-    statuses = report["statuses"]
-    assert isinstance(statuses, dict)
-    bad = report["resets"] or report["tracebacks"] or report["descriptors_growth"] or any(map(is_bad, statuses))
-    sys.exit(bool(bad) or not report["good_afterwards"])
+    bad = report["resets"] or report["tracebacks"] or report["descriptors_growth"]
+    sys.exit(bool(bad) or any(map(is_bad, report["statuses"])) or not report["good_afterwards"])
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ What is learned lies in study.work/ until all of it is done, so that a run that 
 
 import shutil
 import sys
-from pathlib import Path
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.record import ROOT
@@ -20,7 +19,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "unlabelled": grids.unlabelled(),
     "resolution": grids.resolution(),
 }
-FOLDER, WORK = Path(__file__).parent, ROOT / "study.work"
+WORK = ROOT / "study.work"
 
 
 def main() -> None:
@@ -29,7 +28,7 @@ def main() -> None:
     runs = dict.fromkeys(run for experiment in chosen.values() for run in experiment.runs())
     results = accuracies(list(runs), WORK)
     for name, experiment in chosen.items():
-        publish(f"study-{name}", experiment.rows(results), FOLDER)
+        publish(f"study-{name}", experiment.rows(results))
     shutil.rmtree(WORK)
 
 

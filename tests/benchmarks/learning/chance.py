@@ -53,7 +53,5 @@ def _accuracy(method: str, seed: int) -> float:
 
 def _noise(count: int, seed: int) -> Samples:
     chance = torch.Generator().manual_seed(seed)
-    return Samples(
-        pixels=torch.randint(256, (count, *SIZE, 3), dtype=torch.uint8, generator=chance),
-        classes=torch.arange(count) % 2,
-    )
+    pixels = torch.randint(256, (count, *SIZE, 3), dtype=torch.uint8, generator=chance)
+    return Samples(pixels=pixels, classes=torch.arange(count) % 2)

@@ -6,7 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any
 
 from model.demo.__main__ import WEIGHTS
 from tests.benchmarks.command import run
@@ -16,12 +16,6 @@ from tests.benchmarks.record import Row, Rows
 SEEDS = (3, 4, 5)  # each draws or divides the images anew; with 0 to 2 the defaults were chosen
 METHODS = ("probe", "finetune")
 AT_A_TIME = 4  # commands
-
-
-class Command(NamedTuple):
-    figures: dict[str, float]
-    taken: str  # the learning rate, or the probe
-    cpu_s: float  # of one thread
 
 
 def measure() -> Rows:
@@ -35,29 +29,23 @@ def _row(name: str, seed: int) -> Row:
         images = Path(place, "images")
         SETS[name](images, seed)
         probe, tuned = (_fit(images, Path(place, f"{method}.safetensors"), method, seed) for method in METHODS)
-    figures = tuned.figures
+    figures, rate = tuned["figures"], tuned["recipe"].get("rate")
     return {
         "images": name,
         "seed": seed,
         "learned from / judged by": f"{figures['train_images']:,.0f} / {figures['held_out_images']:,.0f}",
-        "probe, % right": f"{100 * probe.figures['top1_accuracy']:.1f}",
+        "probe, % right": f"{100 * probe['figures']['top1_accuracy']:.1f}",
         "fine-tuning, % right": f"{100 * figures['top1_accuracy']:.1f}",
-        "its choice": tuned.taken,
-        "probe, CPU s": round(probe.cpu_s),
-        "fine-tuning, CPU s": round(tuned.cpu_s),
+        "its choice": "the probe" if rate is None else f"rate {rate}",
+        "probe, CPU s": round(probe["cpu_s"]),
+        "fine-tuning, CPU s": round(tuned["cpu_s"]),
     }
 
 
-def _fit(images: Path, out: Path, method: str, seed: int) -> Command:
-    """The whole command, from start to report. Its figures are those of the report."""
+def _fit(images: Path, out: Path, method: str, seed: int) -> dict[str, Any]:
+    """The report of the whole command, and `cpu_s`, the seconds of one thread that it took."""
     paths = [str(WEIGHTS), "--images", str(images), "--out", str(out)]
     command = [sys.executable, "-m", "export", "fit", *paths, "--method", method, "--seed", str(seed)]
-    one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
-    used = run(command, one_thread)
+    used = run(command, {**os.environ, "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"})
     report = json.loads((out.with_suffix(".report") / "report.json").read_text())
-    rate = report["recipe"].get("rate")
-    return Command(
-        figures=report["figures"],
-        taken="the probe" if rate is None else f"rate {rate}",
-        cpu_s=used.cpu_s,
-    )
+    return {**report, "cpu_s": used.cpu_s}

@@ -1,7 +1,6 @@
 """Which map to believe: every method on images whose object is known, and then covered patch by patch in its order.
 
-The demo model on held-out images, through the service's own preprocessing, graphs, choice of maps and trials. Methods
-that need a backward pass run in PyTorch, on the same weights and pixels.
+The demo model, through the service's own code. Methods that need a backward pass run in PyTorch, on the same pixels.
 """
 
 from collections.abc import Iterator
@@ -72,12 +71,10 @@ def _chunks() -> Iterator[Chunk]:
         pixels = np.stack([preprocess(Image.fromarray(s.pixels), manifest.image)[0] for s in samples])
         outputs = engine.run("explain", pixels)
         maps = [Maps.of({name: rows[i] for name, rows in outputs.items()}) for i in range(len(samples))]
+        images = [make_prepared(pixels=each) for each in pixels]
         yield Chunk(
             samples=samples,
-            records=[
-                make_record(maps=each, image=make_prepared(pixels=seen))
-                for each, seen in zip(maps, pixels, strict=True)
-            ],
+            records=[make_record(maps=each, image=image) for each, image in zip(maps, images, strict=True)],
             manifest=manifest,
             score=score,
             model=checkpoint.model,

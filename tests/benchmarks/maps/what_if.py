@@ -1,7 +1,4 @@
-"""Does a patch's evidence say what happens without it? The top of each map is covered, and random sets of as many.
-
-The demo model on held-out images, through the service's own preprocessing, graphs, choice of maps and what-if.
-"""
+"""Does a patch's evidence say what happens without it? The top of each map is covered, and random sets of as many."""
 
 from collections import defaultdict
 from collections.abc import Iterator

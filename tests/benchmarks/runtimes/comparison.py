@@ -61,8 +61,7 @@ def prepared(folder: Path, variant: str, expected: Path) -> dict[str, list[str]]
         for what, graph in GRAPHS.items():
             runtimes[f"vit-serve, {what}, {precision}"] = ["ours", str(folder / precision), "openvino", graph]
     for what, graph in GRAPHS.items():
-        in_onnx_runtime = ["ours", str(folder / "fp32"), "onnxruntime", graph]
-        runtimes[f"vit-serve in ONNX Runtime, {what}, fp32"] = in_onnx_runtime
+        runtimes[f"vit-serve in ONNX Runtime, {what}, fp32"] = ["ours", str(folder / "fp32"), "onnxruntime", graph]
     runtimes["OpenVINO, fp32"] = ["open_vino", str(plain), "f32"]
     runtimes["OpenVINO, bf16"] = ["open_vino", str(plain), "bf16"]
     if NNCF.exists():
@@ -84,7 +83,7 @@ def measured(runtimes: dict[str, list[str]], expected: Path, variant: str) -> di
         for batch in BATCHES:
             for partner in running.values():
                 partner.milliseconds(batch)
-            runs = {name: partial(after_pause, partner, batch) for name, partner in running.items()}
+            runs = {name: partial(partner.milliseconds, batch, pause=PAUSE) for name, partner in running.items()}
             rounds = in_turn(runs, ROUNDS, desc=f"{variant}, batch {batch}")
             medians[batch] = {
                 name: (statistics.median(times), statistics.median(ratios(times, rounds[BASE])))
@@ -101,16 +100,11 @@ class Partner(subprocess.Popen[str]):
         pipe = subprocess.PIPE
         super().__init__(command, env=os.environ | SILENT, stdin=pipe, stdout=pipe, text=True, cwd=ROOT)
 
-    def milliseconds(self, batch: int) -> float:
+    def milliseconds(self, batch: int, *, pause: float = 0) -> float:
+        time.sleep(pause)
         assert self.stdin
         assert self.stdout
         print(batch, file=self.stdin, flush=True)
-        line = self.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the process ended: {self.args!r}")
-        return float(line)
-
-
-def after_pause(partner: Partner, batch: int) -> float:
-    time.sleep(PAUSE)
-    return partner.milliseconds(batch)
+        if line := self.stdout.readline():
+            return float(line)
+        raise RuntimeError(f"the process ended: {self.args!r}")

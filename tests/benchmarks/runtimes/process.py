@@ -32,11 +32,9 @@ def normalised(batch: int) -> np.ndarray:
 
 
 def onnx_runtime(graph: str) -> Prepare:
-    import onnxruntime as ort
+    from tests.benchmarks.servers.classifier import opened
 
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = allowed_cores()
-    session = ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    session = opened(Path(graph), allowed_cores(), spinning=True)
     (images,) = session.get_inputs()
 
     def prepare(batch: int) -> Run:
@@ -51,11 +49,8 @@ def open_vino(model: str, precision: str) -> Prepare:
     import openvino
 
     core = openvino.Core()
-    options = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": precision,
-        "INFERENCE_NUM_THREADS": allowed_cores(),
-    }
+    threads = str(allowed_cores())
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": threads}
 
     def prepare(batch: int) -> Run:
         network = core.read_model(model)
@@ -100,14 +95,8 @@ def pytorch(variant: str, dtype: str, mode: str) -> Prepare:
     forward = torch.compile(model) if mode == "compile" else model
 
     def prepare(batch: int) -> Run:
-        images = torch.from_numpy(normalised(batch)).to(next(model.parameters()).dtype)
-
-        def run() -> np.ndarray:
-            with torch.inference_mode():
-                logits: np.ndarray = forward(images).float().numpy()
-            return logits
-
-        return run
+        images = torch.from_numpy(normalised(batch)).to(getattr(torch, dtype))
+        return torch.inference_mode()(lambda: forward(images).float().numpy())
 
     return prepare
 

@@ -8,7 +8,7 @@ requests stand behind each percentile (500).
 
 import argparse
 import shutil
-from pathlib import Path
+import sys
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.leaders import PRECISIONS
@@ -21,11 +21,9 @@ from tests.benchmarks.servers.comparison import (
     finished,
     servers_table,
     tries_table,
-    warn,
 )
 from tests.benchmarks.servers.contenders import GROUPS
 
-FOLDER = Path(__file__).parents[1]
 TABLES = {"servers": servers_table, "servers_equal": equal_table, "servers_tries": tries_table}
 
 
@@ -35,10 +33,11 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=500, help="behind each percentile")
     arguments = parser.parse_args()
     for group in arguments.groups or GROUPS:
-        comparisons = [compare(group, arguments.requests)]
-        for rows in (of_group(comparisons) for of_group in TABLES.values()):
+        comparison = compare(group, arguments.requests)
+        for rows in (of_groups([comparison]) for of_groups in TABLES.values()):
             print(table(rows) if rows else "")
-        warn(comparisons)
+        for name, why in comparison.left_out.items():
+            print(f"left out: {name}: {why}", file=sys.stderr)
     done = [group for group in GROUPS if finished(group, arguments.requests)]
     if missing := [group for group in PRECISIONS if group not in done]:
         print(f"The tables are written when there are also: {', '.join(missing)}")
@@ -46,7 +45,7 @@ def main() -> None:
     every = [compare(group, arguments.requests) for group in done]
     for name, of_groups in TABLES.items():
         if rows := of_groups(every):
-            publish(name, rows, FOLDER, about(every))
+            publish(name, rows, about(every))
     shutil.rmtree(WORK)
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import bentoml
 
 from tests.benchmarks.servers.classifier import Classifier
-from tests.benchmarks.servers.vit import Prediction, decode, instances, max_batch
+from tests.benchmarks.servers.vit import Prediction, decode, number
 
 
-@bentoml.service(workers=instances())
+@bentoml.service(workers=number("INSTANCES"))
 class ViT:
     def __init__(self) -> None:
         self.classify = Classifier()
 
-    @bentoml.api(route="/predict", batchable=True, max_batch_size=max_batch())
+    @bentoml.api(route="/predict", batchable=True, max_batch_size=number("BATCH"))
     def predict(self, images: list[Path]) -> list[list[Prediction]]:
         return self.classify([decode(image.read_bytes()) for image in images])

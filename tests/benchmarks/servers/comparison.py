@@ -1,21 +1,18 @@
 """Servers side by side: the same ViT-S/16, a JPEG in, the five likeliest labels as JSON out, on the same cores.
 
-First a search: each arrangement of a server has a few seconds, in turn with its others, and the one with the highest
-rate is measured. Then all servers take turns of seconds, in rounds over all, under three loads: 16 connections (closed
-loop), which give the capacity; requests at random times (open loop) at 80 % of the server's own capacity; and the same
-at one rate for all. Each round begins with another server. What has been measured is in a journal, so that a run that
-was interrupted goes on, and groups can be measured one by one.
+First a search for the arrangement of each server with the highest rate. Then all servers take turns of seconds under
+the three loads of docs/benchmarks.md, in rounds that each begin with another server. What has been measured is in a
+journal, so that a run that was interrupted goes on, and groups can be measured one by one.
 """
 
 import json
 import math
 import shutil
 import statistics
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +55,12 @@ class Finding:
 
     @property
     def rates(self) -> list[float]:
-        return [each["images_per_s"] for each in self.closed]
+        return rates_of(self.closed)
+
+    @property
+    def cpu_ms(self) -> int:
+        """Of an image."""
+        return round(1000 * statistics.median(each["cpu_s"] / each["images"] for each in self.closed))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,76 +120,61 @@ def search(contender: Contender, weights: Path, journal: Journal) -> list[Try]:
         return [Try(contender=contender, arrangement=contender.tries[0], rates=[], chosen=True)]
     rates: dict[str, list[float]] = {arrangement.says: [] for arrangement in contender.tries}
     with Stage(weights) as stage:
-        for number in range(SEARCH_ROUNDS):
-            for arrangement in contender.tries:
-                says = arrangement.says
 
-                def find(arrangement: Arrangement = arrangement) -> float:
-                    found = stage.turn(arrangement.says, arrangement, SEARCH_SECONDS, connections=CONNECTIONS)
-                    return found[0]["images_per_s"] if found else 0.0
+        def rate(arrangement: Arrangement) -> float:
+            found = stage.turn(arrangement.says, arrangement, SEARCH_SECONDS, connections=CONNECTIONS)
+            return found[0]["images_per_s"] if found else 0.0
 
-                rates[says].append(journal.once(["search", contender.name, says, number], find))
-    ran = [arrangement for arrangement in contender.tries if min(rates[arrangement.says]) > 0]
-    best = max(ran, key=lambda arrangement: statistics.median(rates[arrangement.says]), default=None)
+        for number, arrangement in product(range(SEARCH_ROUNDS), contender.tries):
+            says = arrangement.says
+            rates[says].append(journal.once(["search", contender.name, says, number], partial(rate, arrangement)))
+    ran = {says: found for says, found in rates.items() if min(found) > 0}
+    best = max(ran, key=lambda says: statistics.median(ran[says]), default=None)
     return [
-        Try(
-            contender=contender,
-            arrangement=arrangement,
-            rates=rates[arrangement.says] if arrangement in ran else [],
-            chosen=arrangement is best,
-        )
-        for arrangement in contender.tries
+        Try(contender=contender, arrangement=each, rates=ran.get(each.says, []), chosen=each.says == best)
+        for each in contender.tries
     ]
 
 
+@dataclass(frozen=True)
 class Rounds:
     """The three loads, in rounds over all servers."""
 
-    def __init__(self, stage: Stage, journal: Journal, group: str, best: list[Try], requests: int) -> None:
-        self._stage = stage
-        self._journal = journal
-        self._group = group
-        self._best = best
-        self._requests = requests
+    stage: Stage
+    journal: Journal
+    group: str
+    best: list[Try]
+    requests: int
 
     def findings(self) -> list[Finding]:
         """Of the servers that did not fail."""
-        closed: dict[str, list[Numbers]] = {one.contender.name: [] for one in self._best}
+        closed: dict[str, list[Numbers]] = {one.contender.name: [] for one in self.best}
         for number in tqdm(range(CLOSED_ROUNDS), desc=f"{CONNECTIONS} connections"):
-            for one in rotated(self._best, number / CLOSED_ROUNDS):
+            for one in rotated(self.best, number / CLOSED_ROUNDS):
                 found = self._turn("closed", one, number, CLOSED_SECONDS, {"connections": CONNECTIONS})
                 closed[one.contender.name] += [found[0]] if found else []
-        rates = {
-            name: LOAD * statistics.median(each["images_per_s"] for each in rounds)
-            for name, rounds in closed.items()
-            if rounds
-        }
+        rates = {name: LOAD * statistics.median(rates_of(rounds)) for name, rounds in closed.items() if rounds}
         own = self._open(f"at {LOAD:.0%} of its capacity", rates)
         common = self._open("at one rate", dict.fromkeys(rates, COMMON_RATE))
-        base = self._best[0].contender.name
-        if base in self._stage.failed:
-            raise RuntimeError(f"ratios refer to {base}, which failed: {self._stage.failed[base]}")
+        failed, base = self.stage.failed, self.best[0].contender.name
+        if base in failed:
+            raise RuntimeError(f"ratios refer to {base}, which failed: {failed[base]}")
+        measured = {one.contender.name: one.contender for one in self.best if one.contender.name not in failed}
         return [
-            Finding(
-                contender=one.contender,
-                closed=closed[name],
-                own=own.get(name),
-                common=common.get(name),
-            )
-            for one in self._best
-            if (name := one.contender.name) not in self._stage.failed
+            Finding(contender=contender, closed=closed[name], own=own.get(name), common=common.get(name))
+            for name, contender in measured.items()
         ]
 
     def _open(self, what: str, rates: dict[str, float]) -> dict[str, tuple[list[float], int]]:
         """For each server the milliseconds of all good answers, and how many requests failed."""
-        measured = [one for one in self._best if one.contender.open_loops(self._group) and one.contender.name in rates]
+        measured = [one for one in self.best if one.contender.open_loops(self.group) and one.contender.name in rates]
         milliseconds: dict[str, list[float]] = {one.contender.name: [] for one in measured}
         failed = dict.fromkeys(milliseconds, 0)
         for number in tqdm(range(OPEN_ROUNDS), desc=what):
             for one in rotated(measured, number / OPEN_ROUNDS):
                 name = one.contender.name
                 load = {"rate": rates[name], "seed": number}
-                seconds = seconds_of(self._requests / OPEN_ROUNDS, **load)
+                seconds = seconds_of(self.requests / OPEN_ROUNDS, **load)
                 if found := self._turn(what, one, number, seconds, load):
                     milliseconds[name] += found[1]
                     failed[name] += round(found[0]["failed"])
@@ -196,9 +183,13 @@ class Rounds:
     def _turn(self, what: str, one: Try, number: int, seconds: float, load: dict[str, float]) -> Found | None:
         """None if the server has failed. It is tried again if the run is resumed."""
         name = one.contender.name
-        find = partial(self._stage.turn, name, one.arrangement, seconds, **load)
-        found: Found | None = self._journal.once([self._group, what, name, number], find)
+        find = partial(self.stage.turn, name, one.arrangement, seconds, **load)
+        found: Found | None = self.journal.once([self.group, what, name, number], find)
         return found
+
+
+def rates_of(rounds: list[Numbers]) -> list[float]:
+    return [each["images_per_s"] for each in rounds]
 
 
 def rotated(servers: list[Try], share: float) -> list[Try]:
@@ -215,27 +206,22 @@ def seconds_of(requests: float, *, rate: float, seed: float) -> float:
 
 def servers_table(comparisons: Sequence[Comparison]) -> Rows:
     """This project's rows first. Ratios refer to the first server of the same group."""
-    rows: Rows = []
-    for comparison in comparisons:
-        base = comparison.findings[0]
-        for found in comparison.findings:
-            if not found.contender.open_loops(comparison.group):
-                continue
-            assert found.own
-            assert found.common
-            rows.append(
-                {
-                    "server": shown(found.contender),
-                    "graph": found.contender.graph,
-                    "images/s (quartiles)": quartiles(found.rates, 1),
-                    "ratio (quartiles)": quartiles(ratios(found.rates, base.rates), 2),
-                    f"p50 / p99 at {LOAD:.0%} of its own capacity, ms": times(found.own[0]),
-                    f"p50 / p99 at {COMMON_RATE:g} requests/s, ms": times(found.common[0]),
-                    "failed": found.own[1] + found.common[1],
-                    "CPU ms per image": cpu(found),
-                    "cores taken by others": round(statistics.median(each["others"] for each in found.closed), 1),
-                }
-            )
+    rows: Rows = [
+        {
+            "server": shown(found.contender),
+            "graph": found.contender.graph,
+            "images/s (quartiles)": quartiles(found.rates, 1),
+            "ratio (quartiles)": quartiles(ratios(found.rates, comparison.findings[0].rates), 2),
+            f"p50 / p99 at {LOAD:.0%} of its own capacity, ms": times(found.own[0]),
+            f"p50 / p99 at {COMMON_RATE:g} requests/s, ms": times(found.common[0]),
+            "failed": found.own[1] + found.common[1],
+            "CPU ms per image": found.cpu_ms,
+            "cores taken by others": round(statistics.median(each["others"] for each in found.closed), 1),
+        }
+        for comparison in comparisons
+        for found in comparison.findings
+        if found.contender.open_loops(comparison.group) and found.own and found.common
+    ]
     return sorted(rows, key=lambda row: not str(row["server"]).startswith("vit-serve"))
 
 
@@ -255,7 +241,7 @@ def equal_table(comparisons: Sequence[Comparison]) -> Rows:
             "server": found.contender.server,
             "images/s (quartiles)": quartiles(found.rates, 1),
             "ratio (quartiles)": quartiles(ratios(found.rates, base.rates), 2),
-            "CPU ms per image": cpu(found),
+            "CPU ms per image": found.cpu_ms,
         }
         for graph, base in bases.items()
         for found in of_labels
@@ -284,13 +270,3 @@ def tries_table(comparisons: Sequence[Comparison]) -> Rows:
 
 def shown(contender: Contender) -> str:
     return contender.server + ("" if contender.answer == "labels" else f", {contender.answer}")
-
-
-def cpu(found: Finding) -> int:
-    return round(1000 * statistics.median(each["cpu_s"] / each["images"] for each in found.closed))
-
-
-def warn(comparisons: Sequence[Comparison]) -> None:
-    for comparison in comparisons:
-        for name, why in comparison.left_out.items():
-            print(f"left out: {name}: {why}", file=sys.stderr)

@@ -3,7 +3,7 @@
 import litserve as ls
 
 from tests.benchmarks.servers.classifier import Classifier
-from tests.benchmarks.servers.vit import MAX_WAIT_S, Pixels, Prediction, decode, instances, max_batch, port
+from tests.benchmarks.servers.vit import MAX_WAIT_S, Pixels, Prediction, decode, number
 
 
 class ViT(ls.LitAPI):
@@ -32,6 +32,7 @@ class Batched(ViT):
 
 
 if __name__ == "__main__":
-    api = Batched(max_batch_size=max_batch(), batch_timeout=MAX_WAIT_S) if max_batch() > 1 else ViT()
-    server = ls.LitServer(api, accelerator="cpu", workers_per_device=instances(), timeout=120)
-    server.run(host="127.0.0.1", port=port(), generate_client_file=False, log_level="warning")
+    batch = number("BATCH")
+    api = Batched(max_batch_size=batch, batch_timeout=MAX_WAIT_S) if batch > 1 else ViT()
+    server = ls.LitServer(api, accelerator="cpu", workers_per_device=number("INSTANCES"), timeout=120)
+    server.run(host="127.0.0.1", port=number("PORT"), generate_client_file=False, log_level="warning")

@@ -1,8 +1,7 @@
 """OpenVINO behind FastAPI, arranged as its Model Server is: one compiled model, and requests that wait for a free slot.
 
-The slots are an AsyncInferQueue of as many as the compiled model finds best for its performance hint; each image is a
-request of its own (docs.openvino.ai, model-server "Performance tuning" and "optimize-inference, high-level performance
-hints"). Pixels are normalised in the compiled model, by its PrePostProcessor.
+The slots are an AsyncInferQueue of as many as the compiled model finds best for its performance hint (docs.openvino.ai,
+"high-level performance hints"). Pixels are normalised in the compiled model, by its PrePostProcessor.
 """
 
 import asyncio
@@ -17,9 +16,10 @@ import uvicorn
 from fastapi import FastAPI, UploadFile
 from openvino.preprocess import PrePostProcessor
 
-from tests.benchmarks.servers.vit import MAX_WAIT_S, Prediction, crop, graph, max_batch, port, predictions, threads
+from tests.benchmarks.servers.vit import MAX_WAIT_S, Prediction, crop, graph, number, predictions
 
 Answer = asyncio.Future[list[Prediction]]
+Waiting = tuple[asyncio.AbstractEventLoop, Answer]
 
 queue: openvino.AsyncInferQueue
 turn = threading.Lock()  # two threads that start at once may be given one slot
@@ -28,7 +28,7 @@ turn = threading.Lock()  # two threads that start at once may be given one slot
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     global queue
-    options = {"PERFORMANCE_HINT": os.environ["VIT_BENCH_HINT"], "INFERENCE_NUM_THREADS": threads()}
+    options = {"PERFORMANCE_HINT": os.environ["VIT_BENCH_HINT"], "INFERENCE_NUM_THREADS": number("THREADS")}
     if streams := os.environ["VIT_BENCH_STREAMS"]:
         options["NUM_STREAMS"] = int(streams)
     if not os.environ["VIT_BENCH_PINNED"]:
@@ -36,8 +36,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     if precision := os.environ["VIT_BENCH_PRECISION"]:
         options["INFERENCE_PRECISION_HINT"] = precision
     device = "CPU"
-    if max_batch() > 1:
-        device = f"BATCH:CPU({max_batch()})"  # automatic batching of waiting requests
+    if (batch := number("BATCH")) > 1:
+        device = f"BATCH:CPU({batch})"  # automatic batching of waiting requests
         options["AUTO_BATCH_TIMEOUT"] = round(MAX_WAIT_S * 1000)  # its default is a second
     queue = openvino.AsyncInferQueue(openvino.Core().compile_model(network(), device, options))
     queue.set_callback(answered)
@@ -59,7 +59,7 @@ def network() -> openvino.Model:
     return steps.build()
 
 
-def answered(request: openvino.InferRequest, waiting: tuple[asyncio.AbstractEventLoop, Answer]) -> None:
+def answered(request: openvino.InferRequest, waiting: Waiting) -> None:
     """Runs in a thread of OpenVINO."""
     loop, future = waiting
     (best,) = predictions(request.get_output_tensor(0).data)
@@ -77,11 +77,11 @@ async def predict(file: UploadFile) -> dict[str, list[Prediction]]:
     return {"predictions": await future}
 
 
-def start(jpeg: bytes, waiting: tuple[asyncio.AbstractEventLoop, Answer]) -> None:
+def start(jpeg: bytes, waiting: Waiting) -> None:
     pixels = np.ascontiguousarray(crop(jpeg)[np.newaxis])
     with turn:
         queue.start_async(pixels, waiting)  # waits for a free slot
 
 
 if __name__ == "__main__":
-    uvicorn.run(app, host="127.0.0.1", port=port(), log_level="warning")
+    uvicorn.run(app, host="127.0.0.1", port=number("PORT"), log_level="warning")

@@ -17,10 +17,7 @@ PLAIN_WEIGHTS = "plain.bin"
 
 
 def write_plain_bundle(bundle: Path, plain: Path, preprocessing: Preprocessing, out: Path) -> None:
-    """Copy the fp32 `bundle` of the same model to `out`, with the graph `plain` for labels.
-
-    The server checks the known answer of the bundle on it, as on every graph.
-    """
+    """Copy the fp32 `bundle` of the same model to `out`, with the graph `plain` for labels."""
     shutil.copytree(bundle, out)
     manifest = json.loads((out / MANIFEST).read_text())
     labels = _of_pixels(onnx.load(plain), preprocessing, features=manifest["features"])

@@ -3,7 +3,7 @@
 import json
 import os
 import sysconfig
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from pytriton.decorators import batch
@@ -11,12 +11,10 @@ from pytriton.model_config import DynamicBatcher, ModelConfig, Tensor
 from pytriton.triton import Triton, TritonConfig
 
 from tests.benchmarks.servers.classifier import Classifier
-from tests.benchmarks.servers.vit import decode, instances, max_batch, port
-
-Infer = Callable[[np.ndarray], dict[str, np.ndarray]]
+from tests.benchmarks.servers.vit import decode, number
 
 
-def make_infer() -> Infer:
+def make_infer() -> Any:
     classify = Classifier()
 
     @batch
@@ -24,20 +22,19 @@ def make_infer() -> Infer:
         predictions = classify([decode(image) for image in images[:, 0]])
         return {"predictions": np.array([[json.dumps(p).encode()] for p in predictions], dtype=object)}
 
-    made: Infer = infer
-    return made
+    return infer
 
 
 if __name__ == "__main__":
     # As its guide asks for: Triton's own Python has to be the one that the standard library here belongs to.
     os.environ["LD_LIBRARY_PATH"] = sysconfig.get_config_var("LIBDIR")
-    config = TritonConfig(http_address="127.0.0.1", http_port=port(), allow_grpc=False, allow_metrics=False)
+    config = TritonConfig(http_address="127.0.0.1", http_port=number("PORT"), allow_grpc=False, allow_metrics=False)
     with Triton(config=config) as triton:
         triton.bind(
             model_name="vit",
-            infer_func=[make_infer() for _ in range(instances())],
+            infer_func=[make_infer() for _ in range(number("INSTANCES"))],
             inputs=[Tensor(name="images", dtype=bytes, shape=(1,))],
             outputs=[Tensor(name="predictions", dtype=bytes, shape=(1,))],
-            config=ModelConfig(max_batch_size=max_batch(), batcher=DynamicBatcher()),
+            config=ModelConfig(max_batch_size=number("BATCH"), batcher=DynamicBatcher()),
         )
         triton.serve()

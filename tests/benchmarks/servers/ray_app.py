@@ -10,24 +10,17 @@ from ray import serve
 from starlette.requests import Request
 
 from tests.benchmarks.servers.classifier import Classifier
-from tests.benchmarks.servers.vit import (
-    MAX_WAIT_S,
-    Pixels,
-    Prediction,
-    decode,
-    instances,
-    max_batch,
-    port,
-    threads,
+from tests.benchmarks.servers.vit import MAX_WAIT_S, Pixels, Prediction, decode, number
+
+
+@serve.deployment(
+    num_replicas=number("INSTANCES"), ray_actor_options={"num_cpus": number("THREADS")}, max_ongoing_requests=64
 )
-
-
-@serve.deployment(num_replicas=instances(), ray_actor_options={"num_cpus": threads()}, max_ongoing_requests=64)
 class ViT:
     def __init__(self) -> None:
         self.classifier = Classifier()
 
-    @serve.batch(max_batch_size=max_batch(), batch_wait_timeout_s=MAX_WAIT_S)
+    @serve.batch(max_batch_size=number("BATCH"), batch_wait_timeout_s=MAX_WAIT_S)
     async def classify(self, pixels: list[Pixels]) -> list[list[Prediction]]:
         return self.classifier(pixels)
 
@@ -36,8 +29,8 @@ class ViT:
 
 
 if __name__ == "__main__":
-    ray.init(num_cpus=instances() * threads(), include_dashboard=False, log_to_driver=False)
-    serve.start(http_options={"host": "127.0.0.1", "port": port()})
+    ray.init(num_cpus=number("INSTANCES") * number("THREADS"), include_dashboard=False, log_to_driver=False)
+    serve.start(http_options={"host": "127.0.0.1", "port": number("PORT")})
     serve.run(ViT.bind())  # type: ignore[attr-defined]  # `serve.deployment` has made a Deployment of the class
     while True:
         time.sleep(60)

@@ -45,10 +45,14 @@ class Stage(ExitStack):
                 self._up[name] = self._start(arrangement)
                 self.callback(self._up[name][1].close)
             server, _ = self._up[name]
-            with awake(server):
+            signal_all(server, signal.SIGCONT)
+            try:
+                time.sleep(WAKE_S)
                 server.load(arrangement.request, WARM_UP_S, connections=CONNECTIONS)
-                figures, milliseconds = server.timed_load(arrangement.request, seconds, **load)  # type: ignore[arg-type]  # connections is whole
-                return figures, milliseconds["200"]
+                figures, milliseconds = server.timed_load(arrangement.request, seconds, **load)
+            finally:
+                signal_all(server, signal.SIGSTOP)
+            return figures, milliseconds["200"]
         except FAILURES as error:
             self.failed[name] = "; ".join([str(error)[-500:], *getattr(error, "__notes__", [])])
             print(f"{name} ({arrangement.says}) has failed and is left out: {self.failed[name]}")
@@ -56,37 +60,18 @@ class Stage(ExitStack):
                 self._up.pop(name)[1].close()
             return None
 
-    def _start(self, arrangement: Arrangement) -> tuple[Server, ExitStack]:
+    def _start(self, arrangement: Arrangement, *, again: bool = True) -> tuple[Server, ExitStack]:
+        """Stopped; it is woken before it has to end."""
         try:
-            return self._started(arrangement)
-        except FAILURES:  # PyTriton, for one, gives the model a second to answer it
-            return self._started(arrangement)
-
-    def _started(self, arrangement: Arrangement) -> tuple[Server, ExitStack]:
-        with ExitStack() as stack:
-            server = stack.enter_context(up(arrangement, self._folder))
-            stack.enter_context(stopped(server))
-            return server, stack.pop_all()
-
-
-@contextmanager
-def stopped(server: Server) -> Iterator[None]:
-    """Its processes use no CPU until they are woken or the block is left."""
-    signal_all(server, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        signal_all(server, signal.SIGCONT)
-
-
-@contextmanager
-def awake(server: Server) -> Iterator[None]:
-    signal_all(server, signal.SIGCONT)
-    time.sleep(WAKE_S)
-    try:
-        yield
-    finally:
-        signal_all(server, signal.SIGSTOP)
+            with ExitStack() as stack:
+                server = stack.enter_context(up(arrangement, self._folder))
+                stack.callback(signal_all, server, signal.SIGCONT)
+                signal_all(server, signal.SIGSTOP)
+                return server, stack.pop_all()
+        except FAILURES:
+            if again:  # PyTriton, for one, gives the model a second to answer it
+                return self._start(arrangement, again=False)
+            raise
 
 
 def signal_all(server: Server, number: signal.Signals) -> None:
@@ -97,22 +82,14 @@ def signal_all(server: Server, number: signal.Signals) -> None:
 
 @contextmanager
 def up(arrangement: Arrangement, weights: Path) -> Iterator[Server]:
-    """The server, warm and checked: it gives the labels of the weights.
-
-    Raises RuntimeError with the end of its log.
-    """
+    """The server, warm and checked: it gives the labels of the weights. Raises RuntimeError with the end of its log."""
     if not arrangement.python.exists():
         raise RuntimeError("it is not installed: `make bench-servers` installs it")
     port = free_port()
     folder = weights / f"run-{port}"
     folder.mkdir(exist_ok=True)
-    environment = {
-        "PYTHONPATH": str(ROOT),
-        "VIT_BENCH_WEIGHTS": str(weights),
-        "TMPDIR": str(folder),
-        arrangement.port_variable: str(port),
-        **arrangement.variables,
-    }
+    environment = {"PYTHONPATH": str(ROOT), "VIT_BENCH_WEIGHTS": str(weights), "TMPDIR": str(folder)}
+    environment |= {arrangement.port_variable: str(port), **arrangement.variables}
     answers: list[bytes] = []
 
     def ready() -> bool:
@@ -121,7 +98,7 @@ def up(arrangement: Arrangement, weights: Path) -> Iterator[Server]:
         return bool(answers)
 
     command = [str(arrangement.python), *arrangement.arguments]
-    with started(command, port=port, environment=environment, ready=ready, folder=folder) as server:
+    with started(command, port=port, ready=ready, folder=folder, **environment) as server:
         check(answers[0], (weights / LABELS).read_text().splitlines(), exact=arrangement.exact)
         server.load(arrangement.request, WARM_UP_S, connections=CONNECTIONS)
         yield server

@@ -16,7 +16,7 @@ from fastapi import FastAPI, UploadFile
 from PIL import Image
 from transformers import Pipeline, pipeline
 
-from tests.benchmarks.servers.vit import MAX_WAIT_S, Prediction, graph, instances, max_batch, port, threads
+from tests.benchmarks.servers.vit import MAX_WAIT_S, Prediction, graph, number
 
 Answer = asyncio.Future[list[Prediction]]
 
@@ -27,7 +27,7 @@ pipe: Pipeline
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     global pipe
-    torch.set_num_threads(threads())
+    torch.set_num_threads(number("THREADS"))
     dtype = os.environ["VIT_BENCH_DTYPE"]
     pipe = pipeline("image-classification", str(graph()), device="cpu", dtype=dtype, top_k=5)
     task = asyncio.create_task(collect())
@@ -53,7 +53,7 @@ async def batched(file: UploadFile) -> dict[str, list[Prediction]]:
 async def collect() -> None:
     while True:
         waiting = [await queue.get()]
-        while len(waiting) < max_batch():
+        while len(waiting) < number("BATCH"):
             try:
                 waiting.append(await asyncio.wait_for(queue.get(), timeout=MAX_WAIT_S))
             except TimeoutError:
@@ -65,4 +65,4 @@ async def collect() -> None:
 
 if __name__ == "__main__":
     this = "tests.benchmarks.servers.transformers_app:app"
-    uvicorn.run(this, host="127.0.0.1", port=port(), workers=instances(), log_level="warning")
+    uvicorn.run(this, host="127.0.0.1", port=number("PORT"), workers=number("INSTANCES"), log_level="warning")

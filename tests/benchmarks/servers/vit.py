@@ -1,7 +1,7 @@
 """What the peers' applications share, written as their users would write it. It runs in each peer's environment.
 
-comparison.py says by variables how many instances of the model there are, how many threads each has, and how many
-images a batch may have. A server that waits for a batch waits 10 ms.
+contenders.py says by variables on which PORT it listens, how many INSTANCES of the model there are, how many THREADS
+each has, and how many images a BATCH may have. A server that waits for a batch waits 10 ms.
 """
 
 import os
@@ -19,31 +19,13 @@ Pixels = npt.NDArray[Any]  # (3, 224, 224) float32, normalised; for this project
 Prediction = dict[str, str | float]  # label and score
 
 
-def port() -> int:
-    return int(os.environ["VIT_BENCH_PORT"])
-
-
-def weights() -> Path:
-    """The folder that weights.py wrote."""
-    return Path(os.environ["VIT_BENCH_WEIGHTS"])
+def number(variable: str) -> int:
+    return int(os.environ[f"VIT_BENCH_{variable}"])
 
 
 def graph() -> Path:
-    """The file of the model."""
-    return weights() / os.environ["VIT_BENCH_GRAPH"]
-
-
-def instances() -> int:
-    return int(os.environ["VIT_BENCH_INSTANCES"])
-
-
-def threads() -> int:
-    """Of each instance."""
-    return int(os.environ["VIT_BENCH_THREADS"])
-
-
-def max_batch() -> int:
-    return int(os.environ["VIT_BENCH_BATCH"])
+    """The file of the model, in the folder that weights.py wrote."""
+    return Path(os.environ["VIT_BENCH_WEIGHTS"], os.environ["VIT_BENCH_GRAPH"])
 
 
 def decode(jpeg: bytes) -> Pixels:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -79,23 +80,19 @@ def _write_transformers(checkpoint: Checkpoint, folder: Path) -> None:
     }
     (folder / "config.json").write_text(json.dumps(stated))
     (folder / "preprocessor_config.json").write_text(json.dumps(processor))
-    tensors = {name: tensor.contiguous() for name, tensor in _named_as_transformers(checkpoint.model)}
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(_named_as_transformers(checkpoint.model), folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def _named_as_transformers(model: VisionTransformer) -> list[tuple[str, Tensor]]:
+def _named_as_transformers(model: VisionTransformer) -> dict[str, Tensor]:
     """The class token has a position there: zero."""
     ours = model.state_dict()
     positions = torch.nn.functional.pad(ours["pos_embed"], (0, 0, 1, 0))
-    theirs = [("vit.embeddings.cls_token", ours["cls_token"]), ("vit.embeddings.position_embeddings", positions)]
+    theirs = {"vit.embeddings.cls_token": ours["cls_token"], "vit.embeddings.position_embeddings": positions}
     for kind in ("weight", "bias"):
-        theirs += [
-            (f"vit.embeddings.patch_embeddings.projection.{kind}", ours[f"patch_embed.proj.{kind}"]),
-            (f"vit.layernorm.{kind}", ours[f"norm.{kind}"]),
-            (f"classifier.{kind}", ours[f"head.{kind}"]),
-        ]
-        for i in range(model.config.depth):
-            for name, parts in IN_TRANSFORMERS.items():
-                for part, tensor in zip(parts, ours[f"blocks.{i}.{name}.{kind}"].chunk(len(parts)), strict=True):
-                    theirs.append((f"vit.encoder.layer.{i}.{part}.{kind}", tensor))
-    return theirs
+        theirs[f"vit.embeddings.patch_embeddings.projection.{kind}"] = ours[f"patch_embed.proj.{kind}"]
+        theirs[f"vit.layernorm.{kind}"] = ours[f"norm.{kind}"]
+        theirs[f"classifier.{kind}"] = ours[f"head.{kind}"]
+        for i, (name, parts) in product(range(model.config.depth), IN_TRANSFORMERS.items()):
+            tensors = ours[f"blocks.{i}.{name}.{kind}"].chunk(len(parts))
+            theirs |= {f"vit.encoder.layer.{i}.{part}.{kind}": of for part, of in zip(parts, tensors, strict=True)}
+    return {name: tensor.contiguous() for name, tensor in theirs.items()}

@@ -9,11 +9,9 @@ from torch import Tensor
 
 from model.variants import variant
 from model.vit import VisionTransformer
-from tests.benchmarks.maps.attention import generic_attribution
-from tests.benchmarks.maps.occlusion import occlusion
-from tests.benchmarks.maps.passes import Rules, run
-from tests.benchmarks.maps.pixels import input_times_gradient, integrated_gradients
-from tests.benchmarks.maps.relevance import AttnLrp, CpLrp
+from tests.benchmarks.maps.gradients import generic_attribution, input_times_gradient, integrated_gradients
+from tests.benchmarks.maps.methods import occlusion
+from tests.benchmarks.maps.passes import AttnLrp, CpLrp, Rules, run
 from tests.support.toy import toy_model
 
 LABELS = torch.tensor([4, 1])
