@@ -302,10 +302,7 @@ def test_an_image_may_come_with_an_upgrade(server, star, framing, at):
     """As Java's HttpClient sends it, and curl --http2, in two parts: cut `at` bytes behind the head, or in it."""
     h2c = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
     chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(star), star)
-    data = {
-        "declared": post(star, *h2c),
-        "chunked": classify(CHUNKED, *h2c, body=chunked),
-    }[framing]
+    data = {"declared": post(star, *h2c), "chunked": classify(CHUNKED, *h2c, body=chunked)}[framing]
     cut = data.index(b"\r\n\r\n") + 4 + at
     with Connection(server.port) as connection:
         for _ in range(2):
