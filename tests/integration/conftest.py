@@ -1,12 +1,20 @@
 """What these tests share: servers in processes of their own, for clients of others, and a classified image."""
 
+import re
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from tests.benchmarks.server import running
 
 KEY = "a-key"
+
+
+def metric(port: int, name: str) -> float:
+    """What the server at this port counts under a name and its labels; 0 for what has not happened yet."""
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    return sum(map(float, re.findall(rf"^{re.escape(name)} (.+)$", text, re.MULTILINE)))
 
 
 @pytest.fixture(scope="session")

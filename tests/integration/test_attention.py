@@ -13,14 +13,10 @@ def test_the_default_is_a_png_of_the_uploads_shape(client, link):
     assert Image.open(BytesIO(response.content)).size == (320, 240)
 
 
-def test_json_says_its_recipe(client, link):
+def test_json_says_what_was_drawn_and_where(client, link):
     answer = client.get(link, params={"layer": "-1", "head": "max"}, headers={"accept": "application/json"}).json()
     assert (answer["method"], answer["layer"], answer["head"]) == ("class_token", 5, "max")
     assert "layer 5" in answer["recipe"]
-
-
-def test_the_crop_box_is_the_middle_square(client, link):
-    answer = client.get(link, params={"format": "json"}).json()
     left, right = (10 * 320 / 85, 74 * 320 / 85)  # columns 10 to 74 of the 85 that the resize leaves
     assert answer["crop_box"] == pytest.approx([left, 0, right, 240])
     assert answer["image"] == [320, 240]
@@ -29,12 +25,6 @@ def test_the_crop_box_is_the_middle_square(client, link):
 def test_the_id_may_be_a_query_parameter(client, link):
     by_query = client.get("/attention", params={"id": link.rsplit("/", 1)[1], "format": "json"})
     assert by_query.json() == client.get(link, params={"format": "json"}).json()
-
-
-def test_without_an_id_it_says_how(client):
-    response = client.get("/attention")
-    assert response.status_code == 200
-    assert "/classify" in response.json()["how"]
 
 
 VARIANTS = {
@@ -77,11 +67,8 @@ def test_unknown_and_malformed_ids_get_the_same_404_everywhere(client, id, metho
     assert (response.status_code, response.content) == (404, unknown.content)
 
 
-def test_an_empty_id_is_unknown(client):
+def test_an_empty_id_is_unknown_and_one_with_a_slash_is_another_path(client):
     assert client.get("/attention?id=").json()["type"] == "urn:vit-serve:problem:unknown-attention"
-
-
-def test_an_id_with_a_slash_is_another_path(client):
     assert client.get("/attention/..%2f..%2fetc").json()["type"] == "urn:vit-serve:problem:not-found"
 
 

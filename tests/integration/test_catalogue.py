@@ -87,19 +87,16 @@ def sabotaged(serve, monkeypatch):
 def test_an_image_that_crashes_its_decoder_costs_itself_alone(sabotaged, star, end):
     files = [(name, (name, data)) for name, data in {"a": star, "b": star + end, "c": star}.items()]
     response = sabotaged.post("/classify", files=files)
-    assert response.status_code == 200
     first, broken, last = response.json()["results"]
     assert first["predictions"][0]["label"] == last["predictions"][0]["label"] == "star"
     assert broken["error"]["status"] == 422
     again = sabotaged.post("/classify", content=star + end)
-    assert again.status_code == 422
+    assert (again.status_code, "a moment ago" in again.json()["detail"]) == (422, True)
     check_problem(again)
-    assert "a moment ago" in again.json()["detail"]
     assert sabotaged.post("/classify", content=star).status_code == 200
 
 
 def test_sixteen_bombs_in_one_request(client):
     bomb = CASES["PNG, 13377 x 13377 in 1 bit"].make()
     response = client.post("/classify", files=[("a", ("a", bomb))] * 16)
-    assert response.status_code == 422
-    assert len(response.json()["errors"]) == 16
+    assert (response.status_code, len(response.json()["errors"])) == (422, 16)

@@ -19,8 +19,7 @@ def toy_client(serve, oblong_bundle):
 
 
 def test_the_accept_header_chooses_unless_the_format_is_said(toy_client):
-    wants_json = {"accept": "application/json"}
-    url = "/model/inspect/positions"
+    wants_json, url = {"accept": "application/json"}, "/model/inspect/positions"
     assert toy_client.get(url, headers=wants_json).json()["grid"] == [3, 5]
     assert toy_client.get(url, params={"format": "png"}, headers=wants_json).headers["content-type"] == "image/png"
     assert toy_client.get(url, params={"format": "npy"}).status_code == 422
@@ -77,10 +76,8 @@ def test_the_distances_include_every_explained_image(serve, oblong_bundle, encod
 
 def test_a_bundle_may_have_no_pictures(serve, tmp_path, oblong_bundle):
     bundle = Path(shutil.copytree(oblong_bundle, tmp_path / "bare"))
-    manifest = bundle / "manifest.json"
-    whole = json.loads(manifest.read_text())
-    whole["inspect"] = {}
-    manifest.write_text(json.dumps(whole))
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    (bundle / "manifest.json").write_text(json.dumps(manifest | {"inspect": {}}))
     with serve(bundle=bundle, max_batch=1) as client:
         assert client.get("/model/inspect").json() == {"pictures": []}
         assert client.get("/model/inspect/filters").json()["detail"] == "The pictures of this model are: none."

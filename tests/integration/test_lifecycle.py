@@ -15,18 +15,6 @@ def app(serve):
         yield client
 
 
-def watched(client, **functions) -> Watched:
-    """The engine of this app, which from now on is watched."""
-    model = client.app.state.services.model
-    model.engine = Watched(model.engine, **functions)
-    return model.engine
-
-
-@pytest.fixture
-def lifecycle(app):
-    return app.app.state.services.lifecycle
-
-
 def statuses(client, star) -> dict[str, int]:
     return {
         "livez": client.get("/livez").status_code,
@@ -36,9 +24,9 @@ def statuses(client, star) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("step", [Lifecycle.leave, Lifecycle.start_draining])
-def test_a_stopping_service_is_not_ready_and_still_serves(app, lifecycle, star, step):
+def test_a_stopping_service_is_not_ready_and_still_serves(app, star, step):
     assert statuses(app, star) == {"livez": 200, "readyz": 200, "classify": 200}
-    step(lifecycle)
+    step(app.app.state.services.lifecycle)
     assert statuses(app, star) == {"livez": 200, "readyz": 503, "classify": 200}
     answer = app.get("/readyz")
     assert answer.json()["type"] == "urn:vit-serve:problem:unavailable"
@@ -54,7 +42,8 @@ def test_a_replica_that_begins_to_compute_wrong_numbers_fails(serve, star, monke
     monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.5)
     with serve(engine=kind) as client:
         assert statuses(client, star) == {"livez": 200, "readyz": 200, "classify": 200}
-        watched(client, after=corrupt)
+        model = client.app.state.services.model
+        model.engine = Watched(model.engine, after=corrupt)
         eventually(lambda: client.get("/livez").status_code == 503)
         assert {client.get(path).json()["detail"] for path in ("/livez", "/readyz")} == {WRONG}
         assert statuses(client, star) == {"livez": 503, "readyz": 503, "classify": 503}
@@ -62,10 +51,10 @@ def test_a_replica_that_begins_to_compute_wrong_numbers_fails(serve, star, monke
 
 
 def test_a_deadline_that_has_passed_is_503_and_nothing_runs(app, star):
-    engine = watched(app)
+    model = app.app.state.services.model
+    model.engine = engine = Watched(model.engine)
     answer = app.post("/classify", content=star, headers={"X-Request-Timeout": "0.000001"})
-    assert answer.status_code == 503
-    assert answer.json()["type"] == "urn:vit-serve:problem:deadline-exceeded"
+    assert (answer.status_code, answer.json()["type"]) == (503, "urn:vit-serve:problem:deadline-exceeded")
     assert int(answer.headers["retry-after"]) >= 1
     assert app.app.state.services.admission.images == 0
     assert engine.runs == []

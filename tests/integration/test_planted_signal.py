@@ -5,7 +5,7 @@ and its keys read one dimension. So head h of layer l attends to the patch of PL
 the last head of the last layer to the brightest patch. Nothing of app/images/preprocess.py says where that is.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
 
@@ -17,20 +17,13 @@ from PIL import Image, ImageOps
 
 from export.bundle import write_bundle
 from tests.catalogue.case import STORED, encode, exif, stored
-from tests.conftest import Once
 from tests.support.toy import toy_checkpoint
 
 PATCH, GRID = 8, (3, 5)
 RESIZE = (28, 44)  # height, width that the image just covers before 24 x 40 of it are cut out
 PLANTED = {
-    (0, 0): (0, 0),
-    (0, 1): (0, 4),
-    (0, 2): (2, 0),
-    (0, 3): (2, 4),
-    (1, 0): (1, 2),
-    (1, 1): (0, 3),
-    (1, 2): (2, 1),
-}
+    (0, 0): (0, 0), (0, 1): (0, 4), (0, 2): (2, 0), (0, 3): (2, 4), (1, 0): (1, 2), (1, 1): (0, 3), (1, 2): (2, 1),
+}  # fmt: skip
 BRIGHTEST = (1, 3)  # layer, head
 BRIGHTNESS = 15  # the dimension that tells it; those before it are positions
 LIT, UNLIT = (253, 231, 36), (68, 1, 84)  # viridis
@@ -56,12 +49,11 @@ def plant(model: torch.nn.Module) -> None:
 
 
 @pytest.fixture(scope="module")
-def client(serve: Callable[..., TestClient], once: Once) -> Iterator[TestClient]:
+def client(serve, once) -> Iterator[TestClient]:
     checkpoint = toy_checkpoint(heads=4)
     plant(checkpoint.model)
     rule = {"resize_mode": "shortest", "resize_size": RESIZE, "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
-    preprocessing = replace(checkpoint.preprocessing, **rule)
-    planted = replace(checkpoint, preprocessing=preprocessing)
+    planted = replace(checkpoint, preprocessing=replace(checkpoint.preprocessing, **rule))
     with serve(bundle=once("planted", lambda out: write_bundle(planted, out, replace=False))) as client:
         yield client
 
@@ -138,8 +130,7 @@ def test_the_overlay_blends_it_with_the_upright_image(client, orientation, patch
     link = post(client, scene(size), orientation)
     head = next(head for head, planted in PLANTED.items() if planted == patch)
     found = drawn(client, link, head, alpha="0.5")
-    picture = np.asarray(scene(size)).astype(float)
-    expected = 0.45 * picture
+    expected = 0.45 * (picture := np.asarray(scene(size)).astype(float))
     for patches, color in ((((0, 0), (2, 4)), UNLIT), ((patch, patch), LIT)):
         first, last = (place(size, p).astype(int) for p in patches)
         part = np.s_[first[1] : last[3], first[0] : last[2]]

@@ -1,8 +1,8 @@
 """What the real server writes and sends about its requests: JSON lines, and spans over OTLP."""
 
 import json
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -33,12 +33,10 @@ def collector() -> Iterator[ThreadingHTTPServer]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     server.requests = []
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with server, ThreadPoolExecutor(1) as pool:
+        pool.submit(server.serve_forever)
+        yield server
+        server.shutdown()
 
 
 def logged(server: Process) -> list[dict[str, Any]]:

