@@ -83,12 +83,11 @@ def test_the_grid_is_large_on_a_phone_whatever_the_size_of_the_image(visit, enco
     page = visit(**PHONE)
     pick(page, {"noise.png": encode(Image.effect_noise(size, 64))})
     page.get_by_role("gridcell").first.wait_for()
-    grid = page.locator("#patches").bounding_box()
+    grid, image = (page.locator(part).bounding_box() for part in ("#patches", "#board img"))
     assert grid["width"] == grid["height"] > 8 * 24
-    image = page.locator("#board img").bounding_box()  # the square in its middle fills the grid
     assert min(image["width"], image["height"]) == pytest.approx(grid["width"], abs=1)
-    assert image["x"] + image["width"] / 2 == pytest.approx(grid["x"] + grid["width"] / 2, abs=1)
-    assert image["y"] + image["height"] / 2 == pytest.approx(grid["y"] + grid["height"] / 2, abs=1)
+    for corner, side in (("x", "width"), ("y", "height")):  # the square in its middle fills the grid
+        assert image[corner] + image[side] / 2 == pytest.approx(grid[corner] + grid[side] / 2, abs=1)
 
 
 def test_keys_paint_a_patch_at_a_time(painting):

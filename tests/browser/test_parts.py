@@ -2,13 +2,7 @@
 
 import pytest
 
-from tests.browser.stage import address, asked, served, settle
-
-
-def receipt(page) -> dict[str, float]:
-    """The numbers of the receipt as the page shows them."""
-    rows = page.locator(".receipt tr").all()
-    return {row.get_attribute("class"): read(row.locator(".number").inner_text()) for row in rows}
+from tests.browser.stage import address, asked, served, settle, visible
 
 
 def read(text: str) -> float:
@@ -33,14 +27,12 @@ def test_evidence_for_a_label_and_against_another(looking):
 
 def test_the_receipt_has_the_servers_numbers_and_adds_up(looking):
     looking.locator(".receipt").wait_for()
-    id = asked_id(looking)
-    answer = served(looking, f"/attention/{id}?method=evidence&format=json")["receipt"]
-    written = receipt(looking)
-    for name, value in answer.items():
-        assert written[name] == pytest.approx(value, abs=6e-4), name
-    parts = [value for name, value in written.items() if name != "logit"]
-    assert sum(parts) == pytest.approx(written["logit"], abs=3e-3)
-    bars = [row.locator("i:not(.zero)").bounding_box() for row in looking.locator(".receipt tr").all()]
+    answer = served(looking, f"/attention/{asked_id(looking)}?method=evidence&format=json")["receipt"]
+    rows = looking.locator(".receipt tr").all()
+    written = {row.get_attribute("class"): read(row.locator(".number").inner_text()) for row in rows}
+    assert written == pytest.approx(answer, abs=6e-4)
+    assert sum(written.values()) == pytest.approx(2 * written["logit"], abs=3e-3)
+    bars = [row.locator("i:not(.zero)").bounding_box() for row in rows]
     assert bars[1]["x"] + (bars[1]["width"] if answer["prefix"] < 0 else 0) == pytest.approx(
         bars[0]["x"] + (bars[0]["width"] if answer["patches"] > 0 else 0), abs=1.5
     )  # each bar starts where the one before it ended
@@ -95,9 +87,7 @@ def test_images_of_the_model_need_no_upload(page):
     page.locator("#gallery li").first.wait_for()
     listed = served(page, "/model/inspect")["pictures"]
     assert page.locator("#gallery img").count() == len(listed) > 0
-    for image in page.locator("#gallery img").all():
-        image.scroll_into_view_if_needed()
-        assert image.evaluate("(image) => image.decode().then(() => image.naturalWidth)") > 0
+    assert all(map(visible, page.locator("#gallery img").all()))
 
 
 def test_the_head_of_the_page_names_the_model(page):
