@@ -17,8 +17,7 @@ REPLICAS = ["replica", "replica-gpu"]
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_container_has_no_permission_that_it_does_not_need(name):
     service = SERVICES[name]
-    assert service["read_only"]
-    assert service["cap_drop"] == ["ALL"]
+    assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert {"cpus", "memory", "pids"} <= set(service["deploy"]["resources"]["limits"])
 

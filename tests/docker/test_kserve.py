@@ -4,18 +4,18 @@ from pathlib import Path
 from typing import Any, get_args
 
 import kubernetes_validate
-import pytest
 import yaml
 
 from app.bundle import Manifest
 from app.settings import Settings
 
 FOLDER = Path("docker/kubernetes")
-RUNTIME = yaml.safe_load((FOLDER / "kserve/runtime.yaml").read_text())["spec"]
-SERVICE = yaml.safe_load((FOLDER / "kserve/service.yaml").read_text())
-PREDICTOR = SERVICE["spec"]["predictor"]
-(CONTAINER,) = RUNTIME["containers"]
-POD = yaml.safe_load((FOLDER / "base/deployment.yaml").read_text())["spec"]["template"]["spec"]
+RUNTIME, SERVICE, DEPLOYMENT = (
+    yaml.safe_load((FOLDER / name).read_text())
+    for name in ("kserve/runtime.yaml", "kserve/service.yaml", "base/deployment.yaml")
+)
+PREDICTOR, POD = SERVICE["spec"]["predictor"], DEPLOYMENT["spec"]["template"]["spec"]
+(CONTAINER,) = RUNTIME["spec"]["containers"]
 
 
 def variables(container: dict[str, Any]) -> dict[str, Any]:
@@ -38,25 +38,21 @@ def test_the_container_is_valid_kubernetes():
     kubernetes_validate.validate(pod, "1.31", strict=True)
 
 
-@pytest.mark.parametrize(
-    "field", ["automountServiceAccountToken", "enableServiceLinks", "terminationGracePeriodSeconds", "securityContext"]
-)
-def test_the_pod_is_that_of_the_deployment(field):
-    assert PREDICTOR[field] == POD[field]
+def test_the_pod_is_that_of_the_deployment_and_has_longer_than_a_request_takes():
+    same = ("automountServiceAccountToken", "enableServiceLinks", "terminationGracePeriodSeconds", "securityContext")
+    assert {name: PREDICTOR[name] for name in same} == {name: POD[name] for name in same}
+    assert PREDICTOR["timeout"] > Settings().request_timeout_s
 
 
 def test_metrics_are_read_from_their_own_port():
-    assert RUNTIME["annotations"]["prometheus.kserve.io/port"] == variables(CONTAINER)["VIT_METRICS_PORT"]["value"]
+    port = RUNTIME["spec"]["annotations"]["prometheus.kserve.io/port"]
+    assert port == variables(CONTAINER)["VIT_METRICS_PORT"]["value"]
 
 
 def test_the_service_is_one_that_the_runtime_can_serve():
     model = PREDICTOR["model"]
-    (form,) = RUNTIME["supportedModelFormats"]
+    (form,) = RUNTIME["spec"]["supportedModelFormats"]
     assert model["modelFormat"].items() <= form.items()
     assert form["version"] == str(*get_args(Manifest.model_fields["format"].annotation))
-    assert model["protocolVersion"] in RUNTIME["protocolVersions"]
-    assert model["runtime"] == yaml.safe_load((FOLDER / "kserve/runtime.yaml").read_text())["metadata"]["name"]
-
-
-def test_kserve_waits_longer_than_a_request_takes():
-    assert PREDICTOR["timeout"] > Settings().request_timeout_s
+    assert model["protocolVersion"] in RUNTIME["spec"]["protocolVersions"]
+    assert model["runtime"] == RUNTIME["metadata"]["name"]

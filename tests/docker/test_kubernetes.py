@@ -27,20 +27,17 @@ def test_every_file_is_in_use():
     assert {file.name for file in (FOLDER / "base").iterdir()} == {*NAMED, "kustomization.yaml"}
 
 
-def test_the_gpu_overlay_patches_what_is_there():
+def test_the_gpu_overlay_patches_what_is_there_and_every_variable_is_a_setting():
     patch = yaml.safe_load((FOLDER / "gpu/deployment.yaml").read_text())
     (container,) = patch["spec"]["template"]["spec"]["containers"]
     assert (patch["kind"], patch["metadata"]["name"]) in BASE
     assert container["name"] == CONTAINER["name"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 1
-    assert {name.removeprefix("VIT_").lower() for name in environment(container)} <= set(Settings.model_fields)
+    variables = environment(container).keys() | environment(CONTAINER)
+    assert {name.removeprefix("VIT_").lower() for name in variables} <= set(Settings.model_fields)
     (mount,), (volume,) = container["volumeMounts"], patch["spec"]["template"]["spec"]["volumes"]
     assert mount["name"] == volume["name"]
     assert f"CUDA_CACHE_PATH={mount['mountPath']}/" in Path("Dockerfile").read_text()
-
-
-def test_every_variable_is_a_setting():
-    assert {name.removeprefix("VIT_").lower() for name in environment(CONTAINER)} <= set(Settings.model_fields)
 
 
 def test_threads_and_decoders_follow_the_cpu_request_and_not_the_node():
