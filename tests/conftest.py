@@ -115,11 +115,7 @@ def hang_up() -> Callable[..., int]:
 def serve() -> Callable[..., TestClient]:
     """A client of an app in this process: `with serve(max_batch=2) as client`."""
 
-    def client(**settings: Any) -> TestClient:
-        app = create_app(Settings(device="cpu", **settings))
-        return TestClient(app, raise_server_exceptions=False)
-
-    return client
+    return lambda **settings: TestClient(create_app(Settings(device="cpu", **settings)), raise_server_exceptions=False)
 
 
 @pytest.fixture(scope="module")
@@ -209,13 +205,10 @@ def int8_bundle(once: Once) -> Path:
 def golden_bundle(once: Once) -> Callable[[Path], Path]:
     """The exported bundle of a folder of tests/golden/checkpoints."""
 
-    def bundle(case: Path) -> Path:
-        def write(out: Path) -> None:
-            from export.bundle import write_bundle
-            from tests.golden.test_checkpoints import load
+    def write(case: Path, out: Path) -> None:
+        from export.bundle import write_bundle
+        from tests.golden.test_checkpoints import load
 
-            write_bundle(load(case), out, replace=False)
+        write_bundle(load(case), out, replace=False)
 
-        return once(f"golden-{case.name}", write)
-
-    return bundle
+    return lambda case: once(f"golden-{case.name}", partial(write, case))

@@ -1,6 +1,7 @@
 """Imports: model <- export -> app, the order inside app/, third-party libraries in their places, and no torch."""
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -8,34 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.page import block
+
 FOREIGN = {
     "app": {"model", "export", "tests", "torch", "onnx", "onnxscript", "safetensors", "transformers"},
     "model": {"app", "export", "tests", "onnx", "onnxruntime", "openvino", "fastapi", "starlette", "uvicorn"},
     "export": {"tests", "fastapi", "starlette", "uvicorn"},
 }
 
-# The rooms of app/, from the socket inward. Each imports only rooms that stand after it.
-ORDER = [
-    "client",  # imports no other
-    "__main__",
-    "server",
-    "main",
-    "api",
-    "door",
-    "classifier",
-    "drawing",
-    "stores",
-    "maps",
-    "backend",
-    "inference",
-    "bundle",
-    "images",
-    "telemetry",
-    "machine",
-    "lifecycle",
-    "settings",
-    "errors",
-]
+# The rooms of app/, from the socket inward. Each imports only rooms that stand after it, and the client no other.
+ORDER = ["client", *re.findall(r"\w+", block("order", Path("docs/code.md")))]
 NEIGHBOURS = {"drawing", "stores"}  # neither imports the other
 
 # Third-party libraries, and the only rooms or modules that import them.

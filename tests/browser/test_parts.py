@@ -45,8 +45,7 @@ def asked_id(page) -> str:
 def test_the_lens_ends_with_the_answer(looking):
     looking.locator(".lens").wait_for()
     row = looking.locator(".lens tbody tr").first
-    assert row.locator("th").inner_text() == "star"
-    assert row.locator("td").count() == 6
+    assert (row.locator("th").inner_text(), row.locator("td").count()) == ("star", 6)
     assert row.locator("td").last.inner_text() == "100"
 
 
@@ -67,7 +66,6 @@ def test_verifying_shows_curves_until_the_map_changes(looking):
     with looking.expect_response(lambda response: "/verify" in response.url) as answered:
         looking.click("#measure")
     measured = answered.value.json()
-    assert answered.value.request.method == "POST"
     assert measured["method"] == "evidence"
     looking.locator("#curves figure").nth(1).wait_for()
     keys = looking.locator("#curves .key").all_inner_texts()
@@ -77,8 +75,7 @@ def test_verifying_shows_curves_until_the_map_changes(looking):
     assert len(points) == len(measured["deletion"]["scores"])
     assert "score for “star”" in looking.locator("#verify-status").inner_text()
     looking.keyboard.press("3")
-    assert looking.locator("#curves figure").count() == 0
-    assert looking.locator("#verify-status").inner_text() == ""
+    assert (looking.locator("#curves figure").count(), looking.locator("#verify-status").inner_text()) == (0, "")
 
 
 def test_images_of_the_model_need_no_upload(page):

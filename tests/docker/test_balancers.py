@@ -3,10 +3,6 @@
 import json
 import re
 import subprocess
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
@@ -15,6 +11,7 @@ import pytest
 from app.server import KEEP_ALIVE_S
 from app.settings import Settings
 from tests.load.balancers import BALANCERS, nginx_file
+from tests.support.listener import keeping_posts
 
 NGINX = Path("docker/nginx.conf").read_text()
 HAPROXY = Path("docker/haproxy.cfg").read_text()
@@ -66,31 +63,6 @@ def test_the_problems_of_balancers_are_json():
     }
 
 
-@contextmanager
-def hanging_up() -> Iterator[tuple[int, list[str]]]:
-    """A replica that is ready and dies under every POST: its port, and the path of each."""
-    received = []
-
-    class Replica(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            received.append(self.path)
-
-        def log_message(self, *_) -> None:
-            """Not to the terminal."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Replica) as server, ThreadPoolExecutor(1) as pool:
-        pool.submit(server.serve_forever, 0.05)
-        try:
-            yield server.server_port, received
-        finally:
-            server.shutdown()
-
-
 @pytest.mark.parametrize(
     ("name", "path", "size", "times"),
     [
@@ -110,8 +82,8 @@ def test_a_request_that_died_with_its_replica_is_repeated_if_the_balancer_has_it
     """docs/deployment.md says up to which size. What covers patches is never repeated."""
     need(name)
     with (
-        hanging_up() as (first, one),
-        hanging_up() as (second, other),
+        keeping_posts(answers=False) as (first, one),
+        keeping_posts(answers=False) as (second, other),
         BALANCERS[name]([first, second], tmp_path) as balancer,
     ):
         answer = httpx.post(f"http://127.0.0.1:{balancer.port}{path}", content=bytes(size), timeout=20)

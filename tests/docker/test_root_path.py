@@ -1,7 +1,9 @@
 """Under a path of another site: the lines of docs/deployment.md in front of a real replica."""
 
 import re
+import textwrap
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -9,10 +11,55 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from tests.benchmarks.server import running
-from tests.load.balancers import BALANCERS
-from tests.support.documented_proxies import PROXIES, in_front, lines
+from tests.benchmarks.page import block
+from tests.benchmarks.server import free_port, running
+from tests.load.balancers import BALANCERS, listening
 
+NGINX = """
+daemon off;
+pid {folder}/pid;
+error_log stderr warn;
+events {{}}
+http {{
+    access_log off;
+    client_body_buffer_size 1m;
+    proxy_buffers 16 64k;
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{ return 404; }}
+        {lines}
+    }}
+}}
+"""
+HAPROXY = """
+defaults
+    mode http
+    timeout client 15s
+    timeout connect 1s
+{lines}
+"""
+
+
+def lines(name: str) -> str:
+    return textwrap.dedent(block(name, Path("docs/deployment.md")))
+
+
+def nginx(replica: int, port: int, folder: Path, *, strip: bool) -> str:
+    text, changed = re.subn("(http://127.0.0.1:)8000;", rf"\g<1>{replica}{'/' * strip};", lines("nginx"))
+    assert changed == 1
+    return NGINX.format(folder=folder, port=port, lines=text)
+
+
+def haproxy(replica: int, port: int, folder: Path) -> str:
+    text = lines("haproxy").replace(":8000", f":{replica}").replace("bind :8080", f"bind 127.0.0.1:{port}")
+    return HAPROXY.format(lines=text)
+
+
+PROXIES = {
+    "nginx that leaves the prefix": partial(nginx, strip=False),
+    "nginx that takes it away": partial(nginx, strip=True),
+    "haproxy": haproxy,
+}
 INSIDE = ["/livez", "/readyz", "/metrics", "/%6detrics", "//metrics"]
 
 
@@ -24,9 +71,11 @@ def replica() -> Iterator[int]:
 
 @pytest.fixture(params=PROXIES)
 def client(request, need, replica, tmp_path) -> Iterator[httpx.Client]:
-    need(request.param.split()[0])
+    need(program := request.param.split()[0])
+    port, configuration = free_port(), tmp_path / "configuration"
+    configuration.write_text(PROXIES[request.param](replica, port, tmp_path))
     with (
-        in_front(request.param, replica, tmp_path) as proxy,
+        listening(program, configuration, port) as proxy,
         httpx.Client(base_url=f"http://127.0.0.1:{proxy.port}", timeout=20, follow_redirects=True) as client,
     ):
         yield client

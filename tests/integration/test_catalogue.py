@@ -15,7 +15,7 @@ from tests.catalogue.every import CASES
 from tests.catalogue.foreign import cases as foreign
 from tests.catalogue.jpegs import jpeg
 from tests.catalogue.json_bodies import JsonBody, bodies
-from tests.support.problems import check_problem
+from tests.integration.conftest import check_problem
 from tests.support.saboteur import CRASH, SPIN, Saboteur
 
 

@@ -59,18 +59,6 @@ def test_images_are_counted_by_outcome(client, counted, star):
         assert counted("vit_images_total", outcome=outcome) == 1, outcome
 
 
-def test_refusals_are_counted_by_their_reason(client, counted, star, monkeypatch):
-    with monkeypatch.context() as full:
-        full.setattr(client.app.state.services.admission, "images", 1)
-        client.post("/classify", files=[("image", star)] * 2)  # one more than there are places
-    client.get("/attention/nope")
-    client.get("/nowhere")
-    client.get("/attention/nope?alpha=7")
-    for kind in ("overloaded", "unknown-attention", "not-found", "invalid-parameter"):
-        assert counted("vit_problems_total", kind=kind) == 1, kind
-    assert counted("vit_requests_total", method="GET", route="unmatched", status="404") == 1
-
-
 def test_images_of_a_client_that_disconnects_are_counted(client, counted, star, hang_up):
     assert hang_up(client.app, "/classify", star) == 499
     assert counted("vit_images_total", outcome="abandoned") == 1

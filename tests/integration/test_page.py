@@ -1,6 +1,5 @@
 """The files of the page: their headers, and which files are served."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -38,13 +37,3 @@ def test_nothing_else_is_served(client, name):
     response = client.get(f"/page/{name}")
     assert response.status_code == 404
     assert response.headers["content-type"] == "application/problem+json"
-
-
-def test_every_file_that_is_named_is_served(client):
-    named = [f"/{link}" for link in re.findall(r'(?:src|href)="(page/[^"]+)"', client.get("/").text)]
-    for script in Path("app/page").glob("*.js"):
-        named += [f"/page/{module}" for module in re.findall(r'from "\./([^"]+)"', script.read_text())]
-    for sheet in Path("app/page").glob("*.css"):
-        named += [f"/page/{name}" for name in re.findall(r"url\(([^)]+)\)", sheet.read_text())]
-    assert named
-    assert {path: client.get(path).status_code for path in named if client.get(path).status_code != 200} == {}

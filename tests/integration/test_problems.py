@@ -8,7 +8,7 @@ from PIL import Image
 
 from app.errors import ServiceError
 from app.images.intake import Intake
-from tests.support.problems import check_problem
+from tests.integration.conftest import check_problem
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,12 @@ def test_after_sigterm_it_is_not_ready_before_it_refuses_connections(star):
         server.send_signal(signal.SIGTERM)
         eventually(lambda: not is_ready(server.port))
         eventually(lambda: client.get("/livez").headers.get("connection") == "close")
+        assert [client.head(path).status_code for path in ("/livez", "/readyz")] == [200, 503]
         answer = client.post("/classify", content=star)
         assert (answer.status_code, answer.headers["connection"]) == (200, "close")
-        assert httpx.get(f"{server.url}/readyz").json()["type"] == "urn:vit-serve:problem:unavailable"
+        answer = httpx.get(f"{server.url}/readyz")
+        assert answer.json()["type"] == "urn:vit-serve:problem:unavailable"
+        assert int(answer.headers["retry-after"]) >= 1
         eventually(lambda: refused(server))
         assert ended(server)
 

@@ -9,12 +9,8 @@ from PIL import Image
 LAYERS, HEADS, GRID = 6, 4, (8, 8)
 
 
-@pytest.fixture(scope="module")
-def link(classified) -> str:
-    return classified["attention"] + "/wall"
-
-
 def test_a_click_on_the_hottest_pixel_finds_the_head_with_the_largest_number(client, link):
+    link += "/wall"
     geometry = client.get(link, params={"format": "json"}).json()
     assert (geometry["layers"], geometry["heads"], geometry["grid"]) == (LAYERS, HEADS, list(GRID))
     answer = client.get(link, params={"colormap": "gray"})
@@ -36,6 +32,6 @@ def test_a_click_on_the_hottest_pixel_finds_the_head_with_the_largest_number(cli
 
 @pytest.mark.parametrize("method", ["rollout", "evidence"])
 def test_a_method_without_heads_is_refused_in_a_sentence(client, link, method):
-    response = client.get(link, params={"method": method})
+    response = client.get(f"{link}/wall", params={"method": method})
     assert response.status_code == 422
     assert response.json()["detail"].startswith(f"A wall shows the maps of single heads, and {method} has none")

@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import httpx
 import pytest
@@ -111,10 +112,9 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_invalid_http_is_refused_and_the_connection_closed(server, name):
     data, status = BROKEN[name]
-    answers = replies(server, data)
-    assert [answer.status for answer in answers] == [status]
-    check_problem(answers[0])
-    assert answers[0].headers["connection"] == "close"
+    (answer,) = replies(server, data)
+    assert (answer.status, answer.headers["connection"]) == (status, "close")
+    check_problem(answer)
 
 
 @pytest.mark.parametrize(("fields", "status"), [(1, 200), (200, 431)])
@@ -182,25 +182,20 @@ def test_slow_headers_and_idle_connections_are_closed(server):
         (answer,) = slow.answers()
         assert answer.status == 408
         check_problem(answer)
-        assert idle.answers() == []
-        assert blank.answers() == []
+        assert idle.answers() == blank.answers() == []
         assert time.monotonic() < deadline
 
 
 def test_slow_senders_get_408_and_delay_no_other_client(server, star):
-    senders = [Connection(server.port) for _ in range(200)]
-    try:
+    with ExitStack() as opened, ThreadPoolExecutor(4) as pool:
+        senders = [opened.enter_context(Connection(server.port)) for _ in range(200)]
         for sender in senders:
             sender.send(classify("Content-Length: 1000", body=b"x"))
-        with ThreadPoolExecutor(4) as pool:
-            good = list(pool.map(lambda _: ask(server, post(star)).status, range(20)))
+        good = list(pool.map(lambda _: ask(server, post(star)).status, range(20)))
         for sender in senders:
             sender.send(b"x")
         assert good == [200] * 20
         assert [[answer.status for answer in sender.answers()] for sender in senders] == [[408]] * 200
-    finally:
-        for sender in senders:
-            sender.__exit__()
 
 
 def test_100_continue_is_sent_only_if_the_body_is_wanted(server, star):
@@ -209,11 +204,12 @@ def test_100_continue_is_sent_only_if_the_body_is_wanted(server, star):
         assert connection.answer().status == 100
         connection.send(star)
         assert connection.answer().status == 200
-    answer = ask(server, classify(f"Content-Length: {LARGE}", "Expect: 100-continue"))
-    assert answer.status == 413
+    assert ask(server, classify(f"Content-Length: {LARGE}", "Expect: 100-continue")).status == 413
 
 
-@pytest.mark.parametrize("fields", [(), UPGRADE])
+@pytest.mark.parametrize(
+    "fields", [(), UPGRADE, ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: dGhl")]
+)
 def test_a_hundred_pipelined_requests_are_answered_in_order(server, fields):
     requests = [message("GET /livez", f"X-Request-ID: {i}", *fields) for i in range(100)]
     with Connection(server.port) as connection:
@@ -242,20 +238,9 @@ def test_a_client_that_disconnects_before_the_end_of_its_body_is_counted_as_499(
 
 
 def test_http_1_0_and_0_9_are_answered_once(server, star):
-    for version in (b" HTTP/1.0", b""):
-        (answer,) = replies(server, b"GET /livez" + version + b"\r\n\r\n")
-        assert answer.status == 200
-    (answer,) = replies(server, b"POST /classify HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(star) + star)
-    assert answer.status == 200
-
-
-@pytest.mark.parametrize("protocol", ["websocket", "h2c", "TLS/1.0"])
-def test_an_upgrade_is_ignored(server, protocol):
-    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
-    with Connection(server.port) as connection:
-        for _ in range(2):
-            connection.send(message("GET /livez", "Connection: Upgrade", f"Upgrade: {protocol}", key))
-            assert connection.answer().status == 200
+    image = b"POST /classify HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(star) + star
+    for request in (b"GET /livez HTTP/1.0\r\n\r\n", b"GET /livez\r\n\r\n", image):
+        assert [answer.status for answer in replies(server, request)] == [200]
 
 
 @pytest.mark.parametrize("framing", ["declared", "chunked"])
@@ -282,11 +267,7 @@ def test_the_host_of_a_request_is_ignored(server):
 
 @pytest.mark.parametrize(
     "last",
-    [
-        message("GET /livez", "Connection: close"),
-        message("GET /livez").replace(b"1.1", b"1.0"),
-        message("GET /livez", "Content-Length: 5000000", body=b"hello"),
-    ],
+    [message("GET /livez", field) for field in ("Connection: close", "Content-Length: 5000000")],
 )
 @pytest.mark.parametrize("more", [b"x" * 300_000, message("GET /livez") * 5_000])
 def test_bytes_after_the_last_request_do_not_reset_its_answer(server, last, more):
@@ -309,13 +290,9 @@ def test_a_connection_over_the_limit_may_only_send_probes(star):
             with Connection(server.port), Connection(server.port) as three:
                 three.send(post(star))
                 (refused,) = three.answers()
-                assert refused.status == 503
-                assert int(refused.headers["retry-after"]) >= 1
+                assert (refused.status, int(refused.headers["retry-after"]) >= 1) == (503, True)
                 check_problem(refused)
-                with Connection(server.port) as probe:
-                    probe.send(message("GET /readyz"))
-                    (answer,) = probe.answers()
-                    assert answer.status == 200
+                assert [answer.status for answer in replies(server, message("GET /readyz"))] == [200]
         eventually(lambda: ask(server, post(star)).status == 200)  # those that left have to be noticed
 
 
