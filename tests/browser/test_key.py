@@ -1,11 +1,11 @@
-"""A server that requires an API key."""
+"""A server that requires an API key, under a path of another site."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.benchmarks.server import running
-from tests.browser.stage import settle, visible
+from tests.browser.stage import address, link, settle, shown, visible
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +30,41 @@ def opened(browser, guarded):
         yield page_with
 
 
-def test_the_page_works_with_the_key(opened):
-    page = opened("right-key")
-    page.locator("#served b").wait_for()
+def test_the_page_works_with_the_key_and_under_the_path(opened, guarded):
+    page, failed = opened("right-key"), []
+    page.on("response", lambda answer: failed.append(answer.url) if answer.status >= 400 else None)
     page.click("[data-sample=star]")
     settle(page)
     assert page.locator(".labels .name").first.inner_text() == "star"
+    assert address(page).startswith("/vit/attention/")
     with page.expect_download() as started:
         page.click("#take-json")
     assert Path(started.value.path()).read_text().startswith("{")
     assert visible(page.locator("#gallery img").first)
+    for part in ("#receipt tr", "#heads td"):
+        page.locator(part).first.wait_for()
+    page.click("#measure")
+    page.locator("#curves figure").first.wait_for()
+    page.locator("#layer input").fill("3")
+    before, fragment = shown(page), link(page)
+    assert page.evaluate("location.href") == f"{guarded}/{fragment}"
     page.reload()  # the tab keeps the key: a second prompt would find no answer
+    assert shown(page) == before
+    assert failed == []
+
+
+def test_its_links_stay_under_the_path(opened, guarded):
+    page = opened("right-key")
     page.locator("#served b").wait_for()
+    assert page.url == f"{guarded}/"
+    page.get_by_role("link", name="API").click()
+    page.locator(".opblock").first.wait_for()
+    assert page.url.startswith(f"{guarded}/docs")
+    assert page.locator(".servers option").first.inner_text() == "/vit"
+    page.go_back()
+    page.click(".brand")
+    page.locator("#served b").wait_for()
+    assert page.url == f"{guarded}/"
 
 
 @pytest.mark.parametrize("answer", [None, "wrong-key"])

@@ -1,11 +1,16 @@
-"""The manifests agree with the service. test_site.py sees whether they are valid."""
+"""The manifests agree with the service, and KServe runs the container that the Deployment runs.
+
+test_site.py sees whether they are valid.
+"""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import kubernetes_validate
 import pytest
 import yaml
 
+from app.bundle import Manifest
 from app.settings import Settings
 
 FOLDER = Path("docker/kubernetes")
@@ -17,10 +22,13 @@ BASE = {
 }
 POD = BASE["Deployment", "vit-serve"]["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
+RUNTIME, SERVICE = (yaml.safe_load((FOLDER / f"kserve/{name}.yaml").read_text()) for name in ("runtime", "service"))
+PREDICTOR = SERVICE["spec"]["predictor"]
+(OF_KSERVE,) = RUNTIME["spec"]["containers"]
 
 
 def environment(container: dict[str, Any]) -> dict[str, Any]:
-    return {variable["name"]: variable.get("value") for variable in container["env"]}
+    return {variable["name"]: variable.get("value", variable) for variable in container["env"]}
 
 
 def test_every_file_is_in_use():
@@ -90,3 +98,29 @@ def test_the_autoscaler_leaves_the_disruption_budget_something_to_disrupt():
     autoscaler = BASE["HorizontalPodAutoscaler", "vit-serve"]["spec"]
     assert autoscaler["minReplicas"] > BASE["PodDisruptionBudget", "vit-serve"]["spec"]["maxUnavailable"]
     assert "replicas" not in BASE["Deployment", "vit-serve"]["spec"]
+
+
+def test_the_container_of_kserve_is_that_of_the_deployment_with_the_bundle_where_kserve_puts_it():
+    assert OF_KSERVE | {"name": CONTAINER["name"], "env": CONTAINER["env"]} == CONTAINER
+    expected = environment(CONTAINER) | {"VIT_BUNDLE": "/mnt/models"}
+    del expected["VIT_STORE"]  # maps of the one replica are in its memory
+    assert environment(OF_KSERVE) == expected
+    assert (PREDICTOR["minReplicas"], PREDICTOR["maxReplicas"]) == (1, 1)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [OF_KSERVE]}}
+    kubernetes_validate.validate(pod, "1.31", strict=True)
+
+
+def test_the_pod_of_kserve_is_that_of_the_deployment_and_has_longer_than_a_request_takes():
+    same = ("automountServiceAccountToken", "enableServiceLinks", "terminationGracePeriodSeconds", "securityContext")
+    assert {name: PREDICTOR[name] for name in same} == {name: POD[name] for name in same}
+    assert PREDICTOR["timeout"] > Settings().request_timeout_s
+
+
+def test_the_service_of_kserve_is_one_that_the_runtime_can_serve():
+    model, runtime = PREDICTOR["model"], RUNTIME["spec"]
+    (form,) = runtime["supportedModelFormats"]
+    assert model["modelFormat"].items() <= form.items()
+    assert form["version"] == str(*get_args(Manifest.model_fields["format"].annotation))
+    assert model["protocolVersion"] in runtime["protocolVersions"]
+    assert model["runtime"] == RUNTIME["metadata"]["name"]
+    assert runtime["annotations"]["prometheus.kserve.io/port"] == environment(OF_KSERVE)["VIT_METRICS_PORT"]

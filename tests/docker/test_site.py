@@ -17,21 +17,11 @@ FOLDER = Path("docker/kubernetes")
 SCHEMAS = json.loads(Path("tests/golden/crds.json").read_text())  # of KServe, KEDA and the Prometheus Operator
 KUBERNETES = "1.31"  # the oldest that is still maintained by the large providers
 OTHER = {  # than those that are shipped
-    "image": "registry.example/vit@sha256:0",
-    "cpu": "7",
-    "memory": "5Gi",
-    "memory-request": "3Gi",
-    "store": "rediss://cache.example:6380/1",
-    "store-addresses": "203.0.113.0/28",
-    "store-port": "6380",
-    "otlp": "https://collector.example",
-    "otlp-addresses": "198.51.100.7/32",
-    "otlp-port": "443",
-    "replicas-least": "4",
-    "replicas-most": "44",
-    "images-per-replica": "99",
-    "prometheus": "http://prometheus.example",
-}
+    "image": "registry.example/vit@sha256:0", "cpu": "7", "memory": "5Gi", "memory-request": "3Gi",
+    "store": "rediss://cache.example:6380/1", "store-addresses": "203.0.113.0/28", "store-port": "6380",
+    "otlp": "https://collector.example", "otlp-addresses": "198.51.100.7/32", "otlp-port": "443",
+    "replicas-least": "4", "replicas-most": "44", "images-per-replica": "99", "prometheus": "http://prometheus.example",
+}  # fmt: skip
 Resources = dict[tuple[str, str], dict[str, Any]]
 Build = Callable[[Path], Resources]
 

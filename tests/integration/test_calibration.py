@@ -73,24 +73,21 @@ def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serv
     noise = np.random.default_rng(0).integers(0, 256, (32, 48, 3), dtype=np.uint8)
     framed = noise[4:28, 4:44]  # what is left of it: it has the size to which images are resized
     sent = encode(Image.fromarray(noise))
-    lean_logits, logits = (
-        engine_of(bundle.folder).run(graph, framed[None])["logits"][0] for graph in ("classify", "explain")
-    )
+    engine = engine_of(bundle.folder)
+    lean_logits, logits = (engine.run(graph, framed[None])["logits"][0] for graph in ("classify", "explain"))
     with serve(bundle=calibrated, max_batch=1) as client:
         lean = client.post("/classify?top_k=7&attention=false", content=sent).json()["results"][0]
         kept = client.post("/classify?top_k=7", content=sent).json()["results"][0]
         report = client.get(f"{kept['attention']}/report").json()
         verified = client.post(f"{kept['attention']}/verify?steps=4&random_orders=1").json()
         evidence = client.get(f"{kept['attention']}?method=evidence&format=json").json()
-    best = kept["predictions"][0]
     for result, of_graph in ((lean, lean_logits), (kept, logits)):
         expected = dict(enumerate(scores(of_graph / t, "softmax")))
         assert {p["index"]: p["score"] for p in result["predictions"]} == pytest.approx(expected, abs=1e-5)
     assert [p["index"] for p in kept["predictions"]] == list(np.argsort(-logits))
-    assert report["predictions"][0]["score"] == pytest.approx(best["score"])
+    assert report["predictions"][0]["score"] == pytest.approx(kept["predictions"][0]["score"])
     assert report["lens"]["scores"][-1] == pytest.approx([p["score"] for p in kept["predictions"][:5]], abs=1e-5)
-    of_lean = scores(lean_logits / t, "softmax")[verified["index"]]
-    assert verified["score"] == pytest.approx(of_lean, abs=1e-5)
+    assert verified["score"] == pytest.approx(scores(lean_logits / t, "softmax")[verified["index"]], abs=1e-5)
     assert report["logit"] == pytest.approx(float(logits.max()), rel=1e-5)
     receipt = evidence["receipt"]
     assert receipt["logit"] == pytest.approx(float(logits.max()), rel=1e-5)

@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -40,8 +41,7 @@ def images(tmp_path) -> Path:
 def call(*arguments: str | Path, input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """The command in this process, for all but what a process of its own shows."""
     out, err = TextIOWrapper(BytesIO()), StringIO()
-    with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.stdin", TextIOWrapper(BytesIO(input)))
+    with redirect_stdout(out), redirect_stderr(err), patch("sys.stdin", TextIOWrapper(BytesIO(input))):
         code = main([*map(str, arguments)])
     return subprocess.CompletedProcess(arguments, code, out.buffer.getvalue(), err.getvalue())
 

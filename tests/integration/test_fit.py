@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from PIL import Image
 
@@ -15,32 +14,29 @@ from app.bundle import load_bundle
 from export.command import main
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import save
-from model.shapes import draw
+from model.shapes import LABELS, draw
 from tests.support.runs import same_weights
 from tests.support.samples import squares
 from tests.support.toy import toy_checkpoint
 
 COUNTS = {"arrow": 60, "circle": 60, "heart": 40, "star": 40}
-DEMO_LABELS = {"arrow": 0, "circle": 2, "heart": 6, "star": 10}
 
 
-@pytest.fixture(scope="module")
-def photos(tmp_path_factory) -> Path:
+def write_photos(folder: Path) -> None:
     """200 images of several sizes and types in 4 folders, as a person has them."""
-    folder = tmp_path_factory.mktemp("photos")
     for label, count in COUNTS.items():
-        (folder / label).mkdir()
+        (folder / label).mkdir(parents=True)
         for number in range(count):
-            rng = np.random.default_rng([DEMO_LABELS[label], number])
+            rng = np.random.default_rng([LABELS.index(label), number])
             size = (int(rng.integers(90, 200)), int(rng.integers(90, 200)))
-            image = Image.fromarray(draw(rng, size=size, label=DEMO_LABELS[label]).pixels)
+            image = Image.fromarray(draw(rng, size=size, label=LABELS.index(label)).pixels)
             image.save(folder / label / f"{number}.{('jpg', 'png', 'webp')[number % 3]}")
-    return folder
 
 
-def test_the_served_model_is_as_often_right_as_the_report_says(photos, tmp_path, serve, capsys):
+def test_the_served_model_is_as_often_right_as_the_report_says(tmp_path, serve, capsys):
     """The three commands, and what the first says: how good the model is, and what to do next."""
-    learned, bundle = tmp_path / "mine.safetensors", tmp_path / "mine"
+    photos, learned, bundle = (tmp_path / name for name in ("photos", "mine.safetensors", "mine"))
+    write_photos(photos)
     recipe = ["--recipe", "read=cls"]
     main(["fit", "model/demo/shapes.safetensors", "--images", str(photos), "--out", str(learned), *recipe])
     message = capsys.readouterr().out.splitlines()

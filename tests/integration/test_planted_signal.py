@@ -1,8 +1,8 @@
 """A head that is built to look at one patch lights exactly the place of that patch in the upright original.
 
-The weights are written by hand: position i is the i-th unit vector, every query of a head is the same large constant,
-and its keys read one dimension. So head h of layer l attends to the patch of PLANTED, whatever the image shows, and
-the last head of the last layer to the brightest patch. Nothing of app/images/preprocess.py says where that is.
+Position i is the i-th unit vector, every query of a head is the same large constant, and its keys read one dimension.
+So head h of layer l attends to the patch of PLANTED, whatever the image shows, and the last head of the last layer to
+the brightest patch. Nothing of app/images/preprocess.py says where that is.
 """
 
 from collections.abc import Iterator

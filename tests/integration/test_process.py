@@ -88,12 +88,7 @@ def test_it_logs_whether_batches_fit_the_memory(tmp_path, serve, monkeypatch, ca
 
 def test_collecting_garbage_does_not_walk_through_the_whole_service():
     """That takes 50 to 110 ms, in which the event loop answers no request."""
-    program = """
-import gc
-from app import server
-server.load()
-print(gc.get_freeze_count(), len(gc.get_objects()))
-"""
+    program = "import gc, app.server as s; s.load(); print(gc.get_freeze_count(), len(gc.get_objects()))"
     command, any_port = [sys.executable, "-c", program], {**os.environ, "VIT_PORT": "0"}
     out = subprocess.run(command, env=any_port, capture_output=True, text=True, timeout=60, check=True).stdout
     for_good, walked = map(int, out.split())

@@ -46,12 +46,11 @@ def test_a_model_without_a_lens_has_none(client, classified):
 
 
 def test_a_report_on_another_class(client, classified, report):
-    second = classified["predictions"][1]
+    name, index = (classified["predictions"][1][field] for field in ("label", "index"))
     by_name, by_index = (
-        client.get(f"{classified['attention']}/report", params={"label": label}).json()
-        for label in (second["label"], second["index"])
+        client.get(f"{classified['attention']}/report?label={label}").json() for label in (name, index)
     )
     assert by_name == by_index
-    assert (by_name["label"], by_name["index"]) == (second["label"], second["index"])
+    assert (by_name["label"], by_name["index"]) == (name, index)
     assert by_name["heads"]["entropy"] == report["heads"]["entropy"]
     assert by_name["heads"]["contribution"] != report["heads"]["contribution"]

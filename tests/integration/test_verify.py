@@ -34,7 +34,6 @@ def test_the_curves_start_and_end_where_they_have_to(client, classified, link):
     assert answer["score"] == pytest.approx(best["score"], abs=1e-5)
     deletion, insertion = answer["deletion"], answer["insertion"]
     assert deletion["scores"][0] == insertion["scores"][-1] == answer["score"]
-    assert deletion["scores"][-1] == insertion["scores"][0]
     assert deletion["random"][0] == pytest.approx(answer["score"])
     assert deletion["fractions"] == insertion["fractions"] == [i / 16 for i in range(17)]
     assert (answer["fill"], answer["steps"], answer["random_orders"]) == ("mean", 16, 3)
