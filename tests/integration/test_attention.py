@@ -46,16 +46,6 @@ def test_every_parameter_changes_the_picture(client, classified, link, path):
     assert len({answer.content for answer in answers}) == len(answers)
 
 
-@pytest.mark.parametrize(
-    ("path", "params", "others"), [("", {"layer": 1}, {"layer": 2}), ("/wall", {}, {"colormap": "magma"})]
-)
-def test_an_etag_saves_drawing_the_same_again(client, link, path, params, others):
-    had = {"if-none-match": client.get(link + path, params=params).headers["etag"]}
-    again = client.get(link + path, params=params, headers=had)
-    assert (again.status_code, again.content) == (304, b"")
-    assert client.get(link + path, params=others, headers=had).status_code == 200
-
-
 @pytest.mark.parametrize("id", ["nope", "A" * 23, "A" * 21 + "%0a", "%00", "a" * 5000, "%E2%98%83", "';DROP%20TABLE"])
 @pytest.mark.parametrize(
     ("method", "path"),

@@ -1,6 +1,7 @@
 """GET /metrics and `Server-Timing` of the whole service."""
 
 import re
+from collections import Counter
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -12,27 +13,22 @@ def client(serve):
         yield client
 
 
-def samples(client) -> dict[tuple[str, frozenset], float]:
+def samples(client) -> Counter:
     answer = client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain")
     families = text_string_to_metric_families(answer.text)
-    return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+    return Counter({(s.name, *sorted(s.labels.items())): s.value for family in families for s in family.samples})
 
 
 @pytest.fixture
 def counted(client):
     """How often something was counted since the test began: `counted("vit_problems_total", kind="not-found")`."""
     before = samples(client)
-
-    def since(name: str, **labels: str) -> float:
-        key = (name, frozenset(labels.items()))
-        return samples(client).get(key, 0) - before.get(key, 0)
-
-    return since
+    return lambda name, **labels: (samples(client) - before)[name, *sorted(labels.items())]
 
 
 def test_the_info_metric_names_the_model(client):
-    (info,) = (dict(labels) for name, labels in samples(client) if name == "vit_model_info")
+    (info,) = (dict(labels) for name, *labels in samples(client) if name == "vit_model_info")
     assert (info["provider"], info["precision"]) == ("OpenVINO", "fp32")
     assert info["digest"] == client.get("/model").json()["digest"]
     assert info["version"] == client.get("/openapi.json").json()["info"]["version"]

@@ -75,7 +75,6 @@ def chunked(*chunks: bytes, last: bytes = b"0\r\n\r\n") -> bytes:
 BROKEN = {
     "a negative length": (classify("Content-Length: -1"), 400),
     "two lengths": (classify("Content-Length: 5", "Content-Length: 6", body=b"hello!"), 400),
-    "two lengths in one": (classify("Content-Length: 5, 6", body=b"hello!"), 400),
     "a length in letters": (classify("Content-Length: five", body=b"hello"), 400),
     "a length of 2^64": (classify(f"Content-Length: {2**64}", body=b"hello"), 400),
     "length and chunks": (classify("Content-Length: 5", CHUNKED, body=b"0\r\n\r\n"), 400),
@@ -83,15 +82,11 @@ BROKEN = {
     "chunks, then identity": (classify(f"{CHUNKED}, identity", body=b"0\r\n\r\n"), 400),
     "chunks by another name": (classify("Transfer-Encoding: xchunked", body=b"0\r\n\r\n"), 400),
     "a chunk size in letters": (classify(CHUNKED, body=b"zz\r\nhello\r\n"), 400),
-    "a chunk of 2^64": (classify(CHUNKED, body=b"10000000000000000\r\nhello\r\n"), 400),
     "a chunk that is longer than it says": (classify(CHUNKED, body=b"2\r\nhello\r\n0\r\n\r\n"), 400),
     "chunks ended by LF": (classify(CHUNKED, body=b"5\nhello\n0\n\n"), 400),
-    "a name with a space": (message("GET /livez", "X Y: z"), 400),
     "a space before the colon": (message("GET /livez", "X : z"), 400),
     "a NUL in a value": (message("GET /livez", "X: a\0b"), 400),
     "a folded field": (message("GET /livez", "X: a", " b"), 400),
-    "version 9": (b"GET /livez HTTP/9.9\r\n\r\n", 400),
-    "a method in lower case": (b"get /livez HTTP/1.1\r\n\r\n", 400),
     "an invented method": (b"FETCH /livez HTTP/1.1\r\n\r\n", 400),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
     "TLS": (bytes.fromhex("1603010200010001fc0303") + bytes(range(256)), 400),
@@ -104,7 +99,6 @@ BROKEN = {
     "a tunnel": (message("CONNECT example.com:443"), 400),
     "a tunnel to a path": (message("CONNECT /livez"), 400),
     "an upgrade with length and chunks": (classify(*UPGRADE, "Content-Length: 5", CHUNKED, body=b"hello"), 400),
-    "an upgrade with a length in letters": (classify(*UPGRADE, "Content-Length: x", body=b"hello"), 400),
     "an upgrade with chunks, then identity": (classify(*UPGRADE, f"{CHUNKED}, identity", body=b"hello"), 400),
 }
 
