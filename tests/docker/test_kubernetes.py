@@ -20,7 +20,8 @@ BASE = {
     for name in NAMED
     for found in yaml.safe_load_all((FOLDER / "base" / name).read_text())
 }
-POD = BASE["Deployment", "vit-serve"]["spec"]["template"]["spec"]
+SPECS = {kind: found["spec"] for (kind, name), found in BASE.items() if name == "vit-serve" and "spec" in found}
+POD = SPECS["Deployment"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
 RUNTIME, SERVICE = (yaml.safe_load((FOLDER / f"kserve/{name}.yaml").read_text()) for name in ("runtime", "service"))
 PREDICTOR = SERVICE["spec"]["predictor"]
@@ -60,7 +61,7 @@ def test_probes_ask_what_the_service_answers(client):
     assert {probe["port"] for probe in probes} == {"http"}
     ports = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
     assert ports == {"http": Settings().port, "metrics": int(environment(CONTAINER)["VIT_METRICS_PORT"])}
-    annotations = BASE["Deployment", "vit-serve"]["spec"]["template"]["metadata"]["annotations"]
+    annotations = SPECS["Deployment"]["template"]["metadata"]["annotations"]
     assert annotations["prometheus.io/port"] == str(ports["metrics"])
 
 
@@ -87,17 +88,16 @@ def test_a_pod_has_no_permission_that_it_does_not_need(name):
 
 
 def test_everything_selects_the_same_pods():
-    labels = BASE["Deployment", "vit-serve"]["spec"]["template"]["metadata"]["labels"]
-    assert BASE["Service", "vit-serve"]["spec"]["selector"] == labels
-    assert BASE["PodDisruptionBudget", "vit-serve"]["spec"]["selector"]["matchLabels"] == labels
-    assert BASE["NetworkPolicy", "vit-serve"]["spec"]["podSelector"]["matchLabels"] == labels
-    assert BASE["HorizontalPodAutoscaler", "vit-serve"]["spec"]["scaleTargetRef"]["name"] == "vit-serve"
+    labels = SPECS["Deployment"]["template"]["metadata"]["labels"]
+    assert SPECS["Service"]["selector"] == labels
+    assert SPECS["PodDisruptionBudget"]["selector"]["matchLabels"] == labels
+    assert SPECS["NetworkPolicy"]["podSelector"]["matchLabels"] == labels
+    assert SPECS["HorizontalPodAutoscaler"]["scaleTargetRef"]["name"] == "vit-serve"
 
 
 def test_the_autoscaler_leaves_the_disruption_budget_something_to_disrupt():
-    autoscaler = BASE["HorizontalPodAutoscaler", "vit-serve"]["spec"]
-    assert autoscaler["minReplicas"] > BASE["PodDisruptionBudget", "vit-serve"]["spec"]["maxUnavailable"]
-    assert "replicas" not in BASE["Deployment", "vit-serve"]["spec"]
+    assert SPECS["HorizontalPodAutoscaler"]["minReplicas"] > SPECS["PodDisruptionBudget"]["maxUnavailable"]
+    assert "replicas" not in SPECS["Deployment"]
 
 
 def test_the_container_of_kserve_is_that_of_the_deployment_with_the_bundle_where_kserve_puts_it():
