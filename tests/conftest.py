@@ -29,13 +29,10 @@ Once = Callable[[str, Callable[[Path], object]], Path]
 
 
 def pytest_configure() -> None:
-    """One thread for PyTorch and NumPy, in programs that tests start too: toy tensors are too small to share, and
-    threads that wait for each other on a busy machine cost minutes.
-
-    Python keeps bytecode here even if the environment forbids it. Without it each program compiles its libraries again.
-    Hypothesis does not mind how long an example takes, which says as much of the machine as of the code.
+    """Python keeps bytecode here even if the environment forbids it: without it each program compiles its libraries
+    again. Hypothesis does not mind how long an example takes, which says as much of the machine as of the code.
     """
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that wait for each other on a busy machine cost minutes
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
         os.environ["PYTHONPYCACHEPREFIX"] = str(Path(".pytest_cache/bytecode").absolute())
     settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -86,8 +83,7 @@ def star(encode: Encode) -> bytes:
 def hang_up() -> Callable[..., int]:
     """POST and disconnect before the answer: `hang_up(app, path, body)` is the status that no client reads.
 
-    With `whole=False` more of the body should have come. The request is taken apart by hand, to leave in the middle of
-    it.
+    With `whole=False` more of the body should have come.
     """
 
     async def posted(app: FastAPI, path: str, body: bytes, whole: bool) -> int:
@@ -115,11 +111,7 @@ def hang_up() -> Callable[..., int]:
 def serve() -> Callable[..., TestClient]:
     """A client of an app in this process: `with serve(max_batch=2) as client`."""
 
-    def client(**settings: Any) -> TestClient:
-        app = create_app(Settings(device="cpu", **settings))
-        return TestClient(app, raise_server_exceptions=False)
-
-    return client
+    return lambda **settings: TestClient(create_app(Settings(device="cpu", **settings)), raise_server_exceptions=False)
 
 
 @pytest.fixture(scope="module")
@@ -209,13 +201,10 @@ def int8_bundle(once: Once) -> Path:
 def golden_bundle(once: Once) -> Callable[[Path], Path]:
     """The exported bundle of a folder of tests/golden/checkpoints."""
 
-    def bundle(case: Path) -> Path:
-        def write(out: Path) -> None:
-            from export.bundle import write_bundle
-            from tests.golden.test_checkpoints import load
+    def write(case: Path, out: Path) -> None:
+        from export.bundle import write_bundle
+        from tests.golden.test_checkpoints import load
 
-            write_bundle(load(case), out, replace=False)
+        write_bundle(load(case), out, replace=False)
 
-        return once(f"golden-{case.name}", write)
-
-    return bundle
+    return lambda case: once(f"golden-{case.name}", partial(write, case))

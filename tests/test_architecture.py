@@ -1,6 +1,7 @@
 """Imports: model <- export -> app, the order inside app/, third-party libraries in their places, and no torch."""
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -8,34 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.page import block
+
 FOREIGN = {
     "app": {"model", "export", "tests", "torch", "onnx", "onnxscript", "safetensors", "transformers"},
     "model": {"app", "export", "tests", "onnx", "onnxruntime", "openvino", "fastapi", "starlette", "uvicorn"},
     "export": {"tests", "fastapi", "starlette", "uvicorn"},
 }
 
-# The rooms of app/, from the socket inward. Each imports only rooms that stand after it.
-ORDER = [
-    "client",  # imports no other
-    "__main__",
-    "server",
-    "main",
-    "api",
-    "door",
-    "classifier",
-    "drawing",
-    "stores",
-    "maps",
-    "backend",
-    "inference",
-    "bundle",
-    "images",
-    "telemetry",
-    "machine",
-    "lifecycle",
-    "settings",
-    "errors",
-]
+# The rooms of app/, from the socket inward. Each imports only rooms that stand after it, and the client no other.
+ORDER = ["client", *re.findall(r"\w+", block("order", Path("docs/code.md")))]
 NEIGHBOURS = {"drawing", "stores"}  # neither imports the other
 
 # Third-party libraries, and the only rooms or modules that import them.
@@ -170,15 +153,12 @@ def test_the_service_answers_without_torch_and_without_telemetry():
     code = f"""
 import sys
 for name in {blocked}: sys.modules[name] = None
-from io import BytesIO
+from pathlib import Path
 from fastapi.testclient import TestClient
-from PIL import Image
 from app.main import create_app
 from app.settings import Settings
-out = BytesIO()
-Image.new("RGB", (80, 60), "teal").save(out, "PNG")
 with TestClient(create_app(Settings(engine="openvino"))) as client:
-    answer = client.post("/classify", content=out.getvalue()).json()
+    answer = client.post("/classify", content=Path("docs/star.jpg").read_bytes()).json()
     assert client.get(answer["results"][0]["attention"]).headers["content-type"] == "image/png"
 print("answered", *({{"openvino", "openvino_telemetry"}} & sys.modules.keys()))
 """

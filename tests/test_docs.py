@@ -27,10 +27,8 @@ from tests.golden import naming
 from tests.study.__main__ import EXPERIMENTS
 from tests.support.records import make_maps, make_record
 from tests.support.specs import preparer_of, spec_of
-from tests.test_architecture import ORDER
 
 README = Path("README.md").read_text()
-README_CHARACTERS = 12_000
 CHANGELOG = Path("CHANGELOG.md").read_text()
 RECORDED = record_paths()
 CODE = {".py", ".js", ".onnx"}
@@ -45,10 +43,6 @@ def rows(table: str) -> list[list[str]]:
 def tracked(*folders: str) -> list[Path]:
     files = subprocess.run(["git", "ls-files", *folders], capture_output=True, text=True, check=True).stdout
     return [Path(line) for line in files.splitlines()]
-
-
-def test_the_front_page_is_short():
-    assert len(README) <= README_CHARACTERS
 
 
 def settings_table() -> str:
@@ -81,35 +75,21 @@ def alerts_table() -> str:
 def records_table() -> str:
     """What a record of docs/star.jpg takes, by the shapes of its maps."""
     found = []
-    for name, config in {
-        "demo": DEMO_CONFIG,
-        "ViT-S/16": variant("S/16"),
-        "ViT-B/16": variant("B/16"),
-        "ViT-L/16": variant("L/16"),
-        "ViT-B/16 at 384": variant("B/16", image_size=(384, 384)),
-    }.items():
+    sizes = {f"ViT-{name}": variant(name) for name in ("S/16", "B/16", "L/16")}
+    large = variant("B/16", image_size=(384, 384))
+    for name, config in {"demo": DEMO_CONFIG, **sizes, "ViT-B/16 at 384": large}.items():
         layers, heads, tokens = config.depth, config.heads, len(config.prefix) + math.prod(config.grid)
         shapes = {
-            "attention": (layers, heads, tokens),
-            "rollout": (tokens,),
-            "logits": (5,),
-            "evidence": (5, layers, tokens),
-            "evidence_heads": (5, layers, heads),
-            "evidence_rest": (5, 2),
-            "distance": (layers, heads),
+            "attention": (layers, heads, tokens), "rollout": (tokens,), "logits": (5,), "evidence": (5, layers, tokens),
+            "evidence_heads": (5, layers, heads), "evidence_rest": (5, 2), "distance": (layers, heads),
             "lens": (layers, 5),
-        }
+        }  # fmt: skip
         maps = make_maps(classes=np.arange(5), **{key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
         preparer = preparer_of(spec_of(config.image_size), thumbnail_px=Settings().thumbnail_px)
         done = preparer.prepare(Path("docs/star.jpg").read_bytes(), thumbnail=True)
         record = make_record(maps=maps, image=done)
-        sizes = {
-            "maps": maps.nbytes,
-            "pixels": done.pixels.nbytes,
-            "thumbnail": len(done.thumbnail),
-            "record": bytes_of(record),
-        }
-        in_kb = {f"{part}, kB": round(size / 1000) for part, size in sizes.items()}
+        parts = {"maps": maps.nbytes, "pixels": done.pixels.nbytes, "thumbnail": len(done.thumbnail)}
+        in_kb = {f"{part}, kB": round(size / 1000) for part, size in {**parts, "record": bytes_of(record)}.items()}
         found.append({"model": name, **in_kb, "in 256 MiB": 2**28 // bytes_of(record)})
     return table(found)
 
@@ -163,11 +143,6 @@ def test_files_that_a_page_names_exist():
     assert [name for name in named if not Path(name).exists()] == []
 
 
-def test_the_code_page_has_the_order_of_imports():
-    order = [name for name in re.split(r"[\s>|]+", block("order", CODE_PAGE)) if name]
-    assert ["client", *order] == ORDER
-
-
 def test_the_example_answer_is_what_the_service_answers(client):
     command, answer = re.search(r"\$ (curl .*?)\n(\{.*?\n\})", README, re.DOTALL).groups()
     picture, url = re.search(r"@(\S+) .*?(/classify\S*?)'?$", command).groups()
@@ -219,7 +194,8 @@ def test_the_newest_release_in_the_changelog_is_the_version():
     assert re.findall(r"^## (\d+\.\d+\.\d+)$", CHANGELOG, re.MULTILINE)[0] == VERSION
 
 
-def test_every_page_is_in_the_index():
+def test_the_front_page_is_short_and_every_page_is_in_the_index():
+    assert len(README) <= 12_000
     index = Path("docs/README.md").read_text()
     assert [page.name for page in PAGES if page.name != "README.md" and f"]({page.name})" not in index] == []
 

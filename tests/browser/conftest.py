@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
@@ -42,25 +43,21 @@ def complaints() -> list[str]:
 @pytest.fixture
 def visit(browser, server, complaints) -> Iterator[Callable[..., Page]]:
     """Open the page: `visit("#id=...", viewport=..., color_scheme=...)`, each time in a context of its own."""
-    contexts = []
-    host = urlsplit(server).netloc
+    contexts, host = ExitStack(), urlsplit(server).netloc
 
     def opened(fragment: str = "", **options):
-        context = browser.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
+        page = contexts.enter_context(browser.new_context(**options)).new_page()
         page.set_default_timeout(30_000)
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         page.on("console", lambda message: complaints.extend(messages(message)))
-        page.on("response", lambda r: complaints.append(f"{r.status} {path_of(r.url)}") if r.status >= 400 else None)
+        page.on("response", lambda r: complaints.extend(refusals(r)))
         page.on("request", lambda r: complaints.append(f"asks {r.url}") if elsewhere(r.url, host) else None)
         page.goto(f"{server}/{fragment}")
         page.locator("#served b").wait_for()
         return page
 
-    yield opened
-    for context in contexts:
-        context.close()
+    with contexts:
+        yield opened
     assert complaints == []
 
 
@@ -90,5 +87,5 @@ def elsewhere(url: str, host: str) -> bool:
     return parts.scheme not in {"blob", "data"} and parts.netloc != host
 
 
-def path_of(url: str) -> str:
-    return urlsplit(url).path
+def refusals(response) -> list[str]:
+    return [f"{response.status} {urlsplit(response.url).path}"] if response.status >= 400 else []

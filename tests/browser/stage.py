@@ -39,6 +39,12 @@ def link(page: Any) -> str:
     return page.evaluate("() => new Promise((read) => setTimeout(() => read(location.hash), 200))")
 
 
+def visible(image: Any) -> bool:
+    """Whether the image, once it is scrolled to, has pixels."""
+    image.scroll_into_view_if_needed()
+    return image.evaluate("(image) => image.decode().then(() => image.naturalWidth)") > 0
+
+
 def served(page: Any, path: str) -> dict[str, Any]:
     """JSON of the service."""
     return page.request.get(page.url.split("#")[0].rstrip("/") + path).json()

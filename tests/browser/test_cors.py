@@ -33,15 +33,14 @@ def call(browser, server, service, star):
 
     The policy of that page, which forbids calls, is not in force: that of the service is tested.
     """
-    context = browser.new_context(bypass_csp=True)
 
     def called(host: str, headers: dict[str, str], body: bytes = star):
         page = context.new_page()
         page.goto(f"{server.replace('127.0.0.1', host)}/livez")
         return page.evaluate(CALL, [service, {**ASKS, **headers}, b64encode(body).decode()])
 
-    yield called
-    context.close()
+    with browser.new_context(bypass_csp=True) as context:
+        yield called
 
 
 @pytest.mark.parametrize("key", [KEY, {"Authorization": "Bearer key"}])

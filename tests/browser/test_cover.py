@@ -83,12 +83,11 @@ def test_the_grid_is_large_on_a_phone_whatever_the_size_of_the_image(visit, enco
     page = visit(**PHONE)
     pick(page, {"noise.png": encode(Image.effect_noise(size, 64))})
     page.get_by_role("gridcell").first.wait_for()
-    grid = page.locator("#patches").bounding_box()
+    grid, image = (page.locator(part).bounding_box() for part in ("#patches", "#board img"))
     assert grid["width"] == grid["height"] > 8 * 24
-    image = page.locator("#board img").bounding_box()  # the square in its middle fills the grid
     assert min(image["width"], image["height"]) == pytest.approx(grid["width"], abs=1)
-    assert image["x"] + image["width"] / 2 == pytest.approx(grid["x"] + grid["width"] / 2, abs=1)
-    assert image["y"] + image["height"] / 2 == pytest.approx(grid["y"] + grid["height"] / 2, abs=1)
+    for corner, side in (("x", "width"), ("y", "height")):  # the square in its middle fills the grid
+        assert image[corner] + image[side] / 2 == pytest.approx(grid[corner] + grid[side] / 2, abs=1)
 
 
 def test_keys_paint_a_patch_at_a_time(painting):
@@ -117,8 +116,7 @@ def test_the_answers_are_shown_side_by_side_until_other_patches_are_painted(pain
     assert painting.locator(".effects .set").count() == answer["random_sets"]
     assert "Without this patch, the logit for “star”" in painting.locator("#cover-status").inner_text()
     painting.mouse.click(*middle(painting, 3, 4))
-    assert painting.locator("#outcome table").count() == 0
-    assert painting.locator("#cover-status").inner_text() == ""
+    assert (painting.locator("#outcome table").count(), painting.locator("#cover-status").inner_text()) == (0, "")
 
 
 def test_the_top_of_the_map_on_show_can_be_covered_or_all_else(painting):
@@ -148,9 +146,8 @@ def test_an_answer_for_another_label_is_not_shown(painting, button):
         painting.get_by_role("button", name=button, exact=True).click()
     painting.locator(".labels button").nth(1).click()
     assert painting.locator("#cover-status").inner_text() == ""
-    for route in held:
-        route.continue_()
+    (route,) = held
+    route.continue_()
     painting.wait_for_timeout(200)
-    assert held
     assert painted(painting) == ["Row 2, column 3"]
     assert painting.locator("#outcome table").count() == 0

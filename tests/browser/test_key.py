@@ -1,11 +1,11 @@
-"""A server that requires an API key."""
+"""A server that requires an API key, under a path of another site."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.benchmarks.server import running
-from tests.browser.stage import settle
+from tests.browser.stage import address, link, settle, shown, visible
 
 
 @pytest.fixture(scope="module")
@@ -17,45 +17,54 @@ def guarded():
 
 @pytest.fixture
 def opened(browser, guarded):
-    """Open the page and answer its prompts: `opened("right-key")`."""
-    contexts = []
+    """Open the page and answer its prompt: `opened("right-key")`."""
 
-    def page_with(*answers: str | None):
-        context = browser.new_context()
-        contexts.append(context)
+    def page_with(answer: str | None):
         page = context.new_page()
         page.set_default_timeout(30_000)
-        waiting = list(answers)
-
-        def answer(dialog):
-            assert "API key" in dialog.message
-            key = waiting.pop(0)
-            dialog.dismiss() if key is None else dialog.accept(key)
-
-        page.on("dialog", answer)
+        page.once("dialog", lambda dialog: dialog.accept(answer) if answer else dialog.dismiss())
         page.goto(guarded)
         return page
 
-    yield page_with
-    for context in contexts:
-        context.close()
+    with browser.new_context() as context:
+        yield page_with
 
 
-def test_the_page_works_with_the_key(opened):
-    page = opened("right-key")
-    page.locator("#served b").wait_for()
+def test_the_page_works_with_the_key_and_under_the_path(opened, guarded):
+    page, failed = opened("right-key"), []
+    page.on("response", lambda answer: failed.append(answer.url) if answer.status >= 400 else None)
     page.click("[data-sample=star]")
     settle(page)
     assert page.locator(".labels .name").first.inner_text() == "star"
+    assert address(page).startswith("/vit/attention/")
     with page.expect_download() as started:
         page.click("#take-json")
-    assert started.value.suggested_filename.endswith(".json")
     assert Path(started.value.path()).read_text().startswith("{")
-    picture = page.locator("#gallery img").first
-    picture.scroll_into_view_if_needed()
-    assert picture.evaluate("(image) => image.decode().then(() => image.naturalWidth)") > 0
+    assert visible(page.locator("#gallery img").first)
+    for part in ("#receipt tr", "#heads td"):
+        page.locator(part).first.wait_for()
+    page.click("#measure")
+    page.locator("#curves figure").first.wait_for()
+    page.locator("#layer input").fill("3")
+    before, fragment = shown(page), link(page)
+    assert page.evaluate("location.href") == f"{guarded}/{fragment}"
     page.reload()  # the tab keeps the key: a second prompt would find no answer
+    assert shown(page) == before
+    assert failed == []
+
+
+def test_its_links_stay_under_the_path(opened, guarded):
+    page = opened("right-key")
     page.locator("#served b").wait_for()
+    assert page.url == f"{guarded}/"
+    page.get_by_role("link", name="API").click()
+    page.locator(".opblock").first.wait_for()
+    assert page.url.startswith(f"{guarded}/docs")
+    assert page.locator(".servers option").first.inner_text() == "/vit"
+    page.go_back()
+    page.click(".brand")
+    page.locator("#served b").wait_for()
+    assert page.url == f"{guarded}/"
 
 
 @pytest.mark.parametrize("answer", [None, "wrong-key"])

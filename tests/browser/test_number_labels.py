@@ -16,8 +16,8 @@ from tests.browser.stage import address, link, served, settle
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     bundle = Path(copytree(DEMO_BUNDLE, tmp_path_factory.mktemp("numbers") / "bundle"))
     manifest = json.loads((bundle / "manifest.json").read_text())
-    manifest["labels"] = [str(index + 1) for index in range(len(manifest["labels"]))]
-    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    numbers = [str(index + 1) for index in range(len(manifest["labels"]))]
+    (bundle / "manifest.json").write_text(json.dumps(manifest | {"labels": numbers}))
     with running(bundle) as server:
         yield server.url
 

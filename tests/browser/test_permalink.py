@@ -20,8 +20,7 @@ def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
     assert shown(other) == before
     assert asked(other) == asked(looking)
     assert other.locator("#original-pane").is_visible()
-    assert other.locator("#layer output").inner_text() == "3"
-    assert other.locator("[name=colormap]").input_value() == "magma"
+    assert [other.locator(part).input_value() for part in ("#layer input", "[name=colormap]")] == ["3", "magma"]
     assert other.locator(".labels .name").first.inner_text() == "star"
 
 

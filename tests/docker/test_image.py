@@ -125,9 +125,6 @@ def test_an_image_is_made_from_a_checkpoint(containers, star, tmp_path):
             shutil.copy(name, context / name)
     shutil.copytree(CHECKPOINT, context / "mine")
     options = ["--target", "checkpoint", "--build-arg", "CHECKPOINT=mine", context]
-    with (
-        built(containers, f"{NAME}-checkpoint", *options) as image,
-        served(image) as (_, client),
-    ):
+    with built(containers, f"{NAME}-checkpoint", *options) as image, served(image) as (_, client):
         (result,) = client.post("/classify", content=star).json()["results"]
         assert {found["label"] for found in result["predictions"]} == {"cat", "dog", "newt", "owl", "yak"}

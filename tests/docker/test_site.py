@@ -17,21 +17,11 @@ FOLDER = Path("docker/kubernetes")
 SCHEMAS = json.loads(Path("tests/golden/crds.json").read_text())  # of KServe, KEDA and the Prometheus Operator
 KUBERNETES = "1.31"  # the oldest that is still maintained by the large providers
 OTHER = {  # than those that are shipped
-    "image": "registry.example/vit@sha256:0",
-    "cpu": "7",
-    "memory": "5Gi",
-    "memory-request": "3Gi",
-    "store": "rediss://cache.example:6380/1",
-    "store-addresses": "203.0.113.0/28",
-    "store-port": "6380",
-    "otlp": "https://collector.example",
-    "otlp-addresses": "198.51.100.7/32",
-    "otlp-port": "443",
-    "replicas-least": "4",
-    "replicas-most": "44",
-    "images-per-replica": "99",
-    "prometheus": "http://prometheus.example",
-}
+    "image": "registry.example/vit@sha256:0", "cpu": "7", "memory": "5Gi", "memory-request": "3Gi",
+    "store": "rediss://cache.example:6380/1", "store-addresses": "203.0.113.0/28", "store-port": "6380",
+    "otlp": "https://collector.example", "otlp-addresses": "198.51.100.7/32", "otlp-port": "443",
+    "replicas-least": "4", "replicas-most": "44", "images-per-replica": "99", "prometheus": "http://prometheus.example",
+}  # fmt: skip
 Resources = dict[tuple[str, str], dict[str, Any]]
 Build = Callable[[Path], Resources]
 
@@ -115,9 +105,8 @@ def test_the_dashboard_is_found_by_grafana(build):
 def test_prometheus_finds_the_metrics_port(build):
     site = build(FOLDER / "site")
     (endpoint,) = site["ServiceMonitor", "vit-serve"]["spec"]["endpoints"]
-    wanted = site["ServiceMonitor", "vit-serve"]["spec"]["selector"]["matchLabels"]
-    services = [resource for (kind, _), resource in site.items() if kind == "Service"]
-    (service,) = (service for service in services if wanted.items() <= service["metadata"]["labels"].items())
+    wanted = site["ServiceMonitor", "vit-serve"]["spec"]["selector"]["matchLabels"].items()
+    (service,) = (r for (kind, _), r in site.items() if kind == "Service" and wanted <= r["metadata"]["labels"].items())
     (port,) = (port for port in service["spec"]["ports"] if port["name"] == endpoint["port"])
     assert port["targetPort"] in [port["name"] for port in deployed(site)["ports"]]
 
@@ -133,17 +122,18 @@ def test_both_autoscalers_scale_alike(build):
     assert hpa["metrics"][0]["pods"]["metric"]["name"] in trigger["metadata"]["query"]
 
 
-def test_the_values_arrive_at_the_replicas(build, other_site):
-    container = deployed(build(other_site))
+def test_the_values_arrive(build, other_site):
+    resources = build(other_site)
+    container, keda = deployed(resources), resources["ScaledObject", "vit-serve"]["spec"]
     assert container["image"] == OTHER["image"]
     assert container["resources"]["requests"] == {"cpu": OTHER["cpu"], "memory": OTHER["memory-request"]}
     assert container["resources"]["limits"] == {"memory": OTHER["memory"]}
     assert {"name": "VIT_STORE", "value": OTHER["store"]} in container["env"]
     assert {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": OTHER["otlp"]} in container["env"]
-
-
-def test_replicas_reach_the_addresses_of_the_values_and_no_others(build, other_site):
-    allowed = [(block["cidr"], ports) for block, ports in outside(build(other_site))]
+    assert (keda["minReplicaCount"], keda["maxReplicaCount"]) == (4, 44)
+    assert keda["triggers"][0]["metadata"]["threshold"] == OTHER["images-per-replica"]
+    assert keda["triggers"][0]["metadata"]["serverAddress"] == OTHER["prometheus"]
+    allowed = [(block["cidr"], ports) for block, ports in outside(resources)]  # to which replicas connect
     assert allowed == [(OTHER["store-addresses"], [6380]), (OTHER["otlp-addresses"], [443])]
 
 
@@ -151,13 +141,6 @@ def test_the_site_without_other_values_reaches_no_address_of_a_machine(build):
     """192.0.2.0/24 is for documentation: RFC 5737."""
     allowed = [block["cidr"] for block, _ in outside(build(FOLDER / "site"))]
     assert all(ip_network(cidr).subnet_of(ip_network("192.0.2.0/24")) for cidr in allowed)
-
-
-def test_the_values_arrive_at_keda(build, other_site):
-    keda = build(other_site)["ScaledObject", "vit-serve"]["spec"]
-    assert (keda["minReplicaCount"], keda["maxReplicaCount"]) == (4, 44)
-    assert keda["triggers"][0]["metadata"]["threshold"] == OTHER["images-per-replica"]
-    assert keda["triggers"][0]["metadata"]["serverAddress"] == OTHER["prometheus"]
 
 
 def test_the_values_arrive_without_keda_and_with_gpus(build, other_site):

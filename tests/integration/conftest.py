@@ -1,12 +1,33 @@
 """What these tests share: servers in processes of their own, for clients of others, and a classified image."""
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.benchmarks.server import running
 
 KEY = "a-key"
+
+
+def metric(port: int, name: str) -> float:
+    """What the server at this port counts under a name and its labels; 0 for what has not happened yet."""
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    return sum(map(float, re.findall(rf"^{re.escape(name)} (.+)$", text, re.MULTILINE)))
+
+
+def check_problem(response: Any) -> None:
+    """The response is RFC 9457, its detail is a sentence, and nothing internal leaks."""
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    assert problem["type"].startswith("urn:vit-serve:problem:")
+    assert problem["status"] == response.status_code
+    assert problem["title"]
+    assert problem["detail"].endswith(".")
+    assert "Traceback" not in response.text
+    assert "/" not in problem["detail"].replace("multipart/form-data", "").replace("/classify", "")
 
 
 @pytest.fixture(scope="session")

@@ -2,25 +2,23 @@
 
 from io import BytesIO
 
+import numpy as np
 import pytest
 from PIL import Image
+
+LAYERS, HEADS, GRID = 6, 4, (8, 8)
 
 
 def test_the_default_is_a_png_of_the_uploads_shape(client, link):
     response = client.get(link, headers={"Range": "bytes=0-0"})  # ranges are ignored
-    assert response.status_code == 200
-    assert response.headers["content-type"] == "image/png"
+    assert (response.status_code, response.headers["content-type"]) == (200, "image/png")
     assert Image.open(BytesIO(response.content)).size == (320, 240)
 
 
-def test_json_says_its_recipe(client, link):
+def test_json_says_what_was_drawn_and_where(client, link):
     answer = client.get(link, params={"layer": "-1", "head": "max"}, headers={"accept": "application/json"}).json()
     assert (answer["method"], answer["layer"], answer["head"]) == ("class_token", 5, "max")
     assert "layer 5" in answer["recipe"]
-
-
-def test_the_crop_box_is_the_middle_square(client, link):
-    answer = client.get(link, params={"format": "json"}).json()
     left, right = (10 * 320 / 85, 74 * 320 / 85)  # columns 10 to 74 of the 85 that the resize leaves
     assert answer["crop_box"] == pytest.approx([left, 0, right, 240])
     assert answer["image"] == [320, 240]
@@ -29,12 +27,6 @@ def test_the_crop_box_is_the_middle_square(client, link):
 def test_the_id_may_be_a_query_parameter(client, link):
     by_query = client.get("/attention", params={"id": link.rsplit("/", 1)[1], "format": "json"})
     assert by_query.json() == client.get(link, params={"format": "json"}).json()
-
-
-def test_without_an_id_it_says_how(client):
-    response = client.get("/attention")
-    assert response.status_code == 200
-    assert "/classify" in response.json()["how"]
 
 
 VARIANTS = {
@@ -54,16 +46,6 @@ def test_every_parameter_changes_the_picture(client, classified, link, path):
     assert len({answer.content for answer in answers}) == len(answers)
 
 
-@pytest.mark.parametrize(
-    ("path", "params", "others"), [("", {"layer": 1}, {"layer": 2}), ("/wall", {}, {"colormap": "magma"})]
-)
-def test_an_etag_saves_drawing_the_same_again(client, link, path, params, others):
-    had = {"if-none-match": client.get(link + path, params=params).headers["etag"]}
-    again = client.get(link + path, params=params, headers=had)
-    assert (again.status_code, again.content) == (304, b"")
-    assert client.get(link + path, params=others, headers=had).status_code == 200
-
-
 @pytest.mark.parametrize("id", ["nope", "A" * 23, "A" * 21 + "%0a", "%00", "a" * 5000, "%E2%98%83", "';DROP%20TABLE"])
 @pytest.mark.parametrize(
     ("method", "path"),
@@ -77,11 +59,8 @@ def test_unknown_and_malformed_ids_get_the_same_404_everywhere(client, id, metho
     assert (response.status_code, response.content) == (404, unknown.content)
 
 
-def test_an_empty_id_is_unknown(client):
+def test_an_empty_id_is_unknown_and_one_with_a_slash_is_another_path(client):
     assert client.get("/attention?id=").json()["type"] == "urn:vit-serve:problem:unknown-attention"
-
-
-def test_an_id_with_a_slash_is_another_path(client):
     assert client.get("/attention/..%2f..%2fetc").json()["type"] == "urn:vit-serve:problem:not-found"
 
 
@@ -113,5 +92,32 @@ OUT_OF_RANGE = {
 )
 def test_parameters_out_of_range_are_422(client, link, call):
     response = client.request("POST" if call.startswith(("/verify", "/cover")) else "GET", link + call)
+    assert (response.status_code, response.json()["type"]) == (422, "urn:vit-serve:problem:invalid-parameter")
+
+
+def test_a_click_on_the_hottest_pixel_finds_the_head_with_the_largest_number(client, link):
+    link += "/wall"
+    geometry = client.get(link, params={"format": "json"}).json()
+    assert (geometry["layers"], geometry["heads"], geometry["grid"]) == (LAYERS, HEADS, list(GRID))
+    answer = client.get(link, params={"colormap": "gray"})
+    assert answer.headers["content-type"] == "image/png"
+    picture = Image.open(BytesIO(answer.content)).convert("L")
+    assert list(picture.size) == geometry["size"]
+    pixels = np.asarray(picture)
+    (left, top), (width, height), gap = geometry["origin"], geometry["cell"], geometry["gap"]
+    inside = np.zeros(pixels.shape, bool)
+    for layer, head in np.ndindex(LAYERS, HEADS):
+        x, y = left + head * (width + gap), top + layer * (height + gap)
+        inside[y : y + height, x : x + width] = True
+    y, x = np.unravel_index(np.where(inside, pixels, 0).argmax(), pixels.shape)
+    found = (y - top) // (height + gap), (x - left) // (width + gap)
+    numbers = np.load(BytesIO(client.get(link, params={"format": "npy"}).content), allow_pickle=False)
+    assert found == np.unravel_index(numbers.argmax(), numbers.shape)[:2]
+    assert [geometry["min"], geometry["max"]] == geometry["limits"] == [numbers.min(), numbers.max()]
+
+
+@pytest.mark.parametrize("method", ["rollout", "evidence"])
+def test_a_method_without_heads_is_refused_in_a_sentence(client, link, method):
+    response = client.get(f"{link}/wall", params={"method": method})
     assert response.status_code == 422
-    assert response.json()["type"] == "urn:vit-serve:problem:invalid-parameter"
+    assert response.json()["detail"].startswith(f"A wall shows the maps of single heads, and {method} has none")

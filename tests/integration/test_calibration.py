@@ -41,17 +41,19 @@ def checkpoint(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def calibrated(images, checkpoint, once):
+def export(checkpoint):
+    return lambda out, *options: main(["--checkpoint", str(checkpoint), "--out", str(out), *map(str, options)])
+
+
+@pytest.fixture(scope="module")
+def calibrated(images, export, once):
     """In int8, so that what is calibrated is not what PyTorch computes."""
-    options = ["--pictures", str(images), "--calibrate", "--precision", "int8"]
-    return once("calibrated", lambda out: main(["--checkpoint", str(checkpoint), "--out", str(out), *options]))
+    return once("calibrated", lambda out: export(out, "--pictures", images, "--calibrate", "--precision", "int8"))
 
 
 def test_the_manifest_has_the_measurements_and_their_images(calibrated, images):
     bundle = load_bundle(calibrated)
     found, agreement = bundle.manifest.calibration, bundle.manifest.agreement
-    assert found is not None
-    assert agreement is not None
     assert (agreement.source, agreement.ranges, agreement.pictures) == ("folder", 40, 120)
     assert bundle.manifest.parity.pictures == 20  # 12 drawn and 8 given
     assert bundle.manifest.temperature == found.temperature
@@ -71,24 +73,21 @@ def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serv
     noise = np.random.default_rng(0).integers(0, 256, (32, 48, 3), dtype=np.uint8)
     framed = noise[4:28, 4:44]  # what is left of it: it has the size to which images are resized
     sent = encode(Image.fromarray(noise))
-    lean_logits, logits = (
-        engine_of(bundle.folder).run(graph, framed[None])["logits"][0] for graph in ("classify", "explain")
-    )
+    engine = engine_of(bundle.folder)
+    lean_logits, logits = (engine.run(graph, framed[None])["logits"][0] for graph in ("classify", "explain"))
     with serve(bundle=calibrated, max_batch=1) as client:
         lean = client.post("/classify?top_k=7&attention=false", content=sent).json()["results"][0]
         kept = client.post("/classify?top_k=7", content=sent).json()["results"][0]
         report = client.get(f"{kept['attention']}/report").json()
         verified = client.post(f"{kept['attention']}/verify?steps=4&random_orders=1").json()
         evidence = client.get(f"{kept['attention']}?method=evidence&format=json").json()
-    best = kept["predictions"][0]
     for result, of_graph in ((lean, lean_logits), (kept, logits)):
         expected = dict(enumerate(scores(of_graph / t, "softmax")))
         assert {p["index"]: p["score"] for p in result["predictions"]} == pytest.approx(expected, abs=1e-5)
     assert [p["index"] for p in kept["predictions"]] == list(np.argsort(-logits))
-    assert report["predictions"][0]["score"] == pytest.approx(best["score"])
+    assert report["predictions"][0]["score"] == pytest.approx(kept["predictions"][0]["score"])
     assert report["lens"]["scores"][-1] == pytest.approx([p["score"] for p in kept["predictions"][:5]], abs=1e-5)
-    of_lean = scores(lean_logits / t, "softmax")[verified["index"]]
-    assert verified["score"] == pytest.approx(of_lean, abs=1e-5)
+    assert verified["score"] == pytest.approx(scores(lean_logits / t, "softmax")[verified["index"]], abs=1e-5)
     assert report["logit"] == pytest.approx(float(logits.max()), rel=1e-5)
     receipt = evidence["receipt"]
     assert receipt["logit"] == pytest.approx(float(logits.max()), rel=1e-5)
@@ -96,27 +95,22 @@ def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serv
     assert abs(receipt["rounding"]) > 1e-5 * abs(receipt["logit"])  # of int8: it is shown
 
 
-def test_without_calibrate_it_is_measured_and_not_applied(images, checkpoint, already_traced, tmp_path, capsys):
-    main(["--checkpoint", str(checkpoint), "--out", str(tmp_path / "out"), "--pictures", str(images)])
+def test_without_calibrate_it_is_measured_and_not_applied(images, export, already_traced, tmp_path, capsys):
+    export(tmp_path / "out", "--pictures", images)
     manifest = load_bundle(tmp_path / "out").manifest
     message = capsys.readouterr().out
-    assert manifest.temperature == 1
-    assert manifest.calibration is not None
-    assert manifest.agreement is not None
+    assert (manifest.temperature, manifest.calibration is None) == (1, False)
     assert manifest.agreement.accuracy == manifest.agreement.accuracy_fp32
     assert "160 files; 160 are used, 40 for ranges and 120 to compare answers, labelled by folders (name)" in message
     assert "fp32 gives the same label as PyTorch on 100.0% of 120 images." in message
     assert "--calibrate applies it to the scores" in message
 
 
-def test_images_without_labels_are_for_agreement_alone(images, checkpoint, already_traced, tmp_path, capsys):
-    flat = tmp_path / "flat"
-    flat.mkdir()
+def test_images_without_labels_are_for_agreement_alone(images, export, already_traced, tmp_path, capsys):
     for path in sorted(images.rglob("*.png"))[:40]:
-        (flat / path.name).write_bytes(path.read_bytes())
-    main(["--checkpoint", str(checkpoint), "--out", str(tmp_path / "out"), "--pictures", str(flat)])
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    export(tmp_path / "out", "--pictures", tmp_path)
     manifest = load_bundle(tmp_path / "out").manifest
-    assert manifest.agreement is not None
     assert (manifest.agreement.source, manifest.agreement.accuracy, manifest.calibration) == ("folder", None, None)
     assert "drawn shapes" not in capsys.readouterr().out
 
@@ -130,11 +124,8 @@ def test_images_without_labels_are_for_agreement_alone(images, checkpoint, alrea
         (["--pictures", "{images}/nowhere"], "nowhere: this does not exist"),
     ],
 )
-def test_refusals_are_one_sentence_and_leave_nothing(images, checkpoint, tmp_path, options, message):
+def test_refusals_are_one_sentence_and_leave_nothing(images, export, tmp_path, options, message):
     with pytest.raises(SystemExit, match="not exported: ") as refusal:
-        main(
-            ["--checkpoint", str(checkpoint), "--out", str(tmp_path / "out")]
-            + [option.format(images=images) for option in options]
-        )
+        export(tmp_path / "out", *(option.format(images=images) for option in options))
     assert message in str(refusal.value)
     assert not (tmp_path / "out").exists()

@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import onnx
@@ -90,34 +91,26 @@ def on_stand_in_gpu(once: Once):
 def in_half(once: Once):
     """Both graphs of a toy in half precision, in a folder."""
 
-    def graphs(name: str) -> Path:
-        def write(out: Path) -> None:
-            graph = ExplainGraph(toy_checkpoint(**IN_HALF[name]), "fp16")
-            proto = trace(graph)
-            out.mkdir()
-            onnx.save(proto, out / EXPLAIN_GRAPH)
-            onnx.save(part(proto, graph.answers), out / CLASSIFY_GRAPH)
+    def write(name: str, out: Path) -> None:
+        graph = ExplainGraph(toy_checkpoint(**IN_HALF[name]), "fp16")
+        proto = trace(graph)
+        out.mkdir()
+        onnx.save(proto, out / EXPLAIN_GRAPH)
+        onnx.save(part(proto, graph.answers), out / CLASSIFY_GRAPH)
 
-        return once(f"half-{name}", write)
-
-    return graphs
+    return lambda name: once(f"half-{name}", partial(write, name))
 
 
 @pytest.fixture(scope="session")
 def placed(once: Once, golden_bundle, in_half, on_stand_in_gpu):
-    """Where ONNX Runtime puts the nodes of both graphs of a bundle: all are asked for at once, in one process."""
+    """Where ONNX Runtime puts the nodes of each graph, by its file: all are asked for at once, in one process."""
 
     def ask(out: Path) -> None:
         folders = [*map(golden_bundle, CASES), *map(in_half, IN_HALF)]
         files = [str(folder / name) for folder in folders for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)]
         out.write_text(on_stand_in_gpu("-m", "tests.gpu.placement", *files))
 
-    found = json.loads(once("placed.json", ask).read_text())
-
-    def of(bundle: Path) -> list[dict]:
-        return [found[str(bundle / name)] for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)]
-
-    return of
+    return json.loads(once("placed.json", ask).read_text())
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)
@@ -130,21 +123,13 @@ def operators(bundle: Path) -> set[str]:
     return {node.op_type for node in onnx.load(bundle / EXPLAIN_GRAPH, load_external_data=False).graph.node}
 
 
-def check(found: list[dict]) -> None:
-    for graph in found:
+@pytest.mark.parametrize("case", [*CASES, *IN_HALF], ids=lambda case: case if case in IN_HALF else named(case))
+def test_every_node_of_every_family_and_of_half_precision_runs_on_the_gpu(case, golden_bundle, placed, in_half):
+    bundle = in_half(case) if case in IN_HALF else golden_bundle(case)
+    for graph in (placed[str(bundle / name)] for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)):
         assert "refused" not in graph, graph
         assert graph["gpu"] > 20
         assert set(graph["cpu"]) <= OF_SHAPES, graph
-
-
-@pytest.mark.parametrize("case", CASES, ids=named)
-def test_every_node_of_every_family_runs_on_the_gpu(case, golden_bundle, placed):
-    check(placed(golden_bundle(case)))
-
-
-@pytest.mark.parametrize("name", IN_HALF)
-def test_so_it_does_in_half_precision(name, placed, in_half):
-    check(placed(in_half(name)))
 
 
 def test_the_engine_records_replays_and_releases(on_stand_in_gpu):

@@ -1,12 +1,12 @@
 """From another library's file to an answer: export, serve, classify, look at a map."""
 
-import json
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 from PIL import Image
 
 from app.bundle import load_bundle
@@ -53,6 +53,15 @@ def named(case: Path) -> str:
     return str(case.relative_to(FOLDER))
 
 
+def check_attention(client: TestClient, link: str, grid: tuple[int, int]) -> None:
+    """Rows add up to 1, with what goes to the tokens before the patches."""
+    for method in ("class_token", "rollout"):
+        numbers = client.get(link, params={"method": method, "format": "json"}).json()
+        prefix = sum(numbers[f"{name}_mass"] for name in ("class_token", "distillation", "register"))
+        assert numbers["sum"] + prefix == pytest.approx(1, abs=1e-5), numbers
+        assert tuple(numbers["grid"]) == grid
+
+
 @pytest.mark.parametrize("case", CLASSIFYING, ids=named)
 def test_a_bundle_of_every_family_answers(case, golden_bundle, serve, encode):
     expected = np.load(case / "expected.npz")
@@ -69,12 +78,8 @@ def test_a_bundle_of_every_family_answers(case, golden_bundle, serve, encode):
         for own in client.get("/model/inspect").json()["pictures"]:
             Image.open(BytesIO(client.get(own["png"]).content)).load()
             assert client.get(own["json"]).json()
-        for method in ("class_token", "rollout"):
-            numbers = client.get(result["attention"], params={"method": method, "format": "json"}).json()
-            assert tuple(numbers["grid"]) == manifest.tokens.grid
-            assert numbers["sum"] + prefix_mass(numbers) == pytest.approx(1, abs=1e-5), json.dumps(numbers)
-            png = client.get(result["attention"], params={"method": method}).content
-            assert Image.open(BytesIO(png)).size == picture.size
+        check_attention(client, result["attention"], manifest.tokens.grid)
+        assert Image.open(BytesIO(client.get(result["attention"]).content)).size == picture.size
         for layer, head in ((0, 1), (1, 0)) if "attentions" in expected else ():
             row = pool_of(manifest.pool, len(manifest.tokens.prefix), expected) @ expected["attentions"][layer, head]
             drawn = client.get(result["attention"], params={"layer": layer, "head": head, "format": "json"}).json()
@@ -95,10 +100,7 @@ def test_a_bundle_without_a_head_gives_the_familys_embedding(case, golden_bundle
         largest = float(np.abs(expected["embedding"]).max())
         assert result["embedding"] == pytest.approx(expected["embedding"].tolist(), abs=1e-4 * largest)
         assert len(result["embedding"]) == manifest.features
-        for method in ("class_token", "rollout"):
-            numbers = client.get(result["attention"], params={"method": method, "format": "json"}).json()
-            assert tuple(numbers["grid"]) == manifest.tokens.grid
-            assert numbers["sum"] + prefix_mass(numbers) == pytest.approx(1, abs=1e-5)
+        check_attention(client, result["attention"], manifest.tokens.grid)
 
 
 @pytest.mark.parametrize("case", [*CLASSIFYING, *EMBEDDING], ids=named)
@@ -114,8 +116,3 @@ def test_every_engine_gives_the_same_numbers(case, golden_bundle):
         for name in ours.keys() - {"classes"}:
             allowed = 1e-5 * max(1.0, float(np.abs(theirs[name]).max()))
             assert ours[name] == pytest.approx(theirs[name], rel=0, abs=allowed)
-
-
-def prefix_mass(numbers: dict[str, Any]) -> float:
-    """Attention to the tokens before the patches."""
-    return sum(numbers[f"{name}_mass"] for name in ("class_token", "distillation", "register"))

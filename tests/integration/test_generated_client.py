@@ -39,19 +39,13 @@ def client(guarded_url, generated) -> Iterator[Any]:
         yield client
 
 
-def test_images_as_body_and_in_a_form(generated, client, star):
+def test_images_as_body_and_in_a_form_and_numbers_of_maps(generated, client, star):
     classify, file = generated("api.images.classify"), generated("types").File
-    answer = classify.sync(client=client, body=file(payload=BytesIO(star)), top_k=2)
-    assert answer.results[0].predictions[0].label == "star"
-    form = generated("models").ClassifyFilesImageForm(
-        image=[file(payload=BytesIO(star), file_name=name) for name in "ab"]
-    )
+    images = [file(payload=BytesIO(star), file_name=name) for name in "ab"]
+    form = generated("models").ClassifyFilesImageForm(image=images)
     assert len(classify.sync(client=client, body=form).results) == 2
-
-
-def test_numbers_of_maps(generated, client, star):
-    file = generated("types").File
-    result = generated("api.images.classify").sync(client=client, body=file(payload=BytesIO(star))).results[0]
+    (result,) = classify.sync(client=client, body=file(payload=BytesIO(star)), top_k=2).results
+    assert result.predictions[0].label == "star"
     report = generated("api.maps.report").sync(client=client, id=result.id)
     assert report.label == "star"
     verified = generated("api.maps.verify").sync(client=client, id=result.id, steps=4, random_orders=1)

@@ -2,35 +2,27 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from app.bundle import load_bundle
-from app.inference.onnxruntime import OnnxEngine
 from app.settings import DEMO_BUNDLE
 from tests.gpu import bundles, check, parity, scarcity, serving
 from tests.gpu.place import Place
-
-BUNDLE = load_bundle(DEMO_BUNDLE)
 
 
 @pytest.fixture(autouse=True)
 def without_a_gpu(monkeypatch):
     """Also with few connections, so that a section takes a moment."""
+    monkeypatch.setattr(scarcity, "DEVICE", "cpu")
     few = {"CONNECTIONS": (1, 3), "GENERATORS": 2, "WINDOWS": 1, "HALF_OF_THE_QUEUE": 4, "REPLICAS": (2,)}
-    for module, constants in ((serving, few), (scarcity, {})):
-        for name, value in {"DEVICE": "cpu", **constants}.items():
-            monkeypatch.setattr(module, name, value)
+    for name, value in {"DEVICE": "cpu", **few}.items():
+        monkeypatch.setattr(serving, name, value)
 
 
 def test_rates_of_the_service():
     rows = serving.served("demo", DEMO_BUNDLE, seconds=0.5)
-    assert [(row["answer"], row["connections"]) for row in rows] == [
-        ("labels", 1),
-        ("labels", 3),
-        ("labels and maps", 1),
-        ("labels and maps", 3),
-    ]
+    measured = [(row["answer"], row["connections"]) for row in rows]
+    assert measured == [("labels", 1), ("labels", 3), ("labels and maps", 1), ("labels and maps", 3)]
     for row in rows:
         assert float(row["images/s"]) > 1
         assert 0 < float(row["p50, ms"]) <= float(row["p99, ms"])
@@ -52,21 +44,15 @@ def test_a_start_is_told_with_its_batches_and_a_refusal_with_its_reason():
     row = scarcity.started(DEMO_BUNDLE, 0.6, max_batch=2)
     assert (row["ready"], row["failed"]) == ("yes", 0)
     refused = scarcity.started(DEMO_BUNDLE, 0.6, max_batch=-1)
-    assert refused["ready"] == "no"
-    assert "VIT_MAX_BATCH" in str(refused["last line of its log"])
+    assert (refused["ready"], "VIT_MAX_BATCH" in str(refused["last line of its log"])) == ("no", True)
     assert refused.keys() == row.keys()
 
 
-@pytest.fixture(scope="module")
-def cpu() -> OnnxEngine:
-    return parity.open_on_cpu(BUNDLE)
-
-
-def test_an_engine_agrees_with_itself_and_not_with_another_image(cpu):
-    images = parity.pictures(BUNDLE, 24)
+def test_an_engine_agrees_with_itself_and_not_with_another_image():
+    bundle = load_bundle(DEMO_BUNDLE)
+    cpu, images = parity.open_on_cpu(bundle), parity.pictures(bundle, 24)
     (row,) = parity.parity("demo", cpu, cpu, images[:4], 1e-6)
-    assert row["logits"] == 0
-    assert row["share of images with the same top class"] == 1
+    assert (row["logits"], row["share of images with the same top class"]) == (0, 1)
     parity.check_batches(cpu, images, 1e-3)
 
     class Turned:
@@ -83,19 +69,15 @@ def test_only_bundles_that_are_missing_are_exported(tmp_path, monkeypatch):
     monkeypatch.setattr(bundles, "MODELS", {"toy": ("mu/8", {"image_size": (32, 32), "num_classes": 0, "depth": 1})})
     monkeypatch.setattr(bundles, "PRECISIONS", (("toy", "fp16"),))
     place = Place(folder=tmp_path, names=(), seconds=1)
-    (row,) = bundles.measure(place)["exported"]
-    assert row["bundle"] == "toy-fp16"
+    assert len(bundles.measure(place)["exported"]) == 1
     assert place.bundles()["toy-fp16"].manifest.precision == "fp16"
     assert place.bundles("toy-int8") == {}
     assert bundles.measure(place)["exported"] == []
 
 
 def test_each_section_writes_its_tables_and_one_that_fails_is_named(tmp_path, monkeypatch, capsys):
-    def wrong(place):
-        assert np.inf < 1
-
     rows = [{"bundle": "a", "logits": 1.0}, {"bundle": "b", "lens": 2.0}]
-    monkeypatch.setitem(check.SECTIONS, "parity", wrong)
+    monkeypatch.setitem(check.SECTIONS, "parity", lambda place: 1 / 0)
     monkeypatch.setitem(check.SECTIONS, "speed", lambda place: {"runs": rows})
     with pytest.raises(SystemExit, match="failed: parity"):
         check.main([str(tmp_path / "bundles"), str(tmp_path / "out"), "parity", "speed"])

@@ -3,14 +3,11 @@
 
 def test_model_says_what_is_served_and_how_fast(client):
     answer = client.get("/model").json()
-    assert answer["name"] == "shapes"
-    assert answer["provider"] == "OpenVINO"
+    assert (answer["name"], answer["provider"]) == ("shapes", "OpenVINO")
     assert answer["manifest"]["tokens"] == {"patch": 8, "grid": [8, 8], "prefix": ["class"]}
-    measured = {(row["graph"], row["batch"]) for row in answer["latency"]}
-    assert {("classify", 1), ("explain", 1)} <= measured
-    assert {batch for _, batch in measured} <= {1, 2, 4, 8}
+    assert {(row["graph"], row["batch"]) for row in answer["latency"]} >= {("classify", 1), ("explain", 1)}
+    assert {row["batch"] for row in answer["latency"]} | {*answer["best_batch"].values()} <= {1, 2, 4, 8}
     assert answer["best_batch"].keys() == {"classify", "explain"}
-    assert set(answer["best_batch"].values()) <= {1, 2, 4, 8}
     assert all(row["milliseconds"] > 0 for row in answer["latency"])
 
 

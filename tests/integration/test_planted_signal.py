@@ -1,11 +1,11 @@
 """A head that is built to look at one patch lights exactly the place of that patch in the upright original.
 
-The weights are written by hand: position i is the i-th unit vector, every query of a head is the same large constant,
-and its keys read one dimension. So head h of layer l attends to the patch of PLANTED, whatever the image shows, and
-the last head of the last layer to the brightest patch. Nothing of app/images/preprocess.py says where that is.
+Position i is the i-th unit vector, every query of a head is the same large constant, and its keys read one dimension.
+So head h of layer l attends to the patch of PLANTED, whatever the image shows, and the last head of the last layer to
+the brightest patch. Nothing of app/images/preprocess.py says where that is.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
 
@@ -17,20 +17,13 @@ from PIL import Image, ImageOps
 
 from export.bundle import write_bundle
 from tests.catalogue.case import STORED, encode, exif, stored
-from tests.conftest import Once
 from tests.support.toy import toy_checkpoint
 
 PATCH, GRID = 8, (3, 5)
 RESIZE = (28, 44)  # height, width that the image just covers before 24 x 40 of it are cut out
 PLANTED = {
-    (0, 0): (0, 0),
-    (0, 1): (0, 4),
-    (0, 2): (2, 0),
-    (0, 3): (2, 4),
-    (1, 0): (1, 2),
-    (1, 1): (0, 3),
-    (1, 2): (2, 1),
-}
+    (0, 0): (0, 0), (0, 1): (0, 4), (0, 2): (2, 0), (0, 3): (2, 4), (1, 0): (1, 2), (1, 1): (0, 3), (1, 2): (2, 1),
+}  # fmt: skip
 BRIGHTEST = (1, 3)  # layer, head
 BRIGHTNESS = 15  # the dimension that tells it; those before it are positions
 LIT, UNLIT = (253, 231, 36), (68, 1, 84)  # viridis
@@ -56,12 +49,11 @@ def plant(model: torch.nn.Module) -> None:
 
 
 @pytest.fixture(scope="module")
-def client(serve: Callable[..., TestClient], once: Once) -> Iterator[TestClient]:
+def client(serve, once) -> Iterator[TestClient]:
     checkpoint = toy_checkpoint(heads=4)
     plant(checkpoint.model)
     rule = {"resize_mode": "shortest", "resize_size": RESIZE, "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
-    preprocessing = replace(checkpoint.preprocessing, **rule)
-    planted = replace(checkpoint, preprocessing=preprocessing)
+    planted = replace(checkpoint, preprocessing=replace(checkpoint.preprocessing, **rule))
     with serve(bundle=once("planted", lambda out: write_bundle(planted, out, replace=False))) as client:
         yield client
 
@@ -103,21 +95,19 @@ def lit(pixels: np.ndarray) -> np.ndarray:
     return box
 
 
-@pytest.mark.parametrize("orientation", STORED)
-@pytest.mark.parametrize("size", [(176, 112), (264, 420)])
-def test_each_planted_patch_is_lit_to_the_pixel_through_every_orientation(client, size, orientation):
+@pytest.mark.parametrize(
+    ("size", "orientation", "within"),  # of a pixel: 0.5 is as exact as whole pixels are
+    [
+        *((size, orientation, 0.5) for size in [(176, 112), (264, 420)] for orientation in STORED),
+        *((size, 6, 1) for size in SIZES),
+    ],
+)
+def test_each_planted_patch_is_lit_through_every_orientation_and_in_odd_sizes(client, size, orientation, within):
     link = post(client, scene(size), orientation)
-    for head, patch in PLANTED.items():
-        assert lit(drawn(client, link, head, overlay="false")).tolist() == place(size, patch).round().tolist()
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_odd_sizes_are_lit_to_within_a_pixel(client, size):
-    link = post(client, scene(size), orientation=6)
     for head, patch in PLANTED.items():
         pixels = drawn(client, link, head, overlay="false")
         scale = np.tile([pixels.shape[1] / size[0], pixels.shape[0] / size[1]], 2)
-        assert np.abs(lit(pixels) - place(size, patch) * scale).max() <= 1
+        assert np.abs(lit(pixels) - place(size, patch) * scale).max() <= within
 
 
 @pytest.mark.parametrize("orientation", STORED)
@@ -138,8 +128,7 @@ def test_the_overlay_blends_it_with_the_upright_image(client, orientation, patch
     link = post(client, scene(size), orientation)
     head = next(head for head, planted in PLANTED.items() if planted == patch)
     found = drawn(client, link, head, alpha="0.5")
-    picture = np.asarray(scene(size)).astype(float)
-    expected = 0.45 * picture
+    expected = 0.45 * (picture := np.asarray(scene(size)).astype(float))
     for patches, color in ((((0, 0), (2, 4)), UNLIT), ((patch, patch), LIT)):
         first, last = (place(size, p).astype(int) for p in patches)
         part = np.s_[first[1] : last[3], first[0] : last[2]]

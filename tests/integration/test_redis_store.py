@@ -3,11 +3,9 @@
 import asyncio
 import shlex
 import subprocess
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from redis.asyncio.connection import AbstractConnection
@@ -25,26 +23,32 @@ from tests.support.records import make_prepared, make_record
 from tests.support.redis_server import RedisServer
 
 MODEL = "ab" * 32
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def run(redis_server, metrics) -> Callable[..., Any]:
-    """Run `scenario(store)` on a store of its own."""
+def anyio_backend() -> str:
+    return "asyncio"
 
-    def with_store(
-        scenario: Callable[[RedisStore], Coroutine[Any, Any, Any]], *, model: str = MODEL, **settings: Any
-    ) -> Any:
-        async def scene() -> Any:
-            chosen = Settings(**{**redis_server.settings, "store_ttl_s": 60, **settings})
-            store = RedisStore(settings=chosen, model=model, metrics=metrics)
-            try:
-                return await scenario(store)
-            finally:
-                await store.close()
 
-        return asyncio.run(scene())
+@pytest.fixture
+async def store_of(redis_server, metrics) -> AsyncIterator[Callable[..., RedisStore]]:
+    """A store with these settings: `store_of(store_timeout_s=8)`."""
+    made: list[RedisStore] = []
 
-    return with_store
+    def store(*, model: str = MODEL, **settings: Any) -> RedisStore:
+        chosen = Settings(**{**redis_server.settings, "store_ttl_s": 60, **settings})
+        made.append(RedisStore(settings=chosen, model=model, metrics=metrics))
+        return made[-1]
+
+    yield store
+    for one in made:
+        await one.close()
+
+
+@pytest.fixture
+async def store(store_of) -> RedisStore:
+    return store_of()
 
 
 @pytest.fixture
@@ -73,194 +77,141 @@ async def until_closed(metrics: Metrics) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_a_record_comes_back(run, metrics):
-    async def scenario(store: RedisStore) -> None:
-        records = (make_record(image=make_prepared(thumbnail=bytes([n]))) for n in range(40))
-        keys = await asyncio.gather(*(store.put(record) for record in records))
-        found = await asyncio.gather(*(store.get(key) for key in keys))
-        assert [record.image.thumbnail for record in found] == [bytes([n]) for n in range(40)]
-        assert found[0].predictions == make_record().predictions
-
-    run(scenario)
+async def test_a_record_comes_back_until_redis_drops_it(store, redis_server, metrics):
+    records = [make_record(image=make_prepared(thumbnail=bytes([n]))) for n in range(40)]
+    keys = await asyncio.gather(*map(store.put, records))
+    found = await asyncio.gather(*map(store.get, keys))
+    assert [record.image.thumbnail for record in found] == [bytes([n]) for n in range(40)]
+    assert found[0].predictions == make_record().predictions
     assert failures(metrics) == {}
+    with redis_server.client() as client:
+        assert 30_000 < client.pttl(f"vit-serve:{VERSION}:{MODEL}:{keys[0]}") <= 60_000
 
 
-def test_redis_is_told_when_a_record_expires(run, redis_server):
-    async def scenario(store: RedisStore) -> None:
-        key = await store.put(make_record())
-        with redis_server.client() as client:
-            assert 30_000 < client.pttl(f"vit-serve:{VERSION}:{MODEL}:{key}") <= 60_000
-
-    run(scenario)
-
-
-@pytest.mark.parametrize(
-    "key", ["", "nope", "../../etc/passwd", "a" * 10_000, "ä" * 22, "*" * 22, "\r\nFLUSHALL\r\n" * 2]
-)
-def test_a_malformed_id_is_unknown_without_a_query(run, redis_server, key):
+@pytest.mark.parametrize("key", ["", "../../etc/passwd", "a" * 10_000, "ä" * 22, "*" * 22, "\r\nFLUSHALL\r\n" * 2])
+async def test_a_malformed_id_is_unknown_without_a_query(store, redis_server, key):
     redis_server.stop()  # asked, it would not answer
-
-    async def scenario(store: RedisStore) -> None:
-        assert await store.get(key) is None
-
-    run(scenario)
+    assert await store.get(key) is None
 
 
-def test_records_of_other_models_and_versions_are_not_found(run, metrics, monkeypatch):
+async def test_records_of_other_models_and_versions_are_not_found(store_of, metrics, monkeypatch):
     """As while replicas of two versions or with two models share one Redis."""
-    of_other_model = run(keep, model="cd" * 32)
+    of_other_model = await keep(store_of(model="cd" * 32))
     with monkeypatch.context() as patch:
         patch.setattr("app.stores.redis.VERSION", VERSION + 1)
-        of_other_version = run(keep)
-
-    async def scenario(store: RedisStore) -> None:
-        assert await store.get(of_other_model) is None
-        assert await store.get(of_other_version) is None
-        assert await store.get(await keep(store))
-
-    run(scenario)
+        of_other_version = await keep(store_of())
+    store = store_of()
+    assert await store.get(of_other_model) is None
+    assert await store.get(of_other_version) is None
+    assert await store.get(await keep(store))
     assert failures(metrics) == {}
 
 
-@pytest.mark.parametrize("junk", [b"", b"\x80\x04cos\nsystem\n", seal(make_record())[:-1]])
-def test_a_damaged_record_is_unknown(run, redis_server, metrics, junk):
-    async def scenario(store: RedisStore) -> None:
-        key = await store.put(make_record())
-        with redis_server.client() as client:
-            client.set(f"vit-serve:{VERSION}:{MODEL}:{key}", junk)
-        assert await store.get(key) is None
-
-    run(scenario)
+async def test_a_damaged_record_is_unknown(store, redis_server, metrics):
+    key = await keep(store)
+    with redis_server.client() as client:
+        client.set(f"vit-serve:{VERSION}:{MODEL}:{key}", seal(make_record())[:-1])
+    assert await store.get(key) is None
     assert failures(metrics) == {("get", "damaged"): 1}
 
 
-def test_records_are_kept_again_after_redis_was_down(run, redis_server, metrics, hasty):
-    async def scenario(store: RedisStore) -> None:
-        key = await store.put(make_record())
-        redis_server.stop()
-        for _ in range(FAILURES):
-            assert await store.put(make_record()) is None
-        assert breaker_open(metrics)
-        assert await store.put(make_record()) is None
-        with pytest.raises(StoreUnavailable):
-            await store.get(key)
-        redis_server.start()
-        await until_closed(metrics)
-        assert await store.get(key) is None  # a new Redis, that has nothing
-        assert await store.get(await store.put(make_record()))
-
-    run(scenario)
-    assert failures(metrics) == {
-        ("put", "no-connection"): FAILURES, ("put", "breaker-open"): 1, ("get", "breaker-open"): 1,
-    }  # fmt: skip
+async def test_records_are_kept_again_after_redis_was_down(store, redis_server, metrics, hasty):
+    key = await keep(store)
+    redis_server.stop()
+    for _ in range(FAILURES):
+        assert await keep(store) is None
+    assert breaker_open(metrics)
+    assert await keep(store) is None
+    with pytest.raises(StoreUnavailable):
+        await store.get(key)
+    redis_server.start()
+    await until_closed(metrics)
+    assert await store.get(key) is None  # a new Redis, that has nothing
+    assert await store.get(await keep(store))
+    refused = {("put", "breaker-open"): 1, ("get", "breaker-open"): 1}
+    assert failures(metrics) == {("put", "no-connection"): FAILURES, **refused}
 
 
 @pytest.mark.parametrize("connected", [True, False])
-def test_the_store_gives_up_on_a_redis_that_never_answers(run, redis_server, metrics, hasty, connected):
-    async def scenario(store: RedisStore) -> None:
-        key = await store.put(make_record()) if connected else new_id()
-        redis_server.freeze()
-        with pytest.raises(StoreUnavailable):
-            await store.get(key)
-        for _ in range(FAILURES - 1):
-            assert await store.put(make_record()) is None
-        assert breaker_open(metrics)
-        redis_server.thaw()
-        await until_closed(metrics)
-        assert (await store.get(key) is not None) is connected
-
-    run(scenario, store_timeout_s=0.5)
+async def test_the_store_gives_up_on_a_redis_that_never_answers(store_of, redis_server, metrics, hasty, connected):
+    store = store_of(store_timeout_s=0.5)
+    key = await keep(store) if connected else new_id()
+    redis_server.freeze()
+    with pytest.raises(StoreUnavailable):
+        await store.get(key)
+    for _ in range(FAILURES - 1):
+        assert await keep(store) is None
+    assert breaker_open(metrics)
+    redis_server.thaw()
+    await until_closed(metrics)
+    assert (await store.get(key) is not None) is connected
     assert failures(metrics) == {("get", "timeout"): 1, ("put", "timeout"): FAILURES - 1}
 
 
-def test_a_burst_that_waits_for_a_connection_says_nothing_of_redis(run, metrics, monkeypatch):
-    async def scenario(store: RedisStore) -> None:
-        answers = asyncio.Event()
-        monkeypatch.setattr(store._redis, "set", lambda *_, **__: answers.wait())
-        first = asyncio.create_task(keep(store))
-        await asyncio.sleep(0)
-        assert await asyncio.gather(*(keep(store) for _ in range(FAILURES))) == FAILURES * [None]
-        assert not breaker_open(metrics)
-        answers.set()
-        assert await first
-        assert await keep(store)
-
-    run(scenario, store_connections=1, store_timeout_s=0.05)
+async def test_a_burst_that_waits_for_a_connection_says_nothing_of_redis(store_of, metrics, monkeypatch):
+    store, answers = store_of(store_connections=1, store_timeout_s=0.05), asyncio.Event()
+    monkeypatch.setattr(store._redis, "set", lambda *_, **__: answers.wait())
+    first = asyncio.create_task(keep(store))
+    await asyncio.sleep(0)
+    assert await asyncio.gather(*(keep(store) for _ in range(FAILURES))) == FAILURES * [None]
+    assert not breaker_open(metrics)
+    answers.set()
+    assert await first
+    assert await keep(store)
     assert failures(metrics) == {("put", "busy"): FAILURES}
 
 
-def test_a_restart_between_two_requests_costs_neither(run, redis_server, metrics):
+async def test_a_restart_between_two_requests_costs_neither(store, redis_server, metrics):
     """The pool's connections are closed, and the service learns of it only when it uses one."""
-
-    async def scenario(store: RedisStore) -> None:
-        await asyncio.gather(*(store.put(make_record()) for _ in range(8)))
-        redis_server.stop()
-        redis_server.start()
-        assert all(await asyncio.gather(*(store.put(make_record()) for _ in range(8))))
-
-    run(scenario)
+    await asyncio.gather(*(keep(store) for _ in range(8)))
+    redis_server.stop()
+    redis_server.start()
+    assert all(await asyncio.gather(*(keep(store) for _ in range(8))))
     assert failures(metrics) == {}
 
 
-def test_a_full_redis_keeps_what_it_has(run, redis_server, metrics):
-    async def scenario(store: RedisStore) -> None:
-        key = await store.put(make_record())
-        with redis_server.client() as client:
-            client.config_set("maxmemory", 1)
-            client.config_set("maxmemory-policy", "noeviction")
+@pytest.mark.parametrize(
+    ("hinder", "release", "reason"),
+    [
+        (lambda redis: redis.config_set("maxmemory", 1), lambda redis: redis.config_set("maxmemory", 0), "full"),
+        # After a failover, while the name still leads to what was the primary:
+        (lambda redis: redis.replicaof("127.0.0.1", 1), lambda redis: redis.replicaof("NO", "ONE"), "read-only"),
+    ],
+)
+async def test_a_redis_that_takes_nothing_keeps_what_it_has(store, redis_server, metrics, hinder, release, reason):
+    key = await keep(store)
+    with redis_server.client() as client:
+        hinder(client)
         for _ in range(2 * FAILURES):
-            assert await store.put(make_record()) is None
+            assert await keep(store) is None
         assert await store.get(key)
-        with redis_server.client() as client:
-            client.config_set("maxmemory", 0)
-        assert await store.put(make_record())
-
-    run(scenario)
-    assert failures(metrics) == {("put", "full"): 2 * FAILURES}
+        release(client)
+    assert await keep(store)
+    assert failures(metrics) == {("put", reason): 2 * FAILURES}
 
 
-def test_a_read_only_replica_refuses_records(run, redis_server, metrics):
-    """As after a failover, while the name still leads to what was the primary."""
-
-    async def scenario(store: RedisStore) -> None:
-        key = await store.put(make_record())
-        with redis_server.client() as client:
-            client.replicaof("127.0.0.1", 1)
-            assert await store.put(make_record()) is None
-            assert await store.get(key)
-            client.replicaof("NO", "ONE")
-        assert await store.put(make_record())
-
-    run(scenario)
-    assert failures(metrics) == {("put", "read-only"): 1}
-
-
-def test_a_password_that_redis_refuses_is_named_and_stops_the_requests(run, redis_server, metrics, caplog):
-    async def scenario(store: RedisStore) -> None:
-        with redis_server.client() as client:
-            client.config_set("requirepass", "secret")
-            try:
-                for _ in range(FAILURES + 1):
-                    assert await store.put(make_record()) is None
-            finally:
-                client.config_set("requirepass", "")
-
-    run(scenario)
+async def test_a_password_that_redis_refuses_is_named_and_stops_the_requests(store, redis_server, metrics, caplog):
+    with redis_server.client() as client:
+        client.config_set("requirepass", "secret")
+        for _ in range(FAILURES + 1):
+            assert await keep(store) is None
     assert failures(metrics) == {("put", "refused"): FAILURES, ("put", "breaker-open"): 1}
     assert "Redis refuses the user or the password in VIT_STORE" in caplog.text
 
 
-def test_connections_that_fail_to_close_cost_neither_a_classification_nor_the_end(run, redis_server):
+async def test_connections_that_fail_to_close_cost_neither_a_classification_nor_the_end(
+    store, redis_server, monkeypatch
+):
     """As those over TLS whose peer is silent."""
 
-    async def scenario(store: RedisStore) -> None:
-        with redis_server.client() as client, patch.object(AbstractConnection, "disconnect", side_effect=RedisTimeout):
-            client.replicaof("127.0.0.1", 1)
-            assert await store.put(make_record()) is None
-            client.replicaof("NO", "ONE")
-            await store.close()
+    async def disconnect(*_: object, **__: object) -> None:
+        raise RedisTimeout
 
-    run(scenario)
+    with redis_server.client() as client, monkeypatch.context() as patch:
+        patch.setattr(AbstractConnection, "disconnect", disconnect)
+        client.replicaof("127.0.0.1", 1)
+        assert await keep(store) is None
+        await store.close()
 
 
 @pytest.fixture(scope="module")
@@ -289,56 +240,43 @@ def tls_port(redis_server, authority) -> int:
     return port
 
 
-def test_tls_with_a_private_authority(run, tls_port, authority, metrics):
-    address = f"rediss://localhost:{tls_port}/0"
-    assert run(keep, store=f"{address}?ssl_ca_certs={authority}/ca.pem", store_connect_timeout_s=5)
+async def test_tls_with_a_private_authority(store_of, tls_port, authority, metrics):
+    address, known = f"rediss://localhost:{tls_port}/0", f"?ssl_ca_certs={authority}/ca.pem"
+    assert await keep(store_of(store=f"{address}{known}", store_connect_timeout_s=5))
     assert failures(metrics) == {}
-    assert run(keep, store=address, store_connect_timeout_s=5) is None  # signed by none that the machine trusts
-    wrong_name = f"rediss://127.0.0.1:{tls_port}/0?ssl_ca_certs={authority}/ca.pem"
-    assert run(keep, store=wrong_name, store_connect_timeout_s=5) is None
+    for refused in (address, f"rediss://127.0.0.1:{tls_port}/0{known}"):  # an unknown authority, another name
+        assert await keep(store_of(store=refused, store_connect_timeout_s=5)) is None
     assert failures(metrics) == {("put", "no-connection"): 2}
 
 
-@contextmanager
-def frozen(server: RedisServer, seconds: float) -> Iterator[None]:
-    """It answers after so many seconds, or at the end."""
+def freeze(server: RedisServer, seconds: float) -> None:
+    """It answers after so many seconds."""
     server.freeze()
-    thawing = asyncio.get_running_loop().call_later(seconds, server.thaw)
-    try:
-        yield
-    finally:
-        thawing.cancel()
-        server.thaw()
+    asyncio.get_running_loop().call_later(seconds, server.thaw)
 
 
 @pytest.mark.parametrize(("timeout_s", "kept"), [(0.05, False), (8, True)])
-def test_a_slow_connection_has_as_long_as_the_setting_says(run, redis_server, tls_port, authority, timeout_s, kept):
+async def test_a_slow_connection_has_as_long_as_the_setting_says(
+    store_of, redis_server, tls_port, authority, timeout_s, kept
+):
     """Redis takes no part in the handshake at first, as one that is far away."""
-
-    async def scenario(store: RedisStore) -> str | None:
-        with frozen(redis_server, 0.3):
-            return await keep(store)
-
     address = f"rediss://localhost:{tls_port}/0?ssl_ca_certs={authority}/ca.pem"
-    assert (run(scenario, store=address, store_connect_timeout_s=timeout_s, store_timeout_s=5) is not None) is kept
+    store = store_of(store=address, store_connect_timeout_s=timeout_s, store_timeout_s=5)
+    freeze(redis_server, 0.3)
+    assert (await keep(store) is not None) is kept
 
 
-def test_a_slow_answer_has_as_long_as_the_setting_says(run, redis_server):
+async def test_a_slow_answer_has_as_long_as_the_setting_says(store_of, redis_server):
     """With less time the store gives up, as above."""
-
-    async def scenario(store: RedisStore) -> str | None:
-        assert await keep(store)
-        with frozen(redis_server, 1):
-            return await keep(store)
-
-    assert run(scenario, store_timeout_s=8)
+    store = store_of(store_timeout_s=8)
+    assert await keep(store)
+    freeze(redis_server, 1)
+    assert await keep(store)
 
 
 @pytest.mark.parametrize("connections", [1, 3])
-def test_there_are_no_more_connections_than_the_setting_says(run, redis_server, connections):
-    async def scenario(store: RedisStore) -> int:
-        assert all(await asyncio.gather(*(keep(store) for _ in range(20))))
-        with redis_server.client() as client:
-            return len(client.client_list()) - 1  # without the one that asks
-
-    assert run(scenario, store_connections=connections, store_timeout_s=5) == connections
+async def test_there_are_no_more_connections_than_the_setting_says(store_of, redis_server, connections):
+    store = store_of(store_connections=connections, store_timeout_s=5)
+    assert all(await asyncio.gather(*(keep(store) for _ in range(20))))
+    with redis_server.client() as client:
+        assert len(client.client_list()) - 1 == connections  # without the one that asks

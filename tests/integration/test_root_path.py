@@ -38,12 +38,6 @@ def rooted(serve):
         yield client
 
 
-@pytest.fixture(scope="module")
-def guarded(serve):
-    with serve(root_path=ROOT, api_keys="key") as client:
-        yield client
-
-
 @pytest.fixture
 def ask(star):
     def asked(client, method, path):
@@ -53,13 +47,9 @@ def ask(star):
     return asked
 
 
-def test_every_route_is_tested():
-    assert len(CALLS) > 12
-    assert not [path for _, path in EACH if "{" in filled(path)]
-
-
 @pytest.mark.parametrize(("method", "path"), EACH)
 def test_every_path_has_the_same_status_with_and_without_the_prefix(rooted, client, ask, method, path):
+    assert "{" not in filled(path)
     expected = ask(client, method, filled(path)).status_code
     assert expected == (404 if "{id}" in path else 200)
     assert [ask(rooted, method, prefix + filled(path)).status_code for prefix in ("", ROOT)] == 2 * [expected]
@@ -70,7 +60,6 @@ def test_links_in_answers_carry_the_prefix_and_work(rooted, star, prefix):
     (result,) = rooted.post(f"{prefix}/classify", content=star).json()["results"]
     assert result["attention"] == f"{ROOT}/attention/{result['id']}"
     assert rooted.get(result["attention"]).headers["content-type"] == "image/png"
-    assert rooted.get(result["attention"].removeprefix(ROOT)).status_code == 200
     for picture in rooted.get(f"{prefix}/model/inspect").json()["pictures"]:
         assert picture["png"].startswith(f"{ROOT}/model/inspect/")
         assert rooted.get(picture["png"]).headers["content-type"] == "image/png"
@@ -99,6 +88,12 @@ def test_the_prefix_alone_leads_to_the_page(rooted):
     assert (answer.status_code, answer.headers["location"]) == (307, f"{ROOT}/")
     page = Path("app/page/index.html").read_bytes()
     assert page == rooted.get(ROOT).content == rooted.get(f"{ROOT}/").content == rooted.get("/").content
+
+
+@pytest.fixture(scope="module")
+def guarded(serve):
+    with serve(root_path=ROOT, api_keys="key") as client:
+        yield client
 
 
 AROUND = ["/vit", "/vit/vit", "//vit", "/vit/", "/v%69t", "/vit%2F", "/%2Fvit", "/vit/.", "/x/../vit", "/VIT", "/vit;"]

@@ -1,7 +1,6 @@
 """The real server in a process of its own: how it ends, by signals and by failing."""
 
 import errno
-import re
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from PIL import Image
 
 from tests.benchmarks.load import HOST
 from tests.benchmarks.server import Process, is_ready, running
+from tests.integration.conftest import metric
 from tests.load.connection import Connection, message
 from tests.support.faulty_server import RUN_ENDS
 from tests.support.processes import eventually
@@ -21,17 +21,14 @@ SLOW = "tests.support.faulty_server"  # two seconds for each run
 DECODED = 'vit_stage_seconds_count{stage="decode"}'
 
 
+def ended(server: Process) -> bool:
+    """Without a complaint."""
+    return server.wait(60) == 0 and "Traceback" not in server.output()
+
+
 def refused(server: Process) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex((HOST, server.port)) == errno.ECONNREFUSED
-
-
-def metric(server: Process, name: str) -> float:
-    with Connection(server.port) as connection:
-        connection.send(message("GET /metrics"))
-        text = connection.answer().body.decode()
-    (value,) = re.findall(rf"^{re.escape(name)} (.+)$", text, re.MULTILINE)
-    return float(value)
 
 
 def test_after_sigterm_it_is_not_ready_before_it_refuses_connections(star):
@@ -40,22 +37,27 @@ def test_after_sigterm_it_is_not_ready_before_it_refuses_connections(star):
         server.send_signal(signal.SIGTERM)
         eventually(lambda: not is_ready(server.port))
         eventually(lambda: client.get("/livez").headers.get("connection") == "close")
+        assert [client.head(path).status_code for path in ("/livez", "/readyz")] == [200, 503]
         answer = client.post("/classify", content=star)
-        assert answer.status_code == 200
-        assert answer.headers["connection"] == "close"
-        assert httpx.get(f"{server.url}/readyz").json()["type"] == "urn:vit-serve:problem:unavailable"
+        assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+        answer = httpx.get(f"{server.url}/readyz")
+        assert answer.json()["type"] == "urn:vit-serve:problem:unavailable"
+        assert int(answer.headers["retry-after"]) >= 1
         eventually(lambda: refused(server))
-        assert server.wait(60) == 0
-        assert "Traceback" not in server.output()
+        assert ended(server)
 
 
-def test_requests_in_work_are_finished(star):
-    with running(module=SLOW) as server, ThreadPoolExecutor(1) as pool:
+@pytest.mark.parametrize(
+    ("number", "settings", "status"), [(signal.SIGTERM, {}, 200), (signal.SIGINT, {"drain_timeout_s": 0}, 503)]
+)
+def test_a_request_in_work_is_finished_unless_the_time_to_drain_is_over(star, number, settings, status):
+    with running(module=SLOW, **settings) as server, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(httpx.post, f"{server.url}/classify", content=star, timeout=20)
-        eventually(lambda: metric(server, "vit_queue_images") == 1)
-        server.send_signal(signal.SIGTERM)
-        assert asked.result().status_code == 200
-        assert server.wait(60) == 0
+        eventually(lambda: metric(server.port, DECODED) == 1)
+        server.send_signal(number)
+        assert asked.result().status_code == status
+        assert (RUN_ENDS in server.output()) == (status == 200)
+        assert ended(server)
 
 
 def test_a_verification_does_not_delay_the_end(star):
@@ -63,7 +65,7 @@ def test_a_verification_does_not_delay_the_end(star):
     with running(module=SLOW) as server, ThreadPoolExecutor(1) as pool:
         map_of_it = httpx.post(f"{server.url}/classify", content=star, timeout=20).json()["results"][0]["attention"]
         asked = pool.submit(httpx.post, f"{server.url}{map_of_it}/verify", timeout=20)
-        eventually(lambda: metric(server, "vit_requests_in_flight") == 2)  # and the one that asks
+        eventually(lambda: metric(server.port, "vit_requests_in_flight") == 2)  # and the one that asks
         server.send_signal(signal.SIGTERM)
         assert asked.result().status_code == 503
         assert server.wait(30) == 0
@@ -78,26 +80,13 @@ def test_unfinished_upload_gets_503_when_draining():
             answer = connection.answer()
         assert (answer.status, answer.headers["connection"]) == (503, "close")
         assert answer.json()["type"] == "urn:vit-serve:problem:unavailable"
-        assert server.wait(30) == 0
-        assert "Traceback" not in server.output()
+        assert ended(server)
 
 
-def test_a_request_in_work_gets_503_as_soon_as_the_time_to_drain_is_over(star):
-    with running(module=SLOW, drain_timeout_s=0) as server, ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(httpx.post, f"{server.url}/classify", content=star, timeout=20)
-        eventually(lambda: metric(server, DECODED) == 1)
+def test_sigint_skips_the_drain_delay():
+    with running(drain_delay_s=600) as server:
         server.send_signal(signal.SIGINT)
-        assert asked.result().status_code == 503
-        assert RUN_ENDS not in server.output()
-        assert server.wait(30) == 0
-
-
-def test_sigint_skips_the_drain_delay(star):
-    with running(drain_delay_s=60) as server:
-        assert httpx.post(f"{server.url}/classify", content=star).status_code == 200
-        server.send_signal(signal.SIGINT)
-        assert server.wait(30) == 0
-        assert "Traceback" not in server.output()
+        assert ended(server)
 
 
 def test_a_second_signal_ends_it_at_once():
@@ -125,14 +114,13 @@ def test_a_broken_engine_ends_the_process_after_all_answers(star, encode):
             return httpx.post(f"{server.url}/classify", content=body, timeout=20)
 
         first = pool.submit(post, star)
-        eventually(lambda: metric(server, DECODED) == 1)
+        eventually(lambda: metric(server.port, DECODED) == 1)
         last = pool.submit(post, black)
-        eventually(lambda: metric(server, DECODED) == 2)
+        eventually(lambda: metric(server.port, DECODED) == 2)
         rest = [pool.submit(post, star) for _ in range(4)]
         assert first.result().status_code == 200
         for answer in (last.result(), *(one.result() for one in rest)):
-            assert answer.status_code == 503
-            assert answer.json()["type"] == "urn:vit-serve:problem:unavailable"
+            assert (answer.status_code, answer.json()["type"]) == (503, "urn:vit-serve:problem:unavailable")
         with suppress(httpx.TransportError):  # gone already
             assert httpx.get(f"{server.url}/readyz").status_code == 503
             assert httpx.get(f"{server.url}/livez").status_code == 503

@@ -1,44 +1,17 @@
 """What the real server writes and sends about its requests: JSON lines, and spans over OTLP."""
 
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
-import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.benchmarks.server import Process, running
+from tests.support.listener import keeping_posts
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 JSON = {"log_level": "info", "log_format": "json"}
 TRACEPARENT = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
-
-
-@pytest.fixture
-def collector() -> Iterator[ThreadingHTTPServer]:
-    """An OTLP endpoint that keeps what it is sent in `requests`."""
-
-    class Receiver(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            self.server.requests.append((self.path, body))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    server.requests = []
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 def logged(server: Process) -> list[dict[str, Any]]:
@@ -70,14 +43,15 @@ def test_every_line_is_json_and_every_request_has_one(star):
     assert id not in json.dumps(asked)
 
 
-def test_spans_are_exported_where_the_environment_says_where_to(star, collector):
-    endpoint = f"http://127.0.0.1:{collector.server_port}"
-    with running(**JSON, root_path="/vit", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, NO_PROXY="127.0.0.1") as server:
-        httpx.post(f"{server.url}/vit/classify", content=star, headers=TRACEPARENT)
-        httpx.get(f"{server.url}/vit/livez")  # has no span
-        lines = logged(server)
+def test_spans_are_exported_where_the_environment_says_where_to(star):
+    with keeping_posts(answers=True) as (port, received):
+        otlp = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}", "NO_PROXY": "127.0.0.1"}
+        with running(**JSON, root_path="/vit", **otlp) as server:
+            httpx.post(f"{server.url}/vit/classify", content=star, headers=TRACEPARENT)
+            httpx.get(f"{server.url}/vit/livez")  # has no span
+            lines = logged(server)
     spans = {}
-    for path, body in collector.requests:
+    for path, body in received:
         assert path == "/v1/traces"
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
             spans |= {span.name: span for scope in resource.scope_spans for span in scope.spans}

@@ -30,12 +30,6 @@ def given(values: np.ndarray, datatype: str, *, binary: bool = True) -> Any:
     return tensor
 
 
-def elements(*contents: bytes, column: bool = False) -> np.ndarray:
-    array = np.empty(len(contents), np.object_)
-    array[:] = contents
-    return array.reshape(-1, 1) if column else array
-
-
 @pytest.fixture(scope="module")
 def scores(url) -> np.ndarray:
     """What /classify says of the images, (3, 12)."""
@@ -50,10 +44,8 @@ def scores(url) -> np.ndarray:
 def test_metadata_and_health(door):
     assert door.is_server_live()
     assert door.is_server_ready()
-    assert door.is_model_ready("shapes")
-    assert door.is_model_ready("shapes", "1")
-    assert not door.is_model_ready("nope")
-    assert not door.is_model_ready("shapes", "2")
+    known = [("shapes", ""), ("shapes", "1"), ("nope", ""), ("shapes", "2")]
+    assert [door.is_model_ready(*model) for model in known] == [True, True, False, False]
     assert "classification" in door.get_server_metadata()["extensions"]
     metadata, config = door.get_model_metadata("shapes", "1"), door.get_model_config("shapes")
     assert metadata == {
@@ -72,8 +64,8 @@ def test_metadata_and_health(door):
     [
         given(PIXELS, "UINT8"),
         given(PIXELS, "UINT8", binary=False),
-        given(elements(*ENCODED), "BYTES"),
-        given(elements(*ENCODED, column=True), "BYTES"),
+        given(np.array(ENCODED, np.object_), "BYTES"),
+        given(np.array(ENCODED, np.object_)[:, None], "BYTES"),
     ],
     ids=["pixels", "pixels in JSON", "encoded", "encoded in a column"],
 )
@@ -93,13 +85,13 @@ def test_the_requested_outputs_are_returned(door, url):
     answer = found.get_response()
     assert (answer["id"], answer["model_name"], answer["model_version"]) == ("a-1", "shapes", "1")
     assert [output["name"] for output in answer["outputs"]] == ["embedding", "logits", "scores"]
-    (embedded,) = httpx.post(f"{url}/embed", content=ENCODED[0]).json()["results"]
+    embedded, classified = (
+        httpx.post(f"{url}/{path}", content=ENCODED[0]).json()["results"][0] for path in ("embed", "classify")
+    )
     assert found.as_numpy("embedding")[0] == pytest.approx(embedded["embedding"], abs=1e-5)
-    named = found.as_numpy("scores")
-    assert named.shape == (3, 2)
-    (result,) = httpx.post(f"{url}/classify", content=ENCODED[0]).json()["results"]
-    first = result["predictions"][0]
-    value, index, label = named[0][0].decode().split(":", 2)
+    assert found.as_numpy("scores").shape == (3, 2)
+    first = classified["predictions"][0]
+    value, index, label = found.as_numpy("scores")[0][0].decode().split(":", 2)
     assert (int(index), label) == (first["index"], first["label"])
     assert float(value) == pytest.approx(first["score"], abs=1e-6)
     assert int(index) == found.as_numpy("logits")[0].argmax()
@@ -107,40 +99,33 @@ def test_the_requested_outputs_are_returned(door, url):
 
 def test_classification_returns_at_most_all_classes(door):
     wanted = [triton.InferRequestedOutput("logits", binary_data=False, class_count=100)]
-    found = door.infer("shapes", [given(PIXELS[:1], "UINT8")], outputs=wanted)
-    assert found.get_output("logits")["datatype"] == "BYTES"
-    assert found.get_output("logits")["shape"] == [1, 12]
+    found = door.infer("shapes", [given(PIXELS[:1], "UINT8")], outputs=wanted).get_output("logits")
+    assert (found["datatype"], found["shape"]) == ("BYTES", [1, 12])
 
 
 def test_maps_are_kept_on_request(door, url):
-    for images in (given(elements(*ENCODED[:2]), "BYTES"), given(PIXELS[:2], "UINT8")):
+    for images in (given(np.array(ENCODED[:2], np.object_), "BYTES"), given(PIXELS[:2], "UINT8")):
         found = door.infer("shapes", [images], parameters={"attention": True})
-        ids = found.get_response()["parameters"]["ids"].split(",")
-        assert len(ids) == 2
-        for id in ids:
-            assert httpx.get(f"{url}/attention/{id}").headers["content-type"] == "image/png"
+        one, other = found.get_response()["parameters"]["ids"].split(",")
+        for id in (one, other):
             assert httpx.get(f"{url}/attention/{id}?format=json").json()["image"] == [64, 64]
     assert "parameters" not in door.infer("shapes", [images]).get_response()
 
 
 @pytest.mark.parametrize(
-    ("ask", "status", "said"),
+    ("model", "images", "status", "said"),
     [
-        (lambda: [given(PIXELS[[0] * 17], "UINT8")], 400, "batch-size must be <= 16"),
-        (lambda: [given(elements(ENCODED[0], b"no image"), "BYTES")], 415, "Image 2 of 2: This is not an image"),
+        (("shapes", ""), given(PIXELS[[0] * 17], "UINT8"), 400, "batch-size must be <= 16"),
+        (("shapes", ""), given(np.array([ENCODED[0], b"x"], np.object_), "BYTES"), 415, "Image 2 of 2: This is no"),
+        (("nope", ""), given(PIXELS, "UINT8"), 404, "'nope' is not found"),
+        (("shapes", "9"), given(PIXELS, "UINT8"), 404, "'shapes' version 9 is not"),
     ],
 )
-def test_errors_reach_the_clients_exception(door, ask, status, said):
-    with pytest.raises(InferenceServerException) as refused:
-        door.infer("shapes", ask())
-    assert (refused.value.status(), said in refused.value.message()) == (str(status), True), refused.value
-
-
-def test_another_model_or_version_is_unknown(door):
-    for name, version, said in (("nope", "", "'nope' is not found"), ("shapes", "9", "'shapes' version 9 is not")):
-        with pytest.raises(InferenceServerException, match=said) as refused:
-            door.infer(name, [given(PIXELS, "UINT8")], model_version=version)
-        assert refused.value.status() == "404"
+def test_errors_reach_the_clients_exception(door, model, images, status, said):
+    name, version = model
+    with pytest.raises(InferenceServerException, match=said) as refused:
+        door.infer(name, [images], model_version=version)
+    assert refused.value.status() == str(status)
 
 
 def test_a_time_limit_in_microseconds(client):
@@ -161,15 +146,11 @@ def head(pixels: np.ndarray, **more: Any) -> dict[str, Any]:
         ({"outputs": [{"name": "zzz"}]}, "unexpected inference output 'zzz' for model 'shapes'"),
         ({"outputs": [{"name": "scores"}, {"name": "scores"}]}, "asked for twice"),
         ({"outputs": [{"name": "scores", "parameters": {"classification": 0}}]}, "at least 1"),
-        ({"outputs": [{"name": "scores", "parameters": {"classification": -1}}]}, "a whole number from 0"),
         ({"outputs": [{"name": "scores", "parameters": {"classification": "1"}}]}, "a whole number from 0"),
         ({"outputs": [{"name": "embedding", "parameters": {"classification": 1}}]}, "has no classes"),
         ({"outputs": [{"name": "scores", "parameters": {"binary_data": 1}}]}, "binary_data must be true or false"),
-        ({"outputs": [{"name": "scores", "parameters": {"shared_memory_region": "a"}}]}, "Shared memory"),
-        ({"outputs": {}}, "outputs: Input should be a valid array"),
         ({"parameters": {"triton_x": 1}}, "triton_x is reserved"),
         ({"parameters": {"timeout": "soon"}}, "timeout must be a whole number"),
-        ({"parameters": {"timeout": 10**400}}, "timeout must be a whole number"),
         ({"parameters": {"attention": "yes"}}, "attention must be true or false"),
         ({"parameters": {"binary_data_output": "yes"}}, "binary_data_output must be true or false"),
     ],

@@ -2,14 +2,14 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.benchmarks.server import Process, free_port, running
+from tests.integration.conftest import metric
 from tests.load.connection import Answer, Connection, message, post
-from tests.load.server import descriptors
 from tests.support.processes import eventually
 
 RECEIVE_S = 2
@@ -41,11 +41,11 @@ def replies(server: Process, data: bytes) -> list[Answer]:
         return connection.answers()
 
 
-def ask(server: Process, data: bytes, *, to: str = "GET") -> Answer:
+def ask(server: Process, data: bytes) -> Answer:
     """The first answer that is not 100 Continue."""
     with Connection(server.port) as connection:
         connection.send(data)
-        while (answer := connection.answer(to=to)) and answer.status < 200:
+        while (answer := connection.answer()) and answer.status < 200:
             pass
     assert answer is not None
     return answer
@@ -75,32 +75,22 @@ def chunked(*chunks: bytes, last: bytes = b"0\r\n\r\n") -> bytes:
 BROKEN = {
     "a negative length": (classify("Content-Length: -1"), 400),
     "two lengths": (classify("Content-Length: 5", "Content-Length: 6", body=b"hello!"), 400),
-    "two lengths in one": (classify("Content-Length: 5, 6", body=b"hello!"), 400),
     "a length in letters": (classify("Content-Length: five", body=b"hello"), 400),
     "a length of 2^64": (classify(f"Content-Length: {2**64}", body=b"hello"), 400),
-    "a length of 2^63": (classify(f"Content-Length: {2**63}", body=b"hello"), 413),
     "length and chunks": (classify("Content-Length: 5", CHUNKED, body=b"0\r\n\r\n"), 400),
     "chunks and length": (classify(CHUNKED, "Content-Length: 5", body=b"0\r\n\r\n"), 400),
     "chunks, then identity": (classify(f"{CHUNKED}, identity", body=b"0\r\n\r\n"), 400),
     "chunks by another name": (classify("Transfer-Encoding: xchunked", body=b"0\r\n\r\n"), 400),
     "a chunk size in letters": (classify(CHUNKED, body=b"zz\r\nhello\r\n"), 400),
-    "a negative chunk": (classify(CHUNKED, body=b"-5\r\nhello\r\n"), 400),
-    "a chunk of 2^64": (classify(CHUNKED, body=b"10000000000000000\r\nhello\r\n"), 400),
     "a chunk that is longer than it says": (classify(CHUNKED, body=b"2\r\nhello\r\n0\r\n\r\n"), 400),
     "chunks ended by LF": (classify(CHUNKED, body=b"5\nhello\n0\n\n"), 400),
-    "a name with a space": (message("GET /livez", "X Y: z"), 400),
     "a space before the colon": (message("GET /livez", "X : z"), 400),
     "a NUL in a value": (message("GET /livez", "X: a\0b"), 400),
     "a folded field": (message("GET /livez", "X: a", " b"), 400),
-    "version 9": (b"GET /livez HTTP/9.9\r\n\r\n", 400),
-    "a method in lower case": (b"get /livez HTTP/1.1\r\n\r\n", 400),
     "an invented method": (b"FETCH /livez HTTP/1.1\r\n\r\n", 400),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
     "TLS": (bytes.fromhex("1603010200010001fc0303") + bytes(range(256)), 400),
-    "nothing but noise": (bytes(range(256)) * 300, 400),
     "a field of a megabyte": (message("GET /livez", "X: " + "x" * 2**20), 431),
-    "a cookie of 64 KiB": (message("GET /livez", "Cookie: a=" + "x" * 2**16), 431),
-    "ten thousand fields": (message("GET /livez", *[f"X-{i}: y" for i in range(10_000)]), 431),
     "101 fields": (message("GET /livez", *["X: y"] * 100), 431),
     "a name of 64 KiB": (message("GET /livez", "x" * 2**16 + ": y"), 431),
     "a path of 64 KiB": (message("GET /" + "x" * 2**16), 431),
@@ -109,7 +99,6 @@ BROKEN = {
     "a tunnel": (message("CONNECT example.com:443"), 400),
     "a tunnel to a path": (message("CONNECT /livez"), 400),
     "an upgrade with length and chunks": (classify(*UPGRADE, "Content-Length: 5", CHUNKED, body=b"hello"), 400),
-    "an upgrade with a length in letters": (classify(*UPGRADE, "Content-Length: x", body=b"hello"), 400),
     "an upgrade with chunks, then identity": (classify(*UPGRADE, f"{CHUNKED}, identity", body=b"hello"), 400),
 }
 
@@ -117,22 +106,14 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_invalid_http_is_refused_and_the_connection_closed(server, name):
     data, status = BROKEN[name]
-    answers = replies(server, data)
-    assert [answer.status for answer in answers] == [status]
-    check_problem(answers[0])
-    assert answers[0].headers["connection"] == "close"
+    (answer,) = replies(server, data)
+    assert (answer.status, answer.headers["connection"]) == (status, "close")
+    check_problem(answer)
 
 
-@pytest.mark.parametrize(
-    ("data", "status"),
-    [
-        (message("GET /livez", f"Origin: {ORIGIN}"), 200),
-        (message("GET /livez", f"Origin: {ORIGIN}", *["X: y"] * 200), 431),
-        (classify(f"Origin: {ORIGIN}", CHUNKED, body=b"zz\r\n"), 400),
-    ],
-)
-def test_a_page_of_an_allowed_origin_may_read_what_the_protocol_refuses_too(server, data, status):
-    answer = ask(server, data)
+@pytest.mark.parametrize(("fields", "status"), [(1, 200), (200, 431)])
+def test_a_page_of_an_allowed_origin_may_read_what_the_protocol_refuses_too(server, fields, status):
+    answer = ask(server, message("GET /livez", f"Origin: {ORIGIN}", *["X: y"] * fields))
     assert answer.status == status
     assert (answer.headers["access-control-allow-origin"], answer.headers["vary"]) == (ORIGIN, "Origin")
 
@@ -146,24 +127,13 @@ LARGE = 33 * 2**20
 REFUSED = {
     "a body with too much": (post(bytes(32 * 2**20 + 1)), 413),
     "an upgrade with too much": (classify(*UPGRADE, f"Content-Length: {LARGE}", body=b"hello"), 413),
-    "an upgrade with an encoding": (
-        classify(*UPGRADE, "Content-Encoding: gzip", "Content-Length: 5", body=b"hello"),
-        415,
-    ),
+    "an upgrade with an encoding": (classify(*UPGRADE, "Content-Encoding: gzip", "Content-Length: 1", body=b"x"), 415),
     "chunks with too much": (chunked(*[bytes(2**20)] * 33), 413),
     "a hundred thousand chunks of a byte": (classify(CHUNKED, body=b"1\r\nx\r\n" * 10**5 + b"0\r\n\r\n"), 415),
-    "five megabytes before the first boundary": (
-        post(b"x" * 5 * 2**20, "Content-Type: multipart/form-data; boundary=b"),
-        400,
-    ),
-    "HEAD": (message("HEAD /classify"), 405),
-    "TRACE": (message("TRACE /classify"), 405),
-    "a slash too many": (message("GET //livez"), 404),
+    "five megabytes before a boundary": (post(b"x" * 5 * 2**20, "Content-Type: multipart/form-data; boundary=b"), 400),
+    "another method": (message("TRACE /classify"), 405),
     "a slash at the end": (message("GET /livez/"), 404),
-    "dots": (message("GET /page/../livez"), 404),
     "encoded dots": (message("GET /page/%2e%2e/main.py"), 404),
-    "a semicolon": (message("GET /livez;x=y"), 404),
-    "a fragment of UTF-8": (message("GET /%ff%fe"), 404),
     "a NUL": (message("GET /livez%00"), 404),
 }
 
@@ -171,24 +141,20 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_valid_http_is_refused_with_a_problem(server, name):
     data, status = REFUSED[name]
-    method = data.split(b" ", 1)[0].decode()
-    answer = ask(server, data, to=method)
+    answer = ask(server, data)
     assert answer.status == status
-    if method == "HEAD":
-        assert answer.body == b""
-    else:
-        check_problem(answer)
+    check_problem(answer)
 
 
-@pytest.mark.parametrize("path", ["/", "/model", "/metrics", "/page/main.js", "/docs"])
+@pytest.mark.parametrize("path", ["/", "/model", "/metrics", "/page/main.js", "/docs", "/classify"])
 def test_head_is_get_without_a_body(server, path):
     with Connection(server.port) as connection:
         connection.send(message(f"GET {path}"))
         got = connection.answer()
         connection.send(message(f"HEAD {path}") + message("GET /livez"))
         head, alive = connection.answer(to="HEAD"), connection.answer()
-    assert (head.status, head.body, head.headers["content-type"]) == (200, b"", got.headers["content-type"])
-    assert alive.json() == {"status": "alive"}
+    assert (head.status, head.body, head.headers["content-type"]) == (got.status, b"", got.headers["content-type"])
+    assert (got.status, alive.json()) == (405 if path == "/classify" else 200, {"status": "alive"})
 
 
 def test_bytes_after_the_declared_length_are_the_next_request(server):
@@ -205,25 +171,20 @@ def test_slow_headers_and_idle_connections_are_closed(server):
         (answer,) = slow.answers()
         assert answer.status == 408
         check_problem(answer)
-        assert idle.answers() == []
-        assert blank.answers() == []
+        assert idle.answers() == blank.answers() == []
         assert time.monotonic() < deadline
 
 
 def test_slow_senders_get_408_and_delay_no_other_client(server, star):
-    senders = [Connection(server.port) for _ in range(200)]
-    try:
+    with ExitStack() as opened, ThreadPoolExecutor(4) as pool:
+        senders = [opened.enter_context(Connection(server.port)) for _ in range(200)]
         for sender in senders:
             sender.send(classify("Content-Length: 1000", body=b"x"))
-        with ThreadPoolExecutor(4) as pool:
-            good = list(pool.map(lambda _: ask(server, post(star)).status, range(20)))
+        good = list(pool.map(lambda _: ask(server, post(star)).status, range(20)))
         for sender in senders:
             sender.send(b"x")
         assert good == [200] * 20
         assert [[answer.status for answer in sender.answers()] for sender in senders] == [[408]] * 200
-    finally:
-        for sender in senders:
-            sender.__exit__()
 
 
 def test_100_continue_is_sent_only_if_the_body_is_wanted(server, star):
@@ -232,11 +193,12 @@ def test_100_continue_is_sent_only_if_the_body_is_wanted(server, star):
         assert connection.answer().status == 100
         connection.send(star)
         assert connection.answer().status == 200
-    answer = ask(server, classify(f"Content-Length: {LARGE}", "Expect: 100-continue"))
-    assert answer.status == 413
+    assert ask(server, classify(f"Content-Length: {LARGE}", "Expect: 100-continue")).status == 413
 
 
-@pytest.mark.parametrize("fields", [(), UPGRADE])
+@pytest.mark.parametrize(
+    "fields", [(), UPGRADE, ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: dGhl")]
+)
 def test_a_hundred_pipelined_requests_are_answered_in_order(server, fields):
     requests = [message("GET /livez", f"X-Request-ID: {i}", *fields) for i in range(100)]
     with Connection(server.port) as connection:
@@ -250,50 +212,24 @@ def test_a_valid_request_before_an_invalid_one_is_answered(server, star):
 
 
 def test_a_client_that_disconnects_before_the_end_of_its_body_is_counted_as_499(server, star):
-    def found(name: str, labels: dict[str, str]) -> list[float]:
-        families = text_string_to_metric_families(ask(server, message("GET /metrics")).body.decode())
-        samples = [sample for family in families for sample in family.samples]
-        return [sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)]
-
     def counted(status: int) -> float:
-        return sum(found("vit_requests_total", {"method": "POST", "route": "/classify", "status": str(status)}))
+        return metric(server.port, f'vit_requests_total{{method="POST",route="/classify",status="{status}"}}')
 
     gone, malformed = counted(499), counted(400)
     for left, whole in enumerate((post(star), post(bytes(200_000))), 1):
         with Connection(server.port) as connection:
             connection.send(whole[:-1])
-            eventually(lambda: found("vit_requests_in_flight", {}) == [2])  # with the one that asks
+            eventually(lambda: metric(server.port, "vit_requests_in_flight") == 2)  # with the one that asks
         eventually(lambda left=left: counted(499) == gone + left)
-    (answer,) = replies(server, classify(CHUNKED, body=b"5\r\nhello\r\nno chunk"))
-    assert answer.status == 400
+    replies(server, classify(CHUNKED, body=b"5\r\nhello\r\nno chunk"))
     eventually(lambda: counted(400) == malformed + 1)
     assert counted(499) == gone + 2
 
 
-def test_a_client_that_disconnects_leaves_no_descriptor(server, star):
-    before = descriptors(server.pid)
-    whole = post(star)
-    for sent in (whole[:10], whole[:200], whole[:-1], whole, whole * 2):
-        with Connection(server.port) as connection:
-            connection.send(sent)
-    eventually(lambda: descriptors(server.pid) <= before)
-
-
 def test_http_1_0_and_0_9_are_answered_once(server, star):
-    for version in (b" HTTP/1.0", b""):
-        (answer,) = replies(server, b"GET /livez" + version + b"\r\n\r\n")
-        assert answer.status == 200
-    (answer,) = replies(server, b"POST /classify HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(star) + star)
-    assert answer.status == 200
-
-
-@pytest.mark.parametrize("protocol", ["websocket", "h2c", "TLS/1.0"])
-def test_an_upgrade_is_ignored(server, protocol):
-    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
-    with Connection(server.port) as connection:
-        for _ in range(2):
-            connection.send(message("GET /livez", "Connection: Upgrade", f"Upgrade: {protocol}", key))
-            assert connection.answer().status == 200
+    image = b"POST /classify HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(star) + star
+    for request in (b"GET /livez HTTP/1.0\r\n\r\n", b"GET /livez\r\n\r\n", image):
+        assert [answer.status for answer in replies(server, request)] == [200]
 
 
 @pytest.mark.parametrize("framing", ["declared", "chunked"])
@@ -302,10 +238,7 @@ def test_an_image_may_come_with_an_upgrade(server, star, framing, at):
     """As Java's HttpClient sends it, and curl --http2, in two parts: cut `at` bytes behind the head, or in it."""
     h2c = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
     chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(star), star)
-    data = {
-        "declared": post(star, *h2c),
-        "chunked": classify(CHUNKED, *h2c, body=chunked),
-    }[framing]
+    data = {"declared": post(star, *h2c), "chunked": classify(CHUNKED, *h2c, body=chunked)}[framing]
     cut = data.index(b"\r\n\r\n") + 4 + at
     with Connection(server.port) as connection:
         for _ in range(2):
@@ -323,11 +256,7 @@ def test_the_host_of_a_request_is_ignored(server):
 
 @pytest.mark.parametrize(
     "last",
-    [
-        message("GET /livez", "Connection: close"),
-        message("GET /livez").replace(b"1.1", b"1.0"),
-        message("GET /livez", "Content-Length: 5000000", body=b"hello"),
-    ],
+    [message("GET /livez", field) for field in ("Connection: close", "Content-Length: 5000000")],
 )
 @pytest.mark.parametrize("more", [b"x" * 300_000, message("GET /livez") * 5_000])
 def test_bytes_after_the_last_request_do_not_reset_its_answer(server, last, more):
@@ -350,13 +279,9 @@ def test_a_connection_over_the_limit_may_only_send_probes(star):
             with Connection(server.port), Connection(server.port) as three:
                 three.send(post(star))
                 (refused,) = three.answers()
-                assert refused.status == 503
-                assert int(refused.headers["retry-after"]) >= 1
+                assert (refused.status, int(refused.headers["retry-after"]) >= 1) == (503, True)
                 check_problem(refused)
-                with Connection(server.port) as probe:
-                    probe.send(message("GET /readyz"))
-                    (answer,) = probe.answers()
-                    assert answer.status == 200
+                assert [answer.status for answer in replies(server, message("GET /readyz"))] == [200]
         eventually(lambda: ask(server, post(star)).status == 200)  # those that left have to be noticed
 
 

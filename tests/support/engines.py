@@ -37,10 +37,7 @@ def engine_of(folder: Path, kind: str = "onnxruntime", precision: Precision | No
     """`precision` is that of the manifest unless it is given."""
     manifest = load_bundle(folder).manifest
     return ARRANGEMENTS[kind](
-        graph=folder / COMBINED_GRAPH,
-        shapes=manifest.explains,
-        precision=precision or manifest.precision,
-        **how,
+        graph=folder / COMBINED_GRAPH, shapes=manifest.explains, precision=precision or manifest.precision, **how
     )
 
 

@@ -21,10 +21,7 @@ Write = Callable[[Path, int], Path]
 
 def torch_file(case: str, head: str) -> Write:
     def write(folder: Path, classes: int) -> Path:
-        def with_head(state: State) -> State:
-            return state | ones(head, classes, state[f"{head}.weight"].shape[1])
-
-        return altered(case, folder, tensors=with_head)
+        return altered(case, folder, tensors=lambda state: state | ones(head, classes, len(state[f"{head}.weight"][0])))
 
     return write
 

@@ -25,20 +25,11 @@ def make_maps(**changes: Any) -> Maps:
 
 
 def make_prepared(**changes: Any) -> Prepared:
-    fields: dict[str, Any] = {
-        "pixels": np.zeros((2, 2, 3), np.uint8),
-        "size": (2, 2),
-        "box": Box(0, 0, 2, 2),
-        "format": "PNG",
-        "thumbnail": b"",
-    }
+    fields: dict[str, Any] = {"size": (2, 2), "box": Box(0, 0, 2, 2), "format": "PNG", "thumbnail": b""}
+    fields["pixels"] = np.zeros((2, 2, 3), np.uint8)
     return Prepared(**{**fields, **changes})
 
 
 def make_record(**changes: Any) -> Record:
-    fields: dict[str, Any] = {
-        "maps": make_maps(),
-        "predictions": tuple(Prediction(label=label, index=i, score=0.5) for i, label in enumerate("ab")),
-        "image": make_prepared(),
-    }
-    return Record(**{**fields, **changes})
+    predictions = tuple(Prediction(label=label, index=i, score=0.5) for i, label in enumerate("ab"))
+    return Record(**{"maps": make_maps(), "predictions": predictions, "image": make_prepared(), **changes})

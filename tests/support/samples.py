@@ -7,14 +7,9 @@ from model.preprocessing import Preprocessing
 
 SIZE = (16, 24)
 PREPROCESSING = Preprocessing(
-    size=SIZE,
-    resize_mode="squash",
-    resize_size=SIZE,
-    crop="none",
-    interpolation="bicubic",
-    mean=(0.5, 0.5, 0.5),
-    std=(0.25, 0.25, 0.25),
-)
+    size=SIZE, resize_mode="squash", resize_size=SIZE, crop="none", interpolation="bicubic",
+    mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25),
+)  # fmt: skip
 
 
 def squares(count: int, *, seed: int = 0, size: tuple[int, int] = SIZE, contrast: int = 150) -> Samples:

@@ -9,15 +9,12 @@ from app.images.preprocess import ImageSpec, Resize
 
 def spec_of(size: tuple[int, int], resize: tuple[int, int] | Resize | None = None, **changes: Any) -> ImageSpec:
     """The rule of a model that reads `size` out of `resize`, each height and width in pixels."""
-    fields: dict[str, Any] = {
-        "size": size,
-        "resize": resize if isinstance(resize, Resize) else Resize(mode="shortest", size=resize or size),
-        "crop": "center",
-        "interpolation": "bicubic",
-        "mean": (0.5, 0.5, 0.5),
-        "std": (0.5, 0.5, 0.5),
-    }
-    return ImageSpec(**{**fields, **changes})
+    if not isinstance(resize, Resize):
+        resize = Resize(mode="shortest", size=resize or size)
+    half = dict.fromkeys(("mean", "std"), (0.5, 0.5, 0.5))
+    return ImageSpec(
+        **{"size": size, "resize": resize, "crop": "center", "interpolation": "bicubic", **half, **changes}
+    )
 
 
 def preparer_of(spec: ImageSpec, *, thumbnail_px: int = 16) -> Preparer:

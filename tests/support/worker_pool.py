@@ -12,16 +12,9 @@ from app.images.pool import WorkerPool
 @contextmanager
 def started(work: Work, **options: Any) -> Iterator[WorkerPool]:
     """Two workers, all of which may decode small images, unless a test says otherwise."""
-    defaults = {
-        "workers": 2,
-        "max_small": options.get("workers", 2),
-        "max_pixels_in_work": 5_000_000,
-        "max_answer_bytes": 2**25,
-        "memory_bytes": 2**29,
-        "timeout_s": 20.0,
-        "unpack": bytes,
-        "on_hang": AsyncMock(),
-    }
+    limits = {"max_pixels_in_work": 5_000_000, "max_answer_bytes": 2**25, "memory_bytes": 2**29, "timeout_s": 20.0}
+    workers = {"workers": 2, "max_small": options.get("workers", 2)}
+    defaults = {**workers, **limits, "unpack": bytes, "on_hang": AsyncMock()}
     pool = WorkerPool(work=work, **{**defaults, **options})
     pool.start()
     try:
