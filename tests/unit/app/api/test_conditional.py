@@ -52,8 +52,7 @@ async def test_a_first_answer_is_drawn_in_the_pool_and_timed():
 
 
 @pytest.mark.parametrize(
-    "if_none_match",
-    [ETAG, f"W/{ETAG}", f"{OTHER}, {ETAG}", f"W/{OTHER} , W/{ETAG}", f'"a, b", {ETAG}', "*", " * "],
+    "if_none_match", [ETAG, f"W/{ETAG}", f"{OTHER}, {ETAG}", f"W/{OTHER} , W/{ETAG}", f'"a, b", {ETAG}', "*", " * "]
 )
 async def test_a_client_that_has_the_answer_gets_304_and_nothing_is_drawn(if_none_match):
     drawing = Drawing()

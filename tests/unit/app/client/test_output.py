@@ -43,10 +43,7 @@ def write(path, images):
     return done, ends
 
 
-@given(
-    images=st.lists(names, min_size=1, max_size=6, unique=True),
-    cut=st.integers(0, 2000),
-)
+@given(images=st.lists(names, min_size=1, max_size=6, unique=True), cut=st.integers(0, 2000))
 def test_a_run_that_was_cut_anywhere_goes_on(tmp_path_factory, images, cut):
     folder = tmp_path_factory.mktemp("output")
     whole, broken = folder / "whole.csv", folder / "broken.csv"

@@ -23,9 +23,7 @@ MIDDLE = Box(10, 0, 50, 40)
 def prepared(encode, size=(60, 40), box=MIDDLE, scale=1, color="gray") -> Prepared:
     thumbnail = encode(Image.new("RGB", size, color), "JPEG", quality=100)
     return make_prepared(
-        size=(size[0] * scale, size[1] * scale),
-        box=Box(*(edge * scale for edge in box)),
-        thumbnail=thumbnail,
+        size=(size[0] * scale, size[1] * scale), box=Box(*(edge * scale for edge in box)), thumbnail=thumbnail
     )
 
 

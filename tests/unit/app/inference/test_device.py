@@ -32,8 +32,7 @@ def opened(name: str = "cpu", *, max_memory: float = math.inf, bundle: Bundle | 
 
 
 @pytest.mark.parametrize(
-    ("engine", "provider"),
-    [("auto", "OpenVINO"), ("openvino", "OpenVINO"), ("onnxruntime", "CPUExecutionProvider")],
+    ("engine", "provider"), [("auto", "OpenVINO"), ("openvino", "OpenVINO"), ("onnxruntime", "CPUExecutionProvider")]
 )
 def test_the_cpu_is_used_and_warm(engine, provider, caplog):
     caplog.set_level("INFO")

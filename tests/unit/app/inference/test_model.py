@@ -160,13 +160,7 @@ def open_engine(streams) -> Mock:
 @pytest.fixture
 def with_streams(watched, open_engine, monkeypatch) -> Model:
     monkeypatch.setattr(module, "STREAMS_PAY_S", 0.0)
-    return model_of(
-        DEMO_BUNDLE,
-        watched,
-        streams=2,
-        open_engine=open_engine,
-        weights=30 * MIB,
-    )
+    return model_of(DEMO_BUNDLE, watched, streams=2, open_engine=open_engine, weights=30 * MIB)
 
 
 @pytest.mark.usefixtures("no_time")

@@ -59,11 +59,7 @@ def test_equal_values_go_row_by_row():
     assert tried.covered[tried.image_of[0]].tolist() == np.tri(5, 4, -1, dtype=bool).tolist()
 
 
-@given(
-    shape=st.tuples(st.integers(1, 6), st.integers(1, 6)),
-    steps=st.integers(4, 64),
-    random_orders=st.integers(1, 8),
-)
+@given(shape=st.tuples(st.integers(1, 6), st.integers(1, 6)), steps=st.integers(4, 64), random_orders=st.integers(1, 8))
 def test_every_image_is_there_once_and_every_curve_goes_from_all_to_nothing(shape, steps, random_orders):
     values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     tried = trial(values, steps=steps, random_orders=random_orders)
