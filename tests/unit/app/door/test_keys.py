@@ -34,14 +34,11 @@ def test_each_of_the_keys_is_accepted_and_any_other_refused(request_of, headers)
     assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
 
 
-def test_public_paths_need_no_key_and_metrics_none_at_a_port_of_their_own(request_of):
+def test_public_paths_need_no_key_nor_metrics_at_a_port_of_their_own_and_without_keys_nothing(request_of):
     KEYS.check(request_of("/livez"))  # test_paths.py has the public ones
     ApiKeys(["a"], metrics_port=9000).check(request_of("/metrics", port=9000))
     with pytest.raises(Unauthorized):
         KEYS.check(request_of("/metrics"))
-
-
-def test_without_keys_every_request_passes(request_of):
     no_keys = ApiKeys([], metrics_port=0)
     no_keys.check(request_of("/classify", "POST"))
     assert (bool(no_keys), bool(KEYS)) == (False, True)

@@ -87,14 +87,11 @@ def blank(*size: int) -> bytes:
     ],
 )
 def test_an_image_beyond_a_limit_is_refused_before_it_is_decoded(monkeypatch, data, words):
+    assert decode(blank(64, 1))[0].size == (64, 1)
     for kind in (Image.Image, ImageFile.ImageFile, AvifImage):
         monkeypatch.setattr(kind, "load", lambda self: pytest.fail("decoded"))
     with pytest.raises(UnusableImage, match=words):
         decode(data)
-
-
-def test_an_image_at_the_limit_of_a_sliver_is_decoded():
-    assert decode(blank(64, 1))[0].size == (64, 1)
 
 
 def test_the_exif_of_an_avif_is_not_read(monkeypatch):

@@ -223,20 +223,25 @@ def test_a_gpu_without_memory_for_one_image_is_refused(sessions):
 
 
 def test_all_buffers_are_on_the_gpu_of_the_settings(sessions):
-    model = warmed(gpu=1)
+    warmed(gpu=1)
     assert {each.images.gpu for session in sessions for each in session.recorded.values()} == {1}
-    assert model.engine._options["device_id"] == "1"
 
 
-@pytest.mark.parametrize(("precision", "expected"), [("fp32", "0"), ("fp16", "1")])
-def test_tf32_is_for_half_precision_alone(sessions, precision, expected):
-    assert engine_of(precision=precision)._options["use_tf32"] == expected
+WEIGHTS_BYTES = (DEMO_BUNDLE / "weights.bin").stat().st_size
 
 
-def test_each_graph_gets_half_of_the_memory_that_the_weights_leave(sessions):
-    weights = (DEMO_BUNDLE / "weights.bin").stat().st_size
-    assert engine_of(memory_bytes=2 * weights + 2000)._options["gpu_mem_limit"] == "1000"
-    assert "gpu_mem_limit" not in engine_of()._options
+@pytest.mark.parametrize(
+    ("asked", "option", "value"),
+    [
+        ({"gpu": 1}, "device_id", "1"),
+        ({"precision": "fp32"}, "use_tf32", "0"),
+        ({"precision": "fp16"}, "use_tf32", "1"),
+        ({}, "gpu_mem_limit", None),
+        ({"memory_bytes": 2 * WEIGHTS_BYTES + 2000}, "gpu_mem_limit", "1000"),  # half of what the weights leave
+    ],
+)
+def test_sessions_are_opened_as_the_settings_and_the_precision_say(sessions, asked, option, value):
+    assert engine_of(**asked)._options.get(option) == value
 
 
 @pytest.mark.parametrize("version", ["1.31.1", "1.32.0.dev20270101"])
