@@ -5,6 +5,7 @@ import os
 import signal
 from functools import partial
 from io import BytesIO
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -128,14 +129,11 @@ async def test_a_worker_that_cannot_be_replaced_costs_no_image(star, tmp_path):
 
 
 async def test_when_no_worker_can_be_started_the_service_is_overloaded(prepare, star, pool, monkeypatch):
-    def fail(worker):
-        raise BlockingIOError
-
     await prepare(star)
     for process in processes(pool):
         os.kill(process, signal.SIGKILL)
     eventually(lambda: not any(worker.is_ready() for worker in pool._workers), seconds=20)
-    monkeypatch.setattr(pool, "_renew", fail)
+    monkeypatch.setattr(pool, "_renew", Mock(side_effect=BlockingIOError))
     assert Overloaded in {type(answer) for answer in await prepare(star, star, star, star)}
     monkeypatch.undo()
     assert {type(answer) for answer in await prepare(star, star, star)} == {Prepared}

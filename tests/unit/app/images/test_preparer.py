@@ -3,6 +3,7 @@
 import struct
 from dataclasses import replace
 from io import BytesIO
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -80,10 +81,7 @@ def test_a_thumbnail_that_is_no_jpeg_is_taken_from_no_worker(encode):
 
 
 def test_too_little_memory_is_a_refusal(encode, monkeypatch):
-    def hungry(image, spec):
-        raise MemoryError
-
-    monkeypatch.setattr("app.images.preparer.preprocess", hungry)
+    monkeypatch.setattr("app.images.preparer.preprocess", Mock(side_effect=MemoryError))
     with pytest.raises(UnusableImage, match="memory"):
         ask(encode(Image.new("RGB", (50, 20))))
 

@@ -80,16 +80,9 @@ def test_a_gpu_that_is_not_used_is_a_warning_unless_it_was_asked_for_and_none_is
         opened("cuda")
 
 
-def not_installed(**_):
-    raise ImportError("No module named 'openvino'")
-
-
-def refusing(**_):
-    raise RuntimeError("Check 'ok' failed at src/core.cpp:1")
-
-
-def failing_in_a_run(graph, images):
-    raise RuntimeError("could not create a primitive")
+not_installed = Mock(side_effect=ImportError("No module named 'openvino'"))
+refusing = Mock(side_effect=RuntimeError("Check 'ok' failed at src/core.cpp:1"))
+failing_in_a_run = Mock(side_effect=RuntimeError("could not create a primitive"))
 
 
 def wrong(graph, outputs):

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import cycle
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -187,12 +188,9 @@ async def test_streams_that_do_not_open_leave_one_run_at_a_time(lifecycle):
 
 
 def test_start_raises_what_opening_the_engine_raises():
-    def broken():
-        raise OSError("no weights")
-
     runner = Runner(batcher=Batcher(), lifecycle=Lifecycle())
     with pytest.raises(OSError, match="no weights"):
-        runner.start(broken)
+        runner.start(Mock(side_effect=OSError("no weights")))
     runner.stop()
 
 

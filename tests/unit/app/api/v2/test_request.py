@@ -5,6 +5,7 @@ import base64
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -32,14 +33,10 @@ async def pieces(body: bytes, cuts: list[int]) -> AsyncIterator[bytes]:
 
 
 def read(body: bytes, *, length: str | None = None, cuts: list[int] | None = None) -> tuple[Head, list[Any]]:
-    reader = JsonReader(admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()))
-    deadline = time.monotonic() + 60
-    try:
-        return asyncio.run(
-            read_request(pieces(body, cuts or []), reader, head_length=length, expected=EXPECTED, deadline=deadline)
-        )
-    finally:
-        reader.close()
+    admission = Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle())
+    how = {"head_length": length, "expected": EXPECTED, "deadline": time.monotonic() + 60}
+    with closing(JsonReader(admission=admission)) as reader:
+        return asyncio.run(read_request(pieces(body, cuts or []), reader, **how))
 
 
 def head_of(*, shape: Any, datatype: str = "UINT8", data: Any = None, **parameters: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import ctypes
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -255,10 +256,7 @@ def test_an_onnx_runtime_that_replays_rightly_is_taken(sessions, monkeypatch, ve
     [(module, "input buffer could not be page-locked"), (driver, "no buffers for outputs could be")],
 )
 def test_buffers_that_cannot_be_locked_are_a_warning(sessions, monkeypatch, caplog, where, sentence):
-    def refused(pixels, gpu):
-        raise DriverError("cuMemHostRegister_v2: CUDA error 304")
-
-    monkeypatch.setattr(where, "lock_pages", refused)
+    monkeypatch.setattr(where, "lock_pages", Mock(side_effect=DriverError("cuMemHostRegister_v2: CUDA error 304")))
     model = warmed()
     assert model.engine.run("classify", images(7))["logits"].tolist() == [[7]]
     assert sentence in caplog.text
@@ -278,10 +276,7 @@ def test_outputs_stay_as_they_are_however_many_runs_follow(sessions):
     assert sum(rows.base is not None for rows in kept) >= module.OUTPUT_BUFFERS
 
 
-def failing(*_):
-    raise RuntimeError("cudaErrorStreamCaptureUnsupported")
-
-
+failing = Mock(side_effect=RuntimeError("cudaErrorStreamCaptureUnsupported"))
 ON_CPU = {"app.inference.cuda.engine.CudaEngine._session": lambda self, file: FakeSession("CPUExecutionProvider")}
 LACKING = "Failed to load libcudart.so.13: cannot open shared object file"
 
