@@ -51,16 +51,10 @@ def test_a_file_that_people_send_by_mistake_is_named(data, kind):
 
 
 @pytest.mark.parametrize(
-    "brands",
-    [
-        (b"avif", b"mif1", b"miaf", b"MA1B"),
-        (b"avis", b"msf1", b"iso8"),
-        (b"mif1", b"mif1", b"avif", b"miaf"),
-        (b"mif1", b"heic", b"avif"),
-    ],
+    "brands", [b"avif mif1 miaf MA1B", b"avis msf1 iso8", b"mif1 mif1 avif miaf", b"mif1 heic avif"]
 )
 def test_an_avif_is_known_by_any_of_its_brands(brands):
-    assert sniff(box(*brands)) == "AVIF"
+    assert sniff(box(*brands.split())) == "AVIF"
 
 
 @pytest.mark.parametrize(

@@ -34,27 +34,23 @@ async def settle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lanes", "steps", "entered"),
+    ("workers", "max_small", "steps", "entered"),
     [
-        pytest.param({"workers": 2}, "a b c | leave:0", "a b | c", id="as many as there are workers"),
-        pytest.param(
-            {"workers": 2}, "a:10 b:10 small | leave:10", "a small | b", id="large ones leave a worker to small ones"
-        ),
-        pytest.param(
-            {"workers": 4, "max_small": 2},
+        (2, 2, "a b c | leave:0", "a b | c"),  # as many as there are workers
+        (2, 2, "a:10 b:10 small | leave:10", "a small | b"),  # large ones leave a worker to small ones
+        (
+            4,
+            2,
             "a b c large:10 | leave:10 | leave:0",
             "a b large | | c",
-            id="small ones are bounded too and leave workers to large ones",
-        ),
-        pytest.param({"workers": 1}, "large:100", "large", id="a single worker does large ones too"),
-        pytest.param(  # c would fit, but b was first
-            {"workers": 4}, "a:60 b:60 c:10 small | leave:60", "a small | b c", id="large ones wait in their order"
-        ),
+        ),  # small ones are bounded and leave workers too
+        (1, 1, "large:100", "large"),  # a single worker does large ones too
+        (4, 4, "a:60 b:60 c:10 small | leave:60", "a small | b c"),  # large ones wait in their order: c would fit
     ],
 )
-async def test_who_enters(lanes, steps, entered):
+async def test_who_enters(workers, max_small, steps, entered):
     """A step is a name, with its pixels if it is large, or `leave`. After each bar some more have entered."""
-    race, expected = Race(**lanes), []
+    race, expected = Race(workers, max_small=max_small), []
     for part, names in zip(steps.split("|"), entered.split("|"), strict=True):
         for step in part.split():
             name, _, pixels = step.partition(":")

@@ -48,13 +48,6 @@ def test_it_is_resize_then_centre_crop():
     assert (pixels == np.asarray(resized.crop((left, 4, left + 24, 28)))).all()
 
 
-def test_an_image_of_the_right_size_is_not_touched():
-    noise = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8)
-    pixels, box = preprocess(Image.fromarray(noise), spec("squash", (24, 32), (24, 32)))
-    assert (pixels == noise).all()
-    assert box == (0, 0, 32, 24)
-
-
 @pytest.mark.parametrize(
     ("rounding", "resized", "left"), [("half_even", 31, 4), ("half_even", 33, 4), ("floor", 31, 3), ("floor", 33, 4)]
 )
@@ -63,13 +56,18 @@ def test_half_a_pixel_of_margin_is_rounded_as_the_library_does(rounding, resized
     assert geometry((100, 100), chosen).offset == (left, left)
 
 
-def test_the_remainder_is_part_of_the_crop_and_not_of_the_input():
-    """A crop of 37 x 43 in the middle, of which the network takes 32 x 40 at the top left."""
+@pytest.mark.parametrize(
+    ("size", "remainder", "seen"),
+    [
+        ((41, 51), (0, 0), (0, 0, 51, 41)),  # an image of the right size is not touched
+        ((32, 40), (5, 3), (4, 2, 44, 34)),  # a crop of 37 x 43 in the middle, and of that 32 x 40 at the top left
+    ],
+)
+def test_the_remainder_is_part_of_the_crop_and_not_of_the_input(size, remainder, seen):
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (41, 51, 3), dtype=np.uint8))
-    chosen = replace(spec("squash", (41, 51), (32, 40)), remainder=(5, 3))
-    pixels, box = preprocess(image, chosen)
-    assert (pixels == np.asarray(image)[2:34, 4:44]).all()
-    assert box == (4, 2, 44, 34)
+    pixels, box = preprocess(image, replace(spec("squash", (41, 51), size), remainder=remainder))
+    assert (pixels == np.asarray(image.crop(seen))).all()
+    assert box == seen
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"])
