@@ -45,16 +45,10 @@ def test_the_cpu_is_used_and_warm(engine, provider, caplog):
 
 def test_the_cpu_is_opened_before_the_checksums_are_computed(monkeypatch):
     on_cpu = threading.Event()
-
-    class SlowBundle(Bundle):
-        def check_files(self):
-            assert on_cpu.wait(10)
-
     opened = SimpleNamespace(engine=SimpleNamespace(provider="", computes_in=""))
     monkeypatch.setattr(device, "_on_cpu", lambda *_, **__: on_cpu.set() or opened)
-    read = load_bundle(DEMO_BUNDLE)
-    bundle = SlowBundle(folder=read.folder, manifest=read.manifest, digest=read.digest)
-    open_model(settings=Settings(device="cpu"), bundle=bundle)
+    monkeypatch.setattr(Bundle, "check_files", lambda bundle: on_cpu.wait(10) or pytest.fail("checked first"))
+    open_model(settings=Settings(device="cpu"), bundle=load_bundle(DEMO_BUNDLE))
 
 
 @pytest.mark.parametrize(
