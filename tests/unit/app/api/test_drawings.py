@@ -4,6 +4,7 @@ import asyncio
 import math
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,87 +13,74 @@ from app.api.drawings import Drawings
 from app.errors import DeadlineExceeded, Overloaded
 
 
-def draw(scenario, *, max_in_work: int = 2):
-    """Run `scenario(drawings)` with one thread that draws."""
-
-    async def main():
-        return await asyncio.wait_for(scenario(Drawings(pool=pool, max_in_work=max_in_work)), 20)
-
+@pytest.fixture
+def drawings() -> Iterator[Drawings]:
+    """Two at most, drawn by one thread."""
     with ThreadPoolExecutor(1) as pool:
-        return asyncio.run(main())
+        yield Drawings(pool=pool, max_in_work=2)
 
 
-def test_a_drawing_over_the_limit_is_refused_at_once():
-    async def scenario(drawings: Drawings) -> None:
-        go_on = threading.Event()
-        drawn = [asyncio.ensure_future(drawings.draw(go_on.wait, deadline=math.inf)) for _ in range(2)]
-        await asyncio.sleep(0)
-        with pytest.raises(Overloaded):
-            await drawings.draw(bytes, deadline=math.inf)
-        go_on.set()
-        assert await asyncio.gather(*drawn) == [True, True]
-        assert await drawings.draw(bytes, deadline=math.inf) == b""
-
-    draw(scenario)
+@pytest.fixture
+def go_on() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
 
 
-def test_a_drawing_that_waits_until_its_deadline_never_begins():
-    async def scenario(drawings: Drawings) -> None:
-        go_on, late = threading.Event(), []
-        first = asyncio.ensure_future(drawings.draw(go_on.wait, deadline=math.inf))
-        await asyncio.sleep(0)
-        with pytest.raises(DeadlineExceeded):
-            await drawings.draw(lambda: late.append(1), deadline=time.monotonic() + 0.05)
-        go_on.set()
-        await first
+async def begun(drawings: Drawings, render: Callable[[], object]) -> asyncio.Task:
+    drawn = asyncio.create_task(drawings.draw(render, deadline=math.inf))
+    await asyncio.sleep(0)
+    return drawn
+
+
+async def test_a_drawing_over_the_limit_is_refused_at_once(drawings, go_on):
+    drawn = [await begun(drawings, go_on.wait) for _ in range(2)]
+    with pytest.raises(Overloaded):
         await drawings.draw(bytes, deadline=math.inf)
-        assert late == []
-
-    draw(scenario)
-
-
-def test_a_failed_drawing_frees_its_place_and_nothing_begins_after_its_deadline():
-    async def scenario(drawings: Drawings) -> None:
-        drawn = []
-        for _ in range(3):
-            with pytest.raises(ZeroDivisionError):
-                await drawings.draw(lambda: 1 / 0, deadline=math.inf)
-        with pytest.raises(DeadlineExceeded):
-            await drawings.draw(lambda: drawn.append(1), deadline=time.monotonic() - 1)
-        await drawings.draw(bytes, deadline=math.inf)
-        assert drawn == []
-
-    draw(scenario, max_in_work=1)
+    go_on.set()
+    assert await asyncio.gather(*drawn) == [True, True]
+    assert await drawings.draw(bytes, deadline=math.inf) == b""
 
 
-def test_a_drawing_past_its_deadline_counts_until_it_ends():
-    async def scenario(drawings: Drawings) -> None:
-        go_on = threading.Event()
+@pytest.mark.parametrize("left_s", [0.05, -1])
+async def test_a_drawing_that_waits_until_its_deadline_never_begins(drawings, go_on, left_s):
+    late = []
+    first = await begun(drawings, go_on.wait)
+    with pytest.raises(DeadlineExceeded):
+        await drawings.draw(lambda: late.append(1), deadline=time.monotonic() + left_s)
+    go_on.set()
+    await first
+    await drawings.draw(bytes, deadline=math.inf)
+    assert late == []
+
+
+async def test_a_failed_drawing_frees_its_place(drawings):
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            await drawings.draw(lambda: 1 / 0, deadline=math.inf)
+
+
+async def test_a_drawing_past_its_deadline_counts_until_it_ends(drawings, go_on):
+    for _ in range(2):
         with pytest.raises(DeadlineExceeded):
             await drawings.draw(go_on.wait, deadline=time.monotonic() + 0.05)
-        with pytest.raises(Overloaded):
-            await drawings.draw(bytes, deadline=math.inf)
-        go_on.set()
-        while drawings._in_work:
-            await asyncio.sleep(0.001)
-        assert await drawings.draw(bytes, deadline=math.inf) == b""
-
-    draw(scenario, max_in_work=1)
+    with pytest.raises(Overloaded):
+        await drawings.draw(bytes, deadline=math.inf)
+    go_on.set()
+    while drawings._in_work:
+        await asyncio.sleep(0.001)
+    assert await drawings.draw(bytes, deadline=math.inf) == b""
 
 
-def test_a_drawing_for_a_client_that_disconnected_never_begins():
-    async def scenario(drawings: Drawings) -> None:
-        go_on, drawn = threading.Event(), []
-        first = asyncio.ensure_future(drawings.draw(go_on.wait, deadline=math.inf))
-        for _ in range(100):
-            gone = asyncio.ensure_future(drawings.draw(lambda: drawn.append(1), deadline=math.inf))
-            await asyncio.sleep(0)
-            gone.cancel()
-            await asyncio.wait([gone])
-            await asyncio.sleep(0)
-        go_on.set()
-        assert await first
-        assert await drawings.draw(bytes, deadline=math.inf) == b""
-        assert drawn == []
-
-    draw(scenario)
+async def test_a_drawing_for_a_client_that_disconnected_never_begins(drawings, go_on):
+    drawn = []
+    first = await begun(drawings, go_on.wait)
+    for _ in range(100):
+        gone = await begun(drawings, lambda: drawn.append(1))
+        gone.cancel()
+        await asyncio.wait([gone])
+        await asyncio.sleep(0)
+    go_on.set()
+    assert await first
+    assert await drawings.draw(bytes, deadline=math.inf) == b""
+    assert drawn == []

@@ -7,6 +7,7 @@ import pytest
 
 Answered = tuple[int, dict[str, str], bytes]
 TYPE = "urn:vit-serve:problem:"
+SHOWN = {"width": 1, "height": 1, "format": "PNG"}
 
 
 def problem(status: int, kind: str = "unusable-image") -> dict[str, Any]:
@@ -26,10 +27,7 @@ class Service:
         self.answers: dict[str, Answered | Callable[[bytes], dict[str, Any]]] = {
             "/model": (200, {}, json.dumps(self.model).encode()),
             "/classify": self.result,
-            "/embed": lambda image: {
-                "embedding": [len(image), 1.0],
-                "image": {"width": 1, "height": 1, "format": "PNG"},
-            },
+            "/embed": lambda image: {"embedding": [len(image), 1.0], "image": SHOWN},
         }
         self.too_large = 2**40  # bytes of a request that a proxy refuses
 
@@ -45,10 +43,7 @@ class Service:
 
     def result(self, image: bytes) -> dict[str, Any]:
         """The label is the image itself, or its start, so an answer that went to another image shows."""
-        return {
-            "predictions": [{"label": image[:20].decode("latin-1"), "index": 0, "score": 0.5}],
-            "image": {"width": 1, "height": 1, "format": "PNG"},
-        }
+        return {"predictions": [{"label": image[:20].decode("latin-1"), "index": 0, "score": 0.5}], "image": SHOWN}
 
     def each(self, outcome: Callable[[bytes], dict[str, Any]], images: list[bytes]) -> Answered:
         """As the service does: if none could be used, the first problem is the answer."""

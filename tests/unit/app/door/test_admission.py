@@ -1,8 +1,6 @@
 """app/door/admission.py with a clock that is set by hand."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.door import admission
 from app.door.admission import Admission
@@ -117,21 +115,3 @@ def test_a_stopping_service_finishes_what_began_and_a_failed_one_nothing():
     refusal = places.refusal()
     assert isinstance(refusal, Unavailable)
     assert 1 <= int(refusal.headers["Retry-After"]) <= 3
-
-
-@given(st.lists(st.tuples(st.integers(1, 30), st.booleans())))
-def test_there_are_never_more_than_allowed_and_all_places_come_back(requests):
-    places = made(max_images=50, image_s=0.0)
-    held = []
-    for images, leaves in requests:
-        if places.refusal(images):
-            assert places.images + images > 50
-        else:
-            held.append(places.admit(images))
-            held[-1].__enter__()
-        if leaves and held:
-            held.pop(0).__exit__(None, None, None)
-        assert places.images <= 50
-    for place in held:
-        place.__exit__(None, None, None)
-    assert places.images == 0

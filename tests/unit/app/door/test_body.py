@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from itertools import accumulate
 
 import pytest
@@ -19,16 +19,19 @@ def part(size: int, *, more: bool) -> dict:
     return {"type": "http.request", "body": bytes(size), "more_body": more}
 
 
-def run(scenario: Callable[[Body], Awaitable[object]], limits: Bodies, request, messages: list[dict]):
-    """What `scenario` returns for a body of these messages. At the end of the list the client stalls."""
+@pytest.fixture
+def body_of(request_of) -> Callable[..., Body]:
+    """A body of these messages, after which the client stalls."""
 
-    async def receive():
-        return messages.pop(0) if messages else await asyncio.Event().wait()
+    def made(limits: Bodies, *messages: dict, **headers: str) -> Body:
+        waiting = list(messages)
 
-    async def main():
-        return await scenario(Body(limits, request, receive))
+        async def receive():
+            return waiting.pop(0) if waiting else await asyncio.Event().wait()
 
-    return asyncio.run(main())
+        return Body(limits, request_of(**headers), receive)
+
+    return made
 
 
 async def whole(body: Body) -> Body:
@@ -52,41 +55,32 @@ def test_an_encoded_body_is_refused(request_of, encoding):
 
 
 @pytest.mark.parametrize("headers", [{}, {"transfer_encoding": "chunked"}])
-def test_the_limit_is_allowed_and_one_byte_more_is_refused_without_a_declared_length(request_of, headers):
-    assert run(whole, bodies(), request_of(**headers), [part(60, more=True), part(40, more=False)]).finished
+async def test_the_limit_is_allowed_and_one_byte_more_is_refused_without_a_declared_length(body_of, headers):
+    assert (await whole(body_of(bodies(), part(60, more=True), part(40, more=False), **headers))).finished
     with pytest.raises(BodyTooLarge):
-        run(whole, bodies(), request_of(**headers), [part(60, more=True), part(41, more=False)])
+        await whole(body_of(bodies(), part(60, more=True), part(41, more=False), **headers))
 
 
 @pytest.mark.parametrize(("reads", "messages"), [(whole, [part(5, more=True)]), (Body.arrive, [])])
-def test_a_body_that_stalls(request_of, reads, messages):
+async def test_a_body_that_stalls(body_of, reads, messages):
     with pytest.raises(SlowRequest):
-        run(reads, bodies(receive_timeout_s=0.01), request_of(content_length="10"), [*messages])
+        await reads(body_of(bodies(receive_timeout_s=0.01), *messages, content_length="10"))
 
 
-def test_slow_bytes_do_not_extend_the_time(request_of):
-    async def drip():
-        async def receive():
-            await asyncio.sleep(0.02)
-            return part(1, more=True)
+async def test_slow_bytes_do_not_extend_the_time(request_of):
+    async def receive():
+        await asyncio.sleep(0.02)
+        return part(1, more=True)
 
+    with pytest.raises(SlowRequest):
         await whole(Body(bodies(receive_timeout_s=0.2), request_of(content_length="90"), receive))
 
-    with pytest.raises(SlowRequest):
-        asyncio.run(drip())
 
-
-def test_the_wait_for_an_answer_has_no_limit(request_of):
-    messages = [part(5, more=False)]
-
-    async def wait(body: Body):
-        await body.receive()
-        waiting = asyncio.ensure_future(body.receive())
-        done, _ = await asyncio.wait([waiting], timeout=0.1)
-        waiting.cancel()
-        return done
-
-    assert run(wait, bodies(receive_timeout_s=0.01), request_of(content_length="5"), messages) == set()
+async def test_the_wait_for_an_answer_has_no_limit(body_of):
+    body = body_of(bodies(receive_timeout_s=0.01), part(5, more=False), content_length="5")
+    await body.receive()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(body.receive(), 0.1)
 
 
 @pytest.mark.parametrize(
@@ -98,43 +92,37 @@ def test_the_wait_for_an_answer_has_no_limit(request_of):
         ([AHEAD_BYTES - 1, 100, 100], AHEAD_BYTES + 99),
     ],
 )
-def test_bytes_that_have_arrived_are_received_once_and_in_order(request_of, sizes, ahead):
+async def test_bytes_that_have_arrived_are_received_once_and_in_order(body_of, sizes, ahead):
     content = bytes(i % 251 for i in range(sum(sizes)))
     messages = [
         {"type": "http.request", "body": content[end - size : end], "more_body": end < len(content)}
         for size, end in zip(sizes, accumulate(sizes), strict=True)
     ]
     limits = bodies(max_upload_bytes=10**6, max_intake_bytes=10**6)
-
-    async def arrived(body: Body):
-        await body.arrive()
-        assert limits.bytes_in_work == ahead
-        received = [await body.receive()]
-        assert len(received[0]["body"]) == ahead
-        while received[-1]["more_body"]:
-            received.append(await body.receive())
-        assert b"".join(message["body"] for message in received) == content
-        assert (body.finished, messages) == (True, [])
-        body.release()
-        assert limits.bytes_in_work == 0
-
-    run(arrived, limits, request_of(content_length=str(len(content))), messages)
+    body = body_of(limits, *messages, content_length=str(len(content)))
+    await body.arrive()
+    assert limits.bytes_in_work == ahead
+    received = [await body.receive()]
+    assert len(received[0]["body"]) == ahead
+    while received[-1]["more_body"]:
+        received.append(await body.receive())
+    assert b"".join(message["body"] for message in received) == content
+    assert body.finished
+    body.release()
+    assert limits.bytes_in_work == 0
 
 
-def test_a_disconnect_while_the_body_arrives_is_passed_on(request_of):
-    async def left(body: Body):
-        await body.arrive()
-        return [await body.receive(), await body.receive()]
-
-    messages = [part(5, more=True), LEFT, LEFT]
-    assert run(left, bodies(), request_of(content_length="10"), messages) == [part(5, more=True), LEFT]
+async def test_a_disconnect_while_the_body_arrives_is_passed_on(body_of):
+    body = body_of(bodies(), part(5, more=True), LEFT, LEFT, content_length="10")
+    await body.arrive()
+    assert [await body.receive(), await body.receive()] == [part(5, more=True), LEFT]
 
 
-def test_all_bodies_together_are_bounded_until_they_are_released(request_of):
+async def test_all_bodies_together_are_bounded_until_they_are_released(body_of):
     limits = bodies(max_intake_bytes=150)
-    first = run(whole, limits, request_of(content_length="100"), [part(100, more=False)])
+    first = await whole(body_of(limits, part(100, more=False), content_length="100"))
     with pytest.raises(Overloaded):
-        run(whole, limits, request_of(content_length="60"), [part(60, more=False)])
+        await whole(body_of(limits, part(60, more=False), content_length="60"))
     first.release()
     assert limits.bytes_in_work == 60  # of the refused one, which its door releases
 
@@ -148,8 +136,5 @@ def test_all_bodies_together_are_bounded_until_they_are_released(request_of):
         ({"transfer_encoding": "x"}, False),
     ],
 )
-def test_a_request_without_a_body_is_finished_from_the_start(request_of, headers, finished):
-    async def is_finished(body: Body):
-        return body.finished
-
-    assert run(is_finished, bodies(), request_of(**headers), []) == finished
+async def test_a_request_without_a_body_is_finished_from_the_start(body_of, headers, finished):
+    assert body_of(bodies(), **headers).finished == finished

@@ -55,19 +55,25 @@ def requests(metrics: Metrics, **labels: str) -> float | None:
         (("/things/1", "/things/2"), "/things/{id}", "200"),
         (("/nowhere/1", "/nowhere/2"), "unmatched", "404"),
         (("/classify", "/vit/classify"), "/classify", "404"),  # refused before its route is known
+        (("/broken", "/broken"), "/broken", "500"),
     ],
 )
 def test_a_request_is_counted_under_its_routes_template(client, metrics, paths, route, status):
-    for path in paths:
-        client.get(path)
+    assert {str(client.get(path).status_code) for path in paths} == {status}
+    assert metrics.registry.get_sample_value("vit_requests_in_flight") == 0
     assert requests(metrics, route=route, status=status) == 2
     assert metrics.registry.get_sample_value("vit_request_seconds_count", {"route": route}) == 2
 
 
 def test_stages_are_in_server_timing_and_the_metrics(client, metrics):
     assert client.get("/things/1").headers["server-timing"] == "decode;dur=250.00"
-    assert "server-timing" not in client.get("/refused").headers
     assert metrics.registry.get_sample_value("vit_stage_seconds_sum", {"stage": "decode"}) == 0.25
+
+
+def test_a_problem_is_counted_and_logged_by_its_kind_and_has_no_stages(client, metrics, caplog):
+    assert "server-timing" not in client.get("/refused").headers
+    assert metrics.registry.get_sample_value("vit_problems_total", {"kind": "overloaded"}) == 1
+    assert caplog.records[-1].fields["problem"] == "overloaded"
 
 
 def test_each_request_has_one_log_line(client, caplog):
@@ -85,18 +91,6 @@ def test_probes_are_logged_at_debug_only(client, metrics, caplog):
         client.get("/readyz")
         assert len([line for line in caplog.records if line.name == "app.access"]) == expected
     assert requests(metrics, route="/readyz", status="200") == 2
-
-
-def test_a_problem_is_counted_and_logged_by_its_kind(client, metrics, caplog):
-    client.get("/refused")
-    assert metrics.registry.get_sample_value("vit_problems_total", {"kind": "overloaded"}) == 1
-    assert caplog.records[-1].fields["problem"] == "overloaded"
-
-
-def test_a_failure_is_counted_as_500(metrics, client):
-    assert client.get("/broken").status_code == 500
-    assert requests(metrics, route="/broken", status="500") == 1
-    assert metrics.registry.get_sample_value("vit_requests_in_flight") == 0
 
 
 def test_the_trace_of_the_client_holds_for_its_request_only(client):

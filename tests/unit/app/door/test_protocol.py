@@ -83,7 +83,7 @@ CLIENTS = {
 Client = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[object]]
 
 
-def served(client: Client, application=app) -> object:
+async def served(client: Client, application=app) -> object:
     """What the client of one connection returns. By then nothing refers to the connection any more."""
     config = uvicorn.Config(application, log_config=None)
     config.load()
@@ -94,65 +94,61 @@ def served(client: Client, application=app) -> object:
         made.append(weakref.ref(one))
         return one
 
-    async def scenario() -> object:
-        server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
-        async with server, asyncio.timeout(30):
-            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-            found = await client(reader, writer)
-            while not made or made[0]():  # its task may have a step to go
-                await asyncio.sleep(0.01)
-            writer.close()
-        return found
-
-    return asyncio.run(scenario())
+    async with await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        found = await client(reader, writer)
+        while not made or made[0]():  # its task may have a step to go
+            await asyncio.sleep(0.01)
+        writer.close()
+    return found
 
 
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS.keys())
-def test_a_closed_connection_leaves_no_reference_cycle(client):
+async def test_a_closed_connection_leaves_no_reference_cycle(client):
     gc.disable()
     try:
-        served(client)  # which does not return before the connection is gone
+        await served(client)  # which does not return before the connection is gone
     finally:
         gc.enable()
 
 
-def test_a_message_that_is_no_request_has_a_line_in_the_log(caplog):
+async def test_a_message_that_is_no_request_has_a_line_in_the_log(caplog):
     caplog.set_level("INFO", "app.access")
-    served(CLIENTS["no HTTP"])
+    await served(CLIENTS["no HTTP"])
     (line,) = caplog.records
     assert line.fields == {"request_id": line.fields["request_id"], "status": 400, "problem": "malformed-request"}
 
 
-def test_of_too_many_pipelined_requests_the_first_are_answered():
+async def test_of_too_many_pipelined_requests_the_first_are_answered():
     async def pipelining(reader, writer):
         writer.write(GET * (MAX_PIPELINED + 100))
         answers = await reader.read()
         await leave(writer)
         return answers
 
-    assert served(pipelining).count(b"200 OK") == MAX_PIPELINED + 1
+    assert (await served(pipelining)).count(b"200 OK") == MAX_PIPELINED + 1
 
 
-def test_fields_after_a_chunked_body_are_no_part_of_the_header():
+async def test_fields_after_a_chunked_body_are_no_part_of_the_header():
     seen = []
 
     async def noting(scope, receive, send):
         await app(scope, receive, send)
         seen.extend(name for name, _ in scope["headers"])
 
-    served(answered(CHUNKED + b"1\r\nx\r\n0\r\nX-API-Key: key\r\n\r\n", b"200", until=b"hello"), noting)
+    await served(answered(CHUNKED + b"1\r\nx\r\n0\r\nX-API-Key: key\r\n\r\n", b"200", until=b"hello"), noting)
     assert seen == [b"host", b"transfer-encoding"]
 
 
-def test_a_client_that_does_not_read_its_response_is_dropped(monkeypatch):
+async def test_a_client_that_does_not_read_its_response_is_dropped(monkeypatch):
     async def reading_nothing(reader, writer):
         writer.write(GET)
 
     monkeypatch.setattr(module, "FLUSH_S", 0.05)
-    served(reading_nothing, Response(bytes(50_000_000)))  # which does not return before the connection is gone
+    await served(reading_nothing, Response(bytes(50_000_000)))  # which does not return before the connection is gone
 
 
-def test_the_request_that_runs_is_told_that_the_client_left_others_in_the_pipeline():
+async def test_the_request_that_runs_is_told_that_the_client_left_others_in_the_pipeline():
     told = []
 
     async def waiting(scope, receive, send):
@@ -164,5 +160,5 @@ def test_the_request_that_runs_is_told_that_the_client_left_others_in_the_pipeli
         await asyncio.sleep(0.05)
         await leave(writer)
 
-    served(leaving, waiting)
+    await served(leaving, waiting)
     assert told == ["http.disconnect"]

@@ -27,74 +27,60 @@ class Wire:
 @pytest.mark.parametrize(
     ("sending", "calls"), [(True, ["write_eof", "resume_reading", "abort"]), (False, ["close", "abort"])]
 )
-def test_it_half_closes_while_the_client_sends_and_waits_a_limited_time(monkeypatch, sending, calls, unsent, limit):
+async def test_it_half_closes_while_the_client_sends_and_waits_a_limited_time(
+    monkeypatch, sending, calls, unsent, limit
+):
     monkeypatch.setattr(module, limit, 0.01)
     wire = Wire(unsent)
-
-    async def close():
-        transport = LingeringTransport(wire, sending=lambda: sending)
-        transport.write(b"answer")
-        assert not transport.is_closing()
-        transport.close()
-        transport.close()  # once is enough
-        transport.write(b"too late")
-        assert transport.is_closing()
-        async with asyncio.timeout(4):  # less than the other limit
-            while "abort" not in wire.calls:
-                await asyncio.sleep(0.005)
-
-    asyncio.run(close())
+    transport = LingeringTransport(wire, sending=lambda: sending)
+    transport.write(b"answer")
+    assert not transport.is_closing()
+    transport.close()
+    transport.close()  # once is enough
+    transport.write(b"too late")
+    assert transport.is_closing()
+    async with asyncio.timeout(4):  # less than the other limit
+        while "abort" not in wire.calls:
+            await asyncio.sleep(0.005)
     assert wire.calls == ["writelines", *calls]
 
 
-def test_writes_of_one_turn_are_sent_together():
+async def test_writes_of_one_turn_are_sent_together():
     sent: list[bytes] = []
     wire = Wire()
     wire.writelines = lambda pieces: sent.append(b"".join(pieces))
-
-    async def answer():
-        transport = LingeringTransport(wire, sending=lambda: False)
-        transport.write(b"head, ")
-        transport.write(b"body")
-        assert sent == []
-        await asyncio.sleep(0)
-        assert sent == [b"head, body"]
-        transport.write(b"more")
-        transport.close()  # sends first
-
-    asyncio.run(answer())
+    transport = LingeringTransport(wire, sending=lambda: False)
+    transport.write(b"head, ")
+    transport.write(b"body")
+    assert sent == []
+    await asyncio.sleep(0)
+    assert sent == [b"head, body"]
+    transport.write(b"more")
+    transport.close()  # sends first
     assert sent == [b"head, body", b"more"]
     assert wire.calls[0] == "close"
 
 
-def test_nothing_is_written_after_a_disconnect():
+async def test_nothing_is_written_after_a_disconnect():
     """uvloop raises then, and the event loop would log it."""
     wire = Wire()
-
-    async def answer():
-        LingeringTransport(wire, sending=lambda: False).write(b"answer")
-        wire.abort()
-        await asyncio.sleep(0)
-
-    asyncio.run(answer())
+    LingeringTransport(wire, sending=lambda: False).write(b"answer")
+    wire.abort()
+    await asyncio.sleep(0)
     assert wire.calls == ["abort"]
 
 
-def test_nothing_is_kept_of_a_connection_that_has_ended(monkeypatch):
+async def test_nothing_is_kept_of_a_connection_that_has_ended(monkeypatch):
     monkeypatch.setattr(module, "LINGER_S", 0.01)
     wire = Wire()
-
-    async def close():
-        transport = LingeringTransport(wire, sending=lambda: True)
-        transport.close()
-        transport.ended()
-        transport.ended()
-        kept = weakref.ref(transport)
-        del transport
-        assert kept() is None
-        await asyncio.sleep(0.05)
-
-    asyncio.run(close())
+    transport = LingeringTransport(wire, sending=lambda: True)
+    transport.close()
+    transport.ended()
+    transport.ended()
+    kept = weakref.ref(transport)
+    del transport
+    assert kept() is None
+    await asyncio.sleep(0.05)
     assert "abort" not in wire.calls
 
 

@@ -45,9 +45,7 @@ def test_reference_heads_are_drawn_alone_and_beside_the_served():
     assert not blue(alone).any()
     assert blue(beside).any()
     assert (draw(reference=[[1.0, 2.0], [1.0, 1.0], [1.0, 4.0]]) != alone).any()
-
-
-def test_a_network_that_reads_itself_alone_is_drawn_on_a_scale_of_a_patch():
+    # A network that reads itself alone is drawn on a scale of a patch.
     assert (draw(reference=[[0.0]]) != draw(reference=[[1.0]])).any()
 
 

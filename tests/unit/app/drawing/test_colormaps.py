@@ -17,12 +17,7 @@ COLORS = {  # matplotlib's, at 0, 128 and 255
 
 
 @pytest.mark.parametrize("colormap", COLORS)
-def test_the_ends_and_the_middle(colormap):
-    colors = np.asarray(paint(np.array([[0, 128 / 255, 1]]), colormap)).astype(int)
-    assert np.abs(colors[0] - COLORS[colormap]).max() <= 1
-
-
-def test_values_beyond_the_limits_have_the_colour_of_the_end():
-    below, first, last, above = np.asarray(paint(np.array([[-3.0, 0, 1, 4]]), "turbo"))[0]
-    assert (below == first).all()
-    assert (last == above).all()
+def test_the_ends_and_the_middle_and_values_beyond_the_ends(colormap):
+    below, *colors, above = np.asarray(paint(np.array([[-3, 0, 128 / 255, 1, 4]]), colormap)).astype(int)[0]
+    assert np.abs(np.array(colors) - COLORS[colormap]).max() <= 1
+    assert ([*below], [*above]) == ([*colors[0]], [*colors[-1]])

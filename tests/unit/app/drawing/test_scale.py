@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from app.drawing.scale import Limits, limits
+from app.drawing.scale import limits
 
 MAPS = arrays(np.float32, (3, 5), elements=st.floats(allow_nan=False, allow_infinity=False, width=32))
 SCALES = st.sampled_from(["min-max", "percentile", "shared", "absolute"])
@@ -43,21 +43,20 @@ def test_min_max_uses_all_colours_and_a_flat_map_one(values):
     assert places.max() == (values.max() > values.min())
 
 
-def test_percentiles_are_not_moved_by_an_outlier():
-    values = np.append(np.linspace(0, 1, 400, dtype=np.float32), np.float32(1000))
-    low, high = limits(values, values, "percentile", signed=False)
-    assert (low, high) == pytest.approx((0.01, 0.99), abs=3e-3)
+MOST = np.float32(0.7)
+OUTLIER = np.append(np.linspace(0, 1, 400, dtype=np.float32), np.float32(1000))
+ALONE = np.eye(1, 196, dtype=np.float32) * MOST
 
 
-def test_percentiles_without_a_range_give_way_to_the_whole_range():
-    values = np.zeros((14, 14), np.float32)
-    values[3, 4] = 0.7
-    assert limits(values, values, "percentile", signed=False) == (0, np.float32(0.7))
-    assert limits(-values, values, "percentile", signed=True) == (-np.float32(0.7), np.float32(0.7))
-
-
-def test_absolute_does_not_look_at_the_numbers():
-    values = np.array([[0.2, 7]], np.float32)
-    assert limits(values, values, "absolute", signed=False) == (0, 1)
-    assert limits(values, values, "absolute", signed=True) == (-1, 1)
-    assert Limits(0, 1).unit(values).tolist() == [[np.float32(0.2), 1]]
+@pytest.mark.parametrize(
+    ("values", "scale", "signed", "ends"),
+    [
+        (OUTLIER, "percentile", False, pytest.approx((0.01, 0.99), abs=3e-3)),
+        (ALONE, "percentile", False, (0, MOST)),  # percentiles without a range give way to the whole range
+        (-ALONE, "percentile", True, (-MOST, MOST)),
+        (OUTLIER, "absolute", False, (0, 1)),
+        (OUTLIER, "absolute", True, (-1, 1)),
+    ],
+)
+def test_percentiles_are_not_moved_by_an_outlier_and_absolute_looks_at_no_number(values, scale, signed, ends):
+    assert limits(values, values, scale, signed=signed) == ends

@@ -51,16 +51,10 @@ def test_a_file_that_people_send_by_mistake_is_named(data, kind):
 
 
 @pytest.mark.parametrize(
-    "brands",
-    [
-        (b"avif", b"mif1", b"miaf", b"MA1B"),
-        (b"avis", b"msf1", b"iso8"),
-        (b"mif1", b"mif1", b"avif", b"miaf"),
-        (b"mif1", b"heic", b"avif"),
-    ],
+    "brands", [b"avif mif1 miaf MA1B", b"avis msf1 iso8", b"mif1 mif1 avif miaf", b"mif1 heic avif"]
 )
 def test_an_avif_is_known_by_any_of_its_brands(brands):
-    assert sniff(box(*brands)) == "AVIF"
+    assert sniff(box(*brands.split())) == "AVIF"
 
 
 @pytest.mark.parametrize(
@@ -87,14 +81,11 @@ def blank(*size: int) -> bytes:
     ],
 )
 def test_an_image_beyond_a_limit_is_refused_before_it_is_decoded(monkeypatch, data, words):
+    assert decode(blank(64, 1))[0].size == (64, 1)
     for kind in (Image.Image, ImageFile.ImageFile, AvifImage):
         monkeypatch.setattr(kind, "load", lambda self: pytest.fail("decoded"))
     with pytest.raises(UnusableImage, match=words):
         decode(data)
-
-
-def test_an_image_at_the_limit_of_a_sliver_is_decoded():
-    assert decode(blank(64, 1))[0].size == (64, 1)
 
 
 def test_the_exif_of_an_avif_is_not_read(monkeypatch):

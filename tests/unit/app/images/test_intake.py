@@ -5,6 +5,7 @@ import os
 import signal
 from functools import partial
 from io import BytesIO
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -48,112 +49,94 @@ def intake(pool):
 
 @pytest.fixture
 def prepare(intake):
-    async def all_of_them(images):
+    async def prepare(*images):
         preparing = (intake.prepare(Upload(data), thumbnail=True) for data in images)
         return await asyncio.gather(*preparing, return_exceptions=True)
 
-    return lambda *images: asyncio.run(all_of_them(images))
+    return prepare
+
+
+def processes(pool: WorkerPool) -> list[int]:
+    return [worker.process for worker in pool._workers]
 
 
 @pytest.mark.parametrize(("end", "words"), [(CRASH, "crashed"), (GARBLE, "crashed"), (SPIN, "too long")])
-def test_an_image_that_breaks_its_worker_is_refused_and_the_others_are_not(prepare, star, end, words):
-    first, broken, last = prepare(star, star + end, star)
+async def test_an_image_that_breaks_its_worker_is_refused_and_the_others_are_not(pool, prepare, star, end, words):
+    """Its worker is ended, and the next time it gets to none."""
+    before = processes(pool)
+    first, broken, last = await prepare(star, star + end, star)
     assert first.format == last.format == "JPEG"
     assert isinstance(broken, UnusableImage)
     assert words in broken.detail
+    await prepare(star, star)
+    assert set(before) - {*(after := processes(pool))}
+    (refused,) = await prepare(star + end)
+    assert "a moment ago" in refused.detail
+    assert processes(pool) == after
 
 
-def test_an_image_that_hangs_is_remembered_even_if_its_caller_has_left(star):
-    async def scenario(intake):
+async def test_an_image_that_hangs_is_remembered_even_if_its_caller_has_left(star):
+    with started(Saboteur(PREPARER), timeout_s=0.3, unpack=UNPACK) as pool:
+        intake = intake_of(pool)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
                 await intake.prepare(Upload(star + SPIN), thumbnail=True)
-        async with asyncio.timeout(20):
-            while not await intake._quarantine.holds(Upload(star + SPIN)):
-                await asyncio.sleep(0.05)
-
-    with started(Saboteur(PREPARER), timeout_s=0.3, unpack=UNPACK) as pool:
-        asyncio.run(scenario(intake_of(pool)))
-
-
-def test_a_worker_whose_answer_is_garbled_is_ended(prepare, star, pool):
-    before = {worker.process for worker in pool._workers}
-    prepare(star + GARBLE)
-    prepare(star, star)
-    assert before - {worker.process for worker in pool._workers}
-
-
-def test_the_next_time_it_does_not_get_that_far(prepare, star, pool):
-    prepare(star + CRASH)
-    prepare(star)
-    before = [worker.process for worker in pool._workers]
-    (refused,) = prepare(star + CRASH)
-    assert "a moment ago" in refused.detail
-    assert [worker.process for worker in pool._workers] == before
+        while not await intake._quarantine.holds(Upload(star + SPIN)):
+            await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize(("times", "outcome"), [(1, Prepared), (2, Overloaded)])
-def test_an_image_whose_workers_are_killed_from_outside_is_tried_once_more_and_not_to_blame(
-    pool, intake, prepare, star, times, outcome
+async def test_an_image_whose_workers_are_killed_from_outside_is_tried_once_more_and_not_to_blame(
+    pool, prepare, star, times, outcome
 ):
-    async def scenario():
-        victims = set()
-        preparing = asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True))
-        while len(victims) < times:
-            await asyncio.sleep(0.01)
-            assert not preparing.done()
-            busy = next((worker for worker in pool._workers if worker not in pool._idle), None)
-            if busy and busy.process not in victims and busy.connection:  # none is busy between a death and the retry
-                await asyncio.sleep(0.2)
-                victims.add(busy.process)
-                os.kill(busy.process, signal.SIGKILL)
-        return await asyncio.gather(preparing, return_exceptions=True)
-
-    (answer,) = asyncio.run(scenario())
+    victims = set()
+    preparing = asyncio.ensure_future(prepare(star + PAUSE))
+    while len(victims) < times:
+        await asyncio.sleep(0.01)
+        assert not preparing.done()
+        busy = next((worker for worker in pool._workers if worker not in pool._idle), None)
+        if busy and busy.process not in victims and busy.connection:  # none is busy between a death and the retry
+            await asyncio.sleep(0.2)
+            victims.add(busy.process)
+            os.kill(busy.process, signal.SIGKILL)
+    (answer,) = await preparing
     assert isinstance(answer, outcome), answer
-    (again,) = prepare(star + PAUSE)
+    (again,) = await prepare(star + PAUSE)
     assert again.format == "JPEG"
 
 
-def test_a_killed_fork_server_costs_no_image(pool, intake, star):
-    async def scenario():
-        preparing = [asyncio.ensure_future(intake.prepare(Upload(star + PAUSE), thumbnail=True)) for _ in range(2)]
-        await asyncio.sleep(0.3)
-        os.kill(pool._fork_server._process.pid, signal.SIGKILL)
-        return await asyncio.gather(*preparing, return_exceptions=True)
-
-    assert [type(answer).__name__ for answer in asyncio.run(scenario())] == ["Prepared", "Prepared"]
+async def test_a_killed_fork_server_costs_no_image(pool, prepare, star):
+    preparing = asyncio.ensure_future(prepare(*[star + PAUSE] * 2))
+    await asyncio.sleep(0.3)
+    os.kill(pool._fork_server._process.pid, signal.SIGKILL)
+    assert [type(answer) for answer in await preparing] == [Prepared, Prepared]
 
 
-def test_a_worker_that_cannot_be_replaced_costs_no_image(star, tmp_path):
+async def test_a_worker_that_cannot_be_replaced_costs_no_image(star, tmp_path):
     full = tmp_path / "full"
     with started(ForkUnlessFull(PREPARER, full), unpack=UNPACK) as pool:
         intake = intake_of(pool)
-        asyncio.run(intake.prepare(Upload(star), thumbnail=True))
+        await intake.prepare(Upload(star), thumbnail=True)
         full.touch()
         process = pool._idle[-1].process  # the next to be asked
         os.kill(process, signal.SIGKILL)
         eventually(lambda: not pool._idle[-1].is_ready(), seconds=20)
-        prepared = [asyncio.run(intake.prepare(Upload(star), thumbnail=True)).format for _ in range(3)]
+        prepared = [(await intake.prepare(Upload(star), thumbnail=True)).format for _ in range(3)]
         assert prepared == ["JPEG"] * 3
         full.unlink()
         pool._renew(next(worker for worker in pool._workers if not worker.is_ready()))
         assert all(worker.is_ready() for worker in pool._workers)
 
 
-def test_when_no_worker_can_be_started_the_service_is_overloaded(prepare, star, pool, monkeypatch):
-    def fail(worker):
-        raise BlockingIOError
-
-    prepare(star)
-    for worker in pool._workers:
-        os.kill(worker.process, signal.SIGKILL)
+async def test_when_no_worker_can_be_started_the_service_is_overloaded(prepare, star, pool, monkeypatch):
+    await prepare(star)
+    for process in processes(pool):
+        os.kill(process, signal.SIGKILL)
     eventually(lambda: not any(worker.is_ready() for worker in pool._workers), seconds=20)
-    monkeypatch.setattr(pool, "_renew", fail)
-    kinds = {type(answer) for answer in prepare(star, star, star, star)}
-    assert Overloaded in kinds
+    monkeypatch.setattr(pool, "_renew", Mock(side_effect=BlockingIOError))
+    assert Overloaded in {type(answer) for answer in await prepare(star, star, star, star)}
     monkeypatch.undo()
-    assert {type(answer).__name__ for answer in prepare(star, star, star)} == {"Prepared"}
+    assert {type(answer) for answer in await prepare(star, star, star)} == {Prepared}
 
 
 @pytest.fixture
@@ -171,28 +154,24 @@ def uploads_sent(monkeypatch):
     return sent
 
 
-def test_a_large_image_is_sent_once_and_counts_by_its_pixels(prepare, encode, pool, monkeypatch, uploads_sent):
+async def test_a_large_image_is_sent_once_and_counts_by_its_pixels(prepare, encode, pool, monkeypatch, uploads_sent):
     grown = []
     monkeypatch.setattr(pool._lanes, "grow", lambda pixels, grow=pool._lanes.grow: grown.append(pixels) or grow(pixels))
     small, large = (encode(Image.new("RGB", size)) for size in ((2000, 2000), LARGE))
-    assert [done.size for done in (*prepare(small), *prepare(large))] == [(2000, 2000), LARGE]
+    assert [done.size for done in (*await prepare(small), *await prepare(large))] == [(2000, 2000), LARGE]
     assert uploads_sent == [len(small), len(large)]
     assert grown == [2001 * 2000]
     assert pool._lanes._free_pixels == 5_000_000
 
 
-def test_a_large_image_that_has_to_wait_for_another_is_sent_again(intake, encode, pool, uploads_sent):
+async def test_a_large_image_that_has_to_wait_for_another_is_sent_again(prepare, encode, pool, uploads_sent):
     large = encode(Image.new("RGB", LARGE))
-
-    async def scenario():
-        await pool._lanes.enter(2_000_000)  # as another large image
-        preparing = asyncio.ensure_future(intake.prepare(Upload(large), thumbnail=True))
-        while not pool._lanes._waiting:
-            await asyncio.sleep(0.01)
-        pool._lanes.leave(2_000_000)
-        return await preparing
-
-    assert asyncio.run(scenario()).size == LARGE
+    await pool._lanes.enter(2_000_000)  # as another large image
+    preparing = asyncio.ensure_future(prepare(large))
+    while not pool._lanes._waiting:
+        await asyncio.sleep(0.01)
+    pool._lanes.leave(2_000_000)
+    assert (await preparing)[0].size == LARGE
     assert uploads_sent == [len(large)] * 2
     assert pool._lanes._free_pixels == 5_000_000
 
@@ -227,10 +206,10 @@ def test_the_largest_answer_fits_its_limit(encode):
 
 
 @pytest.mark.parametrize("thumbnail", [True, False])
-def test_pixels_of_the_right_size_need_no_decoder(thumbnail):
+async def test_pixels_of_the_right_size_need_no_decoder(thumbnail):
     intake = open_intake(settings=Settings(thumbnail_px=64), spec=spec_of((80, 120)))
     pixels = np.random.default_rng(0).integers(0, 256, (80, 120, 3), dtype=np.uint8)
-    prepared = asyncio.run(intake.accept(pixels, thumbnail=thumbnail))
+    prepared = await intake.accept(pixels, thumbnail=thumbnail)
     assert prepared.pixels is pixels
     assert (prepared.size, prepared.box, prepared.format) == ((120, 80), (0, 0, 120, 80), "pixels")
     if thumbnail:

@@ -1,7 +1,6 @@
 """app/images/lanes.py: which request goes first, and which waits for which."""
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 
@@ -28,64 +27,46 @@ class Race:
         self.lanes.leave(large_pixels)
         await settle()
 
-    async def give_up(self, name: str) -> None:
-        self.tasks[name].cancel()
-        with suppress(asyncio.CancelledError):
-            await self.tasks[name]
-
 
 async def settle() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-def race(scenario):
-    return lambda: asyncio.run(scenario())
-
-
 @pytest.mark.parametrize(
-    ("lanes", "steps", "entered"),
+    ("workers", "max_small", "steps", "entered"),
     [
-        pytest.param({"workers": 2}, "a b c | leave:0", "a b | c", id="as many as there are workers"),
-        pytest.param(
-            {"workers": 2}, "a:10 b:10 small | leave:10", "a small | b", id="large ones leave a worker to small ones"
-        ),
-        pytest.param(
-            {"workers": 4, "max_small": 2},
+        (2, 2, "a b c | leave:0", "a b | c"),  # as many as there are workers
+        (2, 2, "a:10 b:10 small | leave:10", "a small | b"),  # large ones leave a worker to small ones
+        (
+            4,
+            2,
             "a b c large:10 | leave:10 | leave:0",
             "a b large | | c",
-            id="small ones are bounded too and leave workers to large ones",
-        ),
-        pytest.param({"workers": 1}, "large:100", "large", id="a single worker does large ones too"),
-        pytest.param(  # c would fit, but b was first
-            {"workers": 4}, "a:60 b:60 c:10 small | leave:60", "a small | b c", id="large ones wait in their order"
-        ),
+        ),  # small ones are bounded and leave workers too
+        (1, 1, "large:100", "large"),  # a single worker does large ones too
+        (4, 4, "a:60 b:60 c:10 small | leave:60", "a small | b c"),  # large ones wait in their order: c would fit
     ],
 )
-def test_who_enters(lanes, steps, entered):
+async def test_who_enters(workers, max_small, steps, entered):
     """A step is a name, with its pixels if it is large, or `leave`. After each bar some more have entered."""
-
-    async def scenario() -> None:
-        race, expected = Race(**lanes), []
-        for part, names in zip(steps.split("|"), entered.split("|"), strict=True):
-            for step in part.split():
-                name, _, pixels = step.partition(":")
-                await (race.leave(int(pixels)) if name == "leave" else race.come(name, int(pixels or 0)))
-            expected += names.split()
-            assert race.entered == expected
-
-    asyncio.run(scenario())
+    race, expected = Race(workers, max_small=max_small), []
+    for part, names in zip(steps.split("|"), entered.split("|"), strict=True):
+        for step in part.split():
+            name, _, pixels = step.partition(":")
+            await (race.leave(int(pixels)) if name == "leave" else race.come(name, int(pixels or 0)))
+        expected += names.split()
+        assert race.entered == expected
 
 
-@race
 async def test_a_small_one_may_go_on_as_a_large_one_if_it_would_not_wait():
     race = Race(workers=3, max_small=2)
     for name in "abc":
         await race.come(name)
     assert race.entered == ["a", "b"]
-    assert race.lanes.grow(60)  # c has a place among the small ones now
+    assert race.lanes.grow(60)
     await settle()
-    assert race.entered == ["a", "b", "c"]
+    assert race.entered == ["a", "b", "c"]  # c has a place among the small ones now
     assert not race.lanes.grow(60)
     await race.come("large", 60)
     race.lanes.leave(0)
@@ -102,7 +83,6 @@ async def test_a_small_one_may_go_on_as_a_large_one_if_it_would_not_wait():
     assert race.entered[-1] == "all of it"
 
 
-@race
 async def test_no_small_one_overtakes_a_large_one_that_waits():
     race = Race(workers=3)
     await race.come("small")
@@ -112,21 +92,17 @@ async def test_no_small_one_overtakes_a_large_one_that_waits():
 
 
 @pytest.mark.parametrize("when", ["waiting", "let in"])
-def test_a_caller_that_gives_up_leaves_nothing_behind(when):
-    async def scenario() -> None:
-        race = Race(workers=2)
-        await race.come("a", 60)
-        await race.come("b", 60)
-        await race.come("c", 40)
-        if when == "let in":
-            race.lanes.leave(60)  # b may enter, and gives up before it learns of it
-        await race.give_up("b")
-        if when == "waiting":
-            race.lanes.leave(60)
-        await settle()
-        assert race.entered == ["a", "c"]
-        race.lanes.leave(40)
-        await race.come("all of it", 100)
-        assert race.entered[-1] == "all of it"
-
-    asyncio.run(scenario())
+async def test_a_caller_that_gives_up_leaves_nothing_behind(when):
+    race = Race(workers=2)
+    for name, pixels in (("a", 60), ("b", 60), ("c", 40)):
+        await race.come(name, pixels)
+    if when == "let in":
+        race.lanes.leave(60)  # b may enter, and gives up before it learns of it
+    race.tasks["b"].cancel()
+    await settle()
+    if when == "waiting":
+        await race.leave(60)
+    assert race.entered == ["a", "c"]
+    race.lanes.leave(40)
+    await race.come("all of it", 100)
+    assert race.entered[-1] == "all of it"

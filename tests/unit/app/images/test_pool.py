@@ -3,8 +3,8 @@
 import asyncio
 import os
 import signal
-import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -23,13 +23,16 @@ started = partial(worker_pool.started, Saboteur(whoami))
 until = partial(eventually, seconds=20)
 
 
-def ask(pool: WorkerPool, *uploads: bytes) -> list[bytes | BaseException]:
-    async def all_of_them():
-        return await asyncio.gather(
-            *(pool.run(Upload(data), thumbnail=True) for data in uploads), return_exceptions=True
-        )
+@pytest.fixture
+def single() -> Iterator[WorkerPool]:
+    """Of one worker."""
+    with started(workers=1) as pool:
+        yield pool
 
-    return asyncio.run(all_of_them())
+
+async def ask(pool: WorkerPool, *uploads: bytes) -> list[bytes | BaseException]:
+    runs = (pool.run(Upload(data), thumbnail=True) for data in uploads)
+    return await asyncio.gather(*runs, return_exceptions=True)
 
 
 def worker_of(answer: bytes | BaseException) -> int:
@@ -49,76 +52,67 @@ def is_gone(process: int) -> bool:
         return True
 
 
-def test_every_request_gets_its_own_answer_from_a_few_processes():
+async def test_every_request_of_any_size_gets_its_own_answer_from_a_few_processes():
     with started() as pool:
-        answers = ask(pool, *(str(number).encode() for number in range(50)))
-        assert [int(answer.split()[3]) for answer in answers] == list(range(50))
+        uploads = [*(b"%d" % number for number in range(50)), *map(bytes, (0, 1, 100_000, 20_000_000))]
+        answers = await ask(pool, *uploads)
+        assert [answer.split(b" ", 3)[1:] for answer in answers] == [[b"0", b"1", upload] for upload in uploads]
         assert {worker_of(answer) for answer in answers} == {worker.process for worker in pool._workers}
         assert os.getpid() not in {worker_of(answer) for answer in answers}
-
-
-@pytest.mark.parametrize("size", [0, 1, 100_000, 20_000_000])
-def test_requests_and_answers_of_any_size(size):
-    with started(workers=1) as pool:
-        (answer,) = ask(pool, bytes(size))
-        assert answer.split(b" ", 3)[1:] == [b"0", b"1", bytes(size)]
 
 
 TOO_LARGE = bytes(2000)  # an upload that is answered with as many bytes
 
 
 @pytest.mark.parametrize("end", [CRASH, EXIT, HANG_UP, HOARD, TOO_LARGE])
-def test_a_worker_that_fails_costs_one_request(end):
+async def test_a_worker_that_fails_costs_one_request(end):
     with started(max_answer_bytes=1000, memory_bytes=2**26) as pool:
-        answers = ask(pool, b"a", end, b"b", b"c")
+        answers = await ask(pool, b"a", end, b"b", b"c")
         assert [type(answer) for answer in answers] == [bytes, WorkerFailed, bytes, bytes]
-        after = ask(pool, *[b"x"] * 8)
+        after = await ask(pool, *[b"x"] * 8)
         assert len({worker_of(answer) for answer in after}) == 2  # as many as before
 
 
-def test_a_worker_that_says_large_again_and_again_takes_no_room_from_others():
+async def test_a_worker_that_says_large_again_and_again_takes_no_room_from_others():
     with worker_pool.started(boast, workers=3, unpack=partial(unpack_answer, shape=(8, 8))) as pool:
         before = {**vars(pool._lanes)}
-        answers = ask(pool, b"a", b"b")
+        answers = await ask(pool, b"a", b"b")
         assert [type(answer) for answer in answers] == [GarbledAnswer, GarbledAnswer]
         assert vars(pool._lanes) == before
 
 
-def test_a_loop_is_ended_and_the_others_are_answered():
+async def test_a_loop_is_ended_and_the_others_are_answered():
     with started(timeout_s=1.0) as pool:
-        answers = ask(pool, SPIN, b"a", SLEEP, b"b", b"c")
+        answers = await ask(pool, SPIN, b"a", SLEEP, b"b", b"c")
         assert [type(answer) for answer in answers] == [WorkerTimedOut, bytes, WorkerTimedOut, bytes, bytes]
-        assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 8)}) == 2
+        assert len({worker_of(answer) for answer in await ask(pool, *[b"x"] * 8)}) == 2
 
 
-def test_waiting_for_a_worker_does_not_count():
+async def test_waiting_for_a_worker_does_not_count():
     """Three requests of a second each, one after the other."""
     with started(workers=1, timeout_s=2.5) as pool:
-        answers = ask(pool, *[PAUSE] * 3)
+        answers = await ask(pool, *[PAUSE] * 3)
         assert all(isinstance(answer, bytes) for answer in answers)
 
 
-def test_a_worker_that_waits_for_a_slow_event_loop_is_not_killed():
+async def test_a_worker_that_waits_for_a_slow_event_loop_is_not_killed():
     """The loop turns ten times a second. In each turn a part of the upload goes out, then a part of the answer in."""
 
-    async def scenario(pool: WorkerPool) -> bytes:
+    with started(workers=1, timeout_s=0.5) as pool:
+        worker = pool._workers[0].process
         answer = asyncio.ensure_future(pool.run(Upload(bytes(1_000_000)), thumbnail=True))
         while not answer.done():
             await asyncio.sleep(0)
             until(lambda: state(pool._workers[0].process) in "SZ")
             time.sleep(0.1)  # while the worker waits
-        return await answer
-
-    with started(workers=1, timeout_s=0.5) as pool:
-        worker = pool._workers[0].process
-        assert worker_of(asyncio.run(scenario(pool))) == worker
-        assert worker_of(ask(pool, b"next")[0]) == worker
+        assert worker_of(await answer) == worker
+        assert worker_of((await ask(pool, b"next"))[0]) == worker
 
 
-def test_a_pause_of_the_machine_does_not_count():
+async def test_a_pause_of_the_machine_does_not_count():
     """While this thread sleeps the event loop stands still, and so does a worker that is stopped."""
 
-    async def scenario(pool: WorkerPool) -> bytes:
+    with started(workers=1, timeout_s=1.0) as pool:
         worker = pool._workers[0].process
         os.kill(worker, signal.SIGSTOP)
         answer = asyncio.ensure_future(pool.run(Upload(b"x"), thumbnail=True))
@@ -129,21 +123,17 @@ def test_a_pause_of_the_machine_does_not_count():
         for _ in range(2):  # turns, in which what has become due is done
             await asyncio.sleep(0)
         os.kill(worker, signal.SIGCONT)
-        return await answer
-
-    with started(workers=1, timeout_s=1.0) as pool:
-        worker_of(asyncio.run(scenario(pool)))
+        assert worker_of(await answer) == worker
 
 
-def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
-    with started(workers=1) as pool:
-        first = worker_of(ask(pool, b"a")[0])
-        os.kill(first, signal.SIGKILL)
-        until(lambda: is_gone(first))
-        assert worker_of(ask(pool, b"b")[0]) != first
+async def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed(single):
+    first = worker_of((await ask(single, b"a"))[0])
+    os.kill(first, signal.SIGKILL)
+    until(lambda: is_gone(first))
+    assert worker_of((await ask(single, b"b"))[0]) != first
 
 
-def test_threads_that_find_the_same_fork_server_ended_start_one_other():
+async def test_threads_that_find_the_same_fork_server_ended_start_one_other():
     with started(workers=8) as pool:
         before = pool._fork_server
         before._process.kill()
@@ -152,41 +142,33 @@ def test_threads_that_find_the_same_fork_server_ended_start_one_other():
             list(threads.map(lambda worker: pool._renew(worker), pool._workers))
         assert pool._fork_server is not before
         assert pool._fork_server.is_alive()
-        assert len({worker_of(answer) for answer in ask(pool, *[b"x"] * 32)}) == 8
+        assert len({worker_of(answer) for answer in await ask(pool, *[b"x"] * 32)}) == 8
 
 
-def test_a_fork_server_that_another_thread_has_stopped_counts_as_ended():
-    with started(workers=1) as pool:
-        fork_server = pool._fork_server
-        fork_server.stop()
-        with pytest.raises(ConnectionError):
-            fork_server.renew(pool._workers[0])
+def test_a_fork_server_that_another_thread_has_stopped_counts_as_ended(single):
+    single._fork_server.stop()
+    with pytest.raises(ConnectionError):
+        single._fork_server.renew(single._workers[0])
 
 
-def test_a_process_of_an_earlier_fork_server_does_not_end_this_one():
-    with started(workers=1) as pool:
-        fork_server = pool._fork_server._process.pid
-        pool._workers[0].process = os.getpid()  # no child of the fork server
-        assert pool._renew(pool._workers[0]) == -signal.SIGKILL
-        assert pool._fork_server._process.pid == fork_server
-        worker_of(ask(pool, b"x")[0])
+async def test_a_process_of_an_earlier_fork_server_does_not_end_this_one(single):
+    fork_server = single._fork_server._process.pid
+    single._workers[0].process = os.getpid()  # no child of the fork server
+    assert single._renew(single._workers[0]) == -signal.SIGKILL
+    assert single._fork_server._process.pid == fork_server
+    worker_of((await ask(single, b"x"))[0])
 
 
-def test_a_request_that_is_given_up_after_its_fork_server_ended_does_not_kill_the_service(monkeypatch):
+async def test_a_request_that_is_given_up_after_its_fork_server_ended_does_not_kill_the_service(single, monkeypatch):
     """Its process has no number any more, and that of none, 0, stands for the whole group in kill(2)."""
-    killed = []
-
-    async def scenario(pool):
-        answer = asyncio.ensure_future(pool._exchange(pool._workers[0], Upload(SPIN), thumbnail=True))
-        await asyncio.to_thread(until, lambda: state(pool._workers[0].process) == "R")
-        pool._workers[0].process = 0  # as another thread notes that starts the next fork server
-        monkeypatch.setattr(os, "kill", lambda process, _: killed.append(process))
-        answer.cancel()
-        await asyncio.wait([answer])
-        monkeypatch.undo()
-
-    with started(workers=1) as pool:
-        asyncio.run(scenario(pool))
+    (worker,), killed = single._workers, []
+    answer = asyncio.ensure_future(single._exchange(worker, Upload(SPIN), thumbnail=True))
+    await asyncio.to_thread(until, lambda: state(worker.process) == "R")
+    worker.process = 0  # as another thread notes that starts the next fork server
+    monkeypatch.setattr(os, "kill", lambda process, _: killed.append(process))
+    answer.cancel()
+    await asyncio.wait([answer])
+    monkeypatch.undo()
     assert killed == []
 
 
@@ -198,47 +180,40 @@ def test_nothing_is_left_after_the_stop_and_nothing_starts():
         pool._renew(pool._workers[0])
 
 
-def test_the_stop_ends_a_thread_that_waits_for_a_new_process():
-    with started(workers=1) as pool, ThreadPoolExecutor(1) as threads:
-        os.kill(pool._fork_server._process.pid, signal.SIGSTOP)  # it answers no more
-        renewed = threads.submit(pool._renew, pool._workers[0])
-        until(lambda: pool._fork_server._lock.locked())
-        stopped = threading.Thread(target=pool.stop)
-        stopped.start()
+def test_the_stop_ends_a_thread_that_waits_for_a_new_process(single):
+    with ThreadPoolExecutor(2) as threads:
+        os.kill(single._fork_server._process.pid, signal.SIGSTOP)  # it answers no more
+        renewed = threads.submit(single._renew, single._workers[0])
+        until(lambda: single._fork_server._lock.locked())
+        stopped = threads.submit(single.stop)
         with pytest.raises(ConnectionError):
             renewed.result(20)
-        stopped.join(10)
-        assert not stopped.is_alive()
-        assert not pool._fork_server.is_alive()
+        stopped.result(10)
+        assert not single._fork_server.is_alive()
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-def test_signals_for_the_whole_group_do_not_end_them(kind):
-    with started(workers=1) as pool:
-        before = worker_of(ask(pool, b"a")[0])
-        for process in (pool._fork_server._process.pid, before):
-            os.kill(process, kind)
-        assert worker_of(ask(pool, b"b")[0]) == before
-        assert pool._fork_server.is_alive()
+async def test_signals_for_the_whole_group_do_not_end_them(single, kind):
+    before = worker_of((await ask(single, b"a"))[0])
+    for process in (single._fork_server._process.pid, before):
+        os.kill(process, kind)
+    assert worker_of((await ask(single, b"b"))[0]) == before
+    assert single._fork_server.is_alive()
 
 
-def test_they_yield_to_the_model():
-    with started(workers=1) as pool:
-        worker = worker_of(ask(pool, b"a")[0])
-        assert os.getpriority(os.PRIO_PROCESS, worker) == min(os.nice(0) + IMAGES_NICENESS, 19)
+async def test_they_yield_to_the_model(single):
+    worker = worker_of((await ask(single, b"a"))[0])
+    assert os.getpriority(os.PRIO_PROCESS, worker) == min(os.nice(0) + IMAGES_NICENESS, 19)
 
 
-def test_a_caller_that_leaves_takes_no_worker_with_it():
-    async def scenario(pool: WorkerPool) -> None:
+async def test_a_caller_that_leaves_takes_no_worker_with_it():
+    with started() as pool:
+        workers = {worker.process for worker in pool._workers}
         gone = [asyncio.ensure_future(pool.run(Upload(b"x" * 1_000_000), thumbnail=True)) for _ in range(6)]
         await asyncio.sleep(0)
         for task in gone:
             task.cancel()
-        assert len(await pool.run(Upload(b"y"), thumbnail=True)) > 0
-
-    with started() as pool:
-        workers = {worker.process for worker in pool._workers}
-        asyncio.run(scenario(pool))
+        worker_of((await ask(pool, b"y"))[0])
         assert {worker.process for worker in pool._workers} == workers
 
 

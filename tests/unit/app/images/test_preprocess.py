@@ -48,18 +48,6 @@ def test_it_is_resize_then_centre_crop():
     assert (pixels == np.asarray(resized.crop((left, 4, left + 24, 28)))).all()
 
 
-def test_an_image_of_the_right_size_is_not_touched():
-    noise = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8)
-    pixels, box = preprocess(Image.fromarray(noise), spec("squash", (24, 32), (24, 32)))
-    assert (pixels == noise).all()
-    assert box == (0, 0, 32, 24)
-
-
-def test_a_long_picture_is_not_blown_up():
-    resized = geometry((64, 1), spec("shortest", (256, 256), (224, 224))).resized
-    assert resized == (64 * 256, 256)
-
-
 @pytest.mark.parametrize(
     ("rounding", "resized", "left"), [("half_even", 31, 4), ("half_even", 33, 4), ("floor", 31, 3), ("floor", 33, 4)]
 )
@@ -68,13 +56,18 @@ def test_half_a_pixel_of_margin_is_rounded_as_the_library_does(rounding, resized
     assert geometry((100, 100), chosen).offset == (left, left)
 
 
-def test_the_remainder_is_part_of_the_crop_and_not_of_the_input():
-    """A crop of 37 x 43 in the middle, of which the network takes 32 x 40 at the top left."""
+@pytest.mark.parametrize(
+    ("size", "remainder", "seen"),
+    [
+        ((41, 51), (0, 0), (0, 0, 51, 41)),  # an image of the right size is not touched
+        ((32, 40), (5, 3), (4, 2, 44, 34)),  # a crop of 37 x 43 in the middle, and of that 32 x 40 at the top left
+    ],
+)
+def test_the_remainder_is_part_of_the_crop_and_not_of_the_input(size, remainder, seen):
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (41, 51, 3), dtype=np.uint8))
-    chosen = replace(spec("squash", (41, 51), (32, 40)), remainder=(5, 3))
-    pixels, box = preprocess(image, chosen)
-    assert (pixels == np.asarray(image)[2:34, 4:44]).all()
-    assert box == (4, 2, 44, 34)
+    pixels, box = preprocess(image, replace(spec("squash", (41, 51), size), remainder=remainder))
+    assert (pixels == np.asarray(image.crop(seen))).all()
+    assert box == seen
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"])
@@ -84,12 +77,17 @@ def test_every_filter_is_pillows_of_that_name(interpolation):
     assert (pixels == np.asarray(noise.resize((32, 24), Image.Resampling[interpolation.upper()]))).all()
 
 
-def test_a_size_that_is_no_square_is_just_covered():
-    """As timm's ResizeKeepRatio: the side that has more to spare is the one that overlaps."""
-    wide = spec("shortest", (32, 64), (32, 64))
-    assert geometry((200, 50), wide).resized == (128, 32)
-    assert geometry((100, 100), wide).resized == (64, 64)
-    assert geometry((33, 20), wide).resized == (64, 39)  # 20 * 64 / 33 = 38.8
+@pytest.mark.parametrize(
+    ("size", "to", "resized"),
+    [
+        ((64, 1), (256, 256), (64 * 256, 256)),
+        ((200, 50), (32, 64), (128, 32)),  # as timm's ResizeKeepRatio: the side that has more to spare overlaps
+        ((100, 100), (32, 64), (64, 64)),
+        ((33, 20), (32, 64), (64, 39)),  # 20 * 64 / 33 = 38.8
+    ],
+)
+def test_a_size_is_just_covered(size, to, resized):
+    assert geometry(size, spec("shortest", to, to)).resized == resized
 
 
 def test_sampled_bilinear_looks_at_four_pixels_alone():

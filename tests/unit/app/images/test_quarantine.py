@@ -1,47 +1,42 @@
 """app/images/quarantine.py: an upload that made a worker fail is remembered, for a while and in bounds."""
 
-import asyncio
-
 import pytest
 
 from app.images.quarantine import Quarantine
 from app.images.upload import Upload
 
 
-class Held:
-    """A quarantine by bytes, in which time passes only where a test says so."""
+class Held(Quarantine):
+    """Two uploads at most, for a minute of a time that passes only where a test says so."""
 
-    def __init__(self, *added: bytes) -> None:
+    def __init__(self) -> None:
         self.now = 0.0
-        self._quarantine = Quarantine(ttl_s=60, max_items=2, clock=lambda: self.now)
-        for data in added:
-            self.add(data)
+        super().__init__(ttl_s=60, max_items=2, clock=lambda: self.now)
 
-    def add(self, data: bytes) -> None:
-        asyncio.run(self._quarantine.add(Upload(data)))
-
-    def __contains__(self, data: bytes) -> bool:
-        return asyncio.run(self._quarantine.holds(Upload(data)))
+    async def of(self, *uploads: bytes) -> list[bool]:
+        return [await self.holds(Upload(data)) for data in uploads]
 
 
-def test_it_holds_what_was_added_and_nothing_else():
-    held = Held(b"abc", b"de")
-    assert [data in held for data in (b"abc", b"de", b"abd", b"", b"abcd")] == [True, True, False, False, False]
+async def test_it_holds_what_was_added_and_forgets_the_oldest():
+    held = Held()
+    for added in (b"abc", b"de"):
+        await held.add(Upload(added))
+    assert await held.of(b"abc", b"de", b"abd", b"", b"abcd") == [True, True, False, False, False]
+    await held.add(Upload(b"f"))
+    assert await held.of(b"abc", b"de", b"f") == [False, True, True]
 
 
-def test_it_forgets_after_a_while_and_the_oldest_makes_room():
-    held = Held(b"abc")
+async def test_it_forgets_a_while_after_the_last_time():
+    held = Held()
+    await held.add(Upload(b"abc"))
     held.now = 30
-    held.add(b"def")
-    held.add(b"abc")  # again: it counts from now
+    await held.add(Upload(b"abc"))
     held.now = 89
-    assert b"abc" in held
+    assert await held.of(b"abc") == [True]
     held.now = 91
-    assert b"abc" not in held
-    held = Held(b"a", b"b", b"c")
-    assert [data in held for data in (b"a", b"b", b"c")] == [False, True, True]
+    assert await held.of(b"abc") == [False]
 
 
-def test_nothing_is_hashed_while_nothing_of_that_length_is_held(monkeypatch):
+async def test_nothing_is_hashed_while_nothing_of_that_length_is_held(monkeypatch):
     monkeypatch.setattr(Upload, "sha256", lambda upload: pytest.fail("hashed"))
-    assert b"abc" not in Held()
+    assert await Held().of(b"abc") == [False]

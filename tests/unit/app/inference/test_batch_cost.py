@@ -93,7 +93,6 @@ def test_what_fits(allowed, fitting):
 
 def test_a_larger_batch_that_took_more_for_each_image_counts_and_one_that_took_less_does_not():
     memory = remembered(1436)
-    memory.add("explain", 4, 4 * 10 * MIB)
-    assert memory.fits(8)
-    memory.add("explain", 4, 4 * 63 * MIB)
-    assert not memory.fits(8)
+    for mib, fits in ((10, True), (63, False)):
+        memory.add("explain", 4, 4 * mib * MIB)
+        assert memory.fits(8) == fits

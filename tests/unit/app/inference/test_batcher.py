@@ -3,9 +3,9 @@
 import asyncio
 import math
 import time
-from unittest.mock import patch
 
 import numpy as np
+import pytest
 
 from app.errors import DeadlineExceeded, Unavailable
 from app.inference.batcher import Batch, Batcher, SelfTest, Ticket, answer
@@ -72,14 +72,9 @@ class Callers:
         return [task.exception() if task.done() and not task.cancelled() else None for task in self.tasks]
 
 
-def scenario(run):
-    """A coroutine of callers as a test; those who still wait at its end leave."""
-
-    async def whole() -> None:
-        async with asyncio.timeout(20):
-            await run(Callers())
-
-    return lambda: asyncio.run(whole())
+@pytest.fixture
+def callers() -> Callers:
+    return Callers()
 
 
 async def waiting(call, *arguments) -> asyncio.Task:
@@ -90,7 +85,6 @@ async def waiting(call, *arguments) -> asyncio.Task:
     return task
 
 
-@scenario
 async def test_a_batch_has_the_graph_of_the_oldest_image_and_the_size_that_pays(callers):
     """The model plans with all images that wait for that graph."""
     model = FakeModel()
@@ -104,7 +98,6 @@ async def test_a_batch_has_the_graph_of_the_oldest_image_and_the_size_that_pays(
     assert model.planned == [("explain", 3), ("classify", 2), ("explain", 1)]
 
 
-@scenario
 async def test_a_failure_answers_all_images_that_wait_or_run(callers):
     await callers.put(*["classify"] * 5)
     callers.take()
@@ -117,7 +110,6 @@ async def test_a_failure_answers_all_images_that_wait_or_run(callers):
     assert str((await callers.errors())[-1]) == "It broke."
 
 
-@scenario
 async def test_images_on_streams_are_taken_side_by_side_whatever_their_graph(callers):
     await callers.put("classify", "explain", "classify")
     assert [callers.take_beside(STREAMS) for _ in range(2)] == [[0], [1]]
@@ -127,7 +119,6 @@ async def test_images_on_streams_are_taken_side_by_side_whatever_their_graph(cal
     assert [str(error) for error in await callers.errors()] == ["None", "It broke.", "It broke."]
 
 
-@scenario
 async def test_nothing_is_taken_beside_a_run_on_all_cores_and_that_is_not_begun_beside_others(callers):
     await callers.put("classify")
     assert callers.take(STREAMS) == [0]
@@ -140,7 +131,6 @@ async def test_nothing_is_taken_beside_a_run_on_all_cores_and_that_is_not_begun_
     assert not (await on_all_cores).plan.streamed
 
 
-@scenario
 async def test_two_runs_of_a_size_are_waited_for_until_the_queue_is_closed(callers):
     await callers.put("classify")
     sizes = [("classify", 1), ("explain", 1), ("classify", 2)]
@@ -153,7 +143,6 @@ async def test_two_runs_of_a_size_are_waited_for_until_the_queue_is_closed(calle
     assert not callers.batcher.wait_for_runs("classify", 1)
 
 
-@scenario
 async def test_a_closed_batcher_gives_out_waiting_images_and_then_ends(callers):
     await callers.put("classify")
     callers.batcher.close()
@@ -165,7 +154,6 @@ async def test_a_closed_batcher_gives_out_waiting_images_and_then_ends(callers):
     assert callers.batcher.take(MODEL) is None
 
 
-@scenario
 async def test_late_and_cancelled_images_are_not_taken(callers):
     await callers.put("classify", deadline=time.monotonic() + 4)
     await callers.put("explain")
@@ -176,48 +164,39 @@ async def test_late_and_cancelled_images_are_not_taken(callers):
     assert isinstance((await callers.errors())[0], DeadlineExceeded)
 
 
-def impatient(callers) -> Batcher:
-    """A batcher that wants a self-test at once, and the next one after the ordinary time."""
-    with patch("app.inference.batcher.SELF_TEST_S", 0.0):
-        callers.batcher = Batcher()
+@pytest.fixture
+def batcher(callers, monkeypatch) -> Batcher:
+    """That of the callers, which wants a self-test at once, and the next one after the ordinary time."""
+    monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.0)
+    callers.batcher = Batcher()
+    monkeypatch.undo()
     return callers.batcher
 
 
-@scenario
-async def test_a_self_test_follows_a_while_without_images(callers):
-    batcher = impatient(callers)
+async def test_a_self_test_follows_a_while_without_images_and_nothing_is_taken_during_it(callers, batcher):
     test = batcher.take(MODEL)
     assert isinstance(test, SelfTest)
     assert test.plan == Plan("explain", 1)
-    batcher.done(test)
-    next_one = await waiting(batcher.take, MODEL)
-    batcher.close()
-    assert await next_one is None
-
-
-@scenario
-async def test_nothing_is_taken_during_a_self_test(callers):
-    batcher = impatient(callers)
-    test = batcher.take(MODEL)
-    await callers.put("classify")
     batch = await waiting(batcher.take, MODEL)
+    await callers.put("classify")
+    await asyncio.sleep(0.05)
+    assert not batch.done()
     batcher.done(test)
     assert isinstance(await batch, Batch)
 
 
-@scenario
-async def test_images_are_taken_beside_a_self_test_on_a_stream(callers):
-    impatient(callers).take(STREAMS)
+async def test_images_are_taken_beside_a_self_test_on_a_stream(callers, batcher):
+    batcher.take(STREAMS)
     await callers.put("classify")
     assert callers.take_beside(STREAMS) == [0]
 
 
-@scenario
-async def test_an_image_goes_before_a_self_test_and_puts_it_off(callers):
-    batcher = impatient(callers)
-    await callers.put("classify")
-    assert callers.take() == [0]
-    batcher.done(callers.taken[0])
+@pytest.mark.parametrize("images", [0, 1])
+async def test_an_image_goes_before_a_self_test_and_either_puts_the_next_one_off(callers, batcher, images):
+    await callers.put(*["classify"] * images)
+    work = batcher.take(MODEL)
+    assert isinstance(work, Batch if images else SelfTest)
+    batcher.done(work)
     test = await waiting(batcher.take, MODEL)
     batcher.close()
     assert await test is None

@@ -32,8 +32,7 @@ def opened(name: str = "cpu", *, max_memory: float = math.inf, bundle: Bundle | 
 
 
 @pytest.mark.parametrize(
-    ("engine", "provider"),
-    [("auto", "OpenVINO"), ("openvino", "OpenVINO"), ("onnxruntime", "CPUExecutionProvider")],
+    ("engine", "provider"), [("auto", "OpenVINO"), ("openvino", "OpenVINO"), ("onnxruntime", "CPUExecutionProvider")]
 )
 def test_the_cpu_is_used_and_warm(engine, provider, caplog):
     caplog.set_level("INFO")
@@ -46,16 +45,10 @@ def test_the_cpu_is_used_and_warm(engine, provider, caplog):
 
 def test_the_cpu_is_opened_before_the_checksums_are_computed(monkeypatch):
     on_cpu = threading.Event()
-
-    class SlowBundle(Bundle):
-        def check_files(self):
-            assert on_cpu.wait(10)
-
     opened = SimpleNamespace(engine=SimpleNamespace(provider="", computes_in=""))
     monkeypatch.setattr(device, "_on_cpu", lambda *_, **__: on_cpu.set() or opened)
-    read = load_bundle(DEMO_BUNDLE)
-    bundle = SlowBundle(folder=read.folder, manifest=read.manifest, digest=read.digest)
-    open_model(settings=Settings(device="cpu"), bundle=bundle)
+    monkeypatch.setattr(Bundle, "check_files", lambda bundle: on_cpu.wait(10) or pytest.fail("checked first"))
+    open_model(settings=Settings(device="cpu"), bundle=load_bundle(DEMO_BUNDLE))
 
 
 @pytest.mark.parametrize(
@@ -81,16 +74,9 @@ def test_a_gpu_that_is_not_used_is_a_warning_unless_it_was_asked_for_and_none_is
         opened("cuda")
 
 
-def not_installed(**_):
-    raise ImportError("No module named 'openvino'")
-
-
-def refusing(**_):
-    raise RuntimeError("Check 'ok' failed at src/core.cpp:1")
-
-
-def failing_in_a_run(graph, images):
-    raise RuntimeError("could not create a primitive")
+not_installed = Mock(side_effect=ImportError("No module named 'openvino'"))
+refusing = Mock(side_effect=RuntimeError("Check 'ok' failed at src/core.cpp:1"))
+failing_in_a_run = Mock(side_effect=RuntimeError("could not create a primitive"))
 
 
 def wrong(graph, outputs):

@@ -160,13 +160,7 @@ def open_engine(streams) -> Mock:
 @pytest.fixture
 def with_streams(watched, open_engine, monkeypatch) -> Model:
     monkeypatch.setattr(module, "STREAMS_PAY_S", 0.0)
-    return model_of(
-        DEMO_BUNDLE,
-        watched,
-        streams=2,
-        open_engine=open_engine,
-        weights=30 * MIB,
-    )
+    return model_of(DEMO_BUNDLE, watched, streams=2, open_engine=open_engine, weights=30 * MIB)
 
 
 @pytest.mark.usefixtures("no_time")
@@ -254,12 +248,6 @@ def test_where_streams_fail_images_are_run_one_by_one(with_streams, streams, ope
     assert with_streams.plan("classify", 5) == with_streams.split(Plan("classify", 1, streams), 1) == alone
 
 
-def test_where_streams_for_several_images_fail_those_for_one_go_on(with_streams, streams, images):
-    streams.after = last_row_of(4)
-    assert [with_streams.open_streams("classify", size) for size in (1, 4)] == [True, False]
-    assert with_streams.plan("classify", 8) == Plan("classify", 1, streams)
-
-
 def test_all_that_runs_images_is_tested_in_turn(with_streams, streams):
     with_streams.open_streams("classify", 4)
     tests = [with_streams.next_self_test() for _ in range(6)]
@@ -285,7 +273,9 @@ def test_a_run_on_a_stream_is_expected_to_take_as_long_as_all_that_run_beside_it
 
 
 @pytest.mark.parametrize(("open", "fails"), [([], 1), ([1, 4], 1), ([1], 4)])
-def test_streams_that_have_failed_with_one_graph_are_not_kept_for_the_other(with_streams, streams, open, fails):
+def test_streams_that_have_failed_with_one_graph_are_not_kept_for_the_other_and_those_for_less_go_on(
+    with_streams, streams, open, fails
+):
     for images in open:
         assert with_streams.open_streams("classify", images)
     streams.after = off
@@ -293,6 +283,7 @@ def test_streams_that_have_failed_with_one_graph_are_not_kept_for_the_other(with
     streams.after = lambda graph, outputs: None
     assert not with_streams.open_streams("classify", fails)
     assert not with_streams.allows(Plan("classify", 4, streams))
+    assert with_streams.plan("classify", 8) == Plan("classify", 1, streams if fails > 1 else None)
 
 
 @pytest.mark.parametrize(("allowed", "count"), [(140, 2), (139, 1)])

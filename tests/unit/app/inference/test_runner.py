@@ -1,21 +1,20 @@
 """app/inference/runner.py with a batcher, against a model that can be held and watched."""
 
 import asyncio
-import math
 import os
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import cycle
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
+from app.errors import InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
 from app.inference.engine import GRAPHS
 from app.inference.known_answer import WrongAnswer
@@ -117,20 +116,17 @@ def model() -> FakeModel:
     return FakeModel()
 
 
-def run(model, scenario, lifecycle=None):
-    """Run `scenario(batcher)` on an event loop; the runner, `model.runner`, is stopped afterwards."""
-
-    async def main():
-        runner = model.runner = Runner(batcher=Batcher(), lifecycle=lifecycle or Lifecycle())
-        assert runner.start(model.opened) is model
-        try:
-            return await asyncio.wait_for(scenario(runner._batcher), 20)
-        finally:
-            model.gate.set()
-            await asyncio.to_thread(runner.stop)
-            assert not any(thread.is_alive() for thread in runner._threads)
-
-    return asyncio.run(main())
+@asynccontextmanager
+async def running(model: FakeModel, lifecycle: Lifecycle) -> AsyncIterator[Batcher]:
+    """The batcher of a runner, `model.runner`, which is stopped afterwards."""
+    runner = model.runner = Runner(batcher=Batcher(), lifecycle=lifecycle)
+    assert runner.start(model.opened) is model
+    try:
+        yield runner._batcher
+    finally:
+        model.gate.set()
+        await asyncio.to_thread(runner.stop)
+        assert not any(thread.is_alive() for thread in runner._threads)
 
 
 def start_all(batcher, *values):
@@ -145,20 +141,17 @@ async def held(model, batcher):
     return first
 
 
-def test_images_that_wait_for_streams_are_run_side_by_side():
+async def test_images_that_wait_for_streams_are_run_side_by_side(lifecycle):
     model = FakeModel(streams=2)
     both_run = threading.Barrier(2)
-
-    async def scenario(batcher):
+    async with running(model, lifecycle) as batcher:
         first = await held(model, batcher)
         assert not model.streams_open  # for a single image they would only take memory
         rest = start_all(batcher, 1, 2, 3, 4)
         await asyncio.to_thread(eventually, lambda: model.streams_open)
         model.met = both_run
         model.gate.set()
-        return await asyncio.gather(first, *rest)
-
-    answers = run(model, scenario)
+        answers = await asyncio.gather(first, *rest)
     assert [answer["logits"].tolist() for answer in answers] == [[0], [1], [2], [3], [4]]
     assert all(len(pixels) == 1 for _, pixels in model.batches)
     assert both_run.broken is False
@@ -166,47 +159,38 @@ def test_images_that_wait_for_streams_are_run_side_by_side():
 
 
 @pytest.mark.parametrize(("fits", "alone"), [(4, 1), (3, 9)])
-def test_a_run_on_a_stream_has_several_images_if_there_is_memory_for_them(fits, alone):
+async def test_a_run_on_a_stream_has_several_images_if_there_is_memory_for_them(lifecycle, fits, alone):
     model = FakeModel(streams=2)
-
-    async def scenario(batcher):
+    async with running(model, lifecycle) as batcher:
         first = await held(model, batcher)
         rest = start_all(batcher, *range(1, 9))
         await asyncio.to_thread(eventually, lambda: model.streams_open == {1, 4})
         model.fits = fits
         model.gate.set()
-        return await asyncio.gather(first, *rest)
-
-    answers = run(model, scenario)
+        answers = await asyncio.gather(first, *rest)
     assert [answer["logits"].tolist() for answer in answers] == [[value] for value in range(9)]
     sizes = [len(pixels) for _, pixels in model.batches]
     assert set(sizes) == {1, 4}
     assert sizes.count(1) == alone
 
 
-def test_streams_that_do_not_open_leave_one_run_at_a_time(lifecycle):
+async def test_streams_that_do_not_open_leave_one_run_at_a_time(lifecycle):
     model = FakeModel(streams=2)
     model.broken = RuntimeError("no memory")
-
-    async def scenario(batcher):
+    async with running(model, lifecycle) as batcher:
         first = await held(model, batcher)
         rest = start_all(batcher, 1, 2)
         await asyncio.to_thread(eventually, lambda: model.streams.count == 1)
         model.gate.set()
         await asyncio.gather(first, *rest)
-
-    run(model, scenario, lifecycle)
     assert model.batches == [("classify", [0]), ("classify", [1, 2])]
     assert lifecycle.reason is None
 
 
 def test_start_raises_what_opening_the_engine_raises():
-    def broken():
-        raise OSError("no weights")
-
     runner = Runner(batcher=Batcher(), lifecycle=Lifecycle())
     with pytest.raises(OSError, match="no weights"):
-        runner.start(broken)
+        runner.start(Mock(side_effect=OSError("no weights")))
     runner.stop()
 
 
@@ -253,9 +237,10 @@ async def together(model, batcher, *values):
 @pytest.mark.parametrize(
     ("bad", "again"), [(POISON, [[1], [POISON], [3], [4]]), (NOT_FINITE, [])], ids=["an exception", "NaN"]
 )
-def test_of_a_failed_batch_only_the_image_that_causes_it_fails(model, lifecycle, caplog, bad, again):
+async def test_of_a_failed_batch_only_the_image_that_causes_it_fails(model, lifecycle, caplog, bad, again):
     model.faults[POISON] = RuntimeError("poison")
-    answers = run(model, lambda batcher: together(model, batcher, 1, bad, 3, 4), lifecycle)
+    async with running(model, lifecycle) as batcher:
+        answers = await together(model, batcher, 1, bad, 3, 4)
     assert isinstance(answers.pop(1), InferenceFailed)
     assert answers == [1, 3, 4]
     assert model.batches[1:] == [("classify", values) for values in ([1, bad, 3, 4], *again)]
@@ -264,30 +249,29 @@ def test_of_a_failed_batch_only_the_image_that_causes_it_fails(model, lifecycle,
     assert ("NaN or infinity for 1 of 4 images" in caplog.text) == (bad == NOT_FINITE)
 
 
-def test_finite_numbers_with_an_infinite_sum_are_answered(model, lifecycle):
+async def test_finite_numbers_with_an_infinite_sum_are_answered(model, lifecycle):
     model.scale = np.float32(2e38)
-    assert run(model, lambda batcher: together(model, batcher, 1, 1, 1), lifecycle) == [pytest.approx(2e38)] * 3
+    async with running(model, lifecycle) as batcher:
+        assert await together(model, batcher, 1, 1, 1) == [pytest.approx(2e38)] * 3
     assert model.probes == []
 
 
-def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(model, lifecycle):
+async def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(model, lifecycle):
     """The rest of a batch that was too large too."""
     model.largest, model.fits = 8, 2
-
-    async def scenario(batcher):
-        first = await together(model, batcher, *range(8))
+    async with running(model, lifecycle) as batcher:
+        assert await together(model, batcher, *range(8)) == [*range(8)]
         model.entered.clear()
-        return first + await together(model, batcher, 8, 9, 10)
-
-    assert run(model, scenario, lifecycle) == [*range(11)]
+        assert await together(model, batcher, 8, 9, 10) == [8, 9, 10]
     sizes = [len(batch) for _, batch in model.batches]
     assert sizes == [1, 8, 4, 2, 2, 2, 2, 1, 2, 1]
     assert lifecycle.reason is None
 
 
-def test_a_single_image_without_memory_is_overloaded(model, lifecycle):
+async def test_a_single_image_without_memory_is_overloaded(model, lifecycle):
     model.fits = 0
-    (answer,) = run(model, lambda batcher: together(model, batcher, 1), lifecycle)
+    async with running(model, lifecycle) as batcher:
+        (answer,) = await together(model, batcher, 1)
     assert isinstance(answer, Overloaded)
     assert len(model.probes) == 2
     assert lifecycle.reason is None
@@ -304,28 +288,26 @@ def test_a_single_image_without_memory_is_overloaded(model, lifecycle):
     ],
     ids=repr,
 )
-def test_a_broken_engine_fails_the_service_and_all_waiting_images(model, lifecycle, caplog, fault, broken, reason):
+async def test_a_broken_engine_fails_the_service_and_all_waiting_images(
+    model, lifecycle, caplog, fault, broken, reason
+):
     model.largest = 2
     model.faults[POISON], model.broken = fault, broken
     failures = []
     lifecycle.when_failed(lambda: failures.append(threading.current_thread().name))
-
-    async def scenario(batcher):
+    async with running(model, lifecycle) as batcher:
         answers = await together(model, batcher, POISON, 1, 2, 3)
         with pytest.raises(Unavailable, match=reason):
             await batcher.run("classify", image(9))
-        return answers
-
-    assert [type(answer) for answer in run(model, scenario, lifecycle)[1:]] == [Unavailable] * 3
+    assert [type(answer) for answer in answers[1:]] == [Unavailable] * 3
     assert lifecycle.failure == reason
     assert failures == ["engine"]
     assert str(broken or fault) in caplog.text
 
 
-def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(model, lifecycle):
+async def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(model, lifecycle):
     """Checks are counted and no clock is read: a pause of the machine is no hang."""
-
-    async def scenario(batcher):
+    async with running(model, lifecycle) as batcher:
         check = model.runner.check
         check()
         first = await held(model, batcher)
@@ -338,69 +320,13 @@ def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(mod
         assert lifecycle.failure is not None
         answers = await asyncio.gather(first, waits, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
-
-    run(model, scenario, lifecycle)
     assert model.batches == [("classify", [0])]
 
 
-def test_an_idle_engine_tests_itself_with_each_graph_in_turn(model, lifecycle, monkeypatch):
+async def test_an_idle_engine_tests_itself_with_each_graph_in_turn(model, lifecycle, monkeypatch):
     monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
-
-    async def scenario(batcher):
+    async with running(model, lifecycle):
         await asyncio.to_thread(eventually, lambda: set(model.probes) == set(GRAPHS))
         assert lifecycle.reason is None
         model.broken = WrongAnswer("logits differ")
         await asyncio.to_thread(eventually, lambda: lifecycle.failure == WRONG)
-
-    run(model, scenario, lifecycle)
-
-
-KINDS = ["stay", "leave", "late", "poison", "nan"]
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    requests=st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(GRAPHS)), min_size=1, max_size=40),
-    largest=st.integers(1, 9),
-    fits=st.integers(1, 9),
-)
-def test_every_image_is_answered_in_order_whatever_happens(requests, largest, fits):
-    """Images are numbered from 1 on. Each ends as its kind says, and no batch is larger than allowed."""
-    model = FakeModel(largest)
-    model.fits = fits
-    kinds = dict(enumerate((kind for kind, _ in requests), start=1))
-    model.faults = {number: RuntimeError("poison") for number, kind in kinds.items() if kind == "poison"}
-
-    async def scenario(batcher):
-        first = await held(model, batcher)
-        answers = {}
-        for number, (kind, graph) in enumerate(requests, start=1):
-            deadline = time.monotonic() - 1 if kind == "late" else math.inf
-            pixels = image(NOT_FINITE if kind == "nan" else number)
-            answers[number] = asyncio.ensure_future(batcher.run(graph, pixels, deadline=deadline))
-        await asyncio.sleep(0)
-        for number, one in answers.items():
-            if kinds[number] == "leave":
-                one.cancel()
-        model.gate.set()
-        await asyncio.wait({first, *answers.values()}, timeout=10)
-        return answers
-
-    answers = run(model, scenario)
-    assert all(one.done() for one in answers.values())
-    for number, one in answers.items():
-        match kinds[number]:
-            case "stay":
-                assert one.result()["logits"].tolist() == [number]
-            case "leave":
-                assert one.cancelled()
-            case "late":
-                assert isinstance(one.exception(), DeadlineExceeded)
-            case _:
-                assert isinstance(one.exception(), InferenceFailed)
-    assert max(len(batch) for _, batch in model.batches) <= largest
-    ran = [number for _, batch in model.batches for number in batch]
-    assert not {number for number, kind in kinds.items() if kind in ("leave", "late")} & set(ran)
-    for graph in GRAPHS:
-        firsts = list(dict.fromkeys(n for g, batch in model.batches[1:] if g == graph for n in batch))
-        assert [n for n in firsts if n != NOT_FINITE] == sorted(n for n in firsts if n != NOT_FINITE)

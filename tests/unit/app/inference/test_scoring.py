@@ -31,16 +31,12 @@ def scoring(classes: int, kind: str = "softmax", temperature: float = 1.0) -> Sc
     return Scoring(labels=tuple("abcdefghijklmnopqrst"[:classes]), kind=kind, temperature=temperature)
 
 
-def test_the_best_come_first_with_label_index_and_score():
-    ranked = scoring(3).rank(np.array([0.0, 2.0, 1.0]), top_k=2)
-    assert [(p.label, p.index) for p in ranked] == [("b", 1), ("c", 2)]
-    assert ranked[0].score > ranked[1].score
-
-
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.integers(1, 25))
-def test_equal_labels_come_in_the_order_of_the_model(z, top_k):
+def test_the_best_come_first_and_equal_labels_in_the_order_of_the_model(z, top_k):
     ranked = scoring(len(z), "sigmoid").rank(np.array(z, dtype=np.float32), top_k=top_k)
     assert [p.index for p in ranked] == sorted(range(len(z)), key=lambda i: (-z[i], i))[:top_k]
+    assert [p.label for p in ranked] == ["abcdefghijklmnopqrst"[p.index] for p in ranked]
+    assert [p.score for p in ranked] == pytest.approx([1 / (1 + np.exp(-z[p.index])) for p in ranked])
 
 
 @pytest.mark.parametrize(("kind", "reached"), [("sigmoid", [1, 2, 0]), ("softmax", [1, 2])])
@@ -65,9 +61,7 @@ def test_a_temperature_divides_logits_and_changes_no_rank(z, t):
 def test_predictions_of_classes_are_those_of_the_ranking(z):
     ranked = scoring(len(z)).rank(z, top_k=3)
     assert scoring(len(z)).predictions(z, [p.index for p in ranked]) == ranked
-
-
-def test_a_model_without_a_head_predicts_nothing():
+    # A model without a head predicts nothing.
     assert scoring(0).predictions(np.zeros(0, np.float32), np.zeros(0, np.int64)) == []
 
 

@@ -1,6 +1,7 @@
 """app/maps/choice.py: which numbers a request gets."""
 
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -48,24 +49,21 @@ def row(method: str = "class_token", **choice: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("asked", "layer", "expected"),
     [
-        ({}, ROWS[5].mean(0)),
-        ({"layer": "2", "head": "3"}, ROWS[2, 3]),
-        ({"layer": "-6"}, ROWS[0].mean(0)),
-        ({"layer": "1", "head": "max"}, ROWS[1].max(0)),
-        ({"layer": "1", "head": "min"}, ROWS[1].min(0)),
-        ({"layer": "mean", "head": "mean"}, ROWS.mean((0, 1))),
+        ({}, 5, ROWS[5].mean(0)),
+        ({"layer": "2", "head": "3"}, 2, ROWS[2, 3]),
+        ({"layer": "-6"}, 0, ROWS[0].mean(0)),
+        ({"layer": "1", "head": "max"}, 1, ROWS[1].max(0)),
+        ({"layer": "1", "head": "min"}, 1, ROWS[1].min(0)),
+        ({"layer": "mean", "head": "mean"}, "mean", ROWS.mean((0, 1))),
     ],
 )
-def test_attention_is_of_a_layer_and_a_head_and_nothing_of_a_row_is_lost(asked, expected):
+def test_attention_is_of_a_layer_and_a_head_and_nothing_of_a_row_is_lost(asked, layer, expected):
     found = chosen(**asked)
+    assert found.chosen.layer == layer
     assert found.values == pytest.approx(expected[1:].reshape(8, 8))
     assert found.masses == {"class": pytest.approx(expected[0]), "distillation": 0, "register": 0}
-
-
-def test_a_negative_layer_is_named_by_its_index():
-    assert chosen(layer="-1").chosen.layer == 5
 
 
 def test_rollout_has_neither_layer_nor_head_and_says_so():
@@ -80,17 +78,23 @@ def test_its_siblings_are_every_head_of_every_layer():
     assert (every_head(MAPS, MANIFEST).reshape(LAYERS, HEADS, -1) == siblings).all()
 
 
-@pytest.mark.parametrize("layer", ["6", "-7", "99", "x", "", "1.5", "9" * 30, "max", "٣" * 12])
-def test_a_layer_that_is_not_there_is_refused(layer):
-    with pytest.raises(InvalidParameter, match="0 to 5"):
-        chosen(layer=layer)
+LAYERS_REFUSED = ("6", "-7", "99", "x", "", "1.5", "9" * 30, "max", "٣" * 12)
+HEADS_REFUSED = product(("class_token", "rollout", "evidence"), ("4", "-1", "x", "", "median"))
+LABELS_REFUSED = product(("label", "against"), ("0", "arrow", "99", "-1", "", "Star"))
 
 
-@pytest.mark.parametrize("head", ["4", "-1", "x", "", "median"])
-@pytest.mark.parametrize("method", ["class_token", "rollout", "evidence"])
-def test_a_head_that_is_not_there_is_refused(head, method):
-    with pytest.raises(InvalidParameter, match="0 to 3"):
-        chosen(method, head=head)
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        *(({"layer": layer}, "0 to 5") for layer in LAYERS_REFUSED),
+        *(({"method": method, "head": head}, "0 to 3") for method, head in HEADS_REFUSED),
+        *(({"method": "evidence", name: label}, r"star \(10\), crescent \(3\)") for name, label in LABELS_REFUSED),
+        *(({"method": method, "label": "3"}, "evidence") for method in ("class_token", "rollout")),  # it knows none
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_is(asked, said):
+    with pytest.raises(InvalidParameter, match=said):
+        chosen(**asked)
 
 
 @BY_METHOD
@@ -99,15 +103,11 @@ def test_evidence_is_for_the_likeliest_label_over_all_layers(method, part):
     evidence, expected = chosen(method), part(MAPS.evidence[0]).sum(0)
     facts = evidence.chosen
     assert (facts.method, facts.label, facts.against, facts.layer, facts.head) == (method, "star", None, "sum", "sum")
-    assert ("where it is positive" in facts.recipe) == (method == "positive_evidence")
+    positive = method == "positive_evidence"
+    assert ("where it is positive" in facts.recipe, evidence.signed) == (positive, not positive)
+    assert (evidence.receipt is None) == positive
     assert evidence.values.ravel() == pytest.approx(expected[1:], abs=1e-5)
     assert evidence.masses["class"] == pytest.approx(expected[0], abs=1e-5)
-
-
-def test_positive_evidence_has_no_sign_and_no_receipt():
-    assert chosen("evidence").signed
-    assert not chosen("positive_evidence").signed
-    assert chosen("positive_evidence").receipt is None
 
 
 @BY_METHOD
@@ -156,16 +156,3 @@ def test_the_receipt_of_a_difference_is_the_difference_of_receipts():
     for name, value in difference:
         one, other = (getattr(chosen("evidence", label=label).receipt, name) for label in ("10", "7"))
         assert value == pytest.approx(one - other, abs=1e-4), name
-
-
-@pytest.mark.parametrize("label", ["0", "arrow", "99", "-1", "", "Star"])
-@pytest.mark.parametrize("parameter", ["label", "against"])
-def test_a_label_that_is_not_kept_is_refused_with_those_that_are(parameter, label):
-    with pytest.raises(InvalidParameter, match=r"star \(10\), crescent \(3\)"):
-        chosen("evidence", **{parameter: label})
-
-
-@pytest.mark.parametrize("method", ["class_token", "rollout"])
-def test_attention_knows_no_label(method):
-    with pytest.raises(InvalidParameter, match="evidence"):
-        chosen(method, label="3")

@@ -1,7 +1,9 @@
 """app/maps/coverer.py on a queue that can be held and watched: ordinary images come first."""
 
 import asyncio
+import math
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -10,7 +12,6 @@ import pytest
 
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
 from app.inference.plan import Plan
-from app.lifecycle import Lifecycle
 from app.maps.coverer import MAX_IN_WORK, Coverer
 from app.maps.faithfulness import Trial
 
@@ -53,16 +54,15 @@ class FakeBatcher:
         return {"logits": np.array([0, (image == 200).mean()], np.float32)}
 
 
-def scenario(run):
-    """A coroutine of a coverer, its queue and its service as a test."""
+@pytest.fixture
+def batcher() -> FakeBatcher:
+    return FakeBatcher()
 
-    async def whole() -> None:
-        batcher, lifecycle = FakeBatcher(), Lifecycle()
-        with ThreadPoolExecutor(1) as pool:
-            coverer = Coverer(patch=8, batcher=batcher, model=FakeModel(), cpu_pool=pool, lifecycle=lifecycle)
-            await run(coverer, batcher, lifecycle)
 
-    return lambda: asyncio.run(asyncio.wait_for(whole(), 20))
+@pytest.fixture
+def coverer(batcher, lifecycle) -> Iterator[Coverer]:
+    with ThreadPoolExecutor(1) as pool:
+        yield Coverer(patch=8, batcher=batcher, model=FakeModel(), cpu_pool=pool, lifecycle=lifecycle)
 
 
 def verification(coverer: Coverer, **options) -> asyncio.Task[tuple[Trial, list[float]]]:
@@ -79,24 +79,21 @@ async def queued(batcher: FakeBatcher) -> None:
         await asyncio.sleep(0.001)
 
 
-@scenario
-async def test_every_image_is_run_as_it_was_planned_and_read(coverer, batcher, lifecycle):
+async def test_every_image_is_run_as_it_was_planned_and_read(coverer, batcher):
     batcher.let_go.set()
     trial, found = await verification(coverer)
     assert found == pytest.approx(1 - trial.covered.mean(axis=1))
     assert batcher.ran == PASSES
 
 
-@scenario
-async def test_what_cannot_end_in_time_is_not_begun(coverer, batcher, lifecycle):
+async def test_what_cannot_end_in_time_is_not_begun(coverer, batcher):
     coverer._model.run_s = 1.0
     with pytest.raises(DeadlineExceeded, match=f"The {PASSES} forward passes of this take about 8 s: ask for fewer"):
         await verification(coverer, deadline=time.monotonic() + 3)
     assert batcher.asked == 0
 
 
-@scenario
-async def test_one_batch_is_in_the_queue_however_many_maps_are_verified(coverer, batcher, lifecycle):
+async def test_one_batch_is_in_the_queue_however_many_maps_are_verified(coverer, batcher):
     """So an ordinary image waits for no more than that."""
     both = asyncio.ensure_future(all_places(coverer))
     await queued(batcher)
@@ -107,7 +104,6 @@ async def test_one_batch_is_in_the_queue_however_many_maps_are_verified(coverer,
     assert batcher.ran == MAX_IN_WORK * PASSES
 
 
-@scenario
 async def test_a_service_that_stops_does_not_wait_for_it(coverer, batcher, lifecycle):
     verifying = verification(coverer)
     await queued(batcher)
@@ -118,28 +114,20 @@ async def test_a_service_that_stops_does_not_wait_for_it(coverer, batcher, lifec
     assert batcher.ran == BATCH
 
 
-@scenario
-async def test_at_its_deadline_its_images_leave_the_queue_and_its_place_is_free_again(coverer, batcher, lifecycle):
-    with pytest.raises(DeadlineExceeded):
-        await verification(coverer, deadline=time.monotonic() + 0.2)
-    assert batcher.queued == 0
-    batcher.let_go.set()
-    await all_places(coverer)
-
-
-@scenario
-async def test_a_client_that_leaves_takes_its_images_along(coverer, batcher, lifecycle):
-    leaves = verification(coverer)
+@pytest.mark.parametrize("seconds", [0.2, math.inf], ids=["at its deadline", "when its client leaves"])
+async def test_its_images_leave_the_queue_and_its_place_is_free_again(coverer, batcher, seconds):
+    ends = verification(coverer, deadline=time.monotonic() + seconds)
     await queued(batcher)
-    leaves.cancel()
-    await asyncio.wait([leaves])
+    if seconds == math.inf:
+        ends.cancel()
+    await asyncio.wait([ends])
+    assert ends.cancelled() or isinstance(ends.exception(), DeadlineExceeded)
     assert batcher.queued == 0
     batcher.let_go.set()
     await all_places(coverer)
 
 
-@scenario
-async def test_one_too_many_is_refused_until_another_is_done(coverer, batcher, lifecycle):
+async def test_one_too_many_is_refused_until_another_is_done(coverer, batcher):
     both = asyncio.ensure_future(all_places(coverer))
     await queued(batcher)
     with pytest.raises(Overloaded):
@@ -149,8 +137,7 @@ async def test_one_too_many_is_refused_until_another_is_done(coverer, batcher, l
     await verification(coverer)
 
 
-@scenario
-async def test_of_a_batch_that_fails_nothing_runs_on(coverer, batcher, lifecycle):
+async def test_of_a_batch_that_fails_nothing_runs_on(coverer, batcher):
     """An image fails at once, and the next verification waits for the others of its batch."""
     batcher.fails_on = 2
     verifying = verification(coverer)

@@ -24,8 +24,5 @@ def test_shares_of_the_logit_of_the_class_asked_for():
     assert first["distance"].tolist() == [[1.5], [2.5]]
     assert (first["contribution"].tolist(), first["share"].tolist()) == ([[1], [2]], [[0.25], [0.5]])
     assert (second["contribution"].tolist(), second["share"].tolist()) == ([[3], [-1]], [[-1.5], [0.5]])
-
-
-def test_a_logit_of_zero_has_no_shares():
-    report = head_report(make_maps(logits=np.zeros(1, np.float32), evidence_heads=np.ones((1, 1, 1), np.float32)), 0)
-    assert not np.isfinite(report["share"]).any()
+    of_zero = make_maps(logits=np.zeros(1, np.float32), evidence_heads=np.ones((1, 1, 1), np.float32))
+    assert not np.isfinite(head_report(of_zero, 0)["share"]).any()

@@ -35,7 +35,5 @@ def test_the_effects_of_a_linear_model_are_the_sums_of_what_is_covered():
     assert effects[0] == 15
     assert len(np.unique(effects[1:])) > 10  # the sets differ
     assert as_much(effects[0], effects[1:]) == pytest.approx(np.mean(effects[1:] == 15))
-
-
-def test_as_much_counts_both_directions():
+    # Both directions count.
     assert as_much(1.0, np.array([-2, -1, 0.5, 1.1])) == 0.75

@@ -50,13 +50,10 @@ def test_both_name_the_request():
         assert "request_id" not in as_json(record("x"))
 
 
-def test_both_name_the_trace():
-    current = TraceContextTextMapPropagator().extract({"traceparent": f"00-{TRACE}-{SPAN}-01"})
-    token = context.attach(current)
-    try:
-        line = as_json(record("x"))
-    finally:
-        context.detach(token)
+def test_json_names_the_trace():
+    token = context.attach(TraceContextTextMapPropagator().extract({"traceparent": f"00-{TRACE}-{SPAN}-01"}))
+    line = as_json(record("x"))
+    context.detach(token)
     assert (line["trace_id"], line["span_id"]) == (TRACE, SPAN)
 
 

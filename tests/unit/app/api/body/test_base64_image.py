@@ -31,8 +31,7 @@ def test_any_image_in_lines_of_any_length(image, between, length):
 
 
 @pytest.mark.parametrize(
-    "letters",
-    [{"/": r"\/"}, {"+": r"\u002b", "=": r"\u003d"}, {"+": r"\u002B", "/": r"\u002F", "=": r"\u003D"}],
+    "letters", [{"/": r"\/"}, {"+": r"\u002b", "=": r"\u003d"}, {"+": r"\u002B", "/": r"\u002F", "=": r"\u003D"}]
 )
 @pytest.mark.parametrize("shift", range(8))
 def test_escapes_that_writers_of_json_use(letters, shift):

@@ -31,45 +31,25 @@ def soon() -> float:
     return time.monotonic() + 60
 
 
-def test_a_short_body_is_read_at_once_and_a_longer_one_in_another_thread(reader):
-    def thread(body: bytes) -> int:
-        return threading.get_ident()
-
-    assert asyncio.run(reader.read(thread, LARGE[1:], deadline=soon())) == threading.get_ident()
-    assert asyncio.run(reader.read(thread, LARGE, deadline=soon())) != threading.get_ident()
+async def test_a_short_body_is_read_at_once_and_a_longer_one_in_another_thread(reader):
+    found = [await reader.read(lambda _: threading.get_ident(), body, deadline=soon()) for body in (LARGE[1:], LARGE)]
+    assert [thread == threading.get_ident() for thread in found] == [True, False]
 
 
-def test_the_loop_goes_on_and_counts_the_body_while_it_is_read(reader, admission):
+async def test_the_loop_goes_on_and_counts_a_body_and_another_waits_no_longer_than_its_deadline(reader, admission):
     release = threading.Event()
-
-    async def both() -> int:
-        reading = asyncio.create_task(reader.read(lambda body: release.wait(60), LARGE, deadline=soon()))
-        await asyncio.sleep(0)
-        counted = admission.images
+    reading = asyncio.create_task(reader.read(lambda body: release.wait(60), LARGE, deadline=soon()))
+    await asyncio.sleep(0)
+    assert admission.images == 1
+    try:
+        with pytest.raises(DeadlineExceeded):
+            await reader.read(bytes, LARGE, deadline=time.monotonic() + 0.01)
+    finally:
         release.set()
-        await reading
-        return counted
-
-    assert asyncio.run(both()) == 1
+    await reading
     assert admission.images == 0
 
 
-def test_a_full_service_reads_no_body(reader, admission):
+async def test_a_full_service_reads_no_body(reader, admission):
     with admission.admit(2), pytest.raises(Overloaded):
-        asyncio.run(reader.read(lambda body: pytest.fail("it was read"), b"{}", deadline=soon()))
-
-
-def test_a_body_that_waits_beyond_its_deadline_is_refused(reader):
-    release = threading.Event()
-
-    async def both() -> None:
-        first = asyncio.create_task(reader.read(lambda body: release.wait(60), LARGE, deadline=soon()))
-        await asyncio.sleep(0)
-        try:
-            with pytest.raises(DeadlineExceeded):
-                await reader.read(bytes, LARGE, deadline=time.monotonic() + 0.01)
-        finally:
-            release.set()
-            await first
-
-    asyncio.run(both())
+        await reader.read(lambda body: pytest.fail("it was read"), b"{}", deadline=soon())

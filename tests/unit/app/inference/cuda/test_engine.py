@@ -2,6 +2,7 @@
 
 import ctypes
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -223,39 +224,31 @@ def test_a_gpu_without_memory_for_one_image_is_refused(sessions):
 
 
 def test_all_buffers_are_on_the_gpu_of_the_settings(sessions):
-    model = warmed(gpu=1)
+    warmed(gpu=1)
     assert {each.images.gpu for session in sessions for each in session.recorded.values()} == {1}
-    assert model.engine._options["device_id"] == "1"
 
 
-@pytest.mark.parametrize(("precision", "expected"), [("fp32", "0"), ("fp16", "1")])
-def test_tf32_is_for_half_precision_alone(sessions, precision, expected):
-    assert engine_of(precision=precision)._options["use_tf32"] == expected
-
-
-def test_a_gpu_that_is_not_there_is_refused(sessions):
-    with pytest.raises(DeviceError, match=r"^There is no GPU 2 \(VIT_GPU\): 2 can be used, numbered from 0$"):
-        opened(gpu=2)
-
-
-def test_each_graph_gets_half_of_the_memory_that_the_weights_leave(sessions):
-    weights = (DEMO_BUNDLE / "weights.bin").stat().st_size
-    assert engine_of(memory_bytes=2 * weights + 2000)._options["gpu_mem_limit"] == "1000"
-    assert "gpu_mem_limit" not in engine_of()._options
-    with pytest.raises(DeviceError, match=r"^VIT_GPU_MEMORY_BYTES is 1000, and the weights of both graphs alone take"):
-        opened(memory_bytes=1000)
+WEIGHTS_BYTES = (DEMO_BUNDLE / "weights.bin").stat().st_size
 
 
 @pytest.mark.parametrize(
-    ("version", "refused"), [("1.28.0", True), ("1.31.0", True), ("1.31.1", False), ("1.32.0.dev20270101", False)]
+    ("asked", "option", "value"),
+    [
+        ({"gpu": 1}, "device_id", "1"),
+        ({"precision": "fp32"}, "use_tf32", "0"),
+        ({"precision": "fp16"}, "use_tf32", "1"),
+        ({}, "gpu_mem_limit", None),
+        ({"memory_bytes": 2 * WEIGHTS_BYTES + 2000}, "gpu_mem_limit", "1000"),  # half of what the weights leave
+    ],
 )
-def test_an_onnx_runtime_that_replays_wrongly_is_refused(sessions, monkeypatch, version, refused):
+def test_sessions_are_opened_as_the_settings_and_the_precision_say(sessions, asked, option, value):
+    assert engine_of(**asked)._options.get(option) == value
+
+
+@pytest.mark.parametrize("version", ["1.31.1", "1.32.0.dev20270101"])
+def test_an_onnx_runtime_that_replays_rightly_is_taken(sessions, monkeypatch, version):
     monkeypatch.setattr(module.ort, "__version__", version)
-    if refused:
-        with pytest.raises(DeviceError, match=rf"^A GPU needs ONNX Runtime 1\.31\.1 or newer, and this is {version}$"):
-            opened()
-    else:
-        opened()
+    opened()
 
 
 @pytest.mark.parametrize(
@@ -263,10 +256,7 @@ def test_an_onnx_runtime_that_replays_wrongly_is_refused(sessions, monkeypatch, 
     [(module, "input buffer could not be page-locked"), (driver, "no buffers for outputs could be")],
 )
 def test_buffers_that_cannot_be_locked_are_a_warning(sessions, monkeypatch, caplog, where, sentence):
-    def refused(pixels, gpu):
-        raise DriverError("cuMemHostRegister_v2: CUDA error 304")
-
-    monkeypatch.setattr(where, "lock_pages", refused)
+    monkeypatch.setattr(where, "lock_pages", Mock(side_effect=DriverError("cuMemHostRegister_v2: CUDA error 304")))
     model = warmed()
     assert model.engine.run("classify", images(7))["logits"].tolist() == [[7]]
     assert sentence in caplog.text
@@ -286,30 +276,39 @@ def test_outputs_stay_as_they_are_however_many_runs_follow(sessions):
     assert sum(rows.base is not None for rows in kept) >= module.OUTPUT_BUFFERS
 
 
-def test_a_machine_without_cuda_is_refused_with_what_is_missing(sessions, monkeypatch):
-    monkeypatch.setattr(CudaEngine, "_session", lambda self, file: FakeSession("CPUExecutionProvider"))
-    with pytest.raises(DeviceError, match=r"cannot use CUDA here$"):
-        opened()
-    lacking = "Failed to load libcudart.so.13: cannot open shared object file"
-    monkeypatch.setattr(module.ort, "preload_dlls", lambda: print(lacking), raising=False)  # noqa: T201
-    with pytest.raises(
-        DeviceError, match=r"here: libcudart\.so\.13 cannot be loaded; `make serve DEVICE=cuda` installs"
-    ):
-        opened()
-    monkeypatch.setattr(module, "count_gpus", lambda: 0)
-    with pytest.raises(DeviceError, match="here: the NVIDIA driver is missing"):
-        opened()
+failing = Mock(side_effect=RuntimeError("cudaErrorStreamCaptureUnsupported"))
+ON_CPU = {"app.inference.cuda.engine.CudaEngine._session": lambda self, file: FakeSession("CPUExecutionProvider")}
+LACKING = "Failed to load libcudart.so.13: cannot open shared object file"
 
 
-def test_a_session_that_cannot_be_made_or_recorded_is_refused_with_its_reason(sessions, monkeypatch):
+@pytest.mark.parametrize(
+    ("options", "machine", "sentence"),
+    [
+        ({"gpu": 2}, {}, r"^There is no GPU 2 \(VIT_GPU\): 2 can be used, numbered from 0$"),
+        ({"memory_bytes": 1000}, {}, "^VIT_GPU_MEMORY_BYTES is 1000, and the weights of both graphs alone take"),
+        *(
+            ({}, {"onnxruntime.__version__": old}, rf"^A GPU needs ONNX Runtime 1\.31\.1 or newer, and this is {old}$")
+            for old in ("1.28.0", "1.31.0")
+        ),
+        ({}, ON_CPU, "cannot use CUDA here$"),
+        (
+            {},
+            ON_CPU | {"onnxruntime.preload_dlls": lambda: print(LACKING)},  # noqa: T201
+            r"here: libcudart\.so\.13 cannot be loaded; `make serve DEVICE=cuda` installs",
+        ),
+        ({}, ON_CPU | {"app.inference.cuda.engine.count_gpus": lambda: 0}, "here: the NVIDIA driver is missing"),
+        ({}, {"app.inference.cuda.engine.CudaEngine._session": failing}, "StreamCaptureUnsupported"),
+    ],
+)
+def test_a_gpu_that_cannot_be_used_is_refused_with_the_reason(sessions, monkeypatch, options, machine, sentence):
+    for name, value in machine.items():
+        monkeypatch.setattr(name, value, raising=name != "onnxruntime.preload_dlls")
+    with pytest.raises(DeviceError, match=sentence):
+        opened(**options)
+
+
+def test_a_graph_that_cannot_be_recorded_is_refused_with_the_reason(sessions, monkeypatch):
     model = opened()
-
-    def failing(*_):
-        raise RuntimeError("cudaErrorStreamCaptureUnsupported")
-
     monkeypatch.setattr(FakeSession, "run_with_iobinding", failing)
     with pytest.raises(DeviceError, match="StreamCaptureUnsupported"):
         model.engine.warm_up(model)
-    monkeypatch.setattr(CudaEngine, "_session", failing)
-    with pytest.raises(DeviceError, match="StreamCaptureUnsupported"):
-        opened()

@@ -1,5 +1,6 @@
-"""app/images/metadata.py: scans are counted as libjpeg meets them, and nothing but pixels is left of the file."""
+"""app/images/metadata.py: scans are counted as libjpeg meets them, and only pixels and the orientation are left."""
 
+import struct
 from io import BytesIO
 
 import numpy as np
@@ -8,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.images.metadata import MAX_SEGMENTS, read_jpeg
-from tests.catalogue.jpegs import EOI, SOI, exif_block, jpeg, scans, segment, several, spliced
+from app.images.metadata import MAX_SEGMENTS, orientation, read_jpeg
+from tests.catalogue.jpegs import EOI, SOI, directory, entry, exif_block, jpeg, scans, segment, several, spliced
 
 
 def read(data: bytes, max_scans: int = 10_000):
@@ -117,3 +118,32 @@ def test_whatever_the_bytes_the_count_is_that_of_the_slow_way(parts):
     if scans:
         with pytest.raises(ValueError, match="scans"):
             read(data, scans - 1)
+
+
+def block(value: object) -> bytes:
+    exif = Image.Exif()
+    exif[0x010F] = "a maker before it"
+    exif[0x0112] = value
+    return exif.tobytes()
+
+
+@pytest.mark.parametrize("value", range(1, 9))
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_the_orientation_is_what_was_written(value, order):
+    assert orientation(block(value)) == value
+    magic = b"II*\0" if order == "<" else b"MM\0*"
+    assert orientation(magic + struct.pack(f"{order}IHHHIHH", 8, 1, 0x0112, 3, 1, value, 0)) == value
+
+
+BROKEN = [b"", b"II", b"II*\0\xff\xff\xff\xff", b"XX*\0\x08\0\0\0", b"II*\0\x08\0\0\0\xff\xff"]
+NOT_ONE_SHORT = [directory(entry(0x0112, kind, count, 6)) for kind, count in ((2, 1), (4, 1), (3, 2), (3, 0))]
+
+
+@pytest.mark.parametrize("data", [*map(block, (0, 9, 65535)), *NOT_ONE_SHORT, *BROKEN])
+def test_anything_else_is_upright(data):
+    assert orientation(data) == 1
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", b"II*\0", b"MM\0*", b"II*\0\x08\0\0\0\x03\0"]))
+def test_reading_the_orientation_never_fails(data, start):
+    assert orientation(start + data) in range(1, 9)
