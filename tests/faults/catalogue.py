@@ -103,7 +103,7 @@ FAULTS = {
         "app/client/bulk.py", "max(after_s, random.uniform(0.5, 1) * wait_s)", "random.uniform(0.5, 1) * wait_s"
     ),
     "batch-bound": Fault(  # VIT_MAX_BATCH has no upper bound.
-        "app/settings.py", "        le=512,\n", ""
+        "app/settings.py", "Field(ge=0, le=512)", "Field(ge=0)"
     ),
     "metrics-methods": Fault(  # Clients can make up any number of time series.
         "app/telemetry/metrics.py", 'method if method in METHODS else "OTHER"', "method"
