@@ -45,12 +45,10 @@ class Door:
         """`model` is the digest of the bundle."""
         self._app = app
         self._model = model
+        self._settings = settings
         self._bodies = Bodies(settings=settings)
-        self._metrics_port = settings.metrics_port
         self._keys = keys
         self._cors = cors
-        self._root_path = settings.root_path
-        self._request_timeout_s = settings.request_timeout_s
         self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,7 +56,8 @@ class Door:
             await self._app(scope, receive, send)
             return
         state: dict[str, Any] = scope.setdefault("state", {})
-        path = scope["path"] = below(self._root_path, scope["path"])
+        root_path = self._settings.root_path
+        path = scope["path"] = below(root_path, scope["path"])
         request = HTTPConnection(scope)
         state["request_id"] = request_id(request)
         body = Body(self._bodies, request, receive)
@@ -70,13 +69,19 @@ class Door:
 
         answer = Answer(send, finish=finish)
         try:
-            self._check(request)
-            if self._cors.is_preflight(request):
+            preflight = self._cors.is_preflight(request)
+            check_port(request, metrics_port=self._settings.metrics_port)
+            if not preflight:  # browsers send no key with it
+                self._keys.check(request)
+            state["deadline"] = deadline(request, max_s=self._settings.request_timeout_s)
+            check_room(request, admission=self._admission)
+            self._bodies.check(request)
+            if preflight:
                 await self._cors.preflight()(scope, receive, answer.send)
                 return
             if scope["method"] == "POST" and upload_route(path):
                 await body.arrive()
-            inner = {**scope, "root_path": self._root_path, "path": self._root_path + path}  # as ASGI has it
+            inner = {**scope, "root_path": root_path, "path": root_path + path}  # as ASGI has it
             if scope["method"] == "HEAD":  # what is below answers as to GET, and the server sends no body
                 inner["method"] = "GET"
             try:
@@ -89,15 +94,6 @@ class Door:
             await _response(error, state)(scope, receive, answer.send)
         finally:
             body.release()
-
-    def _check(self, request: HTTPConnection) -> None:
-        """All that the header decides. Raises the ServiceError that refuses the request."""
-        check_port(request, metrics_port=self._metrics_port)
-        if not self._cors.is_preflight(request):  # browsers send none with it
-            self._keys.check(request)
-        request.state.deadline = deadline(request, max_s=self._request_timeout_s)
-        check_room(request, admission=self._admission)
-        self._bodies.check(request)
 
 
 def _response(error: BaseException, state: dict[str, Any]) -> Response:

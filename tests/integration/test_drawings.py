@@ -36,6 +36,6 @@ def test_nothing_is_drawn_after_its_deadline_and_more_than_the_limit_are_refused
         late = limited.get(link + path, headers={"X-Request-Timeout": "0.1"})
     assert (late.status_code, late.json()["type"]) == (503, "urn:vit-serve:problem:deadline-exceeded")
     assert limited.get(link + path).status_code == 200
-    monkeypatch.setattr(limited.app.state.services.drawings, "_in_work", 1)
+    monkeypatch.setattr(limited.app.state.services.drawings, "_places", threading.Semaphore(0))
     refused = limited.get(link + path)
     assert (refused.status_code, refused.json()["type"]) == (503, "urn:vit-serve:problem:overloaded")
