@@ -6,16 +6,17 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 from app.images.fork_server import Work
+from app.images.lanes import Lanes
 from app.images.pool import WorkerPool
 
 
 @contextmanager
 def started(work: Work, **options: Any) -> Iterator[WorkerPool]:
     """Two workers, all of which may decode small images, unless a test says otherwise."""
+    workers = options.pop("workers", 2)
+    small, pixels = options.pop("max_small", workers), options.pop("max_pixels_in_work", 5_000_000)
     defaults = {
-        "workers": 2,
-        "max_small": options.get("workers", 2),
-        "max_pixels_in_work": 5_000_000,
+        "lanes": Lanes(workers=workers, max_small=small, max_pixels_in_work=pixels),
         "max_answer_bytes": 2**25,
         "memory_bytes": 2**29,
         "timeout_s": 20.0,
