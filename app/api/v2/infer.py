@@ -8,10 +8,9 @@ import time
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 
-from app.api.image_request import ImageRequestDep
+from app.api.image_request import ImageRequest
 from app.api.image_results import Outcome, aside_if_many
 from app.api.representation import BINARY
 from app.api.services import Services, ServicesDep
@@ -24,20 +23,18 @@ from app.door.paths import INFER, INFER_VERSION
 from app.door.problems import problems
 from app.errors import MalformedRequest
 
-BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}}
-
 router = APIRouter(tags=["Open Inference Protocol"])
 described = partial(
     router.post,
     summary="Classify images in tensors",
     responses=problems(400, 404, 408, 413, 415, 422),
-    openapi_extra=BODY,
+    openapi_extra={"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}},
 )
 
 
 @described(INFER_VERSION, operation_id="infer_of_version")
 @described(INFER)
-async def infer(request: Request, image_request: ImageRequestDep, services: ServicesDep, name: NamedDep) -> Response:
+async def infer(request: Request, services: ServicesDep, name: NamedDep) -> Response:
     """The images are UINT8 pixels of the network's input size, or BYTES of encoded images.
 
     The parameter `attention` keeps their maps; the answer's parameter `ids` has their ids, with commas between.
@@ -54,7 +51,7 @@ async def infer(request: Request, image_request: ImageRequestDep, services: Serv
     attention = flag(head.parameters, "attention")
     if microseconds := count(head.parameters, "timeout"):
         request.state.deadline = min(request.state.deadline, time.monotonic() + microseconds / 1e6)
-    outcomes = await image_request.run(images, attention=attention, success="classified")
+    outcomes = await ImageRequest(request, services).run(images, attention=attention, success="classified")
     processed = _succeeded(outcomes)
     found = await aside_if_many(
         lambda: [(output, _tensor(services, processed, output)) for output in outputs],
@@ -114,15 +111,9 @@ def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary:
 
 
 def _tensor(services: Services, images: list[Processed], output: Output) -> Values:
-    values = np.stack([_values(services, image, output.name) for image in images]).astype(np.float32)
-    if not output.classes:
-        return values
+    if output.name == "embedding":
+        return np.stack([image.embedding for image in images]).astype(np.float32)
     logits = np.stack([image.logits for image in images])
-    return named_classes(values, logits, services.bundle.manifest.labels, output.classes)
-
-
-def _values(services: Services, image: Processed, name: str) -> npt.NDArray[np.floating]:
-    """(classes,) or (features,)."""
-    if name == "scores":
-        return services.scoring.scores(image.logits)
-    return image.logits if name == "logits" else image.embedding
+    rows = logits if output.name == "logits" else [services.scoring.scores(row) for row in logits]
+    values = np.asarray(rows, np.float32)
+    return named_classes(values, logits, services.scoring.labels, output.classes) if output.classes else values

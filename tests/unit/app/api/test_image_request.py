@@ -40,7 +40,7 @@ def uploads(*messages: bytes | dict[str, Any] | Exception, content_type: str | N
     headers = [(b"content-type", content_type.encode("latin-1"))] if content_type is not None else []
     scope = {"type": "http", "headers": headers, "state": {"deadline": time.monotonic() + 60}}
     reader = JsonReader(admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()))
-    request = ImageRequest(request=Request(scope, receive), services=SimpleNamespace(json_reader=reader))
+    request = ImageRequest(Request(scope, receive), SimpleNamespace(json_reader=reader))
     try:
         return asyncio.run(request.read(max_images=3))[0]
     finally:
